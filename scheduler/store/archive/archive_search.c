@@ -45,3 +45,38 @@ bool dt_archive_search_more(struct dt_archive_search *search, dt_status status)
     search->after = BEFORE_ALL;
     return more;
 }
+
+dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms, struct dt_error *err)
+{
+    static const char *const steps[] = {dt_sql_bring_back_job, dt_sql_bring_back_attempts, dt_sql_delete_archived_job,
+                                        dt_sql_delete_archived_attempts};
+    const struct dt_param id = DT_P_INT(job->id);
+    struct dt_archive_search search = dt_archive_search_of(job->id);
+    int64_t part = 0, key_until_ms = 0;
+    bool found = false;
+    dt_status status;
+    do { /* finds the row, without a lock on it yet */
+        status = dt_archive_search_next(db, &search, err);
+        if (status == DT_OK)
+            status = dt_db_read_number(db, dt_sql_select_archived_part,
+                                       (struct dt_params){search.params, DT_ARCHIVE_PARAMS}, &found, &part, err);
+        if (status == DT_OK && !found)
+            status = DT_NOT_FOUND;
+    } while (dt_archive_search_more(&search, status));
+    if (status == DT_OK)
+        status = dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
+                                   &found, &key_until_ms, err);
+    if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* driven back, or sorted into its partition */
+        return dt_fail(err, DT_BUSY, "job %lld left history meanwhile", (long long)job->id);
+    for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
+        status = dt_db_run(db, steps[i], DT_PARAMS(id, DT_P_INT(part)), NULL, err);
+    /* A live job has its key again, unless another job took it meanwhile. */
+    if (status == DT_OK && job->key.p)
+        status = dt_db_run(db, dt_sql_delete_key_end, DT_PARAMS(DT_P_INT(key_until_ms), id), NULL, err);
+    if (status == DT_OK && job->key.p)
+        status =
+            dt_db_run(db, dt_sql_bring_back_key, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), id), NULL, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_count_archived_out, DT_PARAMS(DT_P_STR(job->topic), DT_P_INT(part)), NULL, err);
+    return status;
+}

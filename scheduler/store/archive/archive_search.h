@@ -9,12 +9,13 @@
  *             status = look(db, "… WHERE id = ? AND part IN (?,?,?,?,?,?,?,?)", search.params, DT_ARCHIVE_PARAMS, …);
  *     } while (dt_archive_search_more(&search, status));
  *
- * NOT_FOUND: nowhere. For store/ only.
+ * NOT_FOUND: nowhere. And its way back into `jobs`, if it is redriven. For store/ only.
  */
 #ifndef DT_STORE_ARCHIVE_SEARCH_H
 #define DT_STORE_ARCHIVE_SEARCH_H
 
 #include "store/db/db.h"
+#include "store/store.h"
 
 #define DT_ARCHIVE_PARTITIONS 8
 #define DT_ARCHIVE_PARAMS     (1 + DT_ARCHIVE_PARTITIONS)
@@ -32,5 +33,10 @@ struct dt_archive_search dt_archive_search_of(int64_t id);
 DT_MUST_CHECK dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);
 /* After the look that ended with `status`: is there more to look into? */
 bool dt_archive_search_more(struct dt_archive_search *search, dt_status status);
+
+/* Puts a dead job that is in history into `jobs` again, with its attempts, inside the caller's transaction: still dead,
+ * and locked. BUSY: it left history meanwhile. */
+DT_MUST_CHECK dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms,
+                                              struct dt_error *err);
 
 #endif

@@ -14,11 +14,13 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-/* Locks the edited rows that no other transaction holds, and counts each in the state that it was given. */
-static dt_status lock_edited(dt_db *db, struct dt_str found, struct dt_strbuf *locked, struct dt_counts *counts,
-                             struct dt_arena *arena, struct dt_error *err)
+dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
+                        struct dt_arena *arena, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(found)), err);
+    struct dt_strbuf locked;
+    dt_strbuf_init(&locked);
+    /* Locks the edited rows that no other transaction holds, and counts each in the state that it was given. */
+    dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(ids)), err);
     while (status == DT_OK && dt_db_next(db)) {
         int64_t id = dt_db_i64(db, 0);
         bool attempted = dt_row_attempt_status(db, 3) == DT_ATTEMPT_DISPATCHED;
@@ -29,23 +31,15 @@ static dt_status lock_edited(dt_db *db, struct dt_str found, struct dt_strbuf *l
         if (status != DT_OK)
             break;
         /* Not a move: figures have what callers and consumers did. */
-        dt_counts_leave(counts, topic, id, attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is);
-        dt_counts_enter(counts, topic, id, is);
-        dt_id_list_add(locked, id);
+        const enum dt_job_state was = attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is;
+        dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
+        dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);
+        dt_id_list_add(&locked, id);
     }
-    dt_id_list_end(locked);
+    dt_id_list_end(&locked);
     dt_status ended = dt_db_end(db, status == DT_OK ? err : NULL);
-    if (status == DT_OK && ended == DT_OK && locked->failed)
-        ended = DT_NOMEM;
-    return status == DT_OK ? ended : status;
-}
-
-dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
-                        struct dt_arena *arena, struct dt_error *err)
-{
-    struct dt_strbuf locked;
-    dt_strbuf_init(&locked);
-    dt_status status = lock_edited(db, ids, &locked, counts, arena, err);
+    if (status == DT_OK)
+        status = ended == DT_OK && locked.failed ? DT_NOMEM : ended;
     if (status == DT_OK && locked.n > 2)
         status = dt_db_run(db, dt_sql_end_edited,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&locked)), DT_P_INT(config->history_dead_after),

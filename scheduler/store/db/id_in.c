@@ -5,14 +5,6 @@
 
 static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 64, 128, 256, 512, DT_ID_IN_MOST};
 
-static unsigned size_for(size_t n)
-{
-    unsigned i = 0;
-    while (i + 1 < DT_ID_IN_SIZES && sizes[i] < n)
-        i++;
-    return i;
-}
-
 /* One statement's parameters. */
 struct list {
     struct dt_param params[DT_ID_IN_HEAD + DT_ID_IN_MOST];
@@ -34,7 +26,9 @@ static dt_status begin(struct list *list, struct dt_params head, struct dt_error
 static size_t fill(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
 {
     size_t taken = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
-    unsigned size = size_for(taken);
+    unsigned size = 0;
+    while (sizes[size] < taken)
+        size++;
     for (size_t i = 0; i < sizes[size]; i++)
         list->params[list->n_head + i] = DT_P_INT(ids[i < taken ? i : taken - 1]);
     list->n = list->n_head + sizes[size];
@@ -57,16 +51,6 @@ dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_param
     return status;
 }
 
-static dt_status read_list(dt_db *db, const struct list *list, dt_status (*row)(void *arg), void *arg,
-                           struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, list->sql, (struct dt_params){list->params, list->n}, err);
-    while (status == DT_OK && dt_db_next(db))
-        status = row(arg);
-    dt_status ended = dt_db_end(db, status != DT_OK ? NULL : err);
-    return status != DT_OK ? status : ended;
-}
-
 dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
                         dt_status (*row)(void *arg), void *arg, struct dt_error *err)
 {
@@ -74,7 +58,11 @@ dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_param
     dt_status status = begin(&list, head, err);
     for (size_t first = 0; status == DT_OK && first < ids.n;) {
         first += fill(&list, query, ids.v + first, ids.n - first);
-        status = read_list(db, &list, row, arg, err);
+        status = dt_db_query(db, list.sql, (struct dt_params){list.params, list.n}, err);
+        while (status == DT_OK && dt_db_next(db))
+            status = row(arg);
+        dt_status ended = dt_db_end(db, status != DT_OK ? NULL : err);
+        status = status != DT_OK ? status : ended;
     }
     return status;
 }

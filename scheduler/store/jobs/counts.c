@@ -1,9 +1,11 @@
 /* See counts.h. Owns the statement that writes counters; refuses to know why anything changed. */
 #include "store/jobs/counts.h"
-#include "store/sql/statements.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/assert.h"
+#include "store/sql/statements.h"
 
 _Static_assert(DT_SCHEDULED == 0 && DT_CANCELLED == 4, "columns stand in the order of states");
 
@@ -36,25 +38,6 @@ static int compare(const void *a, const void *b)
     return order ? order : (x->piece > y->piece) - (x->piece < y->piece);
 }
 
-static bool is_nothing(const struct dt_count *c)
-{
-    for (int i = 0; i < DT_COUNT_NUMBERS; i++)
-        if (c->n[i])
-            return false;
-    for (int i = 0; i < DT_TALLIES; i++)
-        if (c->happened[i])
-            return false;
-    return true;
-}
-
-static void add_up(struct dt_count *sum, const struct dt_count *c)
-{
-    for (int i = 0; i < DT_COUNT_NUMBERS; i++)
-        sum->n[i] += c->n[i];
-    for (int i = 0; i < DT_TALLIES; i++)
-        sum->happened[i] += c->happened[i];
-}
-
 void dt_counts_merge(struct dt_counts *counts)
 {
     struct dt_count *v = counts->v;
@@ -63,40 +46,44 @@ void dt_counts_merge(struct dt_counts *counts)
         qsort(v, counts->n, sizeof(*v), compare);
     for (size_t i = 0; i < counts->n;) {
         struct dt_count sum = v[i++];
-        for (; i < counts->n && compare(&sum, &v[i]) == 0; i++)
-            add_up(&sum, &v[i]);
-        if (!is_nothing(&sum))
+        bool changed = false;
+        for (; i < counts->n && compare(&sum, &v[i]) == 0; i++) {
+            for (int k = 0; k < DT_COUNT_NUMBERS; k++)
+                sum.n[k] += v[i].n[k];
+            for (int k = 0; k < DT_TALLIES; k++)
+                sum.happened[k] += v[i].happened[k];
+        }
+        for (int k = 0; k < DT_COUNT_NUMBERS; k++)
+            changed |= sum.n[k] != 0;
+        for (int k = 0; k < DT_TALLIES; k++)
+            changed |= sum.happened[k] != 0;
+        if (changed)
             v[kept++] = sum;
     }
     counts->n = kept;
     memset(counts->last, 0, sizeof(counts->last));
 }
 
-/* Merging first: what many rows say is said of few topics. */
-static bool make_room(struct dt_counts *counts)
-{
-    if (counts->n < counts->cap)
-        return true;
-    dt_counts_merge(counts);
-    if (counts->n < counts->cap / 2)
-        return true;
-    struct dt_count *more = malloc(2 * counts->cap * sizeof(*more));
-    if (!more)
-        return counts->n < counts->cap;
-    memcpy(more, counts->v, counts->n * sizeof(*more));
-    if (counts->v != counts->few)
-        free(counts->v);
-    counts->v = more;
-    counts->cap *= 2;
-    return true;
-}
-
 static struct dt_count *count_of(struct dt_counts *counts, struct dt_str topic, unsigned piece)
 {
-    size_t last = counts->last[piece];
+    dt_assert_cmp(piece, <, DT_COUNT_PIECES);
+    const size_t last = counts->last[piece];
+    dt_assert_cmp(last, <=, counts->n);
     if (last && dt_str_eq(counts->v[last - 1].topic, topic))
         return &counts->v[last - 1];
-    if (!make_room(counts)) {
+    if (counts->n == counts->cap) {
+        /* Merging first: what many rows say is said of few topics. */
+        dt_counts_merge(counts);
+        struct dt_count *more = counts->n < counts->cap / 2 ? NULL : malloc(2 * counts->cap * sizeof(*more));
+        if (more) {
+            memcpy(more, counts->v, counts->n * sizeof(*more));
+            if (counts->v != counts->few)
+                free(counts->v);
+            counts->v = more;
+            counts->cap *= 2;
+        }
+    }
+    if (counts->n == counts->cap) {
         counts->failed = true;
         return NULL;
     }
@@ -122,35 +109,25 @@ void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
     c->happened[DT_TALLY_CREATED]++;
 }
 
-/* The event that bringing a job into this state is; DT_TALLIES: none. */
-static enum dt_tallied event_of(enum dt_job_state is)
-{
-    switch (is) {
-    case DT_DISPATCHED:
-        return DT_TALLY_DISPATCHED;
-    case DT_SUCCEEDED:
-        return DT_TALLY_SUCCEEDED;
-    case DT_DEAD:
-        return DT_TALLY_DEAD;
-    case DT_CANCELLED:
-        return DT_TALLY_CANCELLED;
-    case DT_SCHEDULED:
-    case DT_JOB_STATES:
-        break;
-    }
-    return DT_TALLIES;
-}
+/* The event that bringing a job into a state is; DT_TALLIES: none. */
+static const enum dt_tallied event_of[] = {[DT_SCHEDULED] = DT_TALLIES,
+                                           [DT_DISPATCHED] = DT_TALLY_DISPATCHED,
+                                           [DT_SUCCEEDED] = DT_TALLY_SUCCEEDED,
+                                           [DT_DEAD] = DT_TALLY_DEAD,
+                                           [DT_CANCELLED] = DT_TALLY_CANCELLED};
 
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
                     enum dt_job_state is)
 {
+    dt_assert_cmp(was, <, DT_JOB_STATES);
+    dt_assert_cmp(is, <, DT_JOB_STATES);
     struct dt_count *c = was == is ? NULL : count_of(counts, topic, dt_count_piece(id));
     if (!c)
         return;
     c->n[was]--;
     c->n[is]++;
-    if (event_of(is) != DT_TALLIES)
-        c->happened[event_of(is)]++;
+    if (event_of[is] != DT_TALLIES)
+        c->happened[event_of[is]]++;
 }
 
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n)
@@ -158,16 +135,6 @@ void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, i
     struct dt_count *c = n ? count_of(counts, topic, dt_count_piece(id)) : NULL;
     if (c)
         c->happened[DT_TALLY_FAILED] += n;
-}
-
-void dt_counts_enter(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state is)
-{
-    dt_counts_add(counts, topic, dt_count_piece(id), (int)is, 1);
-}
-
-void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was)
-{
-    dt_counts_add(counts, topic, dt_count_piece(id), (int)was, -1);
 }
 
 /* ---- writing ---- */
@@ -199,21 +166,16 @@ static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct d
     return status;
 }
 
-static dt_status commit(dt_db *db, struct dt_counts *counts, struct dt_error *err)
-{
-    dt_counts_merge(counts);
-    if (counts->failed)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    return counts->n ? commit_with(db, counts, err) : dt_db_commit(db, err);
-}
-
 dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err)
 {
-    if (db && status == DT_OK)
-        status = commit(db, counts, err);
-    if (db && status == DT_OK)
-        for (size_t i = 0; i < counts->n; i++)
-            dt_tally_add(counts->v[i].topic, counts->v[i].happened);
+    if (db && status == DT_OK) {
+        dt_counts_merge(counts);
+        status = counts->failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                 : counts->n    ? commit_with(db, counts, err)
+                                : dt_db_commit(db, err);
+    }
+    for (size_t i = 0; db && status == DT_OK && i < counts->n; i++)
+        dt_tally_add(counts->v[i].topic, counts->v[i].happened);
     if (db && status != DT_OK)
         dt_db_rollback(db);
     dt_counts_clear(counts);

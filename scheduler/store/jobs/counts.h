@@ -55,12 +55,11 @@ void dt_counts_clear(struct dt_counts *counts);
 /* Adds n to one number of a topic. The topic's text is borrowed until the counts are written or cleared, here and
  * below. A failed allocation is told by dt_counts_commit. */
 void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n);
-/* Counts a job that was made; one that went from a state to another; one that came into `jobs` (again), or left it. */
+/* Counts a job that was made; one that went from a state to another. (One that came into `jobs` again, or left it:
+ * dt_counts_add with 1 or -1.) */
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id);
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
                     enum dt_job_state is);
-void dt_counts_enter(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state is);
-void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was);
 /* Notes attempts that ended badly: for the tally alone. */
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n);
 

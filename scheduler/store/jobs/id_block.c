@@ -3,6 +3,8 @@
 
 #include <sys/random.h>
 
+#include "base/assert.h"
+
 #ifndef BLOCK_IDS
 #define BLOCK_IDS INT64_C(20000)
 #endif
@@ -23,9 +25,8 @@ static dt_status take_block(struct dt_id_block *block, dt_store *store, size_t n
 
 dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
 {
-    if (block->end - block->next >= (int64_t)n)
-        return DT_OK;
-    return take_block(block, store, n, err);
+    dt_assert_cmp(block->next, <=, block->end);
+    return block->end - block->next >= (int64_t)n ? DT_OK : take_block(block, store, n, err);
 }
 
 void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)

@@ -4,18 +4,13 @@
 
 #define AHEAD_MS 50 /* clocks differ by less */
 
-static bool is_offered(const struct dt_insert *row, int64_t now_ms)
-{
-    return row->outcome == DT_INSERT_CREATED && row->popped && row->job.run_at_ms <= now_ms + AHEAD_MS;
-}
-
 dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms, struct dt_param *room,
                         struct dt_error *err)
 {
     struct dt_param *p = room;
     for (size_t i = 0; i < rows->n; i++) {
         const struct dt_insert *row = rows->v[i];
-        if (!is_offered(row, now_ms))
+        if (row->outcome != DT_INSERT_CREATED || !row->popped || row->job.run_at_ms > now_ms + AHEAD_MS)
             continue;
         *p++ = DT_P_STR(row->job.topic);
         *p++ = DT_P_INT(row->job.run_at_ms);

@@ -1,6 +1,7 @@
 /*
  * The attempts of one job, in pages: those that a later attempt followed, and the row's own, wherever the job is.
  */
+#include "base/assert.h"
 #include "store/archive/archive_search.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -34,18 +35,7 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
 }
 
-/* The row's own attempt stands among the others, also when it was on an earlier page. */
-static dt_status take_attempt(struct attempt_page *p, const dt_db *db)
-{
-    int64_t attempt = dt_db_i64(db, 0);
-    if (attempt < 1 || attempt <= p->after)
-        return DT_OK;
-    p->more = p->n == p->limit;
-    if (p->more)
-        return DT_OK;
-    return copy_attempt(db, p->arena, &p->list[p->n++]) ? DT_OK : dt_fail(p->err, DT_NOMEM, "out of memory");
-}
-
+/* Fills the page with the rows of the job: params begin with its id. */
 static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, struct dt_params params)
 {
     size_t rows = 0;
@@ -54,8 +44,16 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     dt_status status = dt_db_query(db, sql, params, p->err);
     if (status != DT_OK)
         return status;
-    for (; status == DT_OK && dt_db_next(db); rows++)
-        status = take_attempt(p, db);
+    for (; status == DT_OK && dt_db_next(db); rows++) {
+        /* The row's own attempt stands among the others, also when it was on an earlier page. */
+        int64_t attempt = dt_db_i64(db, 0);
+        if (attempt < 1 || attempt <= p->after)
+            continue;
+        p->more = p->n == p->limit;
+        if (!p->more && !copy_attempt(db, p->arena, &p->list[p->n++]))
+            status = dt_fail(p->err, DT_NOMEM, "out of memory");
+    }
+    dt_assert_cmp(p->n, <=, p->limit);
     dt_status ended = dt_db_end(db, status != DT_OK ? NULL : p->err);
     if (status == DT_OK)
         status = ended;
@@ -65,16 +63,12 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
 }
 
 /* One row more tells that there are more; another one may be the row's own of an earlier page. */
-static struct dt_param attempt_rows(const struct attempt_page *p)
-{
-    return DT_P_INT(p->limit + 2);
-}
+#define ROWS(p) DT_P_INT((p)->limit + 2)
 
 static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
 {
-    const struct dt_param rows = attempt_rows(p);
     return read_attempts(p, db, dt_sql_select_attempts,
-                         DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
+                         DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), ROWS(p), DT_P_INT(id), ROWS(p)));
 }
 
 static dt_status read_archived_attempts(struct attempt_page *p, dt_db *db, int64_t id)
@@ -86,9 +80,9 @@ static dt_status read_archived_attempts(struct attempt_page *p, dt_db *db, int64
         status = dt_archive_search_next(db, &search, p->err);
         memcpy(params, search.params, sizeof(search.params));
         params[DT_ARCHIVE_PARAMS] = DT_P_INT(p->after);
-        params[DT_ARCHIVE_PARAMS + 1] = attempt_rows(p);
+        params[DT_ARCHIVE_PARAMS + 1] = ROWS(p);
         memcpy(params + DT_ARCHIVE_PARAMS + 2, search.params, sizeof(search.params));
-        params[2 * DT_ARCHIVE_PARAMS + 2] = attempt_rows(p);
+        params[2 * DT_ARCHIVE_PARAMS + 2] = ROWS(p);
         if (status == DT_OK)
             status = read_attempts(p, db, dt_sql_select_archived_attempts,
                                    (struct dt_params){params, 2 * DT_ARCHIVE_PARAMS + 3});

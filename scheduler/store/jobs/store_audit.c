@@ -12,6 +12,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "store/jobs/audit.h"
 #include "store/jobs/counts.h"
 #include "store/sql/statements.h"
@@ -63,20 +64,25 @@ static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err
     return a->topic.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-static dt_status read_version(dt_audit *a, struct dt_error *err)
+/* Opens the snapshot and subtracts the counters of the piece. */
+static dt_status begin_piece(dt_audit *a, struct dt_error *err)
 {
-    dt_status status = dt_db_query(a->db, dt_sql_select_audit, DT_PARAMS(DT_P_INT(a->piece)), err);
+    a->next_id = 0;
+    a->rows = 0;
+    dt_assert_cmp(a->difference.n, ==, 0);
+    dt_status status = dt_store_db(a->store, &a->db, err);
+    if (status == DT_OK)
+        status = dt_db_begin_snapshot(a->db, err);
+    if (status == DT_OK)
+        status = dt_db_query(a->db, dt_sql_select_audit, DT_PARAMS(DT_P_INT(a->piece)), err);
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(a->db);
     a->version = found ? dt_db_i64(a->db, 0) : 0;
     a->corrected = found ? dt_db_i64(a->db, 1) : 0;
-    return dt_db_end(a->db, err);
-}
-
-static dt_status subtract_counters(dt_audit *a, struct dt_error *err)
-{
-    dt_status status = dt_db_query(a->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
+    status = dt_db_end(a->db, err);
+    if (status == DT_OK)
+        status = dt_db_query(a->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
     while (status == DT_OK && dt_db_next(a->db)) {
         status = topic_of_row(a, 0, err);
         for (int s = 0; status == DT_OK && s < DT_JOB_STATES; s++)
@@ -86,35 +92,15 @@ static dt_status subtract_counters(dt_audit *a, struct dt_error *err)
     return status != DT_OK ? status : ended;
 }
 
-static dt_status begin_piece(dt_audit *a, struct dt_error *err)
-{
-    a->next_id = 0;
-    a->rows = 0;
-    dt_status status = dt_store_db(a->store, &a->db, err);
-    if (status == DT_OK)
-        status = dt_db_begin_snapshot(a->db, err);
-    if (status == DT_OK)
-        status = read_version(a, err);
-    return status != DT_OK ? status : subtract_counters(a, err);
-}
-
-/* The first row from next_id on that belongs to the piece, or a later one that does not; false: there is none. */
-static dt_status find_next(dt_audit *a, bool *there, struct dt_error *err)
-{
-    dt_status status = dt_db_query(a->db, dt_sql_find_next_row, DT_PARAMS(DT_P_INT(a->next_id)), err);
-    if (status != DT_OK)
-        return status;
-    *there = dt_db_next(a->db);
-    if (*there)
-        a->next_id = dt_db_i64(a->db, 0);
-    return dt_db_end(a->db, err);
-}
-
-/* Goes to the piece's next day that may have rows; false: all of them are counted. */
+/* Moves next_id to the first row of the piece from it on; *there is false if all of them are counted. */
 static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
 {
     for (*there = true; *there;) {
-        dt_status status = find_next(a, there, err);
+        int64_t id;
+        dt_status status =
+            dt_db_read_number(a->db, dt_sql_find_next_row, DT_PARAMS(DT_P_INT(a->next_id)), there, &id, err);
+        if (*there)
+            a->next_id = id;
         unsigned ahead = (a->piece + DT_COUNT_PIECES - dt_count_piece(a->next_id)) % DT_COUNT_PIECES;
         if (status != DT_OK || !*there || ahead == 0)
             return status;
@@ -181,19 +167,6 @@ static int64_t wrong(const struct dt_count *c, int64_t *net)
     return more > -fewer ? more : -fewer;
 }
 
-/* BUSY: another audit of the piece has corrected since. */
-static dt_status raise_version(dt_audit *a, int64_t now_ms, struct dt_error *err)
-{
-    uint64_t changed = 0;
-    dt_status status = dt_db_run(a->db, a->version ? dt_sql_raise_audit : dt_sql_insert_audit,
-                                 DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected),
-                                           DT_P_INT(a->found), DT_P_INT(a->piece), DT_P_INT(a->version)),
-                                 &changed, err);
-    if (status == DT_EXISTS || (status == DT_OK && changed != 1))
-        status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
-    return status;
-}
-
 static dt_status commit_correction(dt_audit *a, struct dt_error *err)
 {
     enum { COLUMNS = 5 + DT_JOB_STATES };
@@ -223,6 +196,7 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
 {
     int64_t now_ms = 0;
     int64_t net;
+    uint64_t changed = 0;
     dt_counts_merge(&a->difference);
     if (a->difference.failed)
         return dt_fail(err, DT_NOMEM, "out of memory");
@@ -231,8 +205,14 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
     a->corrected += out->corrected;
     a->found = out->corrected;
     dt_status status = dt_db_begin_at(a->db, &now_ms, err);
-    if (status == DT_OK)
-        status = raise_version(a, now_ms, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_db_run(a->db, a->version ? dt_sql_raise_audit : dt_sql_insert_audit,
+                       DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected), DT_P_INT(a->found),
+                                 DT_P_INT(a->piece), DT_P_INT(a->version)),
+                       &changed, err);
+    if (status == DT_EXISTS || (status == DT_OK && changed != 1))
+        status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
     if (status == DT_OK)
         status = a->difference.n ? commit_correction(a, err) : dt_db_commit(a->db, err);
     return status;
@@ -253,6 +233,7 @@ void dt_audit_pause(dt_audit *a)
 dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struct dt_error *err)
 {
     bool done = false;
+    dt_assert_cmp(a->piece, <, DT_COUNT_PIECES);
     dt_status status = a->db ? DT_OK : begin_piece(a, err);
     *out = (struct dt_audited){.piece = a->piece};
     if (status == DT_OK)

@@ -19,8 +19,6 @@ struct lookup {
     size_t n;
     struct dt_arena *arena;
     dt_db *db;
-    int64_t *numbers; /* ids that may be jobs' numbers: ascending, each once … */
-    size_t n_numbers;
     dt_status failed; /* a copy of a text */
 };
 
@@ -35,23 +33,18 @@ static void take_job(struct lookup *l, struct dt_command_job *job, int64_t job_i
 
 /* ---- ids of commands ---- */
 
-static void list_ids(const struct lookup *l, struct dt_strbuf *list)
-{
-    dt_json_rows_begin(list);
-    for (size_t i = 0; i < l->n; i++) {
-        dt_json_row_begin(list);
-        dt_json_row_add(list, (int64_t)i);
-        dt_json_row_add_hex(list, l->v[i].id);
-        dt_strbuf_addc(list, ']');
-    }
-    dt_strbuf_addc(list, ']');
-}
-
 static dt_status find_ids(struct lookup *l, struct dt_error *err)
 {
     struct dt_strbuf list;
     dt_strbuf_init(&list);
-    list_ids(l, &list);
+    dt_json_rows_begin(&list);
+    for (size_t i = 0; i < l->n; i++) {
+        dt_json_row_begin(&list);
+        dt_json_row_add(&list, (int64_t)i);
+        dt_json_row_add_hex(&list, l->v[i].id);
+        dt_strbuf_addc(&list, ']');
+    }
+    dt_strbuf_addc(&list, ']');
     dt_status status =
         list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
                     : dt_db_query(l->db, dt_sql_select_command_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
@@ -68,23 +61,6 @@ static dt_status find_ids(struct lookup *l, struct dt_error *err)
 
 /* ---- numbers of jobs ---- */
 
-static bool list_numbers(struct lookup *l)
-{
-    l->n_numbers = 0;
-    l->numbers = dt_arena_alloc(l->arena, (l->n + 1) * sizeof(*l->numbers));
-    for (size_t i = 0; l->numbers && i < l->n; i++)
-        if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &l->numbers[l->n_numbers]))
-            l->n_numbers++;
-    if (l->n_numbers > 1)
-        qsort(l->numbers, l->n_numbers, sizeof(*l->numbers), dt_by_job_id);
-    size_t kept = 0;
-    for (size_t i = 0; i < l->n_numbers; i++)
-        if (i == 0 || l->numbers[i] != l->numbers[i - 1])
-            l->numbers[kept++] = l->numbers[i];
-    l->n_numbers = kept;
-    return l->numbers != NULL;
-}
-
 static dt_status take_numbered(void *arg)
 {
     struct lookup *l = arg;
@@ -99,12 +75,22 @@ static dt_status take_numbered(void *arg)
 
 static dt_status find_numbers(struct lookup *l, struct dt_error *err)
 {
-    if (!list_numbers(l))
+    int64_t *numbers = dt_arena_alloc(l->arena, (l->n + 1) * sizeof(*numbers)); /* ascending, each once */
+    size_t n = 0, kept = 0;
+    if (!numbers)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    if (l->n_numbers == 0)
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &numbers[n]))
+            n++;
+    if (n > 1)
+        qsort(numbers, n, sizeof(*numbers), dt_by_job_id);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || numbers[i] != numbers[i - 1])
+            numbers[kept++] = numbers[i];
+    if (kept == 0)
         return DT_OK;
-    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(l->numbers, l->n_numbers),
-                         take_numbered, l, err);
+    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(numbers, kept), take_numbered, l,
+                         err);
 }
 
 /* ---- the whole ---- */
@@ -137,12 +123,9 @@ dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_
 
 dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_select_key, DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
-    if (status != DT_OK)
-        return status;
-    bool found = dt_db_next(db);
-    *id = found ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
+    bool found;
+    dt_status status =
+        dt_db_read_number(db, dt_sql_select_key, DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), &found, id, err);
     return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
 }
 

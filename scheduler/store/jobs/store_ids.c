@@ -12,11 +12,7 @@ static dt_status take_block(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
 {
     struct block *block = arg;
     int64_t *first = &block->first;
-    dt_status status = dt_db_query(db, dt_sql_lock_next_id, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *first = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
+    dt_status status = dt_db_read_number(db, dt_sql_lock_next_id, DT_NO_PARAMS, NULL, first, err);
     if (status != DT_OK)
         return status;
     if (*first < 1)

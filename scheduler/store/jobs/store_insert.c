@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "job/schedule/fire_key.h"
@@ -130,11 +131,6 @@ static void sort_keyed(struct batch *b)
     }
 }
 
-static size_t row_bytes(const struct dt_new_job *job)
-{
-    return ROW_OVERHEAD + dt_new_job_bytes(job);
-}
-
 static unsigned what_it_has(const struct dt_insert *row)
 {
     const struct dt_new_job *job = &row->job;
@@ -153,7 +149,7 @@ static void start_outcomes(struct batch *b)
         row->outcome = DT_INSERT_CREATED;
         if (!job->retry.p || job->ack_timeout_ms <= 0)
             row->outcome = DT_INSERT_NO_TOPIC;
-        else if (row_bytes(job) > dt_db_packet_max(b->db))
+        else if (ROW_OVERHEAD + dt_new_job_bytes(job) > dt_db_packet_max(b->db))
             row->outcome = DT_INSERT_TOO_LARGE;
         else if (job->key.p)
             b->keyed[b->n_keyed++] = (struct keyed){.row = row, .order = i};
@@ -210,22 +206,6 @@ static struct dt_param *key_params(const struct name_space *in, const struct dt_
 
 /* ---- keys that were there already ---- */
 
-static void key_list(const struct keyed *keyed, size_t n, struct dt_strbuf *out)
-{
-    dt_json_rows_begin(out);
-    for (size_t i = 0; i < n; i++) {
-        if (keyed[i].head != &keyed[i])
-            continue;
-        dt_json_row_begin(out);
-        dt_json_row_add(out, (int64_t)i);
-        dt_json_row_add_hex(out, keyed[i].row->job.topic);
-        dt_strbuf_addc(out, ',');
-        dt_json_row_add_hex(out, keyed[i].row->job.key);
-        dt_strbuf_addc(out, ']');
-    }
-    dt_strbuf_addc(out, ']');
-}
-
 static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigned char digest[16])
 {
     row->outcome = memcmp(row->job.digest, digest, 16) == 0 ? DT_INSERT_SAME : DT_INSERT_CONFLICT;
@@ -251,7 +231,18 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
 {
     struct dt_strbuf list;
     dt_strbuf_init(&list);
-    key_list(keyed, n, &list);
+    dt_json_rows_begin(&list);
+    for (size_t i = 0; i < n; i++) {
+        if (keyed[i].head != &keyed[i])
+            continue;
+        dt_json_row_begin(&list);
+        dt_json_row_add(&list, (int64_t)i);
+        dt_json_row_add_hex(&list, keyed[i].row->job.topic);
+        dt_strbuf_addc(&list, ',');
+        dt_json_row_add_hex(&list, keyed[i].row->job.key);
+        dt_strbuf_addc(&list, ']');
+    }
+    dt_strbuf_addc(&list, ']');
     dt_status status =
         list.failed
             ? dt_fail(err, DT_NOMEM, "out of memory")
@@ -277,60 +268,29 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     return dt_db_end(b->db, err);
 }
 
-static dt_status take_over_key(struct batch *b, const struct keyed *k, struct dt_error *err)
-{
-    struct dt_param params[KEY_COLUMNS + 1] = {DT_P_INT(k->row->job.id)};
-    struct dt_param *end = name_params(namespace_of(k), &k->row->job, params + 1);
-    *end++ = DT_P_INT(k->owner);
-    return dt_db_run(b->db, namespace_of(k)->take, (struct dt_params){params, (size_t)(end - params)}, NULL, err);
-}
-
-/* A key whose job has no right to it any more: ours now. */
-static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size_t n, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < n && status == DT_OK; i++)
-        if (keyed[i].head == &keyed[i] && keyed[i].owner && keyed[i].row->outcome == DT_INSERT_CREATED)
-            status = take_over_key(b, &keyed[i], err);
-    return status;
-}
-
+/* Finds whose the keys are that were taken. A key whose job has no right to it any more is ours now. */
 static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
     const size_t most = fit < OWNERS_AT_ONCE ? fit : OWNERS_AT_ONCE;
     size_t gone = 0;
     dt_status status = DT_OK;
+    dt_assert_cmp(most, >, 0);
     for (size_t i = 0; i < n && status == DT_OK; i += most)
         status = read_owners(b, keyed + i, n - i < most ? n - i : most, &gone, err);
-    return status || !gone ? status : take_over_keys(b, keyed, n, err);
-}
-
-static void settle_followers(const struct keyed *keyed, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; gone && i < n && status == DT_OK; i++) {
         const struct keyed *k = &keyed[i];
-        const struct keyed *head = k->head;
-        if (head == k)
+        if (k->head != k || !k->owner || k->row->outcome != DT_INSERT_CREATED)
             continue;
-        if (head->row->outcome == DT_INSERT_CREATED)
-            same_or_conflict(k->row, head->row->job.id, head->row->job.digest);
-        else
-            same_or_conflict(k->row, head->owner, head->owner_digest);
+        struct dt_param params[KEY_COLUMNS + 1] = {DT_P_INT(k->row->job.id)};
+        struct dt_param *end = name_params(namespace_of(k), &k->row->job, params + 1);
+        *end++ = DT_P_INT(k->owner);
+        status = dt_db_run(b->db, namespace_of(k)->take, (struct dt_params){params, (size_t)(end - params)}, NULL, err);
     }
+    return status;
 }
 
 /* ---- keys of fires ---- */
-
-static dt_status find_schedule(struct batch *b, struct dt_str name, struct dt_str topic, bool *there,
-                               struct dt_error *err)
-{
-    dt_status status = dt_db_query(b->db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), DT_P_STR(topic)), err);
-    if (status != DT_OK)
-        return status;
-    *there = dt_db_next(b->db);
-    return dt_db_end(b->db, err);
-}
 
 /*
  * Refuses rows whose key is that of a schedule's fire, and takes them out of the keyed ones. Keys that may be such are
@@ -348,7 +308,8 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
         struct dt_new_job *job = &b->keyed[i].row->job;
         bool maybe = dt_fire_key_split(job->key, &name);
         if (maybe && !(last.p && dt_str_eq(name, last) && dt_str_eq(job->topic, topic)))
-            status = find_schedule(b, name, job->topic, &there, err);
+            status = dt_db_read_number(b->db, dt_sql_find_schedule_of_key,
+                                       DT_PARAMS(DT_P_STR(name), DT_P_STR(job->topic)), &there, NULL, err);
         if (maybe) {
             last = name;
             topic = job->topic;
@@ -390,14 +351,23 @@ static dt_status insert_names(struct batch *b, const struct name_space *in, cons
     return status;
 }
 
+/* Inserts the names of one namespace. Rows that follow one with the same name get the outcome that its job has. */
 static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     bool missed = false;
     dt_status status = n ? insert_names(b, namespace_of(keyed), keyed, n, &missed, err) : DT_OK;
     if (status == DT_OK && missed)
         status = settle_owners(b, keyed, n, err);
-    if (status == DT_OK)
-        settle_followers(keyed, n);
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
+        const struct keyed *head = keyed[i].head;
+        dt_assert(head->head == head);
+        if (head == &keyed[i])
+            continue;
+        if (head->row->outcome == DT_INSERT_CREATED)
+            same_or_conflict(keyed[i].row, head->row->job.id, head->row->job.digest);
+        else
+            same_or_conflict(keyed[i].row, head->owner, head->owner_digest);
+    }
     return status;
 }
 
@@ -435,6 +405,7 @@ static void count_made(struct batch *b, const struct dt_new_job *job)
 
 static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
 {
+    dt_assert_cmp(n, <=, b->n);
     dt_status status = dt_db_run_many(b->db, insert_forms[b->has],
                                       (struct dt_param_rows){b->params, columns_of(b->has), n}, NULL, err);
     for (size_t i = 0; i < b->n && status == DT_OK; i++)
@@ -443,62 +414,48 @@ static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
     return status;
 }
 
-static dt_status insert_jobs(struct batch *b, struct dt_error *err)
-{
-    size_t n = all_job_params(b);
-    return n ? insert_listed(b, n, err) : DT_OK;
-}
-
 /* ---- one by one, when one of them is at fault ---- */
-
-static dt_status is_our_own(struct batch *b, const struct dt_new_job *job, bool *ours, struct dt_error *err)
-{
-    dt_status status = dt_db_query(b->db, dt_sql_select_maker, DT_PARAMS(DT_P_INT(job->id)), err);
-    if (status != DT_OK)
-        return status;
-    struct dt_str digest = {(const char *)job->digest, sizeof(job->digest)};
-    *ours = dt_db_next(b->db) && dt_db_i64(b->db, 0) == b->maker && dt_str_eq(dt_db_bytes(b->db, 1), digest);
-    return dt_db_end(b->db, err);
-}
 
 static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct dt_error *err)
 {
     struct dt_param params[JOB_COLUMNS];
-    bool ours = false;
     const unsigned has = what_it_has(row);
-    job_params(b, has, row, params);
+    const struct dt_new_job *job = &row->job;
+    const struct dt_param *end = job_params(b, has, row, params);
+    dt_assert_cmp(end - params, ==, columns_of(has));
     dt_status status = dt_db_run(b->db, insert_forms[has], (struct dt_params){params, columns_of(has)}, NULL, err);
     if (status == DT_OK)
-        count_made(b, &row->job);
+        count_made(b, job);
     if (status == DT_INVALID) {
         row->outcome = DT_INSERT_REFUSED;
         return DT_OK;
     }
     if (status != DT_EXISTS)
         return status;
-    status = is_our_own(b, &row->job, &ours, err);
+    status = dt_db_query(b->db, dt_sql_select_maker, DT_PARAMS(DT_P_INT(job->id)), err);
+    if (status != DT_OK)
+        return status;
+    struct dt_str digest = {(const char *)job->digest, sizeof(job->digest)};
+    bool ours = dt_db_next(b->db) && dt_db_i64(b->db, 0) == b->maker && dt_str_eq(dt_db_bytes(b->db, 1), digest);
+    status = dt_db_end(b->db, err);
     if (status == DT_OK && !ours)
         row->outcome = DT_INSERT_ID_TAKEN;
     return status;
-}
-
-static dt_status insert_key_alone(struct batch *b, struct keyed *k, struct dt_error *err)
-{
-    bool missed = false;
-    k->head = k;
-    dt_status status = insert_names(b, namespace_of(k), k, 1, &missed, err);
-    if (status == DT_INVALID) {
-        k->row->outcome = DT_INSERT_REFUSED;
-        return DT_OK;
-    }
-    return status || !missed ? status : settle_owners(b, k, 1, err);
 }
 
 static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_error *err)
 {
     const struct name_space *in = namespace_of(k);
     struct dt_param params[KEY_COLUMNS];
-    dt_status status = insert_key_alone(b, k, err);
+    bool missed = false;
+    k->head = k;
+    dt_status status = insert_names(b, in, k, 1, &missed, err);
+    if (status == DT_INVALID) {
+        k->row->outcome = DT_INSERT_REFUSED;
+        return DT_OK;
+    }
+    if (status == DT_OK && missed)
+        status = settle_owners(b, k, 1, err);
     if (status != DT_OK || k->row->outcome != DT_INSERT_CREATED)
         return status;
     status = insert_job_alone(b, k->row, err);
@@ -506,33 +463,25 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
         status = insert_names(b, &namespaces[false], k, 1, NULL, err);
     if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
+    /* The job was not stored: its name is free again. */
     size_t n = (size_t)(key_params(in, &k->row->job, params) - params);
     return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
 }
 
-static dt_status insert_singly(struct batch *b, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n_keyed && status == DT_OK; i++)
-        status = insert_keyed_alone(b, &b->keyed[i], err);
-    for (size_t i = 0; i < b->n && status == DT_OK; i++) {
-        if (!b->rows[i]->job.key.p && b->rows[i]->outcome == DT_INSERT_CREATED)
-            status = insert_job_alone(b, b->rows[i], err);
-    }
-    return status;
-}
-
-static dt_status offer(struct batch *b, struct dt_error *err)
-{
-    return dt_offer_made(b->db, &(struct dt_insert_rows){.v = b->rows, .n = b->n}, b->now_ms, b->params, err);
-}
-
+/* Inserts names, then jobs, and offers what can be popped. singly: row by row, since one of them is at fault. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
-    dt_status status = singly ? insert_singly(b, err) : insert_keys(b, err);
-    if (status == DT_OK && !singly)
-        status = insert_jobs(b, err);
-    return status == DT_OK ? offer(b, err) : status;
+    dt_status status = singly ? DT_OK : insert_keys(b, err);
+    size_t n = status == DT_OK && !singly ? all_job_params(b) : 0;
+    if (n)
+        status = insert_listed(b, n, err);
+    for (size_t i = 0; singly && i < b->n_keyed && status == DT_OK; i++)
+        status = insert_keyed_alone(b, &b->keyed[i], err);
+    for (size_t i = 0; singly && i < b->n && status == DT_OK; i++)
+        if (!b->rows[i]->job.key.p && b->rows[i]->outcome == DT_INSERT_CREATED)
+            status = insert_job_alone(b, b->rows[i], err);
+    const struct dt_insert_rows rows = {.v = b->rows, .n = b->n};
+    return status == DT_OK ? dt_offer_made(b->db, &rows, b->now_ms, b->params, err) : status;
 }
 
 /* ---- the transaction ---- */
@@ -577,52 +526,27 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     status = dt_db_begin_soon(b->db, err);
     if (status == DT_OK)
         status = insert_listed(b, n, err);
+    const struct dt_insert_rows rows = {.v = b->rows, .n = b->n};
     if (status == DT_OK)
-        status = offer(b, err);
+        status = dt_offer_made(b->db, &rows, b->now_ms, b->params, err);
     if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
         return DT_NOT_FOUND;
     return finish(b, status, err);
 }
 
-static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
-{
-    dt_status status = singly ? DT_NOT_FOUND : insert_in_few_trips(b, err);
-    return status == DT_NOT_FOUND ? insert_in_transaction(b, singly, err) : status;
-}
-
 /* Looks for one of our rows: it shows that all were committed. (Each is asked for, since some may have been finished
  * and removed meanwhile.) BUSY: the session that wrote them has not ended, and keeps them locked. */
-static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n && status == DT_OK && !*there; i++) {
-        if (b->rows[i]->outcome != DT_INSERT_CREATED)
-            continue;
-        status = dt_db_query(b->db, dt_sql_find_made, DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), err);
-        if (status == DT_OK) {
-            *there = dt_db_next(b->db);
-            status = dt_db_end(b->db, err);
-        }
-    }
-    return status;
-}
-
 static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
     if (status != DT_OK)
         return status;
-    status = find_one(b, there, err);
+    for (size_t i = 0; i < b->n && status == DT_OK && !*there; i++)
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            status = dt_db_read_number(b->db, dt_sql_find_made,
+                                       DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), there, NULL, err);
     dt_db_rollback(b->db);
     return status;
-}
-
-static bool made_any(const struct batch *b)
-{
-    for (size_t i = 0; i < b->n; i++)
-        if (b->rows[i]->outcome == DT_INSERT_CREATED)
-            return true;
-    return false;
 }
 
 /* After a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out now. */
@@ -632,7 +556,9 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
     struct dt_error why = {0};
     dt_status status;
-    *there = !made_any(b); /* nothing was written: as good as committed */
+    *there = true; /* if nothing was written: that is as good as committed */
+    for (size_t i = 0; i < b->n; i++)
+        *there &= b->rows[i]->outcome != DT_INSERT_CREATED;
     if (*there)
         return DT_OK;
     while ((status = read_back_once(b, there, &why)) == DT_UNAVAILABLE || status == DT_BUSY) {
@@ -684,7 +610,9 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
     if (!make_room(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
     do {
-        status = insert_once(&b, singly, err);
+        status = singly ? DT_NOT_FOUND : insert_in_few_trips(&b, err);
+        if (status == DT_NOT_FOUND)
+            status = insert_in_transaction(&b, singly, err);
         repeat = !singly && (status == DT_EXISTS || status == DT_INVALID);
         singly |= repeat;
         if (status == DT_UNKNOWN) {

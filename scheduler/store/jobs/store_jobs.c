@@ -16,10 +16,10 @@
  *
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "job/schedule/fire_key.h"
 #include "store/archive/archive_search.h"
-#include "store/archive/bring_back.h"
 #include "store/archive/housekeeping.h"
 #include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
@@ -54,54 +54,35 @@ struct change {
 
 /* ---- reading ---- */
 
-/* The first parameter is the id. */
-static dt_status read_row(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
-                          struct dt_job *job, struct dt_error *err)
+/* Reads the job by a statement whose first parameter is the id. */
+static dt_status read_row(struct change *c, const char *sql, struct dt_params params)
 {
-    const int64_t id = params.v[0].i;
-    dt_status status = dt_db_query(db, sql, params, err);
+    dt_status status = dt_db_query(c->db, sql, params, c->err);
     if (status != DT_OK)
         return status;
-    if (dt_db_next(db)) {
-        status = dt_row_full(db, 0, arena, job);
-        if (status != DT_OK)
-            dt_fail(err, status, "job %lld cannot be read: %s", (long long)id, dt_status_text(status));
-    } else {
-        status = dt_fail(err, DT_NOT_FOUND, "no job %lld", (long long)id);
-    }
-    dt_status ended = dt_db_end(db, status == DT_NOT_FOUND || status == DT_OK ? err : NULL);
+    if (!dt_db_next(c->db))
+        status = dt_fail(c->err, DT_NOT_FOUND, "no job %lld", (long long)c->id);
+    else if ((status = dt_row_full(c->db, 0, c->arena, c->job)) != DT_OK)
+        dt_fail(c->err, status, "job %lld cannot be read: %s", (long long)c->id, dt_status_text(status));
+    dt_status ended = dt_db_end(c->db, status == DT_NOT_FOUND || status == DT_OK ? c->err : NULL);
     return ended != DT_OK ? ended : status;
-}
-
-static dt_status read_job(dt_db *db, const char *sql, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                          struct dt_error *err)
-{
-    return read_row(db, sql, DT_PARAMS(DT_P_INT(id)), arena, job, err);
-}
-
-static dt_status read_archived(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
-{
-    struct dt_archive_search search = dt_archive_search_of(id);
-    dt_status status;
-    do {
-        status = dt_archive_search_next(db, &search, err);
-        if (status == DT_OK)
-            status = read_row(db, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS},
-                              arena, job, err);
-    } while (dt_archive_search_more(&search, status));
-    return status;
 }
 
 /* Reads the job from `jobs` by that statement, or from history; c->archived: from there. */
 static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
+    struct dt_archive_search search = dt_archive_search_of(c->id);
     c->archived = false;
-    dt_status status = read_job(c->db, sql, c->id, c->arena, c->job, c->err);
+    dt_status status = read_row(c, sql, DT_PARAMS(DT_P_INT(c->id)));
     if (status != DT_NOT_FOUND)
         return status;
-    status = read_archived(c->db, c->id, c->arena, c->job, c->err);
+    do {
+        status = dt_archive_search_next(c->db, &search, c->err);
+        if (status == DT_OK)
+            status = read_row(c, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS});
+    } while (dt_archive_search_more(&search, status));
     c->archived = status == DT_OK;
-    return status == DT_NOT_FOUND ? read_job(c->db, sql, c->id, c->arena, c->job, c->err) : status;
+    return status == DT_NOT_FOUND ? read_row(c, sql, DT_PARAMS(DT_P_INT(c->id))) : status;
 }
 
 dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
@@ -122,12 +103,11 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
 
 static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
 {
-    *yes = false;
-    dt_status status = dt_db_query(db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), err);
-    if (status != DT_OK)
-        return status;
-    *yes = dt_db_next(db) && dt_db_i64(db, 0) != 0;
-    return dt_db_end(db, err);
+    int64_t n;
+    dt_status status =
+        dt_db_read_number(db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), NULL, &n, err);
+    *yes = n != 0;
+    return status;
 }
 
 dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err)
@@ -138,38 +118,22 @@ dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, 
     return status != DT_OK ? status : in_list(db, id, shard, yes, err);
 }
 
-static dt_status in_hands(struct change *c, bool *yes)
-{
-    dt_status status = dt_db_query(c->db, dt_sql_find_hand, DT_PARAMS(DT_P_INT(c->id)), c->err);
-    if (status != DT_OK)
-        return status;
-    *yes = dt_db_next(c->db);
-    return dt_db_end(c->db, c->err);
-}
-
-/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one, or, if no shard did, is
- * it in the hands of a process? */
-static dt_status in_flight(struct change *c, bool *yes)
-{
-    *yes = false;
-    if (c->job->attempt < 1)
-        return DT_OK;
-    if (c->job->claim_shard < 0)
-        return DT_UNGUARDED(CANCEL_IN_HANDS) ? DT_OK : in_hands(c, yes);
-    return in_list(c->db, c->id, c->job->claim_shard, yes, c->err);
-}
-
 static dt_status too_late(const struct change *c)
 {
     return dt_fail(c->err, DT_TOO_LATE, "job %lld is %s, attempt %lld", (long long)c->id,
                    dt_job_state_name(c->job->state), (long long)c->job->attempt);
 }
 
-/* The change may go on, or TOO_LATE because something of the job is on its way. */
+/* The change may go on, or TOO_LATE because something of the job is on its way: an attempt of the locked job is in the
+ * list of the shard that claimed its latest one, or, if no shard did, in the hands of a process. */
 static dt_status refuse_in_flight(struct change *c)
 {
-    bool yes;
-    dt_status status = in_flight(c, &yes);
+    bool yes = false;
+    dt_status status = DT_OK;
+    if (c->job->attempt >= 1 && c->job->claim_shard >= 0)
+        status = in_list(c->db, c->id, c->job->claim_shard, &yes, c->err);
+    else if (c->job->attempt >= 1 && !DT_UNGUARDED(CANCEL_IN_HANDS))
+        status = dt_db_read_number(c->db, dt_sql_find_hand, DT_PARAMS(DT_P_INT(c->id)), &yes, NULL, c->err);
     if (status != DT_OK || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
         return status;
     c->unsettled = true;
@@ -180,6 +144,7 @@ static dt_status refuse_in_flight(struct change *c)
 static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
+    dt_assert(!c->locked && !c->written);
     dt_status status = dt_db_run(c->db, sql, params, &affected, c->err);
     if (status == DT_OK && affected != 1)
         status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
@@ -187,50 +152,43 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
     return status;
 }
 
-/* A row that is there and could not be locked is somebody's. */
-static dt_status find_locked(struct change *c)
-{
-    dt_status status = read_job(c->db, dt_sql_select_job, c->id, c->arena, c->job, c->err);
-    if (status != DT_OK)
-        return status;
-    c->locked = true;
-    return dt_fail(c->err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
-}
-
 /* Locks, judges and writes by `decide`, reads back, counts. */
 static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct change *c = arg;
-    int64_t was_ms = 0;
     c->db = db;
     c->now_ms = now_ms;
-    c->written = c->unsettled = false;
+    c->written = c->unsettled = c->locked = false;
     dt_status status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
-    if (status == DT_NOT_FOUND && c->passes_locked)
-        status = find_locked(c);
+    if (status == DT_NOT_FOUND && c->passes_locked) {
+        status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
+        c->locked = status == DT_OK; /* a row that is there and could not be locked is another session's */
+        if (c->locked)
+            status = dt_fail(err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
+    }
     if (status == DT_OK && c->topic.p && !dt_str_eq(c->topic, c->job->topic))
         status = dt_fail(err, DT_NOT_FOUND, "job %lld is of another topic", (long long)c->id);
     const struct dt_job before = status == DT_OK ? *c->job : (struct dt_job){.state = DT_SCHEDULED};
-    enum dt_job_state was = before.state;
-    if (status == DT_OK)
-        was_ms = c->job->next_at_ms;
+    const enum dt_job_state was = before.state;
     if (status == DT_OK)
         status = c->decide(c);
     if (status == DT_OK && c->written)
-        status = read_job(db, dt_sql_select_job, c->id, c->arena, c->job, err);
+        status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
     if (status == DT_OK && c->written && c->actor.p)
         status =
             dt_event_of_job(db, &(struct dt_job_event){.at_ms = now_ms, .actor = c->actor, .action = dt_str(c->action)},
                             &before, c->job, err);
-    c->job->was_next_at_ms = was_ms;
+    c->job->was_next_at_ms = before.next_at_ms;
     c->job->unsettled = c->unsettled;
-    if (status == DT_OK && c->written && c->archived)
-        dt_counts_enter(c->counts, c->job->topic, c->id, c->job->state);
-    else if (status == DT_OK && c->written &&
-             (was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
+    if (status != DT_OK || !c->written)
+        return status;
+    dt_assert_cmp(c->job->id, ==, c->id);
+    if (c->archived)
+        dt_counts_add(c->counts, c->job->topic, dt_count_piece(c->id), (int)c->job->state, 1);
+    else if ((was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
              !DT_UNGUARDED(COUNT_CHANGE)) /* what a manual edit ended is counted by the housekeeper */
         dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
-    return status;
+    return DT_OK;
 }
 
 static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *),
@@ -245,42 +203,25 @@ static dt_status commit_change(dt_store *store, struct change *c, dt_status (*de
     return dt_store_commit_work(store, &counts, change_locked, c, c->err);
 }
 
-static int64_t near_of(const struct change *c, int64_t next_at_ms)
-{
-    return next_at_ms < dt_near_end_ms(c->now_ms);
-}
-
 /* ---- cancel ---- */
 
-/* An attempt that is in flight is kept when only the further ones are cancelled: it is sent nevertheless. */
-static dt_status cancel_scheduled(struct change *c)
-{
-    dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
-    if (status != DT_OK)
-        return status;
-    return write_job(c, dt_sql_cancel_job,
-                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
-                               DT_P_INT(c->now_ms), DT_P_INT(DT_RETENTION_DEFAULT_MS),
-                               DT_P_INT(c->config->history_after), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
-}
-
-static dt_status cancel_retries(struct change *c)
-{
-    if (c->job->no_retries)
-        return DT_OK;
-    return write_job(c, dt_sql_cancel_retries, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->id)));
-}
-
+/* An attempt that is in flight is kept if only the further ones are cancelled: it is sent nevertheless. */
 static dt_status decide_cancel(struct change *c)
 {
-    enum dt_job_state state = c->job->state;
-    if (state == DT_CANCELLED) /* perhaps by a manual edit or a forged result, with its attempt still on its way */
-        return c->keep_attempt ? DT_OK : refuse_in_flight(c);
-    if (dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED)
-        return cancel_scheduled(c);
-    if (c->keep_attempt && dt_job_state_after(state, DT_EVENT_NO_RETRIES) == (int)state)
-        return cancel_retries(c);
-    return too_late(c);
+    const enum dt_job_state state = c->job->state;
+    const struct dt_param now = DT_P_INT(c->now_ms), retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
+    const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
+    if (state == DT_CANCELLED || cancels) { /* perhaps by a manual edit or a forged result, its attempt on its way */
+        dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
+        if (status != DT_OK || state == DT_CANCELLED)
+            return status;
+        return write_job(
+            c, dt_sql_cancel_job,
+            DT_PARAMS(now, now, retention, now, retention, DT_P_INT(c->config->history_after), now, DT_P_INT(c->id)));
+    }
+    if (!c->keep_attempt || dt_job_state_after(state, DT_EVENT_NO_RETRIES) != (int)state)
+        return too_late(c);
+    return c->job->no_retries ? DT_OK : write_job(c, dt_sql_cancel_retries, DT_PARAMS(now, DT_P_INT(c->id)));
 }
 
 dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
@@ -350,16 +291,6 @@ static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t 
     return status == DT_OK && !retry->p ? dt_fail(c->err, DT_NOMEM, "out of memory") : status;
 }
 
-/* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
-static int64_t patched_time_ms(const struct change *c)
-{
-    const struct dt_patch *p = c->patch;
-    int64_t at_ms = p->run_at_ms;
-    if (p->run_at_is_delay)
-        at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
-    return at_ms > c->now_ms ? at_ms : c->now_ms;
-}
-
 #define TAKE(kind, member, column) want->member = p->member;
 #define TAKE_EXTRA(kind, member, column)                                                                               \
     if (p->has_##member)                                                                                               \
@@ -380,8 +311,13 @@ static dt_status wanted(struct change *c, struct dt_job *want)
         retry = retry.p ? retry : default_retry;
         ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
     }
-    if (p->has_run_at)
-        want->run_at_ms = want->next_at_ms = patched_time_ms(c);
+    if (p->has_run_at) {
+        /* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
+        int64_t at_ms = p->run_at_ms;
+        if (p->run_at_is_delay)
+            at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
+        want->run_at_ms = want->next_at_ms = at_ms > c->now_ms ? at_ms : c->now_ms;
+    }
     if (p->has_retry)
         want->retry = retry;
     if (p->has_ack_timeout)
@@ -420,41 +356,28 @@ static bool same_job(const struct dt_job *a, const struct dt_job *b)
 
 #define PARAM(kind, member, column) DT_COLUMN_PARAM_##kind(want->member),
 
-static dt_status write_content(struct change *c, const struct dt_job *want)
-{
-    const struct dt_param params[] = {DT_P_STR(want->payload),
-                                      DT_JOB_COLUMNS(DT_COLUMN_NONE, PARAM, DT_COLUMN_NONE) DT_P_INT(c->id)};
-    return dt_db_run(c->db, dt_sql_patch_content, (struct dt_params){params, sizeof(params) / sizeof(*params)}, NULL,
-                     c->err);
-}
-
 static dt_status write_patch(struct change *c, const struct dt_job *want)
 {
     const struct dt_param params[] = {
         DT_P_INT(want->run_at_ms),
         DT_P_INT(want->next_at_ms),
-        DT_P_INT(near_of(c, want->next_at_ms)),
+        DT_P_INT(want->next_at_ms < dt_near_end_ms(c->now_ms)),
         DT_P_STR(want->retry),
         DT_P_INT(want->ack_timeout_ms),
         DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, PARAM) DT_P_INT(c->now_ms),
         DT_P_INT(c->id),
         DT_P_INT(c->job->version),
     };
+    const struct dt_param content[] = {DT_P_STR(want->payload),
+                                       DT_JOB_COLUMNS(DT_COLUMN_NONE, PARAM, DT_COLUMN_NONE) DT_P_INT(c->id)};
     dt_status status = write_job(c, dt_sql_patch_job, (struct dt_params){params, sizeof(params) / sizeof(*params)});
     if (status == DT_OK && !same_content(want, c->job))
-        status = write_content(c, want);
+        status = dt_db_run(c->db, dt_sql_patch_content, (struct dt_params){content, sizeof(content) / sizeof(*content)},
+                           NULL, c->err);
     return status;
 }
 
 #define CHANGES(kind, member, column) changes |= p->has_##member;
-
-/* Says whether a message of the job would be another one. */
-static bool changes_message(const struct dt_patch *p)
-{
-    bool changes = p->has_payload;
-    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
-    return changes;
-}
 
 /* Times and policy of a waiting job may always change; what its messages say not while one is on its way. */
 static dt_status decide_patch(struct change *c)
@@ -462,9 +385,11 @@ static dt_status decide_patch(struct change *c)
     const struct dt_patch *p = c->patch;
     struct dt_job want;
     dt_status status = DT_OK;
+    bool changes = p->has_payload; /* what a message says */
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
         return too_late(c);
-    if (changes_message(p))
+    if (changes)
         status = refuse_in_flight(c);
     if (status == DT_OK && p->if_version && p->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
@@ -489,9 +414,11 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
     patch.member = body->member;                                                                                       \
     patch.has_##member = true;
 
-/* The change that leaves nothing of the body before. */
-static struct dt_patch patch_to(const struct dt_new_job *body)
+/* Puts the body in place of the job's: a change that leaves nothing of the body before. */
+static dt_status write_body(struct change *c)
 {
+    const struct dt_new_job *body = c->body;
+    const struct dt_str digest = {(const char *)body->digest, sizeof(body->digest)};
     struct dt_patch patch = {.has_run_at = true,
                              .run_at_ms = body->run_at_ms,
                              .has_payload = true,
@@ -500,15 +427,8 @@ static struct dt_patch patch_to(const struct dt_new_job *body)
                              .retry = body->retry,
                              .has_ack_timeout = true,
                              .ack_timeout_ms = body->ack_timeout_ms};
-    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE_BODY, TAKE_ALL)
-    return patch;
-}
-
-static dt_status write_body(struct change *c)
-{
-    const struct dt_patch patch = patch_to(c->body);
-    const struct dt_str digest = {(const char *)c->body->digest, sizeof(c->body->digest)};
     struct dt_job want;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE_BODY, TAKE_ALL)
     c->patch = &patch;
     dt_status status = wanted(c, &want);
     if (status == DT_OK)
@@ -530,40 +450,25 @@ static dt_status decide_replace(struct change *c)
     return status == DT_OK ? write_body(c) : status;
 }
 
-/* Locks the key: whoever hands it to another job waits, or has done so. */
-static dt_status lock_key(struct change *c, dt_db *db)
-{
-    dt_status status =
-        dt_db_query(db, dt_sql_lock_key, DT_PARAMS(DT_P_STR(c->body->topic), DT_P_STR(c->body->key)), c->err);
-    if (status != DT_OK)
-        return status;
-    bool found = dt_db_next(db);
-    c->id = found ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, c->err);
-    return status == DT_OK && !found ? dt_fail(c->err, DT_NOT_FOUND, "no job with this key") : status;
-}
-
-/* A schedule's fires are its own: NOT_FOUND, and who makes the job then is told that the key is reserved. */
-static dt_status refuse_fire(const struct change *c, dt_db *db)
-{
-    struct dt_str name;
-    if (!dt_fire_key_split(c->body->key, &name))
-        return DT_OK;
-    dt_status status =
-        dt_db_query(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), DT_P_STR(c->body->topic)), c->err);
-    if (status != DT_OK)
-        return status;
-    bool fire = dt_db_next(db);
-    status = dt_db_end(db, c->err);
-    return status == DT_OK && fire ? dt_fail(c->err, DT_NOT_FOUND, "the key is that of a schedule's fire") : status;
-}
-
 static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct change *c = arg;
-    dt_status status = refuse_fire(c, db);
-    if (status == DT_OK)
-        status = lock_key(c, db);
+    const struct dt_param topic = DT_P_STR(c->body->topic);
+    struct dt_str name;
+    bool found = false;
+    dt_status status = DT_OK;
+    /* A schedule's fires are its own: NOT_FOUND, and a caller that makes the job then finds that the key is reserved. */
+    if (dt_fire_key_split(c->body->key, &name))
+        status =
+            dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
+    if (status == DT_OK && found)
+        status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
+    if (status != DT_OK)
+        return status;
+    /* Locks the key: a transaction that gives it to another job waits, or has done so. */
+    status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
+    if (status == DT_OK && !found)
+        status = dt_fail(err, DT_NOT_FOUND, "no job with this key");
     return status == DT_OK ? change_locked(c, db, now_ms, err) : status;
 }
 

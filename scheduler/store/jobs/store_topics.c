@@ -8,27 +8,13 @@
 
 #define OVERDUE_ROWS 20000
 
-static dt_status read_callback(const dt_db *db, struct dt_arena *arena, struct dt_topic_callback *out)
+static dt_status read_topic(const dt_db *db, struct dt_arena *arena, struct dt_topic *out)
 {
-    enum { FIRST = 10 };
-    struct dt_str *texts[] = {&out->places.url, &out->places.hosts, &out->headers, &out->secret};
-    for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        *texts[i] = dt_arena_copy(arena, dt_db_bytes(db, FIRST + i));
-        if (!texts[i]->p && !dt_db_is_null(db, FIRST + i))
-            return DT_NOMEM;
-    }
-    out->timeout_ms = dt_db_i64(db, FIRST + sizeof(texts) / sizeof(*texts));
-    return DT_OK;
-}
-
-static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
-{
-    struct dt_topic *t = row;
-    (void)arg;
-    *t = (struct dt_topic){
-        .name = dt_arena_copy(arena, dt_db_bytes(db, 0)),
-        .kafka_topic = dt_arena_copy(arena, dt_db_bytes(db, 1)),
-        .retry = dt_arena_copy(arena, dt_db_bytes(db, 2)),
+    bool ok = true;
+    *out = (struct dt_topic){
+        .name = dt_store_text(db, 0, arena, &ok),
+        .kafka_topic = dt_store_text(db, 1, arena, &ok),
+        .retry = dt_store_text(db, 2, arena, &ok),
         .ack_timeout_ms = dt_db_i64(db, 3),
         .retention_ms = dt_db_is_null(db, 4) ? -1 : dt_db_i64(db, 4),
         .paused = dt_db_i64(db, 5) != 0,
@@ -36,16 +22,17 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .updated_at_ms = dt_db_i64(db, 7),
         .version = dt_db_i64(db, 8),
         .delivery = (enum dt_delivery_id)dt_db_i64(db, 9),
+        .callback = {.places = {.url = dt_store_text(db, 10, arena, &ok), .hosts = dt_store_text(db, 11, arena, &ok)},
+                     .headers = dt_store_text(db, 12, arena, &ok),
+                     .secret = dt_store_text(db, 13, arena, &ok),
+                     .timeout_ms = dt_db_i64(db, 14)},
         .max_in_flight = dt_db_i64(db, 15),
-        .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 16)),
+        .rate_limit = dt_store_text(db, 16, arena, &ok),
         .deletion = dt_db_i64(db, 17),
-        .alerts = dt_arena_copy(arena, dt_db_bytes(db, 18)),
+        .alerts = dt_store_text(db, 18, arena, &ok),
         .owner = dt_db_i64(db, 19) > 0 ? dt_db_i64(db, 19) : dt_owner_by_name(dt_db_bytes(db, 0)),
     };
-    bool out_of_memory = !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) ||
-                         (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 16)) ||
-                         (!t->alerts.p && !dt_db_is_null(db, 18));
-    return out_of_memory ? DT_NOMEM : read_callback(db, arena, &t->callback);
+    return ok && out->name.p ? DT_OK : DT_NOMEM;
 }
 
 static dt_status fetch_failed(dt_db *db, dt_status status, struct dt_error *err)
@@ -60,7 +47,7 @@ dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, s
     dt_status status = dt_db_query(db, dt_sql_select_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    status = dt_db_next(db) ? read_topic(db, arena, out, NULL) : DT_NOT_FOUND;
+    status = dt_db_next(db) ? read_topic(db, arena, out) : DT_NOT_FOUND;
     return fetch_failed(db, status, err);
 }
 
@@ -122,26 +109,14 @@ struct topic_page {
     struct dt_error *err;
 };
 
-static dt_status read_page(struct topic_page *p)
+static dt_status read_page(struct topic_page *p, const char *sql, struct dt_params params)
 {
-    dt_status status = DT_OK;
+    dt_status status = dt_db_query(p->db, sql, params, p->err);
+    if (status != DT_OK)
+        return status;
     while (status == DT_OK && dt_db_next(p->db))
-        status = read_topic(p->db, p->arena, &p->topics[p->n++], NULL);
+        status = read_topic(p->db, p->arena, &p->topics[p->n++]);
     return fetch_failed(p->db, status, p->err);
-}
-
-static dt_status read_all(struct topic_page *p, struct dt_str after)
-{
-    dt_status status = dt_db_query(p->db, dt_sql_select_topics, DT_PARAMS(DT_P_STR(after), DT_P_INT(p->limit)), p->err);
-    return status != DT_OK ? status : read_page(p);
-}
-
-static dt_status read_range(struct topic_page *p, struct dt_str after, struct dt_str from, struct dt_str below)
-{
-    dt_status status =
-        dt_db_query(p->db, dt_sql_select_topics_between,
-                    DT_PARAMS(DT_P_STR(after), DT_P_STR(from), DT_P_STR(below), DT_P_INT(p->limit - p->n)), p->err);
-    return status != DT_OK ? status : read_page(p);
 }
 
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
@@ -160,7 +135,9 @@ static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filte
             out->more = true;
             return DT_OK;
         } else
-            status = read_range(p, f->after, prefixes[i], below);
+            status = read_page(
+                p, dt_sql_select_topics_between,
+                DT_PARAMS(DT_P_STR(f->after), DT_P_STR(prefixes[i]), DT_P_STR(below), DT_P_INT(p->limit - p->n)));
         out->last = below;
     }
     return status;
@@ -178,7 +155,8 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &p.db, err);
     if (status == DT_OK)
-        status = f.bound ? read_prefixes(&p, &f, out) : read_all(&p, f.after);
+        status = f.bound ? read_prefixes(&p, &f, out)
+                         : read_page(&p, dt_sql_select_topics, DT_PARAMS(DT_P_STR(f.after), DT_P_INT(p.limit)));
     if (status != DT_OK) {
         *out = (struct dt_topic_list){0};
         return status;
@@ -194,72 +172,52 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
 
 /* ---- looking ---- */
 
-static void add_counts(const dt_db *db, struct dt_topic_counts *out)
-{
-    int64_t state = dt_db_i64(db, 0) - 1;
-    if (state >= 0 && state < DT_JOB_STATES)
-        out->by_state[state] += dt_db_i64(db, 1);
-    for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
-        out->by_state[s] += dt_db_i64(db, s + 1);
-}
-
-static dt_status count_states(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    while (dt_db_next(db))
-        add_counts(db, out);
-    for (int s = 0; s < DT_JOB_STATES; s++) /* rows of manual edits count once the audit has found them */
-        out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
-    return dt_db_end(db, err);
-}
-
-static dt_status find_overdue(dt_db *db, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_select_overdue, DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), err);
-    if (status != DT_OK)
-        return status;
-    out->oldest_overdue_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
-}
-
 dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err)
 {
     dt_db *db;
     memset(out, 0, sizeof(*out));
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = count_states(db, name, out, err);
+        status = dt_db_query(db, dt_sql_select_topic_counts, DT_PARAMS(DT_P_STR(name), DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) { /* a row has one state's number, or, without a state, those of all */
+        int64_t state = dt_db_i64(db, 0) - 1;
+        if (state >= 0 && state < DT_JOB_STATES)
+            out->by_state[state] += dt_db_i64(db, 1);
+        for (unsigned s = 0; state < 0 && s < DT_JOB_STATES; s++)
+            out->by_state[s] += dt_db_i64(db, s + 1);
+    }
+    for (int s = 0; s < DT_JOB_STATES; s++) /* rows of manual edits count once the audit has found them */
+        out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
+    status = dt_db_end(db, err);
     if (status == DT_OK)
-        status = find_overdue(db, name, out, err);
+        status = dt_db_read_number(db, dt_sql_select_overdue, DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), NULL,
+                                   &out->oldest_overdue_ms, err);
     return status;
 }
 
 static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, void *dispatchers)
 {
-    struct dt_shard_info *s = row;
-    *s = (struct dt_shard_info){
+    bool ok = true;
+    *(struct dt_shard_info *)row = (struct dt_shard_info){
         .shard = (unsigned)dt_db_i64(db, 0),
         .epoch = dt_db_i64(db, 1),
-        .owner = dt_arena_copy(arena, dt_db_bytes(db, 2)),
-        .halted = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+        .owner = dt_store_text(db, 2, arena, &ok),
+        .halted = dt_store_text(db, 3, arena, &ok),
         .inflight = dt_db_i64(db, 4),
         .seen_at_ms = dt_db_i64(db, 5),
-        .waiting = dt_arena_copy(arena, dt_db_bytes(db, 6)),
-        .detail = dt_arena_copy(arena, dt_db_bytes(db, 7)),
+        .waiting = dt_store_text(db, 6, arena, &ok),
+        .detail = dt_store_text(db, 7, arena, &ok),
         .overdue = dt_db_i64(db, 8),
         .oldest_due_at_ms = dt_db_i64(db, 9),
         .drift_missing = dt_db_i64(db, 10),
         .drift_extra = dt_db_i64(db, 11),
         .drift_wrong = dt_db_i64(db, 12),
-        .callbacks = dt_arena_copy(arena, dt_db_bytes(db, 14)),
+        .generation = dt_db_i64(db, 13),
+        .callbacks = dt_store_text(db, 14, arena, &ok),
         .held = dt_db_i64(db, 20),
     };
-    bool out_of_memory = (!s->owner.p && !dt_db_is_null(db, 2)) || (!s->halted.p && !dt_db_is_null(db, 3)) ||
-                         (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7)) ||
-                         (!s->callbacks.p && !dt_db_is_null(db, 14));
-    s->generation = dt_db_i64(db, 13);
     *(struct dt_dispatchers *)dispatchers = (struct dt_dispatchers){
         .now_ms = dt_db_i64(db, 15),
         .n = (unsigned)dt_db_i64(db, 16),
@@ -267,7 +225,7 @@ static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, 
         .waits_kafka = dt_db_i64(db, 18) != 0,
         .waits_redis = dt_db_i64(db, 19) != 0,
     };
-    return out_of_memory ? DT_NOMEM : DT_OK;
+    return ok ? DT_OK : DT_NOMEM;
 }
 
 dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,

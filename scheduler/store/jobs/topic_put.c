@@ -40,15 +40,6 @@ static char folded(char c)
     return c == '.' ? '_' : c;
 }
 
-static bool same_fold(struct dt_str a, struct dt_str b)
-{
-    for (size_t i = 0; i < a.n && a.n == b.n; i++) {
-        if (folded(a.p[i]) != folded(b.p[i]))
-            return false;
-    }
-    return a.n == b.n;
-}
-
 static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
                         const char *why)
 {
@@ -66,60 +57,23 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
         return true;
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+        size_t same = 0;
         snprintf(name, sizeof(name), "%s.%s", installation, ours[i]);
-        if (same_fold(kafka_name, dt_str(name)))
+        while (same < kafka_name.n && name[same] && folded(kafka_name.p[same]) == folded(name[same]))
+            same++;
+        if (same == kafka_name.n && !name[same])
             return true;
     }
     return false;
 }
 
-/* Without a kafka_topic, a topic has a name in Kafka only while its jobs go there. */
-static dt_status refuse_internal(const struct dt_topic *t, enum dt_delivery_id delivery, const char *installation,
-                                 struct dt_topic_terms *terms, struct dt_error *err)
-{
-    struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
-    if ((!t->kafka_topic.p && delivery != DT_DELIVERY_KAFKA) ||
-        (!dt_kafka_topic_internal(kafka_name) && !clashes_with_ours(kafka_name, installation)))
-        return DT_OK;
-    return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
-}
-
-static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka_name, struct dt_topic_terms *terms,
-                              struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_kafka_clash,
-                                   DT_PARAMS(DT_P_STR(kafka_name), DT_P_STR(kafka_name), DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    bool clash = dt_db_next(db);
-    status = dt_db_end(db, err);
-    return status || !clash ? status
-                            : refuse(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic");
-}
-
 /* *delivery: UNSET if there is no such topic. */
 static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    *delivery = dt_db_next(db) ? (enum dt_delivery_id)dt_db_i64(db, 0) : DT_DELIVERY_UNSET;
-    return dt_db_end(db, err);
-}
-
-/* A Kafka topic that is not the maker's to name may stay where somebody else put it. */
-static dt_status refuse_foreign(dt_db *db, const struct dt_topic *t, struct dt_topic_terms *terms, struct dt_error *err)
-{
-    if (!terms || !terms->foreign)
-        return DT_OK;
-    dt_status status =
-        dt_db_query(db, dt_sql_find_topic_as_named, DT_PARAMS(DT_P_STR(t->name), DT_P_STR(t->kafka_topic)), err);
-    if (status != DT_OK)
-        return status;
-    bool stays = dt_db_next(db);
-    status = dt_db_end(db, err);
-    return status || stays ? status
-                           : refuse(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
+    int64_t number;
+    dt_status status = dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), NULL, &number, err);
+    *delivery = (enum dt_delivery_id)number;
+    return status;
 }
 
 /* ---- how many there may be: counted under the lock that all makers take, so the bounds are exact ---- */
@@ -129,12 +83,9 @@ static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struc
     struct dt_arena arena;
     dt_arena_init(&arena);
     struct dt_str below = dt_topic_above_prefix(&arena, prefix);
-    dt_status status = below.p ? dt_db_query(db, dt_sql_count_topics, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), err)
-                               : dt_fail(err, DT_NOMEM, "out of memory");
-    if (status == DT_OK) {
-        *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-        status = dt_db_end(db, err);
-    }
+    dt_status status =
+        below.p ? dt_db_read_number(db, dt_sql_count_topics, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), NULL, n, err)
+                : dt_fail(err, DT_NOMEM, "out of memory");
     dt_arena_clear(&arena);
     return status;
 }
@@ -198,21 +149,6 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_deliv
                      NULL, err);
 }
 
-/* Writes nothing where nothing changed. */
-static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paused, int64_t now_ms, uint64_t *changed,
-                              struct dt_error *err)
-{
-    struct settings s = settings_of(t, DT_DELIVERY_UNSET);
-    struct dt_param keep = DT_P_INT(!set_paused);
-    return dt_db_run(db, dt_sql_update_topic,
-                     DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
-                               s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
-                               DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
-                               s.retention, keep, s.paused, s.url, s.hosts, s.headers, s.secret, s.timeout,
-                               s.max_in_flight, s.rate_limit, s.alerts),
-                     changed, err);
-}
-
 /* The topic before a change and after it: for an event, where there is somebody to name; and for whoever wants to see
  * it. */
 struct topic_event {
@@ -262,52 +198,63 @@ struct putting {
     bool created; /* out */
 };
 
-/* Whoever puts what it has read from a topic puts it onto that version of it. */
-static dt_status refuse_changed(dt_db *db, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
-{
-    if (!terms || !terms->of_version)
-        return DT_OK;
-    dt_status status = dt_db_query(db, dt_sql_select_topic_version, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    int64_t version = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
-    return status || version == terms->version ? status
-                                               : refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
-}
-
 /* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
 static dt_status judge(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
                        struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
     struct dt_topic_terms *terms = put->terms;
-    struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
-    enum dt_delivery_id delivery = t->delivery ? t->delivery : was ? was : put->fallback;
-    dt_status status = refuse_changed(db, t->name, terms, err);
-    if (status == DT_OK)
-        status = refuse_internal(t, delivery, installation, terms, err);
-    if (status == DT_OK)
-        status = refuse_foreign(db, t, terms, err);
+    const struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
+    const enum dt_delivery_id delivery = t->delivery ? t->delivery : was ? was : put->fallback;
+    const struct dt_param name = DT_P_STR(t->name), kafka = DT_P_STR(kafka_name);
+    int64_t version = 0;
+    bool found = false;
+    dt_status status = DT_OK;
+    /* A caller that puts what it has read from a topic puts it onto that version of it. */
+    if (terms && terms->of_version) {
+        status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
+        if (status == DT_OK && version != terms->version)
+            return refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
+    }
+    /* Without a kafka_topic, a topic has a name in Kafka only while its jobs go there. */
+    if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
+        (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
+        return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
+    /* A Kafka topic that is not the maker's to name may stay where somebody else put it. */
+    if (status == DT_OK && terms && terms->foreign) {
+        status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
+                                   NULL, err);
+        if (status == DT_OK && !found)
+            return refuse(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
+    }
     if (status == DT_OK && !was)
         status = refuse_one_more(db, t->name, terms, err);
-    return status != DT_OK ? status : refuse_clash(db, t->name, kafka_name, terms, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_db_read_number(db, dt_sql_find_kafka_clash, DT_PARAMS(kafka, kafka, name), &found, NULL, err);
+    return status == DT_OK && found
+               ? refuse(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic")
+               : status;
 }
 
-/* Locks the gate of a topic that has a limit from now on: a claim that begins after the answer knows it. */
-static dt_status lock_gate(dt_db *db, const struct dt_topic *t, struct dt_error *err)
-{
-    bool limits = !DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p);
-    return limits ? dt_topic_gate_make(db, t->name, err) : DT_OK;
-}
-
+/* Writes nothing if nothing changed. */
 static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_ms, uint64_t *changed,
                               struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
-    bool limits = t->max_in_flight || t->rate_limit.p;
+    const struct settings s = settings_of(t, DT_DELIVERY_UNSET);
+    const struct dt_param keep = DT_P_INT(put->how != PUT_ALL);
+    const bool limits = t->max_in_flight || t->rate_limit.p;
     dt_status status = limits ? dt_topic_gate_close(db, t->name, now_ms, err) : DT_OK;
-    return status == DT_OK ? update_topic(db, t, put->how == PUT_ALL, now_ms, changed, err) : status;
+    if (status != DT_OK)
+        return status;
+    return dt_db_run(db, dt_sql_update_topic,
+                     DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
+                               s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
+                               DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
+                               s.retention, keep, s.paused, s.url, s.hosts, s.headers, s.secret, s.timeout,
+                               s.max_in_flight, s.rate_limit, s.alerts),
+                     changed, err);
 }
 
 /* With the lock of all changes of topics. *changed: something was written. */
@@ -341,10 +288,14 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
 static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct putting *put = arg;
+    const struct dt_topic *t = put->topic;
     char installation[101];
     bool changed = false;
+    dt_status status = DT_OK;
     put->owners->read = false;
-    dt_status status = lock_gate(db, put->topic, err);
+    /* Locks the gate of a topic that has a limit from now on: a claim that begins after the answer knows it. */
+    if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
+        status = dt_topic_gate_make(db, t->name, err);
     if (status == DT_OK)
         status = lock_topics(db, installation, err);
     if (status == DT_OK)
@@ -358,14 +309,6 @@ static enum dt_delivery_id fallback(dt_store *store)
     return dt_config_has_kafka(dt_store_config(store)) ? DT_DELIVERY_KAFKA : DT_DELIVERY_PULL;
 }
 
-static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error *err)
-{
-    if (put->terms)
-        put->terms->refusal = DT_TOPIC_FINE;
-    put->fallback = fallback(store);
-    return dt_store_commit_work(store, NULL, put_locked, put, err);
-}
-
 dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                              struct dt_topic_terms *terms, struct dt_topic_now *now, struct dt_error *err)
 {
@@ -374,9 +317,12 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
                           .owners = &owners,
                           .topic = topic,
                           .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED,
-                          .terms = terms};
+                          .terms = terms,
+                          .fallback = fallback(store)};
+    if (terms)
+        terms->refusal = DT_TOPIC_FINE;
     dt_arena_init(&put.event.arena);
-    dt_status status = put_topic(store, &put, err);
+    dt_status status = dt_store_commit_work(store, NULL, put_locked, &put, err);
     dt_arena_clear(&put.event.arena);
     dt_arena_clear(&owners.arena);
     now->created = put.created;
@@ -392,24 +338,6 @@ struct ensuring {
     enum dt_delivery_id fallback;
 };
 
-/* A topic that is refused writes nothing, and the others go on. */
-static dt_status ensure_one(const struct ensuring *e, struct dt_topic_ensure *wanted, dt_db *db, int64_t now_ms,
-                            const char *installation, struct dt_new_owners *owners, bool *any, struct dt_error *err)
-{
-    const struct dt_topic topic = {.name = wanted->name,
-                                   .retention_ms = -1,
-                                   .delivery = wanted->terms ? wanted->terms->delivery : DT_DELIVERY_UNSET};
-    struct putting put = {
-        .topic = &topic, .how = PUT_IF_ABSENT, .terms = wanted->terms, .fallback = e->fallback, .owners = owners};
-    bool changed;
-    if (wanted->terms)
-        wanted->terms->refusal = DT_TOPIC_FINE;
-    dt_status status = put_one(&put, db, now_ms, installation, &changed, err);
-    *any |= changed;
-    wanted->status = status;
-    return status == DT_INVALID ? DT_OK : status;
-}
-
 static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct ensuring *e = arg;
@@ -417,16 +345,34 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     char installation[101];
     bool any = false;
     dt_status status = lock_topics(db, installation, err);
-    for (size_t i = 0; status == DT_OK && i < e->n; i++)
-        status = e->v[i].there ? DT_OK : ensure_one(e, &e->v[i], db, now_ms, installation, &owners, &any, err);
+    for (size_t i = 0; status == DT_OK && i < e->n; i++) {
+        struct dt_topic_ensure *wanted = &e->v[i];
+        struct dt_topic_terms *terms = wanted->terms;
+        const struct dt_topic topic = {
+            .name = wanted->name, .retention_ms = -1, .delivery = terms ? terms->delivery : DT_DELIVERY_UNSET};
+        struct putting put = {
+            .topic = &topic, .how = PUT_IF_ABSENT, .terms = terms, .fallback = e->fallback, .owners = &owners};
+        bool changed;
+        if (wanted->there)
+            continue;
+        if (terms)
+            terms->refusal = DT_TOPIC_FINE;
+        wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
+        any |= changed;
+        if (status == DT_INVALID) /* a topic that is refused writes nothing, and the others go on */
+            status = DT_OK;
+    }
     dt_arena_clear(&owners.arena);
     return status == DT_OK && any ? dt_topics_raise_version(db, err) : status;
 }
 
-/* Looks without a lock: whoever wants what is there disturbs nobody. */
-static dt_status find_there(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err)
+dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err)
 {
+    struct ensuring e = {.v = v, .fallback = fallback(store)};
     dt_db *db;
+    if (n == 0)
+        return DT_OK;
+    /* Looks without a lock: a caller whose topics are there disturbs no other. */
     dt_status status = dt_store_db(store, &db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
@@ -434,25 +380,13 @@ static dt_status find_there(dt_store *store, struct dt_topic_ensure *v, size_t n
         status = find_topic(db, v[i].name, &delivery, err);
         v[i].there = delivery != DT_DELIVERY_UNSET;
     }
-    return status;
-}
-
-/* The first of them that are made together. */
-static size_t together(const struct dt_topic_ensure *v, size_t n)
-{
-    size_t missing = 0;
-    size_t i = 0;
-    while (i < n && missing < ENSURED_AT_ONCE)
-        missing += !v[i++].there;
-    return missing ? i : 0;
-}
-
-dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err)
-{
-    struct ensuring e = {.v = v, .n = n, .fallback = fallback(store)};
-    dt_status status = n ? find_there(store, v, n, err) : DT_OK;
-    for (size_t left = n; status == DT_OK && (e.n = together(e.v, left)) > 0; left -= e.n, e.v += e.n)
-        status = dt_store_commit_work(store, NULL, ensure_locked, &e, err);
+    for (; status == DT_OK && e.v < v + n; e.v += e.n) {
+        size_t missing = 0;
+        for (e.n = 0; e.v + e.n < v + n && missing < ENSURED_AT_ONCE; e.n++)
+            missing += !e.v[e.n].there;
+        if (missing)
+            status = dt_store_commit_work(store, NULL, ensure_locked, &e, err);
+    }
     return status;
 }
 
@@ -465,30 +399,26 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_t
 
 /* ---- pauses ---- */
 
-static dt_status set_paused(dt_db *db, int64_t now_ms, struct dt_str name, bool paused, struct dt_error *err)
-{
-    char installation[101];
-    enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
-    uint64_t changed = 0;
-    dt_status status = lock_topics(db, installation, err);
-    if (status == DT_OK)
-        status = find_topic(db, name, &delivery, err);
-    if (status == DT_OK && !delivery)
-        status = dt_fail(err, DT_NOT_FOUND, "no such topic");
-    if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_pause_topic,
-                      DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
-    return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
-}
-
 dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *p, struct dt_error *err)
 {
     struct topic_event event = {.actor = p->actor, .now = p->now};
+    char installation[101];
+    enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
+    uint64_t changed = 0;
     dt_arena_init(&event.arena);
     dt_status status = note_before(&event, db, p->name, err);
     if (status == DT_OK)
-        status = set_paused(db, now_ms, p->name, p->paused, err);
+        status = lock_topics(db, installation, err);
+    if (status == DT_OK)
+        status = find_topic(db, p->name, &delivery, err);
+    if (status == DT_OK && !delivery)
+        status = dt_fail(err, DT_NOT_FOUND, "no such topic");
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_pause_topic,
+                           DT_PARAMS(DT_P_INT(p->paused), DT_P_INT(now_ms), DT_P_STR(p->name), DT_P_INT(p->paused)),
+                           &changed, err);
+    if (status == DT_OK && changed)
+        status = dt_topics_raise_version(db, err);
     if (status == DT_OK)
         status = note_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err);
     dt_arena_clear(&event.arena);

@@ -63,7 +63,7 @@ static void days_in_turn_are_counted_by_their_piece(void **state)
     dt_counts_init(&counts);
     for (int64_t day = 0; day < 3 * DT_COUNT_PIECES; day++)
         for (int i = 0; i < 2; i++)
-            dt_counts_enter(&counts, topic(i), day * DAY + 1 + i, DT_DEAD);
+            dt_counts_add(&counts, topic(i), dt_count_piece(day * DAY + 1 + i), DT_DEAD, 1);
     dt_counts_merge(&counts);
     assert_int_equal(counts.n, 2 * DT_COUNT_PIECES);
     for (size_t i = 0; i < counts.n; i++) {
@@ -96,10 +96,10 @@ static void what_changes_nothing_in_the_end_is_not_written(void **state)
     (void)state;
     struct dt_counts counts;
     dt_counts_init(&counts);
-    dt_counts_enter(&counts, topic(1), 1, DT_DEAD);
+    dt_counts_add(&counts, topic(1), dt_count_piece(1), DT_DEAD, 1);
     dt_counts_move(&counts, topic(2), 1, DT_DEAD, DT_DEAD);
     dt_counts_move(&counts, topic(3), 1, DT_SCHEDULED, DT_DISPATCHED);
-    dt_counts_leave(&counts, topic(1), 1, DT_DEAD);
+    dt_counts_add(&counts, topic(1), dt_count_piece(1), DT_DEAD, -1);
     dt_counts_merge(&counts);
     assert_int_equal(counts.n, 1);
     assert_true(dt_str_eq(counts.v[0].topic, topic(3)));
