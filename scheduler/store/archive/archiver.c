@@ -21,6 +21,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/archive/archive.h"
@@ -89,28 +90,22 @@ static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf 
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-static dt_status read_finished(const struct archiving *a, struct finished_job *out)
-{
-    const dt_db *db = a->db;
-    int64_t keys_ms = dt_store_config(a->store)->history_keys;
-    int64_t purge_at_ms = dt_db_i64(db, 5);
-    int64_t free_ms = dt_db_i64(db, 6) + keys_ms;
-    *out = (struct finished_job){.id = dt_db_i64(db, 0),
-                                 .topic = dt_arena_copy((struct dt_arena *)&a->arena, dt_db_bytes(db, 1)),
-                                 .keyed = dt_db_i64(db, 3) != 0,
-                                 .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
-                                 .purge_at_ms = purge_at_ms,
-                                 .removed = purge_at_ms <= a->now_ms,
-                                 .part = dt_partition_of(purge_at_ms, a->now_ms),
-                                 .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
-    return out->topic.p ? dt_row_state(db, 2, &out->state) : DT_NOMEM;
-}
-
 /* The next one of the batch; of jobs that were tried thousands of times it takes fewer, so that it stays short. */
 static dt_status take_finished(struct archiving *a, int64_t *tries)
 {
+    const dt_db *db = a->db;
     struct finished_job *v = &a->v[a->n];
-    dt_status status = read_finished(a, v);
+    const int64_t purge_at_ms = dt_db_i64(db, 5);
+    const int64_t free_ms = dt_db_i64(db, 6) + dt_store_config(a->store)->history_keys;
+    *v = (struct finished_job){.id = dt_db_i64(db, 0),
+                               .topic = dt_arena_copy(&a->arena, dt_db_bytes(db, 1)),
+                               .keyed = dt_db_i64(db, 3) != 0,
+                               .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
+                               .purge_at_ms = purge_at_ms,
+                               .removed = purge_at_ms <= a->now_ms,
+                               .part = dt_partition_of(purge_at_ms, a->now_ms),
+                               .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
+    dt_status status = v->topic.p ? dt_row_state(db, 2, &v->state) : DT_NOMEM;
     a->cut |= a->n && *tries + v->tries > TRIES_MAX;
     if (status != DT_OK || a->cut)
         return status;
@@ -135,28 +130,23 @@ static dt_status lock_all(struct archiving *a, struct dt_str candidates, size_t 
     return status == DT_OK ? end : status;
 }
 
-static dt_status drop_in_flight(struct archiving *a, struct dt_inflight *list)
-{
-    dt_status status = dt_inflight_parse(dt_db_bytes(a->db, 0), list);
-    if (status != DT_OK || list->n == 0)
-        return status;
-    dt_inflight_sort_by_id(list);
-    size_t stay = 0;
-    for (size_t i = 0; i < a->n; i++)
-        if (!dt_inflight_has(list, a->v[i].id))
-            a->v[stay++] = a->v[i];
-    a->n = stay;
-    return DT_OK;
-}
-
 /* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled.
  * Read after the rows were locked, as committed now. */
 static dt_status spare_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
     dt_status status = dt_db_query(a->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, a->err);
-    while (status == DT_OK && dt_db_next(a->db))
-        status = drop_in_flight(a, &list);
+    while (status == DT_OK && dt_db_next(a->db)) {
+        size_t others = 0;
+        status = dt_inflight_parse(dt_db_bytes(a->db, 0), &list);
+        if (status != DT_OK || list.n == 0)
+            continue;
+        dt_inflight_sort_by_id(&list);
+        for (size_t i = 0; i < a->n; i++)
+            if (!dt_inflight_has(&list, a->v[i].id))
+                a->v[others++] = a->v[i];
+        a->n = others;
+    }
     dt_status end = dt_db_end(a->db, status == DT_OK ? a->err : NULL);
     dt_inflight_clear(&list);
     return status == DT_OK ? end : status;
@@ -164,65 +154,58 @@ static dt_status spare_in_flight(struct archiving *a)
 
 /* ---- where to ---- */
 
-static void want(struct dt_wanted *wanted, int32_t part)
-{
-    for (size_t i = 0; i < wanted->n; i++)
-        if (wanted->v[i] == part)
-            return;
-    if (wanted->n < DT_WANTED_MAX)
-        wanted->v[wanted->n++] = part;
-}
-
 /* A job without a partition makes it wanted, or goes to the default partition if there is none to be had. */
 static void choose_parts(struct archiving *a)
 {
+    struct dt_wanted *wanted = &a->out->wanted;
     for (size_t i = 0; i < a->n; i++) {
         struct finished_job *v = &a->v[i];
+        size_t k = 0;
         if (v->removed || dt_partitions_have(&a->archiver->partitions, v->part))
             continue;
+        while (k < wanted->n && wanted->v[k] != v->part)
+            k++;
         if (a->archiver->make_do)
             v->part = 0;
-        else
-            want(&a->out->wanted, v->part);
+        else if (k == wanted->n && k < DT_WANTED_MAX)
+            wanted->v[wanted->n++] = v->part;
     }
-}
-
-static void list_finished(struct archiving *a, const struct finished_job *v)
-{
-    struct dt_strbuf *moved = &a->moved;
-    dt_id_list_add(&a->ids, v->id);
-    a->retried |= v->tries > 0;
-    if (v->removed) {
-        dt_id_list_add(&a->removed, v->id);
-        a->removed_keyed |= v->keyed;
-        a->out->removed++;
-        return;
-    }
-    a->moved_keyed |= v->keyed;
-    a->moved_retried |= v->tries > 0;
-    a->out->moved++;
-    dt_strbuf_adds(moved, moved->n ? ",[" : "[[");
-    dt_strbuf_add_i64(moved, v->id);
-    dt_strbuf_addc(moved, ',');
-    dt_strbuf_add_i64(moved, v->part);
-    dt_strbuf_addc(moved, ',');
-    if (v->keyed)
-        dt_strbuf_add_i64(moved, v->key_until_ms);
-    else
-        dt_strbuf_adds(moved, "null");
-    dt_strbuf_addc(moved, ',');
-    dt_strbuf_add_i64(moved, v->purge_at_ms);
-    dt_strbuf_addc(moved, ']');
 }
 
 static dt_status list_all(struct archiving *a)
 {
-    for (size_t i = 0; i < a->n; i++)
-        list_finished(a, &a->v[i]);
+    struct dt_strbuf *moved = &a->moved;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct finished_job *v = &a->v[i];
+        dt_id_list_add(&a->ids, v->id);
+        a->retried |= v->tries > 0;
+        if (v->removed) {
+            dt_id_list_add(&a->removed, v->id);
+            a->removed_keyed |= v->keyed;
+            a->out->removed++;
+            continue;
+        }
+        a->moved_keyed |= v->keyed;
+        a->moved_retried |= v->tries > 0;
+        a->out->moved++;
+        dt_strbuf_adds(moved, moved->n ? ",[" : "[[");
+        dt_strbuf_add_i64(moved, v->id);
+        dt_strbuf_addc(moved, ',');
+        dt_strbuf_add_i64(moved, v->part);
+        dt_strbuf_addc(moved, ',');
+        if (v->keyed)
+            dt_strbuf_add_i64(moved, v->key_until_ms);
+        else
+            dt_strbuf_adds(moved, "null");
+        dt_strbuf_addc(moved, ',');
+        dt_strbuf_add_i64(moved, v->purge_at_ms);
+        dt_strbuf_addc(moved, ']');
+    }
     dt_id_list_end(&a->ids);
     dt_id_list_end(&a->removed);
-    dt_strbuf_adds(&a->moved, a->moved.n ? "]" : "[]");
-    return a->ids.failed || a->removed.failed || a->moved.failed ? DT_NOMEM : DT_OK;
+    dt_strbuf_adds(moved, moved->n ? "]" : "[]");
+    dt_assert_cmp(a->out->moved + a->out->removed, ==, a->n);
+    return a->ids.failed || a->removed.failed || moved->failed ? DT_NOMEM : DT_OK;
 }
 
 /* ---- writing ---- */
@@ -235,32 +218,6 @@ static dt_status run_list(struct archiving *a, const char *sql, const struct dt_
         status =
             dt_fail(a->err, DT_INTERNAL, "%llu of %zu locked jobs were archived", (unsigned long long)affected, rows);
     return status;
-}
-
-static dt_status copy(struct archiving *a)
-{
-    dt_status status = DT_OK;
-    if (a->out->moved == 0)
-        return DT_OK;
-    if (a->moved_retried)
-        status = run_list(a, dt_sql_archive_attempts, &a->moved, 0);
-    if (status == DT_OK)
-        status = run_list(a, dt_sql_archive_jobs, &a->moved, a->out->moved);
-    if (status == DT_OK && a->moved_keyed)
-        status = run_list(a, dt_sql_archive_keys, &a->moved, 0);
-    return status;
-}
-
-static dt_status delete_rows(struct archiving *a)
-{
-    dt_status status = DT_OK;
-    if (a->retried)
-        status = run_list(a, dt_sql_delete_attempts, &a->ids, 0);
-    if (status == DT_OK && a->removed_keyed)
-        status = run_list(a, dt_sql_delete_removed_keys, &a->removed, 0);
-    if (status == DT_OK && a->removed_keyed)
-        status = run_list(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
-    return status == DT_OK ? run_list(a, dt_sql_delete_jobs, &a->ids, a->n) : status;
 }
 
 /* ---- counting ---- */
@@ -329,33 +286,27 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* Each of them once, in the order of the table's key. What is there stays: a job of that day may lie there. */
-static dt_status write_days(dt_db *db, struct dt_arena *arena, struct day *days, size_t n, struct dt_error *err)
+/* Notes where they are, each home day and partition once, in the order of the table's key. What is there stays: a job of
+ * that day may lie there. */
+static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
+                           struct dt_error *err)
 {
-    struct dt_param *params = dt_arena_alloc(arena, 2 * (n ? n : 1) * sizeof(*params));
-    size_t n_noted = 0;
-    if (!params)
+    struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
+    struct dt_param *params = dt_arena_alloc(arena, 2 * n * sizeof(*params));
+    size_t moved = 0, noted = 0;
+    if (!days || !params)
         return DT_NOMEM;
-    qsort(days, n, sizeof(*days), by_day);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
+        if (!v[i].removed)
+            days[moved++] = (struct day){dt_job_home_day(v[i].id), v[i].part};
+    qsort(days, moved, sizeof(*days), by_day);
+    for (size_t i = 0; i < moved; i++) {
         if (i && by_day(&days[i - 1], &days[i]) == 0)
             continue;
-        params[2 * n_noted] = DT_P_INT(days[i].home);
-        params[2 * n_noted++ + 1] = DT_P_INT(days[i].part);
+        params[2 * noted] = DT_P_INT(days[i].home);
+        params[2 * noted++ + 1] = DT_P_INT(days[i].part);
     }
-    return n_noted ? dt_db_run_many(db, dt_sql_note_day, (struct dt_param_rows){params, 2, n_noted}, NULL, err) : DT_OK;
-}
-
-static dt_status note_moved(struct archiving *a)
-{
-    struct day *days = dt_arena_alloc(&a->arena, a->n * sizeof(*days));
-    size_t n = 0;
-    if (!days)
-        return DT_NOMEM;
-    for (size_t i = 0; i < a->n; i++)
-        if (!a->v[i].removed)
-            days[n++] = (struct day){dt_job_home_day(a->v[i].id), a->v[i].part};
-    return write_days(a->db, &a->arena, days, n, a->err);
+    return noted ? dt_db_run_many(db, dt_sql_note_day, (struct dt_param_rows){params, 2, noted}, NULL, err) : DT_OK;
 }
 
 /* ---- a batch ---- */
@@ -363,26 +314,28 @@ static dt_status note_moved(struct archiving *a)
 static dt_status archive_locked(struct archiving *a)
 {
     dt_status status = list_all(a);
+    if (status == DT_OK && a->moved_retried)
+        status = run_list(a, dt_sql_archive_attempts, &a->moved, 0);
+    if (status == DT_OK && a->out->moved)
+        status = run_list(a, dt_sql_archive_jobs, &a->moved, a->out->moved);
+    if (status == DT_OK && a->moved_keyed)
+        status = run_list(a, dt_sql_archive_keys, &a->moved, 0);
+    if (status == DT_OK && a->retried)
+        status = run_list(a, dt_sql_delete_attempts, &a->ids, 0);
+    if (status == DT_OK && a->removed_keyed)
+        status = run_list(a, dt_sql_delete_removed_keys, &a->removed, 0);
+    if (status == DT_OK && a->removed_keyed)
+        status = run_list(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
     if (status == DT_OK)
-        status = copy(a);
+        status = run_list(a, dt_sql_delete_jobs, &a->ids, a->n);
     if (status == DT_OK)
-        status = delete_rows(a);
-    if (status == DT_OK)
-        status = note_moved(a);
+        status = note_days(a->db, &a->arena, a->v, a->n, a->err);
     return status == DT_OK ? count(a) : status;
-}
-
-static dt_status finish(struct archiving *a, dt_status status)
-{
-    struct dt_counts counts;
-    dt_counts_init(&counts);
-    for (size_t i = 0; i < a->n && status == DT_OK && !DT_UNGUARDED(COUNT_ARCHIVED); i++)
-        dt_counts_leave(&counts, a->v[i].topic, a->v[i].id, a->v[i].state);
-    return dt_counts_commit(a->db, &counts, status, a->err);
 }
 
 static dt_status archive_batch(struct archiving *a, struct dt_str candidates, size_t n)
 {
+    struct dt_counts counts;
     dt_status status = dt_db_begin(a->db, a->err);
     if (status != DT_OK)
         return status;
@@ -391,35 +344,21 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
         status = spare_in_flight(a);
     if (status == DT_OK)
         choose_parts(a);
-    bool archives = status == DT_OK && a->n && !a->out->wanted.n;
-    if (archives)
-        status = archive_locked(a);
-    if (archives)
-        DT_FAIL_POINT_STATUS("archive.commit", status, a->err);
-    if (archives)
-        status = finish(a, status);
-    else
+    if (status != DT_OK || !a->n || a->out->wanted.n) {
         dt_db_rollback(a->db);
-    if (archives)
-        DT_FAIL_POINT_STATUS("archive.committed", status, a->err);
+        return status;
+    }
+    status = archive_locked(a);
+    DT_FAIL_POINT_STATUS("archive.commit", status, a->err);
+    dt_counts_init(&counts);
+    for (size_t i = 0; i < a->n && status == DT_OK && !DT_UNGUARDED(COUNT_ARCHIVED); i++)
+        dt_counts_add(&counts, a->v[i].topic, dt_count_piece(a->v[i].id), (int)a->v[i].state, -1);
+    status = dt_counts_commit(a->db, &counts, status, a->err);
+    DT_FAIL_POINT_STATUS("archive.committed", status, a->err);
     return status;
 }
 
-/* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is told of
- * each time that it is met. */
-static void after_failure(struct dt_archiver *m, const struct dt_archiver *before, dt_status status, size_t n,
-                          size_t limit)
-{
-    bool at_fault = status == DT_EXISTS || status == DT_INVALID;
-    m->partitions.read = false; /* perhaps a partition is not there any more */
-    if (at_fault && n <= 1)
-        return;
-    if (at_fault)
-        m->singly = (unsigned)limit;
-    m->after_ms = before->after_ms;
-    m->after_id = before->after_id;
-}
-
+/* A batch from the cursor on; *n: the candidates. */
 static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates;
@@ -443,22 +382,28 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     *out = (struct dt_archived){0};
     if (archiver->after_ms == 0)
         archiver->after_ms = 1;
-    const struct dt_archiver before = {.after_ms = archiver->after_ms, .after_id = archiver->after_id};
+    const int64_t before_ms = archiver->after_ms, before_id = archiver->after_id;
     dt_arena_init(&a.arena);
     dt_strbuf_init(&a.ids);
     dt_strbuf_init(&a.moved);
     dt_strbuf_init(&a.removed);
     dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
-    bool cut = a.cut && out->moved + out->removed > 0;
-    if (status == DT_OK && (out->wanted.n || cut)) { /* the same again, once they are there; or what is left of them */
-        archiver->after_ms = before.after_ms;
-        archiver->after_id = before.after_id;
-        out->more |= cut;
-    } else if (archiver->singly) {
-        archiver->singly--;
+    const bool cut = a.cut && out->moved + out->removed > 0;
+    /* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is told
+     * of each time that it is met. */
+    const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
+    const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
+    if (!passed) { /* the same again, once the partitions are there; or what is left of them */
+        archiver->after_ms = before_ms;
+        archiver->after_id = before_id;
     }
+    if (archiver->singly && (passed || status != DT_OK))
+        archiver->singly--;
+    out->more |= cut;
     if (status != DT_OK) {
-        after_failure(archiver, &before, status, n, limit);
+        archiver->partitions.read = false; /* perhaps a partition is not there any more */
+        if (at_fault && !passed)
+            archiver->singly = (unsigned)limit;
         *out = (struct dt_archived){.more = archiver->singly > 0};
     }
     dt_strbuf_clear(&a.removed);
@@ -470,54 +415,39 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
 
 /* ---- keys ---- */
 
-static dt_status lock_ended_keys(dt_db *db, int64_t now_ms, size_t limit, struct dt_strbuf *ends, size_t *n,
-                                 struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
-    if (status != DT_OK)
-        return status;
-    for (*n = 0; dt_db_next(db); (*n)++) {
-        dt_strbuf_adds(ends, *n ? ",[" : "[[");
-        dt_strbuf_add_i64(ends, dt_db_i64(db, 0));
-        dt_strbuf_addc(ends, ',');
-        dt_strbuf_add_i64(ends, dt_db_i64(db, 1));
-        dt_strbuf_addc(ends, ']');
-    }
-    dt_strbuf_addc(ends, ']');
-    status = dt_db_end(db, err);
-    return status == DT_OK && ends->failed ? DT_NOMEM : status;
-}
-
 /* A job that is driven back takes its row of key_ends away: locked first, so that a live job never loses its key. */
 dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
+    static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
+                                        dt_sql_delete_key_ends};
     dt_db *db;
     struct dt_strbuf ends;
     *done = 0;
     dt_strbuf_init(&ends);
     dt_status status = dt_store_begin(store, &db, NULL, err);
     if (status == DT_OK)
-        status = lock_ended_keys(db, now_ms, limit, &ends, done, err);
-    if (status == DT_OK && *done)
-        status = dt_db_run(db, dt_sql_delete_ended_keys, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
-    if (status == DT_OK && *done)
-        status = dt_db_run(db, dt_sql_delete_ended_command_ids, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
-    if (status == DT_OK && *done)
-        status = dt_db_run(db, dt_sql_delete_key_ends, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+        status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
+    if (status == DT_OK) {
+        for (; dt_db_next(db); (*done)++) {
+            dt_strbuf_adds(&ends, *done ? ",[" : "[[");
+            dt_strbuf_add_i64(&ends, dt_db_i64(db, 0));
+            dt_strbuf_addc(&ends, ',');
+            dt_strbuf_add_i64(&ends, dt_db_i64(db, 1));
+            dt_strbuf_addc(&ends, ']');
+        }
+        dt_strbuf_addc(&ends, ']');
+        status = dt_db_end(db, err);
+    }
+    if (status == DT_OK && ends.failed)
+        status = DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && *done && i < sizeof(steps) / sizeof(*steps); i++)
+        status = dt_db_run(db, steps[i], DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
     status = dt_store_commit(db, status, err);
     dt_strbuf_clear(&ends);
     return status;
 }
 
 /* ---- the default partition ---- */
-
-struct unsorted {
-    int64_t id;
-    struct dt_str topic;
-    enum dt_job_state state;
-    int32_t part; /* where it belongs now */
-    bool removed;
-};
 
 /* The rows that are looked at in one step. */
 struct sorting {
@@ -526,25 +456,12 @@ struct sorting {
     int64_t now_ms;
     size_t limit;
     struct dt_arena arena;
-    struct unsorted *v; /* room for `limit`: those that do not stay where they are */
+    struct finished_job
+        *v; /* room for `limit`: those that do not stay where they are, with the part that they belong to
+                               now; keys and tries are not read */
     size_t n;
     struct dt_error *err;
 };
-
-static dt_status take_unsorted(struct sorting *s)
-{
-    int64_t purge_at_ms = dt_db_i64(s->db, 3);
-    struct unsorted r = {.id = dt_db_i64(s->db, 0),
-                         .part = dt_partition_of(purge_at_ms, s->now_ms),
-                         .removed = purge_at_ms <= s->now_ms};
-    s->archiver->default_id = r.id;
-    if (!r.removed && (r.part == 0 || !dt_partitions_have(&s->archiver->partitions, r.part)))
-        return DT_OK;
-    r.topic = dt_arena_copy(&s->arena, dt_db_bytes(s->db, 1));
-    dt_status status = r.topic.p ? dt_row_state(s->db, 2, &r.state) : DT_NOMEM;
-    s->v[s->n++] = r;
-    return status;
-}
 
 static dt_status read_unsorted(struct sorting *s)
 {
@@ -553,15 +470,25 @@ static dt_status read_unsorted(struct sorting *s)
                                    DT_PARAMS(DT_P_INT(s->archiver->default_id), DT_P_INT(s->limit)), s->err);
     if (status != DT_OK)
         return status;
-    for (; status == DT_OK && dt_db_next(s->db); rows++)
-        status = take_unsorted(s);
+    for (; status == DT_OK && rows < s->limit && dt_db_next(s->db); rows++) {
+        const int64_t purge_at_ms = dt_db_i64(s->db, 3);
+        struct finished_job r = {.id = dt_db_i64(s->db, 0),
+                                 .part = dt_partition_of(purge_at_ms, s->now_ms),
+                                 .removed = purge_at_ms <= s->now_ms};
+        s->archiver->default_id = r.id;
+        if (!r.removed && (r.part == 0 || !dt_partitions_have(&s->archiver->partitions, r.part)))
+            continue;
+        r.topic = dt_arena_copy(&s->arena, dt_db_bytes(s->db, 1));
+        status = r.topic.p ? dt_row_state(s->db, 2, &r.state) : DT_NOMEM;
+        s->v[s->n++] = r;
+    }
     if (rows < s->limit)
         s->archiver->default_id = 0;
     dt_status end = dt_db_end(s->db, status == DT_OK ? s->err : NULL);
     return status == DT_OK ? end : status;
 }
 
-static dt_status move_unsorted(dt_db *db, const struct unsorted *r, struct dt_error *err)
+static dt_status move_unsorted(dt_db *db, const struct finished_job *r, struct dt_error *err)
 {
     uint64_t changed = 0;
     const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
@@ -583,29 +510,6 @@ static dt_status move_unsorted(dt_db *db, const struct unsorted *r, struct dt_er
     return status;
 }
 
-/* One that was driven back meanwhile is noted, too: that costs a look in vain. */
-static dt_status note_sorted(struct sorting *s)
-{
-    struct day *days = dt_arena_alloc(&s->arena, s->n * sizeof(*days));
-    size_t moved = 0;
-    if (!days)
-        return DT_NOMEM;
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->v[i].removed)
-            days[moved++] = (struct day){dt_job_home_day(s->v[i].id), s->v[i].part};
-    return write_days(s->db, &s->arena, days, moved, s->err);
-}
-
-static dt_status sort_and_commit(struct sorting *s)
-{
-    dt_status status = dt_db_begin(s->db, s->err);
-    for (size_t i = 0; status == DT_OK && i < s->n; i++)
-        status = move_unsorted(s->db, &s->v[i], s->err);
-    if (status == DT_OK)
-        status = note_sorted(s);
-    return dt_store_commit(s->db, status, s->err);
-}
-
 dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
                                 size_t *done, struct dt_error *err)
 {
@@ -616,8 +520,14 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
     dt_status status = s.v ? dt_store_db(store, &s.db, err) : DT_NOMEM;
     if (status == DT_OK)
         status = read_unsorted(&s);
-    if (status == DT_OK && s.n)
-        status = sort_and_commit(&s);
+    if (status == DT_OK && s.n) {
+        status = dt_db_begin(s.db, err);
+        for (size_t i = 0; status == DT_OK && i < s.n; i++)
+            status = move_unsorted(s.db, &s.v[i], err);
+        if (status == DT_OK) /* one that was driven back meanwhile is noted, too: that costs a look in vain */
+            status = note_days(s.db, &s.arena, s.v, s.n, err);
+        status = dt_store_commit(s.db, status, err);
+    }
     *done = status == DT_OK ? s.n : 0;
     dt_arena_clear(&s.arena);
     return status;

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/text/timetext.h"
 #include "store/archive/archive.h"
 #include "store/sql/statements.h"
@@ -127,39 +128,24 @@ static dt_status alter(struct tending *t, const char *table, bool make, int32_t 
     int n = make ? snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table,
                             part, part)
                  : snprintf(sql, sizeof(sql), "ALTER TABLE %s DROP PARTITION p%d", table, part);
+    dt_assert_cmp(n, <, sizeof(sql));
     return dt_db_script(t->db, (struct dt_str){sql, (size_t)n}, t->err);
-}
-
-static dt_status make_part(struct tending *t, int32_t part)
-{
-    dt_status status = DT_OK;
-    if (!dt_partitions_have(t->attempts, part))
-        status = alter(t, "history_attempts", true, part);
-    if (status == DT_OK && !dt_partitions_have(t->parts, part))
-        status = alter(t, "history", true, part);
-    if (status == DT_OK)
-        add(t->parts, part);
-    return status;
-}
-
-/* Counts what the partition holds as removed. Its rows are shown to nobody any more, nor looked for. */
-static dt_status count_out(struct tending *t, int32_t part)
-{
-    const struct dt_param number = DT_P_INT(part);
-    dt_status status = dt_db_begin(t->db, t->err);
-    if (status != DT_OK)
-        return status;
-    status = dt_db_run(t->db, dt_sql_count_dropped, (struct dt_params){&number, 1}, NULL, t->err);
-    if (status == DT_OK)
-        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, (struct dt_params){&number, 1}, NULL, t->err);
-    if (status == DT_OK)
-        status = dt_db_run(t->db, dt_sql_delete_dropped_days, (struct dt_params){&number, 1}, NULL, t->err);
-    return dt_store_commit(t->db, status, t->err);
 }
 
 static dt_status drop_part(struct tending *t, int32_t part)
 {
-    dt_status status = count_out(t, part);
+    const struct dt_param number = DT_P_INT(part);
+    const struct dt_params params = {&number, 1};
+    dt_status status = dt_db_begin(t->db, t->err);
+    if (status != DT_OK)
+        return status;
+    /* What it holds counts as removed. Its rows are shown to nobody any more, nor looked for. */
+    status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
+    if (status == DT_OK)
+        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
+    if (status == DT_OK)
+        status = dt_db_run(t->db, dt_sql_delete_dropped_days, params, NULL, t->err);
+    status = dt_store_commit(t->db, status, t->err);
     if (status == DT_OK && dt_partitions_have(t->parts, part))
         status = alter(t, "history", false, part);
     if (status == DT_OK && dt_partitions_have(t->attempts, part))
@@ -198,9 +184,16 @@ static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n,
         status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
     if (status == DT_OK)
         status = read_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        if (!dt_partitions_have(t->parts, wanted[i]) && end_of(wanted[i]) > t->now_ms)
-            status = make_part(t, wanted[i]);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        if (dt_partitions_have(t->parts, wanted[i]) || end_of(wanted[i]) <= t->now_ms)
+            continue;
+        if (!dt_partitions_have(t->attempts, wanted[i]))
+            status = alter(t, "history_attempts", true, wanted[i]);
+        if (status == DT_OK)
+            status = alter(t, "history", true, wanted[i]);
+        if (status == DT_OK)
+            add(t->parts, wanted[i]);
+    }
     if (status == DT_OK)
         status = drop_ended(t, more);
     if (status == DT_OK && t->dropped)
@@ -209,55 +202,30 @@ static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n,
     return status;
 }
 
-static dt_status take_lock(dt_db *db, bool *got, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_lock_partitions, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *got = dt_db_next(db) && dt_db_i64(db, 0) == 1;
-    return dt_db_end(db, err);
-}
-
-static void release_lock(dt_db *db)
-{
-    if (dt_db_alive(db) && dt_db_query(db, dt_sql_unlock_partitions, DT_NO_PARAMS, NULL) == DT_OK)
-        (void)!dt_db_end(db, NULL);
-    if (dt_db_alive(db))
-        (void)!dt_db_script(db, dt_str(dt_sql_reset_lock_wait), NULL);
-}
-
 dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                    struct dt_partitions *partitions, struct dt_tended *done, struct dt_error *err)
 {
     struct tending t = {.parts = partitions, .attempts = malloc(sizeof(*t.attempts)), .now_ms = now_ms, .err = err};
-    bool locked = false;
+    int64_t locked = 0;
     *done = (struct dt_tended){0};
     partitions->read = false;
     dt_status status = t.attempts ? dt_store_db(store, &t.db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = take_lock(t.db, &locked, err);
-    if (status == DT_OK && !locked)
+        status = dt_db_read_number(t.db, dt_sql_lock_partitions, DT_NO_PARAMS, NULL, &locked, err);
+    if (status == DT_OK && locked != 1)
         status = dt_fail(err, DT_BUSY, "another session changes partitions");
     if (status == DT_OK)
         status = tend_locked(&t, wanted->v, wanted->n, &done->more);
-    if (locked)
-        release_lock(t.db);
+    if (locked == 1 && dt_db_alive(t.db))
+        (void)!dt_db_read_number(t.db, dt_sql_unlock_partitions, DT_NO_PARAMS, NULL, NULL, NULL);
+    if (locked == 1 && dt_db_alive(t.db))
+        (void)!dt_db_script(t.db, dt_str(dt_sql_reset_lock_wait), NULL);
     done->dropped = t.dropped;
     free(t.attempts);
     return status;
 }
 
 /* ---- ahead of time ---- */
-
-/* The partitions that jobs of this retention need which finish on one of the next days. */
-static void add_ahead(struct dt_wanted *wanted, int64_t retention_ms, int64_t now_ms, unsigned days)
-{
-    for (unsigned day = 0; day <= days && wanted->n < DT_WANTED_MAX && retention_ms < INT64_MAX / 2; day++) {
-        int32_t part = dt_partition_of(now_ms + day * DT_DAY_MS + retention_ms, now_ms + day * DT_DAY_MS);
-        if (part)
-            wanted->v[wanted->n++] = part;
-    }
-}
 
 dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, struct dt_wanted *wanted,
                                     struct dt_error *err)
@@ -270,7 +238,14 @@ dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned da
                              DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db))
-        add_ahead(wanted, dt_db_i64(db, 0), now_ms, days);
+    while (dt_db_next(db)) {
+        const int64_t retention_ms = dt_db_i64(db, 0);
+        for (unsigned day = 0; day <= days && wanted->n < DT_WANTED_MAX && retention_ms < INT64_MAX / 2; day++) {
+            const int64_t ends_ms = now_ms + day * DT_DAY_MS;
+            int32_t part = dt_partition_of(ends_ms + retention_ms, ends_ms);
+            if (part)
+                wanted->v[wanted->n++] = part;
+        }
+    }
     return dt_db_end(db, err);
 }
