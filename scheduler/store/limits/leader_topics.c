@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "store/dispatch/leader_parts.h"
 
 /* A topic of an owner in the batch, or, before they are told apart, of one of its jobs. */
@@ -54,6 +55,7 @@ static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, siz
     for (size_t i = 0; i < t->n; i++)
         if (is_sent(&t->v[i]))
             v[jobs++] = (struct place){.kafka_topic = t->v[i].kafka_topic, .owner = t->v[i].owner, .first = i};
+    dt_assert_cmp(jobs, ==, n_jobs);
     qsort(v, jobs, sizeof(*v), by_topic_and_first);
     for (size_t i = 0; i < jobs; i++) {
         if (*n && by_topic(&v[*n - 1], &v[i]) == 0)
@@ -103,7 +105,9 @@ dt_status dt_topics_choose(struct dt_open_txn *t)
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         const struct place own = {.kafka_topic = c->kafka_topic, .owner = c->owner};
-        if (is_sent(c) && !((const struct place *)bsearch(&own, v, n, sizeof(*v), by_topic))->chosen)
+        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), by_topic) : NULL;
+        dt_assert(place || !is_sent(c));
+        if (place && !place->chosen)
             dt_candidate_leave(t, c);
     }
     return status;

@@ -7,6 +7,7 @@
  */
 #include "store/limits/topic_gate.h"
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "store/db/db.h"
 #include "store/sql/statements.h"
@@ -63,34 +64,23 @@ static void narrow(struct dt_gate *gate, size_t room, int64_t opens_ms)
         gate->opens_ms = opens_ms > gate->opens_ms ? opens_ms : gate->opens_ms;
 }
 
-static void take_max_in_flight(struct dt_gate *gate, int64_t most, int64_t in_flight)
-{
-    int64_t left = most - in_flight;
-    bool over = !DT_UNGUARDED(LIMIT_LOWERED) && left < 0;
-    narrow(gate, over ? 0 : (size_t)left, 0);
-    gate->full |= left * 10 < most;
-}
-
-static void take_rate(struct dt_gate *gate, struct dt_str text, int64_t was_interval_ns, int64_t now_ms)
-{
-    if (!dt_rate_parse(text, &gate->rate.interval_ns))
-        return;
-    dt_rate_adopt(&gate->rate, was_interval_ns, now_ms);
-    size_t room = dt_rate_room(&gate->rate, now_ms);
-    narrow(gate, room, dt_rate_opens_ms(&gate->rate));
-    gate->full |= room == 0 || gate->rate.next_ns / 1000000 > now_ms + 450;
-}
-
 /* The columns of dt_sql_select_limits. */
 static void take_limits(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
 {
-    int64_t at_ms = now_ms ? now_ms : dt_db_i64(db, 8);
-    int64_t opens_at_ms = dt_db_i64(db, 6);
+    const int64_t at_ms = now_ms ? now_ms : dt_db_i64(db, 8);
+    const int64_t opens_at_ms = dt_db_i64(db, 6);
     *gate = (struct dt_gate){.topic = gate->topic, .room = SIZE_MAX, .rate = {.next_ns = dt_db_i64(db, 4)}};
-    if (!dt_db_is_null(db, 1))
-        take_max_in_flight(gate, dt_db_i64(db, 1), dt_db_i64(db, 7));
-    if (!dt_db_is_null(db, 2))
-        take_rate(gate, dt_db_bytes(db, 2), dt_db_i64(db, 5), at_ms);
+    if (!dt_db_is_null(db, 1)) {
+        const int64_t most = dt_db_i64(db, 1), left = most - dt_db_i64(db, 7);
+        narrow(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
+        gate->full |= left * 10 < most;
+    }
+    if (!dt_db_is_null(db, 2) && dt_rate_parse(dt_db_bytes(db, 2), &gate->rate.interval_ns)) {
+        dt_rate_adopt(&gate->rate, dt_db_i64(db, 5), at_ms);
+        const size_t room = dt_rate_room(&gate->rate, at_ms);
+        narrow(gate, room, dt_rate_opens_ms(&gate->rate));
+        gate->full |= room == 0 || gate->rate.next_ns / 1000000 > at_ms + 450;
+    }
     if (gate->room != SIZE_MAX && opens_at_ms > at_ms)
         narrow(gate, 0, opens_at_ms);
 }
@@ -112,37 +102,27 @@ static dt_status read(struct some *some, struct dt_error *err)
     return dt_db_end(some->db, err);
 }
 
-/* Makes the gate of one topic that has none (a manual edit gave it its limit): it is locked by that, and read again. */
-static dt_status make_missing(struct some *some, struct dt_error *err)
+static dt_status lock_some(struct some *some, struct dt_error *err)
 {
-    size_t i = 0;
-    while (i < some->n && !some->missing[i])
-        i++;
-    if (some->made || i == some->n)
-        return DT_OK;
-    some->made = some->locked[i] = true;
-    dt_status status = dt_topic_gate_make(some->db, some->v[i].topic, err);
-    return status == DT_OK ? read(some, err) : status;
-}
-
-static void leave_unlocked(const struct some *some)
-{
+    dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read(some, err) : lock(some, err);
+    if (status == DT_OK)
+        status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock(some, err) : read(some, err);
+    /* Makes the gate of one topic that has none (a manual edit gave it its limit): it is locked by that, and read
+     * again. */
+    for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
+        if (!some->missing[i])
+            continue;
+        some->made = some->locked[i] = true;
+        status = dt_topic_gate_make(some->db, some->v[i].topic, err);
+        if (status == DT_OK)
+            status = read(some, err);
+    }
     for (size_t i = 0; i < some->n; i++) {
         struct dt_gate *gate = &some->v[i];
         gate->busy = !some->locked[i] && gate->room != SIZE_MAX;
         if (gate->busy)
             gate->room = 0;
     }
-}
-
-static dt_status lock_some(struct some *some, struct dt_error *err)
-{
-    dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read(some, err) : lock(some, err);
-    if (status == DT_OK)
-        status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock(some, err) : read(some, err);
-    if (status == DT_OK)
-        status = make_missing(some, err);
-    leave_unlocked(some);
     return status;
 }
 
@@ -182,8 +162,9 @@ dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, 
 
 dt_status dt_topic_gate_claimed(dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed, struct dt_error *err)
 {
-    if (!gate->rate.interval_ns || !claimed)
+    if (!gate->rate.interval_ns || !claimed) /* the gate of a topic without limits was not even locked */
         return DT_OK;
+    dt_assert(claimed <= gate->room);
     dt_rate_take(&gate->rate, now_ms, claimed);
     return dt_db_run(db, dt_sql_write_gate,
                      DT_PARAMS(DT_P_INT(gate->rate.next_ns), DT_P_INT(gate->rate.interval_ns), DT_P_STR(gate->topic)),

@@ -2,6 +2,7 @@
  * The filter of a list as parameters of its statements: see list_page.h. Each condition has an off position, so that
  * the statements are the same whatever is asked for.
  */
+#include "base/assert.h"
 #include "store/jobs/key_range.h"
 #include "store/list/list_page.h"
 
@@ -16,41 +17,24 @@ static bool is_topic_text(struct dt_str s)
     return s.n > 0;
 }
 
-static void add_literal(struct dt_strbuf *out, struct dt_str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '.')
-            dt_strbuf_addc(out, '\\');
-        dt_strbuf_addc(out, s.p[i]);
-    }
-}
-
 /* "^(a|b\.c)"; a prefix that no topic can start with matches nothing and is left out. */
 static void format_topics(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     bool first = true;
     for (size_t i = 0; i < f->n_prefixes; i++) {
-        if (!is_topic_text(f->prefixes[i]))
+        const struct dt_str prefix = f->prefixes[i];
+        if (!is_topic_text(prefix))
             continue;
         dt_strbuf_adds(&p->topics, first ? "^(" : "|");
-        add_literal(&p->topics, f->prefixes[i]);
+        for (size_t k = 0; k < prefix.n; k++) {
+            if (prefix.p[k] == '.')
+                dt_strbuf_addc(&p->topics, '\\');
+            dt_strbuf_addc(&p->topics, prefix.p[k]);
+        }
         first = false;
     }
     dt_strbuf_adds(&p->topics, first ? "^$" : ")");
-}
-
-/* The end of the range of keys: behind all that have the prefix; or behind the one key, at the lowest text above it. */
-static void format_key_end(struct page *p)
-{
-    const struct dt_list_filter *f = p->filter;
-    if (!f->key.p) {
-        dt_key_range_add_end(&p->key_end, f->key_prefix);
-        return;
-    }
-    for (size_t i = 0; i < f->key.n; i++)
-        dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
-    dt_strbuf_adds(&p->key_end, "00");
 }
 
 static struct dt_param *add_times(struct dt_param *at, struct dt_list_times times)
@@ -68,9 +52,21 @@ static struct dt_param *add_text(struct dt_param *at, struct dt_str text, unsign
     return at;
 }
 
-static void set_where(struct page *p)
+dt_status dt_list_set_filter(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
+    if (f->bound)
+        format_topics(p);
+    /* The end of the range of keys: behind all that have the prefix; or behind the one key, at the lowest text above
+     * it. */
+    for (size_t i = 0; i < f->key.n; i++)
+        dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
+    if (f->key.p)
+        dt_strbuf_adds(&p->key_end, "00");
+    else
+        dt_key_range_add_end(&p->key_end, f->key_prefix);
+    if (p->topics.failed || p->key_end.failed)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
     struct dt_param *at = add_text(p->where, f->topic, 2);
     *at++ = DT_P_INT(f->state + 1);
     *at++ = DT_P_INT(f->state + 1);
@@ -83,16 +79,8 @@ static void set_where(struct page *p)
     at = add_text(at, f->error_text, 3);
     at = add_times(at, f->failed);
     at = add_times(at, f->finished);
-    add_times(at, f->due);
-}
-
-dt_status dt_list_set_filter(struct page *p)
-{
-    if (p->filter->bound)
-        format_topics(p);
-    format_key_end(p);
-    if (p->topics.failed || p->key_end.failed)
-        return dt_fail(p->err, DT_NOMEM, "out of memory");
-    set_where(p);
+    dt_assert_cmp(at - p->where, ==, LIST_ARCHIVED_PARAMS);
+    at = add_times(at, f->due);
+    dt_assert_cmp(at - p->where, ==, LIST_FILTER_PARAMS);
     return DT_OK;
 }

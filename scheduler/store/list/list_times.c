@@ -78,67 +78,40 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Dead jobs of history come before those few that are about to go there, among all that finished lately. */
-static enum part part_behind(const struct page *p)
-{
-    static const enum part of_dead[] = {
-        [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
-    const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;
-    return dead ? of_dead[p->place.part] : next_part[p->place.part];
-}
-
-/* Asks for one number; *found is false where the range has fewer rows. */
+/* Asks for one number; *found is false if the range has fewer rows, and *out stays as it is. */
 static dt_status find(struct page *p, const char *sql, struct dt_params params, int64_t *out, bool *found)
 {
-    dt_status status = dt_db_query(p->db, sql, params, p->err);
-    if (status != DT_OK)
-        return status;
-    *found = dt_db_next(p->db);
-    if (*found)
-        *out = dt_db_i64(p->db, 0);
-    return dt_db_end(p->db, p->err);
-}
-
-/* Ends the window where that many rows of the band end, if it does not end before; *cut: the band has so many. */
-static dt_status end_behind(struct page *p, struct window *w, int64_t band, bool *cut)
-{
-    int64_t end_id = w->end_id;
-    dt_status status =
-        find(p, dt_sql_find_window_behind_due,
-             DT_PARAMS(DT_P_INT(band), DT_P_INT(p->place.due_ms), DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)),
-             &end_id, cut);
-    w->end_id = end_id < w->end_id ? end_id : w->end_id;
+    int64_t number;
+    dt_status status = dt_db_read_number(p->db, sql, params, found, &number, p->err);
+    *out = *found ? number : *out;
     return status;
 }
 
-/* The band is looked at up to the window's end alone, so what is found is nearer. */
-static dt_status end_between(struct page *p, struct window *w, int64_t band, bool *cut)
-{
-    return find(p, dt_sql_find_window_between_due,
-                DT_PARAMS(DT_P_INT(band), DT_P_INT(p->place.due_ms), DT_P_INT(w->end_due_ms), DT_P_INT(w->rows - 1)),
-                &w->end_due_ms, cut);
-}
-
+/* Ends the window where that many rows of the first band end, or of the other one, if that is nearer; w->cut: one of
+ * them has so many. */
 static dt_status find_due(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
-    bool between = p->place.id == DONE;
-    dt_status (*const end)(struct page *, struct window *, int64_t, bool *) = between ? end_between : end_behind;
-    bool other = false;
+    const bool between = p->place.id == DONE;
+    const struct dt_param after = DT_P_INT(p->place.due_ms), rows = DT_P_INT(w->rows - 1);
+    dt_status status = DT_OK;
+    w->cut = false;
     w->range = between ? RANGE_BETWEEN_DUE : RANGE_BEHIND_DUE;
     w->end_due_ms = between ? end_of(p, (enum part)p->place.part) : 0;
-    dt_status status = end(p, w, bands[0], &w->cut);
-    if (status == DT_OK && bands[1] != bands[0])
-        status = end(p, w, bands[1], &other);
-    w->cut = w->cut || other;
+    for (int i = 0; status == DT_OK && i < (bands[1] != bands[0] ? 2 : 1); i++) {
+        const struct dt_param band = DT_P_INT(bands[i]);
+        int64_t end_id = w->end_id;
+        bool cut = false;
+        if (between) /* the band is looked at up to the window's end alone, so what is found is nearer */
+            status = find(p, dt_sql_find_window_between_due, DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows),
+                          &w->end_due_ms, &cut);
+        else
+            status = find(p, dt_sql_find_window_behind_due, DT_PARAMS(band, after, DT_P_INT(p->place.id), rows),
+                          &end_id, &cut);
+        w->end_id = end_id < w->end_id ? end_id : w->end_id;
+        w->cut |= cut;
+    }
     return status;
-}
-
-static dt_status find_archived(struct page *p, struct window *w)
-{
-    w->range = RANGE_ARCHIVED;
-    return find(p, dt_sql_find_archived_window_by_id, DT_PARAMS(DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)),
-                &w->end_id, &w->cut);
 }
 
 /* Jobs that died later than is asked for are not looked at. */
@@ -166,11 +139,13 @@ dt_status dt_list_find_times(struct page *p, struct window *w)
     if (p->place.part == BEGINS)
         begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
     w->end_id = INT64_MAX;
-    if (p->place.part == ARCHIVED)
-        return find_archived(p, w);
     if (p->place.part == ARCHIVED_DEAD)
         return find_dead(p, w);
-    return find_due(p, w);
+    if (p->place.part != ARCHIVED)
+        return find_due(p, w);
+    w->range = RANGE_ARCHIVED;
+    return find(p, dt_sql_find_archived_window_by_id, DT_PARAMS(DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)),
+                &w->end_id, &w->cut);
 }
 
 size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
@@ -195,6 +170,10 @@ size_t dt_list_times_params(const struct page *p, const struct window *w, struct
 
 bool dt_list_pass_times(struct page *p, const struct window *w)
 {
+    /* Dead jobs of history come before those few that are about to go there, among all that finished lately. */
+    static const enum part of_dead[] = {
+        [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
+    const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;
     if (w->range == RANGE_DEAD && w->cut)
         p->place = (struct dt_list_place){p->place.part, p->place.split_ms, w->end_due_ms, w->end_id};
     else if (w->range == RANGE_BETWEEN_DUE && w->cut)
@@ -204,6 +183,6 @@ bool dt_list_pass_times(struct page *p, const struct window *w)
     else if (w->range == RANGE_BEHIND_DUE)
         p->place.id = DONE;
     else
-        begin_part(p, part_behind(p));
+        begin_part(p, dead ? of_dead[p->place.part] : next_part[p->place.part]);
     return p->place.part != OVER;
 }

@@ -16,6 +16,7 @@
  * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes
  * are named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
  */
+#include "base/assert.h"
 #include "store/jobs/store_row.h"
 #include "store/list/list_page.h"
 #include "store/sql/statements.h"
@@ -42,11 +43,6 @@ static const char *const rows_sql[RANGES][2][2] = {
 };
 
 #define KEY_PARAMS 5
-
-static dt_status no_memory(struct page *p)
-{
-    return dt_fail(p->err, DT_NOMEM, "out of memory");
-}
 
 /* ---- windows ---- */
 
@@ -96,7 +92,7 @@ static dt_status find_keys(struct page *p, struct window *w)
     w->end_key = w->cut ? dt_arena_copy(p->arena, dt_db_bytes(p->db, 0)) : DT_STR_NONE;
     bool failed = w->cut && !w->end_key.p;
     status = dt_db_end(p->db, p->err);
-    return status == DT_OK && failed ? no_memory(p) : status;
+    return status == DT_OK && failed ? dt_fail(p->err, DT_NOMEM, "out of memory") : status;
 }
 
 /* Brings the window's end nearer where that many rows of one table end; *last: it ends before. */
@@ -128,57 +124,28 @@ static dt_status find_ids(struct page *p, struct window *w)
     return status;
 }
 
-static dt_status find_window(struct page *p, struct window *w)
-{
-    switch (dt_list_way(p->filter)) {
-    case DT_LIST_BY_KEY:
-        return find_keys(p, w);
-    case DT_LIST_BY_TIME:
-        return dt_list_find_times(p, w);
-    case DT_LIST_BY_ID:
-    default:
-        return find_ids(p, w);
-    }
-}
-
-/* Goes on behind a window that was read whole. False: nothing lies behind it. */
-static bool pass_window(struct page *p, const struct window *w)
-{
-    if (dt_list_way(p->filter) == DT_LIST_BY_TIME)
-        return dt_list_pass_times(p, w);
-    if (!w->cut)
-        return false;
-    p->after_id = w->end_id;
-    p->after_key = w->end_key;
-    return true;
-}
-
 #define PART_PARAMS (KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
-/* Adds the parameters that say which range the window is. */
-static size_t range_params(const struct page *p, const struct window *w, struct dt_param *params)
+/* Adds the parameters of one table: range of the window, filter, limit. */
+static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
+                          struct dt_param *params)
 {
+    size_t n = 2;
     if (w->range == RANGE_KEYS) {
         key_params(p, params);
         params[KEY_PARAMS] = DT_P_STR_OR_NULL(w->end_key);
         params[KEY_PARAMS + 1] = DT_P_STR(dt_strbuf_str(&p->key_end));
-        return KEY_PARAMS + 2;
+        n = KEY_PARAMS + 2;
+    } else if (w->range == RANGE_IDS) {
+        params[0] = DT_P_INT(p->after_id);
+        params[1] = DT_P_INT(w->end_id);
+    } else {
+        n = dt_list_times_params(p, w, params);
     }
-    if (w->range != RANGE_IDS)
-        return dt_list_times_params(p, w, params);
-    params[0] = DT_P_INT(p->after_id);
-    params[1] = DT_P_INT(w->end_id);
-    return 2;
-}
-
-/* Adds the parameters of one table: range, filter, limit. */
-static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
-                          struct dt_param *params)
-{
-    size_t n = range_params(p, w, params);
     memcpy(params + n, p->where, filters * sizeof(*params));
     n += filters;
     params[n++] = DT_P_INT(limit);
+    dt_assert_cmp(n, <=, PART_PARAMS);
     return n;
 }
 
@@ -196,20 +163,6 @@ static dt_status query_window(struct page *p, const struct window *w, size_t lim
                               p->err);
 }
 
-static dt_status read_row(struct page *p, struct dt_job *job)
-{
-    bool full = p->filter->payload;
-    dt_status status = full ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
-    if (status != DT_OK)
-        return dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id);
-    if (p->places) { /* the value of the due index stands behind the columns of the job */
-        p->places[p->n] = p->place;
-        p->places[p->n].due_ms = dt_db_i64(p->db, DT_ROW_HEAD_COLUMNS + (full ? 1 : 0));
-        p->places[p->n].id = job->id;
-    }
-    return DT_OK;
-}
-
 /* Says whether another row may be taken: one as large as the largest must fit. */
 static bool full(const struct page *p)
 {
@@ -217,94 +170,94 @@ static bool full(const struct page *p)
     return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
 }
 
-/* How many rows to ask for: as many as fit if none is larger than those seen. */
-static size_t part_rows(const struct page *p)
+/* Reads the row as the page's next one; *overflow: it is one too many, and will be read again. */
+static dt_status take_row(struct page *p, bool *overflow)
 {
-    size_t room = p->filter->limit - p->n;
-    size_t part = p->filter->payload && p->filter->bytes ? p->part : room;
-    size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : part;
-    if (p->filter->bytes && part > fit)
-        part = fit > 0 ? fit : 1;
-    return part < room ? part : room;
-}
-
-/* True: the row is the page's. Otherwise it is one too many, and will be read again. */
-static bool take_row(struct page *p)
-{
-    size_t bytes = sizeof(*p->jobs) + dt_job_bytes(&p->jobs[p->n]);
-    size_t max = p->filter->bytes;
-    if (max && p->n > 0 && p->bytes + bytes > max) {
-        p->largest = bytes;
-        return false;
+    struct dt_job *job = &p->jobs[p->n];
+    const bool payload = p->filter->payload;
+    const size_t max = p->filter->bytes;
+    dt_status status = payload ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
+    if (status != DT_OK)
+        return dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id);
+    if (p->places) { /* the value of the due index stands behind the columns of the job */
+        p->places[p->n] = p->place;
+        p->places[p->n].due_ms = dt_db_i64(p->db, DT_ROW_HEAD_COLUMNS + (payload ? 1 : 0));
+        p->places[p->n].id = job->id;
     }
-    p->bytes += bytes;
-    p->largest = bytes > p->largest ? bytes : p->largest;
-    p->n++;
-    return true;
+    const size_t bytes = sizeof(*job) + dt_job_bytes(job);
+    *overflow = max && p->n > 0 && p->bytes + bytes > max;
+    p->largest = *overflow || bytes > p->largest ? bytes : p->largest;
+    if (!*overflow) {
+        p->bytes += bytes;
+        p->n++;
+    }
+    return DT_OK;
 }
 
 /* The next part of the window; *overflow: there is one more row, at least. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
-    size_t rows = part_rows(p);
-    size_t end = p->n + rows;
+    /* So many rows are asked for as fit if none is larger than the largest so far. */
+    const size_t room = p->filter->limit - p->n;
+    size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
+    const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
+    if (p->filter->bytes && rows > fit)
+        rows = fit > 0 ? fit : 1;
+    rows = rows < room ? rows : room;
+    const size_t end = p->n + rows;
+    dt_assert_cmp(end, <=, p->filter->limit);
     *overflow = false;
     dt_status status = query_window(p, w, rows + 1);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && !*overflow && dt_db_next(p->db)) {
         *overflow = p->n == end;
-        if (!*overflow) {
-            status = read_row(p, &p->jobs[p->n]);
-            *overflow = status == DT_OK && !take_row(p);
-        }
+        if (!*overflow)
+            status = take_row(p, overflow);
     }
     dt_status ended = dt_db_end(p->db, status != DT_OK ? NULL : p->err);
     p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
     return status != DT_OK ? status : ended;
 }
 
-static void go_on_after_last_job(struct page *p)
-{
-    if (p->n == 0)
-        return;
-    p->after_id = p->jobs[p->n - 1].id;
-    p->after_key = p->jobs[p->n - 1].key;
-    if (p->places)
-        p->place = p->places[p->n - 1];
-}
-
 /* Jobs of the window, as long as the page has room; *overflow: there is one more. What lies between two values of the
- * due index is found anew behind the last job. */
+ * due index is found again behind the last job. */
 static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
 {
     dt_status status;
     do {
         status = read_part(p, w, overflow);
-        if (status == DT_OK && *overflow)
-            go_on_after_last_job(p);
+        if (status == DT_OK && *overflow && p->n) {
+            const size_t last = p->n - 1;
+            p->after_id = p->jobs[last].id;
+            p->after_key = p->jobs[last].key;
+            p->place = p->places ? p->places[last] : p->place;
+        }
     } while (status == DT_OK && *overflow && !full(p) && w->range != RANGE_BETWEEN_DUE);
     return status;
-}
-
-/* How many rows a window counts for: what is left behind a value may be none, and is followed by one that counts. */
-static int64_t rows_of(const struct window *w, bool overflow)
-{
-    return overflow || (w->range == RANGE_BEHIND_DUE && !w->cut) ? 0 : w->rows;
 }
 
 /* One window; *done: the page is complete. */
 static dt_status take_window(struct page *p, int64_t rows, bool *done)
 {
+    const enum dt_list_way way = dt_list_way(p->filter);
     struct window w = {.rows = rows};
     bool overflow = false;
-    dt_status status = find_window(p, &w);
+    dt_status status = way == DT_LIST_BY_KEY    ? find_keys(p, &w)
+                       : way == DT_LIST_BY_TIME ? dt_list_find_times(p, &w)
+                                                : find_ids(p, &w);
     if (status == DT_OK)
         status = read_window(p, &w, &overflow);
     if (status != DT_OK)
         return status;
-    p->looked_at += rows_of(&w, overflow);
-    p->more = overflow || pass_window(p, &w);
+    /* What is left behind a value of the due index may be nothing, and is followed by a window that counts. */
+    if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
+        p->looked_at += w.rows;
+    p->more = overflow || (way == DT_LIST_BY_TIME ? dt_list_pass_times(p, &w) : w.cut);
+    if (!overflow && w.cut && way != DT_LIST_BY_TIME) {
+        p->after_id = w.end_id;
+        p->after_key = w.end_key;
+    }
     *done = !p->more || p->looked_at >= SCAN_ROWS || full(p);
     return DT_OK;
 }
@@ -323,19 +276,11 @@ static dt_status fill(struct page *p)
     return status;
 }
 
-/* Memory for the page's rows. */
-static bool make_room(struct page *p)
-{
-    size_t rows = p->filter->limit + 1;
-    p->jobs = dt_arena_alloc(p->arena, rows * sizeof(*p->jobs));
-    if (dt_list_way(p->filter) == DT_LIST_BY_TIME)
-        p->places = dt_arena_alloc(p->arena, rows * sizeof(*p->places));
-    return p->jobs && (p->places || dt_list_way(p->filter) != DT_LIST_BY_TIME);
-}
-
 static dt_status start(struct page *p, dt_store *store)
 {
     const struct dt_list_filter *f = p->filter;
+    const bool by_time = dt_list_way(f) == DT_LIST_BY_TIME;
+    const size_t rows = f->limit + 1;
     p->n = 0;
     p->part = PART_FIRST;
     p->bytes = p->largest = 0;
@@ -346,18 +291,11 @@ static dt_status start(struct page *p, dt_store *store)
     p->place = f->after;
     dt_strbuf_reset(&p->topics);
     dt_strbuf_reset(&p->key_end);
-    return make_room(p) ? dt_store_db(store, &p->db, p->err) : no_memory(p);
-}
-
-static struct dt_job_list as_list(const struct page *p)
-{
-    return (struct dt_job_list){.v = p->jobs,
-                                .n = p->n,
-                                .more = p->more,
-                                .last_id = p->after_id,
-                                .last_key = p->after_key,
-                                .last_place = p->place,
-                                .places = p->places};
+    p->jobs = dt_arena_alloc(p->arena, rows * sizeof(*p->jobs));
+    p->places = by_time ? dt_arena_alloc(p->arena, rows * sizeof(*p->places)) : NULL;
+    if (!p->jobs || (by_time && !p->places))
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    return dt_store_db(store, &p->db, p->err);
 }
 
 dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
@@ -379,7 +317,13 @@ dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, st
             break;
     }
     if (status == DT_OK)
-        *out = as_list(&p);
+        *out = (struct dt_job_list){.v = p.jobs,
+                                    .n = p.n,
+                                    .more = p.more,
+                                    .last_id = p.after_id,
+                                    .last_key = p.after_key,
+                                    .last_place = p.place,
+                                    .places = p.places};
     dt_strbuf_clear(&p.topics);
     dt_strbuf_clear(&p.key_end);
     return status;
