@@ -21,20 +21,6 @@ struct dt_clock_follower {
     bool failed;     /* and it was told */
 };
 
-static int64_t mono_us(void)
-{
-    return dt_clock_mono_us(dt_clock_system());
-}
-
-static void take(dt_clock_follower *f, const struct dt_test_clock *clock)
-{
-    bool changed = clock->version != f->version;
-    dt_refclock_follow(f->env.ref, clock->time, clock->real_ms, clock->asked_us, clock->heard_us);
-    f->version = clock->version;
-    if (changed && f->env.changed)
-        f->env.changed(f->env.arg);
-}
-
 static dt_status follow(dt_clock_follower *f, struct dt_error *err)
 {
     struct dt_test_clock clock;
@@ -42,11 +28,16 @@ static dt_status follow(dt_clock_follower *f, struct dt_error *err)
     dt_status status = f->version ? dt_store_test_clock_watch(f->store, f->version, wait_ms, &clock, err) : DT_OK;
     if (status == DT_OK)
         status = dt_store_test_clock(f->store, &clock, err);
-    if (status == DT_OK && clock.version == 0)
+    if (status != DT_OK)
+        return status;
+    if (clock.version == 0)
         return dt_fail(err, DT_NOT_FOUND, "the installation has no test clock");
-    if (status == DT_OK)
-        take(f, &clock);
-    return status;
+    const bool changed = clock.version != f->version;
+    dt_refclock_follow(f->env.ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
+    f->version = clock.version;
+    if (changed && f->env.changed)
+        f->env.changed(f->env.arg);
+    return DT_OK;
 }
 
 static void run(void *arg)
@@ -60,7 +51,7 @@ static void run(void *arg)
                    DT_S("reason", err.text));
         f->failed = status != DT_OK;
         if (f->failed && !dt_thread_stopping(&f->thread))
-            dt_mailbox_pause(f->mailbox, mono_us() + RETRY_US, DT_THREAD_STOP);
+            dt_mailbox_pause(f->mailbox, dt_clock_mono_us(dt_clock_system()) + RETRY_US, DT_THREAD_STOP);
     }
 }
 

@@ -5,9 +5,6 @@
 #include "store/clock/test_clock.h"
 #include "store/db/db.h"
 
-/* Reads a number; 0 for NULL, and where there is no row. */
-DT_MUST_CHECK dt_status dt_clock_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out,
-                                        struct dt_error *err);
 /* Locks the clock, and reads it. *db is the session, which may have the lock whatever is returned. UNSUPPORTED; BUSY:
  * another one has it. */
 DT_MUST_CHECK dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err);
@@ -17,7 +14,5 @@ void dt_clock_unlock(dt_db *db);
  * as it was unless OK. */
 DT_MUST_CHECK dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params,
                                         struct dt_test_clock *clock, struct dt_error *err);
-/* Lets the clock go on from an instant. */
-DT_MUST_CHECK dt_status dt_clock_go_on(dt_db *db, int64_t from_ms, struct dt_test_clock *clock, struct dt_error *err);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "store/archive/housekeeping.h"
 #include "store/clock/clock_parts.h"
@@ -31,41 +32,15 @@ struct walk {
     int64_t under_way; /* attempts without a report when the last instant was left */
 };
 
-static int64_t mono_us(void)
-{
-    return dt_clock_mono_us(dt_clock_system());
-}
-
-/* Jobs on the way are in the due index by their days; leaders see them by their times. */
-static dt_status promote(struct walk *w)
-{
-    struct dt_again again = {0};
-    size_t done = PROMOTED;
-    dt_status status = DT_OK;
-    do
-        status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
-    while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
-    return status;
-}
-
-static dt_status find_next(struct walk *w, int64_t *next_ms)
-{
-    int64_t found_ms = 0;
-    dt_status status = dt_clock_number(w->db, dt_sql_find_next_instant,
-                                       DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->at_ms)), &found_ms, w->err);
-    *next_ms = found_ms > w->at_ms ? dt_earlier(found_ms, w->end_ms) : w->end_ms;
-    return status;
-}
-
 /* ---- at one instant ---- */
 
 /* Whether something that fell due in (from, at] is to be dispatched still. */
 static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 {
-    int64_t found = 0;
+    const struct dt_param at = DT_P_INT(w->at_ms);
+    int64_t found;
     dt_status status =
-        dt_clock_number(w->db, dt_sql_find_undone, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(from_ms), DT_P_INT(w->at_ms)),
-                        &found, w->err);
+        dt_db_read_number(w->db, dt_sql_find_undone, DT_PARAMS(at, DT_P_INT(from_ms), at), NULL, &found, w->err);
     *some = found != 0;
     return status;
 }
@@ -73,8 +48,8 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 /* Whether more attempts wait for a report than before the instant. */
 static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
 {
-    int64_t found = 0;
-    dt_status status = dt_clock_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, &found, w->err);
+    int64_t found;
+    dt_status status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &found, w->err);
     (void)from_ms;
     *some = found > w->under_way;
     return status;
@@ -85,9 +60,9 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
                             int64_t from_ms, int64_t most_us, bool *some)
 {
     const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
-    int64_t until_us = mono_us() + most_us;
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + most_us;
     dt_status status = look(w, from_ms, some);
-    while (status == DT_OK && *some && mono_us() < until_us) {
+    while (status == DT_OK && *some && dt_clock_mono_us(dt_clock_system()) < until_us) {
         nanosleep(&pause, NULL);
         status = look(w, from_ms, some);
     }
@@ -104,7 +79,7 @@ static dt_status settle(struct walk *w, int64_t from_ms)
     if (status == DT_OK && !undone)
         status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
     if (status == DT_OK)
-        status = dt_clock_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, &w->under_way, w->err);
+        status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
     w->ask->whole &= !undone;
     return status;
 }
@@ -118,11 +93,20 @@ static dt_status change(struct walk *w, const char *sql, struct dt_params params
 
 static dt_status step(struct walk *w)
 {
-    int64_t from_ms = w->at_ms;
+    const int64_t from_ms = w->at_ms;
+    const struct dt_param from = DT_P_INT(from_ms);
     int64_t next_ms = 0;
-    dt_status status = promote(w);
+    struct dt_again again = {0};
+    size_t done = PROMOTED;
+    dt_status status = DT_OK;
+    /* Jobs on the way are in the due index by their days; leaders see them by their times. */
+    do
+        status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
+    while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
     if (status == DT_OK)
-        status = find_next(w, &next_ms);
+        status = dt_db_read_number(w->db, dt_sql_find_next_instant, DT_PARAMS(from, from), NULL, &next_ms, w->err);
+    next_ms = next_ms > from_ms ? dt_earlier(next_ms, w->end_ms) : w->end_ms;
+    dt_assert_cmp(next_ms, >, from_ms);
     if (status == DT_OK)
         status = change(w, dt_sql_freeze_test_clock_at, DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version)));
     if (status != DT_OK)
@@ -132,32 +116,28 @@ static dt_status step(struct walk *w)
     return settle(w, from_ms);
 }
 
-/* A clock that goes on stops first, so that it is never set back to an instant that has just passed. */
-static dt_status begin(struct walk *w)
-{
-    dt_status status = DT_OK;
-    if (!w->clock->time.frozen_ms)
-        status = change(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
-    if (status != DT_OK)
-        return status;
-    w->at_ms = w->clock->time.frozen_ms;
-    w->end_ms = w->at_ms + w->ask->by_ms;
-    return dt_clock_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, &w->under_way, w->err);
-}
-
 static dt_status walk_to_end(struct walk *w)
 {
-    bool goes_on = !w->clock->time.frozen_ms;
+    const bool goes_on = !w->clock->time.frozen_ms;
+    dt_status status = DT_OK;
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
         return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
-    dt_status status = begin(w);
-    while (status == DT_OK && w->at_ms < w->end_ms && mono_us() < w->until_us)
+    if (goes_on) /* it stops first, so that it is never set back to an instant that has just passed */
+        status = change(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
+    if (status == DT_OK) {
+        w->at_ms = w->clock->time.frozen_ms;
+        w->end_ms = w->at_ms + w->ask->by_ms;
+        status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
+    }
+    while (status == DT_OK && w->at_ms < w->end_ms && dt_clock_mono_us(dt_clock_system()) < w->until_us)
         status = step(w);
     w->ask->left_ms = w->end_ms - w->at_ms;
     if (!goes_on || !w->at_ms)
         return status;
     struct dt_error other = {0}; /* what ended the walk is told */
-    dt_status going = dt_clock_go_on(w->db, w->at_ms, w->clock, status == DT_OK ? w->err : &other);
+    dt_status going =
+        dt_clock_change(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
+                        w->clock, status == DT_OK ? w->err : &other);
     return status == DT_OK ? going : status;
 }
 
@@ -165,7 +145,8 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
                                       struct dt_error *err)
 {
     struct dt_error why = {0};
-    struct walk w = {.store = store, .clock = out, .ask = ask, .err = &why, .until_us = mono_us() + WALK_US};
+    struct walk w = {.store = store, .clock = out, .ask = ask, .err = &why};
+    w.until_us = dt_clock_mono_us(dt_clock_system()) + WALK_US;
     ask->steps = 0;
     ask->left_ms = 0;
     ask->whole = true;

@@ -6,18 +6,13 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-static int64_t mono_us(void)
-{
-    return dt_clock_mono_us(dt_clock_system());
-}
-
 /* ---- reading ---- */
 
 /* Waits for another version than this one, for wait_ms at most. */
 static dt_status read_clock(dt_db *db, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
                             struct dt_error *err)
 {
-    struct dt_test_clock clock = {.asked_us = mono_us()};
+    struct dt_test_clock clock = {.asked_us = dt_clock_mono_us(dt_clock_system())};
     dt_status status = dt_db_query_index(db, dt_sql_watch_clock, DT_PARAMS(DT_P_INT(version), DT_P_INT(wait_ms)), err);
     if (status != DT_OK)
         return status;
@@ -25,7 +20,7 @@ static dt_status read_clock(dt_db *db, int64_t version, int64_t wait_ms, struct 
         clock.time = (struct dt_test_time){.ahead_ms = dt_db_i64(db, 0), .frozen_ms = dt_db_i64(db, 1)};
         clock.version = dt_db_i64(db, 2);
         clock.real_ms = dt_db_i64(db, 3);
-        clock.heard_us = mono_us();
+        clock.heard_us = dt_clock_mono_us(dt_clock_system());
     }
     status = dt_db_end(db, err);
     if (status == DT_OK)
@@ -46,17 +41,6 @@ dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct
     return dt_store_test_clock_watch(store, 0, 0, out, err);
 }
 
-dt_status dt_clock_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out, struct dt_error *err)
-{
-    *out = 0;
-    dt_status status = dt_db_query(db, sql, params, err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(db))
-        *out = dt_db_i64(db, 0);
-    return dt_db_end(db, err);
-}
-
 dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
 {
     const bool wanted = dt_store_config(store)->installation_test_clock;
@@ -64,7 +48,7 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_clock_number(db, dt_sql_count_test_clocks, DT_NO_PARAMS, &clocks, err);
+        status = dt_db_read_number(db, dt_sql_count_test_clocks, DT_NO_PARAMS, NULL, &clocks, err);
     if (status != DT_OK || wanted == (clocks > 0))
         return status;
     return dt_fail(err, DT_INVALID,
@@ -77,19 +61,15 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
 
 /* ---- changing ---- */
 
-static dt_status take_lock(dt_db *db, struct dt_error *err)
-{
-    int64_t got = 0;
-    dt_status status = dt_clock_number(db, dt_sql_lock_test_clock, DT_NO_PARAMS, &got, err);
-    return status == DT_OK && !got ? dt_fail(err, DT_BUSY, "another request is changing the clock") : status;
-}
-
 dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err)
 {
+    int64_t got = 0;
     *db = NULL;
     dt_status status = dt_store_db(store, db, err);
     if (status == DT_OK)
-        status = take_lock(*db, err);
+        status = dt_db_read_number(*db, dt_sql_lock_test_clock, DT_NO_PARAMS, NULL, &got, err);
+    if (status == DT_OK && !got)
+        status = dt_fail(err, DT_BUSY, "another request is changing the clock");
     if (status == DT_OK)
         status = read_clock(*db, 0, 0, clock, err);
     return status == DT_OK && clock->version == 0 ? dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock")
@@ -98,10 +78,9 @@ dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock
 
 void dt_clock_unlock(dt_db *db)
 {
-    int64_t got;
     if (!db || !dt_db_alive(db)) /* the lock went with the session */
         return;
-    if (dt_clock_number(db, dt_sql_unlock_test_clock, DT_NO_PARAMS, &got, NULL) != DT_OK)
+    if (dt_db_read_number(db, dt_sql_unlock_test_clock, DT_NO_PARAMS, NULL, NULL, NULL) != DT_OK)
         (void)!dt_db_reconnect(db, NULL);
 }
 
@@ -133,18 +112,13 @@ dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out,
     return status;
 }
 
-dt_status dt_clock_go_on(dt_db *db, int64_t from_ms, struct dt_test_clock *clock, struct dt_error *err)
-{
-    return dt_clock_change(db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(clock->version)), clock,
-                           err);
-}
-
 dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_clock_lock(store, &db, out, err);
     if (status == DT_OK && out->time.frozen_ms)
-        status = dt_clock_go_on(db, out->time.frozen_ms, out, err);
+        status = dt_clock_change(db, dt_sql_release_test_clock,
+                                 DT_PARAMS(DT_P_INT(out->time.frozen_ms), DT_P_INT(out->version)), out, err);
     dt_clock_unlock(db);
     return status;
 }

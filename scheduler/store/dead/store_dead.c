@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -29,78 +30,60 @@ struct reading {
 
 /* ---- a range ---- */
 
-static dt_status count(const struct reading *r, const struct range *range, int64_t *n)
-{
-    dt_status status = dt_db_query(
-        r->db, range->count, DT_PARAMS(DT_P_INT(range->from), DT_P_INT(range->to), DT_P_INT(range->most + 1)), r->err);
-    if (status != DT_OK)
-        return status;
-    *n = dt_db_next(r->db) ? dt_db_i64(r->db, 0) : 0;
-    return dt_db_end(r->db, r->err);
-}
-
-static struct dt_str copy(const struct reading *r, unsigned column)
-{
-    return dt_db_is_null(r->db, column) ? DT_STR_NONE : dt_arena_copy(r->arena, dt_db_bytes(r->db, column));
-}
-
-static dt_status take_group(struct reading *r)
-{
-    struct dt_dead_group group = {.topic = copy(r, 0),
-                                  .error_code = copy(r, 1),
-                                  .message = copy(r, 5),
-                                  .jobs = dt_db_i64(r->db, 2),
-                                  .last_ms = dt_db_i64(r->db, 3),
-                                  .job_id = dt_db_i64(r->db, 4)};
-    bool failed = !group.topic.p || (!group.error_code.p && !dt_db_is_null(r->db, 1)) ||
-                  (!group.message.p && !dt_db_is_null(r->db, 5));
-    if (failed)
-        return dt_fail(r->err, DT_NOMEM, "out of memory");
-    r->out->v[r->out->n++] = group;
-    return DT_OK;
-}
-
 static dt_status take_groups(struct reading *r)
 {
-    dt_status status = DT_OK;
-    const size_t end = r->out->n + KEPT;
-    while (status == DT_OK && dt_db_next(r->db)) {
+    struct dt_dead_groups *out = r->out;
+    const size_t end = out->n + KEPT;
+    bool ok = true;
+    dt_assert_cmp(end, <=, RANGES * KEPT);
+    while (ok && dt_db_next(r->db)) {
         if (!dt_topic_within(r->ask->bound, dt_db_bytes(r->db, 0)))
             continue;
-        r->out->jobs += dt_db_i64(r->db, 2);
-        if (r->out->n < end)
-            status = take_group(r);
-        else
-            r->out->more++;
+        out->jobs += dt_db_i64(r->db, 2);
+        if (out->n == end) {
+            out->more++;
+            continue;
+        }
+        out->v[out->n++] = (struct dt_dead_group){.topic = dt_store_text(r->db, 0, r->arena, &ok),
+                                                  .error_code = dt_store_text(r->db, 1, r->arena, &ok),
+                                                  .jobs = dt_db_i64(r->db, 2),
+                                                  .last_ms = dt_db_i64(r->db, 3),
+                                                  .job_id = dt_db_i64(r->db, 4),
+                                                  .message = dt_store_text(r->db, 5, r->arena, &ok)};
     }
-    dt_status ended = dt_db_end(r->db, status == DT_OK ? r->err : NULL);
-    return status != DT_OK ? status : ended;
-}
-
-static dt_status group(struct reading *r, const struct range *range)
-{
-    const struct dt_dead_ask *ask = r->ask;
-    const struct dt_param params[] = {
-        DT_P_INT(range->from),         DT_P_INT(range->to),          DT_P_INT(range->most),
-        DT_P_STR_OR_NULL(ask->topic),  DT_P_STR_OR_NULL(ask->topic), DT_P_INT(ask->failed.given),
-        DT_P_INT(ask->failed.from_ms), DT_P_INT(ask->failed.to_ms),  DT_P_INT(ask->now_ms)};
-    const size_t n = sizeof(params) / sizeof(*params) - !range->archived;
-    dt_status status = dt_db_query_stream(r->db, range->group, (struct dt_params){params, n}, r->err);
-    return status == DT_OK ? take_groups(r) : status;
+    dt_status ended = dt_db_end(r->db, ok ? r->err : NULL);
+    return ok ? ended : dt_fail(r->err, DT_NOMEM, "out of memory");
 }
 
 /* *cut: the range has more rows than were looked at. */
 static dt_status read_range(struct reading *r, struct range range, bool *cut)
 {
+    const struct dt_dead_ask *ask = r->ask;
+    const struct dt_param from = DT_P_INT(range.from), to = DT_P_INT(range.to);
     int64_t n = 0;
     range.most = dt_earlier(range.most, r->left);
     if (range.from >= range.to)
         return DT_OK;
-    dt_status status = count(r, &range, &n);
+    dt_status status =
+        dt_db_read_number(r->db, range.count, DT_PARAMS(from, to, DT_P_INT(range.most + 1)), NULL, &n, r->err);
     *cut = n > range.most;
     n = *cut ? range.most : n;
     r->left -= n;
-    return status == DT_OK && n > 0 ? group(r, &range) : status;
+    dt_assert_cmp(r->left, >=, 0);
+    if (status != DT_OK || n <= 0)
+        return status;
+    const struct dt_param params[] = {from,
+                                      to,
+                                      DT_P_INT(range.most),
+                                      DT_P_STR_OR_NULL(ask->topic),
+                                      DT_P_STR_OR_NULL(ask->topic),
+                                      DT_P_INT(ask->failed.given),
+                                      DT_P_INT(ask->failed.from_ms),
+                                      DT_P_INT(ask->failed.to_ms),
+                                      DT_P_INT(ask->now_ms)};
+    status = dt_db_query_stream(r->db, range.group,
+                                (struct dt_params){params, sizeof(params) / sizeof(*params) - !range.archived}, r->err);
+    return status == DT_OK ? take_groups(r) : status;
 }
 
 /* ---- all ranges ---- */
@@ -138,18 +121,6 @@ static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *co
     ranges[LEAVING].most = DT_DEAD_LEAVING;
 }
 
-static dt_status read_all(struct reading *r, const struct dt_config *config)
-{
-    struct range ranges[RANGES];
-    bool cut[RANGES] = {false};
-    dt_status status = DT_OK;
-    set_ranges(r->ask, config, ranges);
-    for (size_t i = 0; i < RANGES && status == DT_OK; i++)
-        status = read_range(r, ranges[i], &cut[i]);
-    r->out->newest = cut[LATE] || cut[ARCHIVED];
-    return status;
-}
-
 /* ---- groups in order ---- */
 
 static int by_name(const void *a, const void *b)
@@ -167,26 +138,24 @@ static int by_size(const void *a, const void *b)
     return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : by_name(a, b);
 }
 
-static void add_up(struct dt_dead_group *sum, const struct dt_dead_group *group)
-{
-    sum->jobs += group->jobs;
-    if (group->last_ms > sum->last_ms) {
-        sum->last_ms = group->last_ms;
-        sum->job_id = group->job_id;
-        sum->message = group->message;
-    }
-}
-
 /* Groups of the same name become one, and the smallest of too many are left out. */
 static void merge(struct dt_dead_groups *out)
 {
     size_t n = 0;
     qsort(out->v, out->n, sizeof(*out->v), by_name);
     for (size_t i = 0; i < out->n; i++) {
-        if (n > 0 && by_name(&out->v[n - 1], &out->v[i]) == 0)
-            add_up(&out->v[n - 1], &out->v[i]);
-        else
-            out->v[n++] = out->v[i];
+        const struct dt_dead_group *group = &out->v[i];
+        struct dt_dead_group *sum = n ? &out->v[n - 1] : NULL;
+        if (!sum || by_name(sum, group) != 0) {
+            out->v[n++] = *group;
+            continue;
+        }
+        sum->jobs += group->jobs;
+        if (group->last_ms > sum->last_ms) {
+            sum->last_ms = group->last_ms;
+            sum->job_id = group->job_id;
+            sum->message = group->message;
+        }
     }
     qsort(out->v, n, sizeof(*out->v), by_size);
     out->more += n > DT_DEAD_GROUPS ? n - DT_DEAD_GROUPS : 0;
@@ -197,12 +166,16 @@ dt_status dt_store_dead_groups(dt_store *store, const struct dt_dead_ask *ask, s
                                struct dt_dead_groups *out, struct dt_error *err)
 {
     struct reading r = {.ask = ask, .arena = arena, .out = out, .err = err, .left = DT_DEAD_LOOKED_AT};
+    struct range ranges[RANGES];
+    bool cut[RANGES] = {false};
     *out = (struct dt_dead_groups){.v = dt_arena_alloc(arena, RANGES * KEPT * sizeof(*out->v))};
     if (!out->v)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &r.db, err);
-    if (status == DT_OK)
-        status = read_all(&r, dt_store_config(store));
+    set_ranges(ask, dt_store_config(store), ranges);
+    for (size_t i = 0; i < RANGES && status == DT_OK; i++)
+        status = read_range(&r, ranges[i], &cut[i]);
+    out->newest = cut[LATE] || cut[ARCHIVED];
     if (status == DT_OK)
         merge(out);
     return status;

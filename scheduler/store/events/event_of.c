@@ -3,22 +3,6 @@
 
 #include "job/job_state.h"
 
-static struct dt_str state_of(const struct dt_job *job)
-{
-    return dt_str(dt_job_state_name(job->state));
-}
-
-/* Payloads may be large, and headers are texts of any kind: that they changed is told, and how large they are. */
-static void compare_content(struct dt_event_diff *d, const struct dt_job *a, const struct dt_job *b)
-{
-    dt_event_diff_text(d, "content_type", a->content_type, b->content_type);
-    dt_event_diff_hidden(d, "headers", a->headers, b->headers);
-    if (dt_str_eq(a->payload, b->payload))
-        return;
-    dt_event_diff_hidden(d, "payload", a->payload, b->payload);
-    dt_event_diff_number(d, "payload_bytes", (int64_t)a->payload.n, (int64_t)b->payload.n);
-}
-
 dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,
                           const struct dt_job *after, struct dt_error *err)
 {
@@ -27,7 +11,7 @@ dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const str
     e.topic = after->topic;
     e.job_id = after->id;
     dt_event_diff_begin(&d);
-    dt_event_diff_text(&d, "state", state_of(before), state_of(after));
+    dt_event_diff_text(&d, "state", dt_str(dt_job_state_name(before->state)), dt_str(dt_job_state_name(after->state)));
     dt_event_diff_time(&d, "run_at", before->run_at_ms, after->run_at_ms);
     dt_event_diff_time(&d, "next_at", before->next_at_ms, after->next_at_ms);
     dt_event_diff_number(&d, "failures", before->failures, after->failures);
@@ -36,19 +20,15 @@ dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const str
     dt_event_diff_duration(&d, "ack_timeout", before->ack_timeout_ms, after->ack_timeout_ms);
     dt_event_diff_text(&d, "partition_key", before->partition_key, after->partition_key);
     dt_event_diff_text(&d, "callback_url", before->callback_url, after->callback_url);
-    compare_content(&d, before, after);
+    dt_event_diff_text(&d, "content_type", before->content_type, after->content_type);
+    /* Payloads may be large, and headers are texts of any kind: that they changed is told, and how large they are. */
+    dt_event_diff_hidden(&d, "headers", before->headers, after->headers);
+    if (!dt_str_eq(before->payload, after->payload)) {
+        dt_event_diff_hidden(&d, "payload", before->payload, after->payload);
+        dt_event_diff_number(&d, "payload_bytes", (int64_t)before->payload.n, (int64_t)after->payload.n);
+    }
     dt_event_diff_number(&d, "version", before->version, after->version);
     return dt_event_diff_write(&d, db, &e, err);
-}
-
-static void compare_callback(struct dt_event_diff *d, const struct dt_topic_callback *a,
-                             const struct dt_topic_callback *b)
-{
-    dt_event_diff_text(d, "callback_url", a->places.url, b->places.url);
-    dt_event_diff_text(d, "callback_hosts", a->places.hosts, b->places.hosts);
-    dt_event_diff_duration(d, "callback_timeout", a->timeout_ms, b->timeout_ms);
-    dt_event_diff_hidden(d, "callback_headers", a->headers, b->headers);
-    dt_event_diff_hidden(d, "callback_secret", a->secret, b->secret);
 }
 
 static struct dt_str delivery_of(const struct dt_topic *topic)
@@ -75,22 +55,12 @@ dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const s
     dt_event_diff_number(&d, "max_in_flight", a->max_in_flight, b->max_in_flight);
     dt_event_diff_text(&d, "rate_limit", a->rate_limit, b->rate_limit);
     dt_event_diff_bool(&d, "paused", a->paused, b->paused);
-    compare_callback(&d, &a->callback, &b->callback);
+    dt_event_diff_text(&d, "callback_url", a->callback.places.url, b->callback.places.url);
+    dt_event_diff_text(&d, "callback_hosts", a->callback.places.hosts, b->callback.places.hosts);
+    dt_event_diff_duration(&d, "callback_timeout", a->callback.timeout_ms, b->callback.timeout_ms);
+    dt_event_diff_hidden(&d, "callback_headers", a->callback.headers, b->callback.headers);
+    dt_event_diff_hidden(&d, "callback_secret", a->callback.secret, b->callback.secret);
     return dt_event_diff_write(&d, db, &e, err);
-}
-
-static void compare_times(struct dt_event_diff *d, const struct dt_schedule *a, const struct dt_schedule *b)
-{
-    dt_event_diff_text(d, "cron", a->cron, b->cron);
-    dt_event_diff_duration(d, "every", a->every_ms, b->every_ms);
-    dt_event_diff_text(d, "time_zone", a->time_zone, b->time_zone);
-    dt_event_diff_time(d, "starts_at", a->starts_at_ms, b->starts_at_ms);
-    dt_event_diff_time(d, "ends_at", a->ends_at_ms, b->ends_at_ms);
-    dt_event_diff_text(d, "overlap", dt_str(dt_overlap_name(a->overlap)), dt_str(dt_overlap_name(b->overlap)));
-    dt_event_diff_duration(d, "catch_up", a->catch_up_ms, b->catch_up_ms);
-    dt_event_diff_number(d, "catch_up_max", a->catch_up_max, b->catch_up_max);
-    dt_event_diff_duration(d, "jitter", a->jitter_ms, b->jitter_ms);
-    dt_event_diff_bool(d, "paused", a->paused, b->paused);
 }
 
 dt_status dt_event_of_schedule(dt_db *db, const struct dt_job_event *event, const struct dt_schedule *before,
@@ -107,7 +77,16 @@ dt_status dt_event_of_schedule(dt_db *db, const struct dt_job_event *event, cons
         return dt_events_write(db, &e, 1, err);
     dt_event_diff_begin(&d);
     dt_event_diff_text(&d, "topic", a->job.topic, b->job.topic);
-    compare_times(&d, a, b);
+    dt_event_diff_text(&d, "cron", a->cron, b->cron);
+    dt_event_diff_duration(&d, "every", a->every_ms, b->every_ms);
+    dt_event_diff_text(&d, "time_zone", a->time_zone, b->time_zone);
+    dt_event_diff_time(&d, "starts_at", a->starts_at_ms, b->starts_at_ms);
+    dt_event_diff_time(&d, "ends_at", a->ends_at_ms, b->ends_at_ms);
+    dt_event_diff_text(&d, "overlap", dt_str(dt_overlap_name(a->overlap)), dt_str(dt_overlap_name(b->overlap)));
+    dt_event_diff_duration(&d, "catch_up", a->catch_up_ms, b->catch_up_ms);
+    dt_event_diff_number(&d, "catch_up_max", a->catch_up_max, b->catch_up_max);
+    dt_event_diff_duration(&d, "jitter", a->jitter_ms, b->jitter_ms);
+    dt_event_diff_bool(&d, "paused", a->paused, b->paused);
     dt_event_diff_text(&d, "retry", a->job.retry, b->job.retry);
     dt_event_diff_duration(&d, "ack_timeout", a->job.ack_timeout_ms, b->job.ack_timeout_ms);
     dt_event_diff_text(&d, "callback_url", a->job.callback_url, b->job.callback_url);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/json.h"
 #include "job/job_encode.h"
 #include "store/sql/statements.h"
@@ -43,15 +44,11 @@ void dt_event_diff_begin(struct dt_event_diff *d)
     dt_strbuf_init(&d->after);
 }
 
-static void add_name(struct dt_strbuf *out, const char *name)
-{
-    dt_strbuf_addf(out, "%s\"%s\":", out->n ? "," : "{", name);
-}
-
 static void add_names(struct dt_event_diff *d, const char *name)
 {
-    add_name(&d->before, name);
-    add_name(&d->after, name);
+    dt_assert((d->before.n == 0) == (d->after.n == 0) || d->before.failed || d->after.failed);
+    dt_strbuf_addf(&d->before, "%s\"%s\":", d->before.n ? "," : "{", name);
+    dt_strbuf_addf(&d->after, "%s\"%s\":", d->after.n ? "," : "{", name);
 }
 
 void dt_event_diff_text(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is)

@@ -5,20 +5,19 @@
 
 static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
-    struct dt_job_event *e = row;
-    struct dt_str *const texts[] = {&e->actor, &e->action, &e->topic, &e->subject, &e->before, &e->after};
-    static const unsigned columns[] = {2, 3, 4, 6, 8, 9};
+    bool ok = true;
     (void)arg;
-    *e = (struct dt_job_event){.id = dt_db_i64(db, 0),
-                               .at_ms = dt_db_i64(db, 1),
-                               .job_id = dt_db_i64(db, 5),
-                               .operation_id = dt_db_i64(db, 7)};
-    for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
-        *texts[i] = dt_arena_copy(arena, dt_db_bytes(db, columns[i]));
-        if (!texts[i]->p && !dt_db_is_null(db, columns[i]))
-            return DT_NOMEM;
-    }
-    return DT_OK;
+    *(struct dt_job_event *)row = (struct dt_job_event){.id = dt_db_i64(db, 0),
+                                                        .at_ms = dt_db_i64(db, 1),
+                                                        .actor = dt_store_text(db, 2, arena, &ok),
+                                                        .action = dt_store_text(db, 3, arena, &ok),
+                                                        .topic = dt_store_text(db, 4, arena, &ok),
+                                                        .job_id = dt_db_i64(db, 5),
+                                                        .subject = dt_store_text(db, 6, arena, &ok),
+                                                        .operation_id = dt_db_i64(db, 7),
+                                                        .before = dt_store_text(db, 8, arena, &ok),
+                                                        .after = dt_store_text(db, 9, arena, &ok)};
+    return ok ? DT_OK : DT_NOMEM;
 }
 
 static dt_status read_page(dt_store *store, const struct dt_event_filter *f, struct dt_arena *arena,
@@ -40,13 +39,6 @@ static dt_status read_page(dt_store *store, const struct dt_event_filter *f, str
     return dt_store_read(store, dt_sql_select_events, DT_PARAMS(below, from, to, limit), arena, rows, err);
 }
 
-static bool matches(const struct dt_event_filter *f, const struct dt_job_event *e)
-{
-    if (f->bound && (!e->topic.p || !dt_topic_within(f->bound, e->topic)))
-        return false;
-    return (!f->topic.p || dt_str_eq(f->topic, e->topic)) && (!f->actor.p || dt_str_eq(f->actor, e->actor));
-}
-
 dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
                           struct dt_event_list *out, struct dt_error *err)
 {
@@ -57,8 +49,13 @@ dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter,
         return status;
     struct dt_job_event *v = rows.v;
     *out = (struct dt_event_list){.v = v, .more = rows.more, .last_id = v[rows.n - 1].id};
-    for (size_t i = 0; i < rows.n; i++)
-        if (matches(filter, &v[i]))
-            v[out->n++] = v[i];
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct dt_job_event *e = &v[i];
+        if (filter->bound && (!e->topic.p || !dt_topic_within(filter->bound, e->topic)))
+            continue;
+        if ((!filter->topic.p || dt_str_eq(filter->topic, e->topic)) &&
+            (!filter->actor.p || dt_str_eq(filter->actor, e->actor)))
+            v[out->n++] = *e;
+    }
     return DT_OK;
 }

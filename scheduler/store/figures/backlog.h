@@ -15,7 +15,7 @@ struct dt_backlog_row {
     size_t topic_n;
     dt_metric *jobs;
 };
-/* All zero to begin with. */
+/* All zero to begin with; its owner clears the arena. */
 struct dt_backlog {
     struct dt_arena arena;
     size_t n;
@@ -26,6 +26,5 @@ struct dt_backlog {
 /* Counts what is due, up to a bound, and sets the gauges; with nothing overdue it asks nothing. Statuses as of
  * store/store.h; the gauges stay as they are on failure. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);
-void dt_backlog_clear(struct dt_backlog *backlog);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -41,28 +42,22 @@ struct dt_figures {
     _Atomic bool writes;                   /* MySQL is being asked */
 };
 
-/* How much a bucket grew since the last call, of all histograms together: they have the same bounds. */
-static uint64_t take_bucket(dt_figures *f, size_t i, double *bound)
-{
-    uint64_t grown = 0;
-    for (size_t k = 0; k < DT_LATENESSES; k++) {
-        const dt_metric *metric = f->env.lateness[k] ? dt_metric_find(f->env.lateness[k]) : NULL;
-        if (!metric || i >= dt_metric_buckets(metric))
-            continue;
-        uint64_t now = dt_metric_bucket(metric, i, bound);
-        grown += now - f->seen[k][i];
-        f->seen[k][i] = now;
-    }
-    return grown;
-}
-
-/* Gives the buckets that grew since the last call. */
+/* Gives how much the buckets grew since the last call, of all histograms together: they have the same bounds. */
 static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
 {
     size_t n = 0;
     for (size_t i = 0; i < BUCKETS; i++) {
         double bound = 0;
-        uint64_t grown = take_bucket(f, i, &bound);
+        uint64_t grown = 0;
+        for (size_t k = 0; k < DT_LATENESSES; k++) {
+            const dt_metric *metric = f->env.lateness[k] ? dt_metric_find(f->env.lateness[k]) : NULL;
+            if (!metric || i >= dt_metric_buckets(metric))
+                continue;
+            const uint64_t now = dt_metric_bucket(metric, i, &bound);
+            dt_assert_cmp(f->seen[k][i], <=, now);
+            grown += now - f->seen[k][i];
+            f->seen[k][i] = now;
+        }
         if (grown)
             out[n++] = (struct dt_lateness){.up_to_us = isinf(bound) ? LATEST_US : llround(bound * 1e6),
                                             .attempts = (int64_t)grown};
@@ -70,53 +65,25 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
     return n;
 }
 
-static void make_meters(dt_figures *f)
-{
-    static const char *const words[DT_TALLIES] = {"created", "dispatched", "succeeded", "failed", "dead", "cancelled"};
-    for (int i = 0; i < DT_TALLIES; i++) {
-        char label[32];
-        snprintf(label, sizeof(label), "of=\"%s\"", words[i]);
-        f->happened[i] = dt_counter("duetime_figures_total",
-                                    "What this process committed: jobs created, attempts dispatched and failed, jobs "
-                                    "succeeded, dead and cancelled.",
-                                    label);
-    }
-}
-
-static void count_backlog(dt_figures *f, int64_t at_ms, int64_t overdue)
-{
-    int64_t now_us = dt_clock_mono_us(f->env.clock);
-    if (now_us < f->backlog_us)
-        return;
-    f->backlog_us = now_us + BACKLOG_US;
-    f->writes = true;
-    if (dt_backlog_tell(&f->backlog, f->store, at_ms + DT_FINE_MS, overdue) != DT_OK)
-        DT_LOG(DEBUG, "figures", "what is due is not counted by topic");
-    f->writes = false;
-}
-
-/* Other processes do so, too: who meets another leaves the rest for the next time. */
-static void expire(dt_figures *f, int64_t now_ms)
-{
-    bool more = true;
-    f->expired_ms = now_ms;
-    while (more && !dt_thread_stopping(&f->thread))
-        if (dt_store_figures_expire(f->store, now_ms, EXPIRED, &more, NULL) != DT_OK)
-            return;
-}
-
 /* What happened up to now happened in the step that has at_ms in it. */
 static void write_step(dt_figures *f, int64_t at_ms)
 {
     struct dt_lateness lateness[BUCKETS];
     struct dt_error err = {0};
+    const int64_t now_us = dt_clock_mono_us(f->env.clock);
     bool moved = dt_tally_take(&f->tally);
     struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = lateness};
     step.n_lateness = take_lateness(f, lateness);
     step.overdue = f->env.overdue ? (int64_t)dt_metric_value(dt_metric_find(f->env.overdue)) : 0;
     for (int i = 0; i < DT_TALLIES; i++)
         dt_metric_add(f->happened[i], f->tally.all[i]);
-    count_backlog(f, at_ms, step.overdue);
+    if (now_us >= f->backlog_us) {
+        f->backlog_us = now_us + BACKLOG_US;
+        f->writes = true;
+        if (dt_backlog_tell(&f->backlog, f->store, at_ms + DT_FINE_MS, step.overdue) != DT_OK)
+            DT_LOG(DEBUG, "figures", "what is due is not counted by topic");
+        f->writes = false;
+    }
     if (!moved && step.n_lateness == 0 && step.overdue == 0)
         return;
     f->writes = true;
@@ -124,8 +91,12 @@ static void write_step(dt_figures *f, int64_t at_ms)
     if (status != DT_OK && !f->failed && !dt_thread_stopping(&f->thread))
         DT_LOG(WARN, "figures", "what happened is not written", DT_S("reason", err.text));
     f->failed = status != DT_OK;
-    if (status == DT_OK && at_ms - f->expired_ms >= EXPIRE_MS)
-        expire(f, at_ms);
+    if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
+        return;
+    /* Other processes remove old rows, too: one that meets another leaves the rest for the next time. */
+    f->expired_ms = at_ms;
+    for (bool more = true; more && status == DT_OK && !dt_thread_stopping(&f->thread);)
+        status = dt_store_figures_expire(f->store, at_ms, EXPIRED, &more, NULL);
 }
 
 static void run(void *arg)
@@ -145,12 +116,13 @@ static void free_parts(dt_figures *f)
 {
     dt_store_free(f->store);
     dt_mailbox_free(f->mailbox);
-    dt_backlog_clear(&f->backlog);
+    dt_arena_clear(&f->backlog.arena);
     free(f);
 }
 
 dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, struct dt_error *err)
 {
+    static const char *const words[DT_TALLIES] = {"created", "dispatched", "succeeded", "failed", "dead", "cancelled"};
     *out = NULL;
     dt_figures *f = calloc(1, sizeof(*f));
     if (!f)
@@ -160,18 +132,24 @@ dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, s
         f->writer = (int64_t)(uintptr_t)f;
     f->writer &= INT64_MAX;
     dt_arena_init(&f->backlog.arena);
-    make_meters(f);
+    for (int i = 0; i < DT_TALLIES; i++) {
+        char label[32];
+        snprintf(label, sizeof(label), "of=\"%s\"", words[i]);
+        f->happened[i] = dt_counter("duetime_figures_total",
+                                    "What this process committed: jobs created, attempts dispatched and failed, jobs "
+                                    "succeeded, dead and cancelled.",
+                                    label);
+    }
     dt_status status = dt_mailbox_new(&f->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &f->store);
     if (status == DT_OK)
         status = dt_thread_start(&f->thread, "figures", run, f, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = f;
+    else
         free_parts(f);
-        return status;
-    }
-    *out = f;
-    return DT_OK;
+    return status;
 }
 
 void dt_figures_stop(dt_figures *f)

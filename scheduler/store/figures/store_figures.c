@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "store/dispatch/scan.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -46,17 +47,22 @@ static dt_status add_figures(dt_db *db, const struct dt_figures_step *step, stru
             p = add_row(p, step, steps_ms[s], (struct dt_str){tally->rows[i].topic, tally->rows[i].topic_n},
                         tally->rows[i].n);
     }
+    dt_assert_cmp(p - params, ==, rows * COLUMNS);
     dt_status status = dt_db_run_many(db, dt_sql_add_figures, (struct dt_param_rows){params, COLUMNS, rows}, NULL, err);
     free(params);
     return status;
 }
 
-static dt_status add_lateness(dt_db *db, const struct dt_figures_step *step, struct dt_error *err)
+dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err)
 {
     enum { COLUMNS = 5, BUCKETS = 64 };
     struct dt_param params[COLUMNS * BUCKETS * STEPS];
     struct dt_param *p = params;
-    size_t n = step->n_lateness < BUCKETS ? step->n_lateness : BUCKETS;
+    const size_t n = step->n_lateness < BUCKETS ? step->n_lateness : BUCKETS;
+    dt_db *db = NULL;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = add_figures(db, step, err);
     for (size_t s = 0; s < STEPS; s++)
         for (size_t i = 0; i < n; i++) {
             *p++ = DT_P_INT(steps_ms[s]);
@@ -65,17 +71,9 @@ static dt_status add_lateness(dt_db *db, const struct dt_figures_step *step, str
             *p++ = DT_P_INT(step->lateness[i].up_to_us);
             *p++ = DT_P_INT(step->lateness[i].attempts);
         }
-    return n ? dt_db_run_many(db, dt_sql_add_lateness, (struct dt_param_rows){params, COLUMNS, n * STEPS}, NULL, err)
-             : DT_OK;
-}
-
-dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err)
-{
-    dt_db *db = NULL;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = add_figures(db, step, err);
-    return status == DT_OK ? add_lateness(db, step, err) : status;
+    if (status == DT_OK && n)
+        status = dt_db_run_many(db, dt_sql_add_lateness, (struct dt_param_rows){params, COLUMNS, n * STEPS}, NULL, err);
+    return status;
 }
 
 static dt_status delete_old(dt_db *db, const char *sql, int64_t now_ms, size_t limit, bool *more, struct dt_error *err)
@@ -251,21 +249,6 @@ static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row
     return o->topic.p ? DT_OK : DT_NOMEM;
 }
 
-static dt_status append(struct dt_rows *all, const struct dt_rows *rows, struct dt_arena *arena)
-{
-    const size_t bytes = rows->row_bytes;
-    char *v = dt_arena_alloc(arena, (all->n + rows->n + 1) * bytes);
-    if (!v)
-        return DT_NOMEM;
-    if (all->n)
-        memcpy(v, all->v, all->n * bytes);
-    if (rows->n)
-        memcpy(v + all->n * bytes, rows->v, rows->n * bytes);
-    all->v = v;
-    all->n += rows->n;
-    return DT_OK;
-}
-
 static int by_topic(const void *a, const void *b)
 {
     return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
@@ -297,24 +280,32 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
                                   struct dt_topic_overdue **out, size_t *n, struct dt_error *err)
 {
     struct due_slices slices = {.n = limit};
-    struct dt_rows all = {.row_bytes = sizeof(**out)};
+    struct dt_topic_overdue *all = NULL;
+    size_t n_all = 0;
     dt_status status = DT_OK;
     *out = NULL;
     *n = 0;
     for (int i = 0; i < DT_LATE_SLICES && status == DT_OK && slices.n == limit && slices.n_free < limit; i++) {
-        struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_overdue, .arg = &slices};
+        struct dt_rows rows = {.row_bytes = sizeof(*all), .read = read_overdue, .arg = &slices};
         const struct due_slices after = slices;
         slices.n = 0;
         status = read_rows(store, dt_sql_select_overdue_of_topics,
                            DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
                                      DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
                            arena, &rows, err);
-        if (status == DT_OK)
-            status = append(&all, &rows, arena);
+        if (status != DT_OK)
+            return status;
+        struct dt_topic_overdue *more = dt_arena_alloc(arena, (n_all + rows.n + 1) * sizeof(*more));
+        if (!more)
+            return DT_NOMEM;
+        if (n_all)
+            memcpy(more, all, n_all * sizeof(*more));
+        if (rows.n)
+            memcpy(more + n_all, rows.v, rows.n * sizeof(*more));
+        all = more;
+        n_all += rows.n;
     }
-    if (status != DT_OK)
-        return status;
-    *out = all.v;
-    *n = merge_topics(all.v, all.n);
+    *out = all;
+    *n = merge_topics(all, n_all);
     return DT_OK;
 }

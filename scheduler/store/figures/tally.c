@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dt_tally tally; /* under the lock, as is the next one */
 static size_t last;           /* the row that was added to last: the next one is often of the same topic */
@@ -13,18 +15,7 @@ static bool is_of(const struct dt_tally_row *row, struct dt_str topic)
     return row->topic_n == topic.n && memcmp(row->topic, topic.p, topic.n) == 0;
 }
 
-static struct dt_tally_row *new_row(struct dt_str topic)
-{
-    if (tally.n == DT_TALLY_TOPICS || topic.n > DT_TOPIC_MAX)
-        return NULL;
-    last = tally.n++;
-    struct dt_tally_row *row = &tally.rows[last];
-    memset(row, 0, sizeof(*row));
-    memcpy(row->topic, topic.p, topic.n);
-    row->topic_n = topic.n;
-    return row;
-}
-
+/* NULL: the tally names as many topics as it may. */
 static struct dt_tally_row *row_of(struct dt_str topic)
 {
     if (last < tally.n && is_of(&tally.rows[last], topic))
@@ -34,7 +25,15 @@ static struct dt_tally_row *row_of(struct dt_str topic)
             last = i;
             return &tally.rows[i];
         }
-    return new_row(topic);
+    dt_assert_cmp(tally.n, <=, DT_TALLY_TOPICS);
+    if (tally.n == DT_TALLY_TOPICS || topic.n > DT_TOPIC_MAX)
+        return NULL;
+    last = tally.n++;
+    struct dt_tally_row *row = &tally.rows[last];
+    memset(row, 0, sizeof(*row));
+    memcpy(row->topic, topic.p, topic.n);
+    row->topic_n = topic.n;
+    return row;
 }
 
 static bool is_nothing(const int64_t n[DT_TALLIES])

@@ -15,11 +15,6 @@ struct days {
     int64_t *jobs;
 };
 
-static int64_t day_of(int64_t ms)
-{
-    return ms - ms % DT_FORECAST_DAY_MS;
-}
-
 static dt_status count_days(struct dt_forecasting *f, struct days *days)
 {
     int64_t end_ms = days->first_ms + (int64_t)days->n * DT_FORECAST_DAY_MS;
@@ -46,18 +41,6 @@ static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, siz
     dt_status status = dt_forecast_estimate(f, 0, from_ms, to_ms, &rows);
     for (size_t i = first; i < end; i++)
         days->jobs[i] = rows / (int64_t)(end - first);
-    return status;
-}
-
-static dt_status estimate_days(struct dt_forecasting *f, struct days *days)
-{
-    const size_t single = days->n < ESTIMATED_DAYS ? days->n : ESTIMATED_DAYS;
-    const size_t each = (days->n - single + ESTIMATED_LATER - 1) / ESTIMATED_LATER;
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < single && status == DT_OK; i++)
-        status = estimate_alike(f, days, i, i + 1);
-    for (size_t i = single; i < days->n && status == DT_OK; i += each)
-        status = estimate_alike(f, days, i, i + each < days->n ? i + each : days->n);
     return status;
 }
 
@@ -90,7 +73,7 @@ static dt_status spread_day(struct dt_forecasting *f, int64_t day_ms, int64_t jo
 
 dt_status dt_forecast_far(struct dt_forecasting *f)
 {
-    struct days days = {.first_ms = day_of(f->ask->from_ms)};
+    struct days days = {.first_ms = f->ask->from_ms - f->ask->from_ms % DT_FORECAST_DAY_MS};
     int64_t rows;
     int64_t end_ms = dt_forecast_end_ms(f->ask);
     days.n = (size_t)((end_ms - 1 - days.first_ms) / DT_FORECAST_DAY_MS) + 1;
@@ -103,10 +86,17 @@ dt_status dt_forecast_far(struct dt_forecasting *f)
         return status;
     if (dt_forecast_is_bound(f->ask) && rows <= DT_FORECAST_BOUND)
         return dt_forecast_count(f, 0, days.first_ms, end_ms);
-    if (rows > 0)
-        status = rows <= DT_FORECAST_COUNTED ? count_days(f, &days) : estimate_days(f, &days);
-    if (rows > DT_FORECAST_COUNTED)
+    if (rows > 0 && rows <= DT_FORECAST_COUNTED)
+        status = count_days(f, &days);
+    if (rows > DT_FORECAST_COUNTED) {
+        const size_t single = days.n < ESTIMATED_DAYS ? days.n : ESTIMATED_DAYS;
+        const size_t each = (days.n - single + ESTIMATED_LATER - 1) / ESTIMATED_LATER;
+        for (size_t i = 0; i < single && status == DT_OK; i++)
+            status = estimate_alike(f, &days, i, i + 1);
+        for (size_t i = single; i < days.n && status == DT_OK; i += each)
+            status = estimate_alike(f, &days, i, i + each < days.n ? i + each : days.n);
         dt_forecast_estimated_from(f, f->ask->from_ms);
+    }
     for (size_t i = 0; i < days.n && status == DT_OK; i++)
         if (days.jobs[i] > 0)
             status = spread_day(f, days.first_ms + (int64_t)i * DT_FORECAST_DAY_MS, days.jobs[i]);

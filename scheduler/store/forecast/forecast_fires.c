@@ -22,30 +22,26 @@ struct evens {
 
 /* ---- one by one ---- */
 
-static void add_fire(struct dt_forecasting *f, int64_t at_ms, struct dt_str topic)
-{
-    size_t step = (size_t)((at_ms - f->ask->from_ms) / f->ask->step_ms);
-    dt_forecast_add(f, step, 1);
-    dt_forecast_add_part(f, step, topic, 1);
-}
-
 static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, const struct dt_recurrence *r,
                          size_t most, struct evens *evens)
 {
+    const struct dt_forecast_ask *ask = f->ask;
+    const int64_t end_ms = dt_forecast_end_ms(ask);
     int64_t at_ms = s->next_fire_ms;
-    int64_t end_ms = dt_forecast_end_ms(f->ask);
-    if (at_ms < f->ask->from_ms)
-        at_ms = dt_recurrence_next_ms(r, f->ask->from_ms - 1);
+    if (at_ms < ask->from_ms)
+        at_ms = dt_recurrence_next_ms(r, ask->from_ms - 1);
     const int64_t first_ms = at_ms;
     int64_t last_ms = at_ms;
     size_t n = 0;
     for (; at_ms < end_ms && n < most; n++) {
-        add_fire(f, at_ms, s->job.topic);
+        const size_t step = (size_t)((at_ms - ask->from_ms) / ask->step_ms);
+        dt_forecast_add(f, step, 1);
+        dt_forecast_add_part(f, step, s->job.topic, 1);
         last_ms = at_ms;
         at_ms = dt_recurrence_next_ms(r, at_ms);
     }
     double each_ms = (double)(last_ms - first_ms) / (double)(n > 1 ? n - 1 : 1);
-    if (n > 0 && at_ms < end_ms && each_ms >= 1 && dt_forecast_has_topic(f->ask, s->job.topic))
+    if (n > 0 && at_ms < end_ms && each_ms >= 1 && dt_forecast_has_topic(ask, s->job.topic))
         evens->v[evens->n++] = (struct evenly){s->job.topic, last_ms, each_ms};
 }
 
@@ -96,21 +92,6 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Finds the runs, the fastest first; returns how many. */
-static size_t find_runs(struct evens *evens, struct run *runs)
-{
-    size_t n = 0;
-    qsort(evens->v, evens->n, sizeof(*evens->v), by_topic);
-    for (size_t i = 0; i < evens->n; i++) {
-        if (n == 0 || !dt_str_eq(runs[n - 1].v->topic, evens->v[i].topic))
-            runs[n++] = (struct run){.v = &evens->v[i]};
-        runs[n - 1].n++;
-        runs[n - 1].rate += 1 / evens->v[i].each_ms;
-    }
-    qsort(runs, n, sizeof(*runs), by_rate);
-    return n;
-}
-
 /* What is told of a step is the topics with the most; so many are summed apart, and all of them together. */
 static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
 {
@@ -118,11 +99,19 @@ static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
     struct run *runs = dt_arena_alloc(f->arena, (evens->n + 1) * sizeof(*runs));
     double *more = dt_arena_alloc(f->arena, (steps + 1) * sizeof(*more));
     int64_t *fires = dt_arena_alloc(f->arena, steps * sizeof(*fires));
+    size_t n = 0;
     if (!runs || !more || !fires)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; i < evens->n; i++)
-        dt_forecast_estimated_from(f, evens->v[i].last_ms);
-    size_t n = find_runs(evens, runs);
+    qsort(evens->v, evens->n, sizeof(*evens->v), by_topic);
+    for (size_t i = 0; i < evens->n; i++) {
+        const struct evenly *e = &evens->v[i];
+        dt_forecast_estimated_from(f, e->last_ms);
+        if (n == 0 || !dt_str_eq(runs[n - 1].v->topic, e->topic))
+            runs[n++] = (struct run){.v = e};
+        runs[n - 1].n++;
+        runs[n - 1].rate += 1 / e->each_ms;
+    }
+    qsort(runs, n, sizeof(*runs), by_rate);
     for (size_t i = 0; i < n && i < dt_forecast_topics(f->ask); i++) {
         sum_evens(f, runs[i].v, runs[i].n, more, fires);
         for (size_t step = 0; step < steps; step++)

@@ -12,6 +12,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "job/job_id.h"
 #include "store/dispatch/scan.h"
 #include "store/forecast/forecast_parts.h"
@@ -29,7 +30,6 @@ struct seen {
 
 struct sample {
     struct seen *v; /* by id */
-    int64_t *ids;
     struct dt_topic_of *of;
     size_t n;
     int slots; /* that it is of */
@@ -49,53 +49,38 @@ static int by_id(const void *a, const void *b)
 
 /* ---- the sample ---- */
 
-static dt_status read_entries(struct dt_forecasting *f, struct sample *s)
+static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
 {
-    const size_t room = ROOM;
-    s->v = dt_arena_alloc(f->arena, room * sizeof(*s->v));
+    const struct dt_forecast_ask *ask = f->ask;
+    s->v = dt_arena_alloc(f->arena, ROOM * sizeof(*s->v));
     if (!s->v)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
     dt_status status = dt_db_query_index(
         f->db, dt_sql_select_due_sample,
-        DT_PARAMS(DT_P_INT(f->ask->from_ms), DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(s->slots), DT_P_INT(room)),
+        DT_PARAMS(DT_P_INT(ask->from_ms), DT_P_INT(dt_forecast_end_ms(ask)), DT_P_INT(s->slots), DT_P_INT(ROOM)),
         f->err);
     if (status != DT_OK)
         return status;
-    for (s->n = 0; s->n < room && dt_db_next(f->db); s->n++)
+    for (s->n = 0; s->n < ROOM && dt_db_next(f->db); s->n++)
         s->v[s->n] = (struct seen){dt_db_i64(f->db, 0), dt_db_i64(f->db, 1)};
-    if (s->n == room)
+    if (s->n == ROOM)
         f->out->topics_counted = false;
-    return dt_db_end(f->db, f->err);
-}
-
-static dt_status read_topics(struct dt_forecasting *f, struct sample *s)
-{
-    s->ids = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->ids));
+    status = dt_db_end(f->db, f->err);
+    if (status != DT_OK)
+        return status;
+    int64_t *ids = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*ids));
     s->of = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->of));
-    if (!s->ids || !s->of)
+    if (!ids || !s->of)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
     qsort(s->v, s->n, sizeof(*s->v), by_id);
     for (size_t i = 0; i < s->n; i++)
-        s->ids[i] = s->v[i].id;
-    return dt_store_topics_of(f->store, s->ids, s->n, f->arena, s->of, f->err);
-}
-
-static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
-{
-    dt_status status = read_entries(f, s);
-    return status == DT_OK ? read_topics(f, s) : status;
+        ids[i] = s->v[i].id;
+    return dt_store_topics_of(f->store, ids, s->n, f->arena, s->of, f->err);
 }
 
 static bool is_scheduled(const struct dt_topic_of *of)
 {
     return of->topic.p && !of->dispatched;
-}
-
-static void add_parts(struct dt_forecasting *f, const struct sample *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (is_scheduled(&s->of[i]))
-            dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
 }
 
 /* ---- totals of steps ---- */
@@ -129,27 +114,34 @@ static int64_t scheduled_of(const struct total *total)
                             : (int64_t)((double)total->entries * (double)total->scheduled / (double)total->seen + 0.5);
 }
 
-static void look_at_sample(struct dt_forecasting *f, const struct sample *s, struct total *totals)
+static dt_status count(struct dt_forecasting *f, struct sample *s)
 {
+    const size_t steps = f->ask->steps;
+    struct total *totals = dt_arena_alloc(f->arena, steps * sizeof(*totals));
+    if (!totals)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    memset(totals, 0, steps * sizeof(*totals));
+    dt_status status = count_steps(f, totals);
+    if (status == DT_OK)
+        status = read_sample(f, s);
+    if (status != DT_OK)
+        return status;
     for (size_t i = 0; i < s->n; i++) {
         struct total *total = &totals[step_of(f, s->v[i].due_ms)];
         total->seen++;
         total->scheduled += is_scheduled(&s->of[i]);
     }
-}
-
-static void add_totals(struct dt_forecasting *f, const struct total *totals)
-{
-    for (size_t step = 0; step < f->ask->steps; step++) {
+    for (size_t step = 0; step < steps; step++) {
         dt_forecast_add(f, step, scheduled_of(&totals[step]));
         if (totals[step].scheduled != totals[step].seen)
             dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
     }
-}
-
-/* The parts, of which there are no others yet, count what the sample has: they are raised to what all entries have. */
-static void raise_parts(struct dt_forecasting *f, const struct total *totals)
-{
+    /* The parts, of which there are no others yet, count what the sample has: they are raised to what all entries
+     * have. */
+    dt_assert_cmp(f->out->n_parts, ==, 0);
+    for (size_t i = 0; i < s->n; i++)
+        if (is_scheduled(&s->of[i]))
+            dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
     dt_forecast_merge(f->out);
     for (size_t i = 0; i < f->out->n_parts; i++) {
         struct dt_forecast_part *part = &f->out->parts[i];
@@ -157,24 +149,6 @@ static void raise_parts(struct dt_forecasting *f, const struct total *totals)
         part->due = (int64_t)((double)part->due * (double)scheduled_of(total) / (double)total->scheduled + 0.5);
     }
     f->out->topics_counted = false;
-}
-
-static dt_status count(struct dt_forecasting *f, struct sample *s)
-{
-    size_t bytes = f->ask->steps * sizeof(struct total);
-    struct total *totals = dt_arena_alloc(f->arena, bytes);
-    if (!totals)
-        return dt_fail(f->err, DT_NOMEM, "out of memory");
-    memset(totals, 0, bytes);
-    dt_status status = count_steps(f, totals);
-    if (status == DT_OK)
-        status = read_sample(f, s);
-    if (status != DT_OK)
-        return status;
-    look_at_sample(f, s, totals);
-    add_totals(f, totals);
-    add_parts(f, s);
-    raise_parts(f, totals);
     return DT_OK;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "job/job_id.h"
 #include "store/forecast/forecast_parts.h"
 #include "store/jobs/counts.h"
@@ -23,36 +24,28 @@ bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topi
     return ask->topic.p ? dt_str_eq(ask->topic, topic) : dt_topic_within(ask->bound, topic);
 }
 
-static bool grow(struct dt_forecasting *f)
-{
-    if (f->out->n_parts < f->cap)
-        return true;
-    size_t cap = f->cap ? 2 * f->cap : 1024;
-    struct dt_forecast_part *parts = realloc(f->out->parts, cap * sizeof(*parts));
-    if (!parts)
-        return false;
-    f->out->parts = parts;
-    f->cap = cap;
-    return true;
-}
-
-/* Many of one topic come one after the other: they share one copy of its name. */
-static bool keep_topic(struct dt_forecasting *f, struct dt_str topic)
-{
-    if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
-        f->last_topic = dt_arena_copy(f->arena, topic);
-    return f->last_topic.p != NULL;
-}
-
 void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
 {
     if (step >= f->ask->steps || due <= 0)
         return;
-    if (!grow(f) || !keep_topic(f, topic)) {
-        f->failed = true;
-        return;
+    dt_assert_cmp(f->out->n_parts, <=, f->cap);
+    if (f->out->n_parts == f->cap) {
+        size_t cap = f->cap ? 2 * f->cap : 1024;
+        struct dt_forecast_part *parts = realloc(f->out->parts, cap * sizeof(*parts));
+        if (!parts) {
+            f->failed = true;
+            return;
+        }
+        f->out->parts = parts;
+        f->cap = cap;
     }
-    f->out->parts[f->out->n_parts++] = (struct dt_forecast_part){step, due, f->last_topic};
+    /* Many of one topic come one after the other: they share one copy of its name. */
+    if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
+        f->last_topic = dt_arena_copy(f->arena, topic);
+    if (f->last_topic.p)
+        f->out->parts[f->out->n_parts++] = (struct dt_forecast_part){step, due, f->last_topic};
+    else
+        f->failed = true;
 }
 
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
@@ -72,14 +65,10 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
 
 /* ---- questions that several ask ---- */
 
-/* The column of EXPLAIN that tells how many rows are expected. */
-static unsigned rows_column(const dt_db *db)
-{
-    return dt_db_server(db) == DT_SERVER_MARIADB ? 8 : 9;
-}
-
 dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
 {
+    /* The column of EXPLAIN that tells how many rows are expected. */
+    const unsigned column = dt_db_server(f->db) == DT_SERVER_MARIADB ? 8 : 9;
     *rows = 0;
     if (from_ms >= to_ms)
         return DT_OK;
@@ -88,7 +77,7 @@ dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_
     if (status != DT_OK)
         return status;
     while (dt_db_next(f->db))
-        *rows = dt_db_i64(f->db, rows_column(f->db));
+        *rows = dt_db_i64(f->db, column);
     return dt_db_end(f->db, f->err);
 }
 
@@ -126,27 +115,10 @@ static int by_share(const void *a, const void *b)
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-/* Keeps the largest of the topics that the forecast has. */
-static void keep_shares(const struct dt_forecast_ask *ask, struct dt_forecast_shares *shares, size_t n)
-{
-    struct dt_forecast_share *v = shares->v;
-    for (size_t i = 0; i < n; i++) {
-        if (v[i].scheduled <= 0)
-            continue;
-        shares->all += v[i].scheduled;
-        if (!dt_forecast_has_topic(ask, v[i].topic))
-            continue;
-        shares->asked += v[i].scheduled;
-        v[shares->n++] = v[i];
-    }
-    qsort(v, shares->n, sizeof(*v), by_share);
-    if (shares->n > dt_forecast_topics(ask))
-        shares->n = dt_forecast_topics(ask);
-}
-
-/* The shares of a piece, which are read once a forecast. */
+/* The shares of a piece, which are read once a forecast: the largest of the topics that it has. */
 static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
+    dt_assert_cmp(piece, <, DT_COUNT_PIECES);
     struct dt_forecast_shares *shares = &f->shares[piece];
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_forecast_share), .read = read_share};
     *out = shares;
@@ -157,9 +129,21 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
         status = dt_store_read_rows(f->db, f->arena, &rows, f->err);
     if (status != DT_OK)
         return status;
+    struct dt_forecast_share *v = rows.v;
     shares->read = true;
-    shares->v = rows.v;
-    keep_shares(f->ask, shares, rows.n);
+    shares->v = v;
+    for (size_t i = 0; i < rows.n; i++) {
+        if (v[i].scheduled <= 0)
+            continue;
+        shares->all += v[i].scheduled;
+        if (!dt_forecast_has_topic(f->ask, v[i].topic))
+            continue;
+        shares->asked += v[i].scheduled;
+        v[shares->n++] = v[i];
+    }
+    qsort(v, shares->n, sizeof(*v), by_share);
+    if (shares->n > dt_forecast_topics(f->ask))
+        shares->n = dt_forecast_topics(f->ask);
     return DT_OK;
 }
 
@@ -173,16 +157,6 @@ static int64_t add_up(const struct dt_forecasting *f, double *sum, double part)
     return (int64_t)(*sum + more) - told;
 }
 
-static void share_out(struct dt_forecasting *f, struct dt_forecast_shares *shares, size_t step, int64_t total)
-{
-    double each = (double)total / (double)shares->all;
-    if (dt_forecast_is_bound(f->ask))
-        f->out->due[step] += add_up(f, &shares->sum, each * (double)shares->asked);
-    for (size_t i = 0; i < shares->n; i++)
-        dt_forecast_show_part(f, step, shares->v[i].topic,
-                              add_up(f, &shares->v[i].sum, each * (double)shares->v[i].scheduled));
-}
-
 dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals)
 {
     struct dt_forecast_shares *shares;
@@ -190,8 +164,14 @@ dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t fir
     if (status != DT_OK || shares->all == 0)
         return status;
     f->out->topics_counted = false;
-    for (size_t step = first; step < last; step++)
-        share_out(f, shares, step, totals[step - first]);
+    for (size_t step = first; step < last; step++) {
+        const double each = (double)totals[step - first] / (double)shares->all;
+        if (dt_forecast_is_bound(f->ask))
+            f->out->due[step] += add_up(f, &shares->sum, each * (double)shares->asked);
+        for (size_t i = 0; i < shares->n; i++)
+            dt_forecast_show_part(f, step, shares->v[i].topic,
+                                  add_up(f, &shares->v[i].sum, each * (double)shares->v[i].scheduled));
+    }
     return DT_OK;
 }
 
@@ -229,32 +209,24 @@ void dt_forecast_merge(struct dt_forecast *out)
     out->n_parts = n;
 }
 
-static void keep_largest(const struct dt_forecast_ask *ask, struct dt_forecast *out)
-{
-    size_t n = 0;
-    size_t of_step = 0;
-    struct dt_forecast_part *v = out->parts;
-    qsort(v, out->n_parts, sizeof(*v), by_step_and_size);
-    for (size_t i = 0; i < out->n_parts; i++) {
-        of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
-        if (of_step < dt_forecast_topics(ask))
-            v[n++] = v[i];
-    }
-    out->n_parts = n;
-}
-
 dt_status dt_forecast_finish(struct dt_forecasting *f)
 {
-    struct dt_forecast_part *grown = f->out->parts;
-    if (grown) {
+    struct dt_forecast_part *v = f->out->parts;
+    if (v) {
+        size_t n = 0, of_step = 0;
         dt_forecast_merge(f->out);
-        keep_largest(f->ask, f->out);
-        size_t bytes = f->out->n_parts * sizeof(*grown);
-        f->out->parts = dt_arena_alloc(f->arena, bytes);
+        qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
+        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest of each step */
+            of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
+            if (of_step < dt_forecast_topics(f->ask))
+                v[n++] = v[i];
+        }
+        f->out->n_parts = n;
+        f->out->parts = dt_arena_alloc(f->arena, n * sizeof(*v));
         if (f->out->parts)
-            memcpy(f->out->parts, grown, bytes);
+            memcpy(f->out->parts, v, n * sizeof(*v));
         f->failed = f->failed || !f->out->parts;
     }
-    free(grown);
+    free(v);
     return f->failed ? dt_fail(f->err, DT_NOMEM, "out of memory") : DT_OK;
 }

@@ -3,16 +3,6 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-static dt_status make(struct dt_forecasting *f)
-{
-    dt_status status = dt_store_db(f->store, &f->db, f->err);
-    if (status == DT_OK)
-        status = dt_forecast_near(f);
-    if (status == DT_OK)
-        status = dt_forecast_far(f);
-    return status == DT_OK ? dt_forecast_fires(f) : status;
-}
-
 dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                             struct dt_forecast *out, struct dt_error *err)
 {
@@ -23,7 +13,13 @@ dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, 
     if (!out->due)
         return dt_fail(err, DT_NOMEM, "out of memory");
     memset(out->due, 0, bytes);
-    dt_status status = make(&f);
+    dt_status status = dt_store_db(store, &f.db, err);
+    if (status == DT_OK)
+        status = dt_forecast_near(&f);
+    if (status == DT_OK)
+        status = dt_forecast_far(&f);
+    if (status == DT_OK)
+        status = dt_forecast_fires(&f);
     dt_status finished = dt_forecast_finish(&f);
     return status == DT_OK ? finished : status;
 }
@@ -33,11 +29,5 @@ dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error 
     dt_db *db;
     *per_second = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_drains, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(db))
-        *per_second = dt_db_i64(db, 0);
-    return dt_db_end(db, err);
+    return status == DT_OK ? dt_db_read_number(db, dt_sql_select_drains, DT_NO_PARAMS, NULL, per_second, err) : status;
 }

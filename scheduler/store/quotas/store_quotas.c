@@ -6,6 +6,7 @@
 
 #include <xxhash.h>
 
+#include "base/assert.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -32,42 +33,32 @@ int64_t dt_quota_token_id(struct dt_str name)
 
 /* ---- reading ---- */
 
-static struct sums *sums_of(struct settle *s, int64_t token)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->claims[i].token == token)
-            return &s->sums[i];
-    return NULL;
-}
-
-static void add_holder(struct settle *s, struct sums *sums)
-{
-    if (dt_db_i64(s->db, 2) <= s->now_ms)
-        return;
-    for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
-        sums->demand[i] += dt_db_i64(s->db, 3 + 2 * i);
-        sums->share[i] += dt_db_i64(s->db, 4 + 2 * i);
-    }
-}
-
 static dt_status read_share(void *arg)
 {
     struct settle *s = arg;
-    struct sums *sums = sums_of(s, dt_db_i64(s->db, 0));
-    const int64_t process = dt_db_i64(s->db, 1);
-    if (!sums)
+    const dt_db *db = s->db;
+    const int64_t token = dt_db_i64(db, 0), process = dt_db_i64(db, 1);
+    size_t at = 0;
+    while (at < s->n && s->claims[at].token != token)
+        at++;
+    if (at == s->n)
         return DT_OK;
-    if (process == 0)
+    struct sums *sums = &s->sums[at];
+    struct dt_quota_claim *mine = &s->claims[at];
+    if (process == 0) {
         sums->locked = true;
-    else if (process == s->process) {
-        struct dt_quota_claim *mine = &s->claims[sums - s->sums];
+    } else if (process == s->process) {
         sums->mine = true;
-        mine->jobs_left = dt_db_i64(s->db, 9);
-        mine->left_at_ms = dt_db_i64(s->db, 10);
-        mine->pending_left = dt_db_i64(s->db, 11);
-        mine->count_at_ms = dt_db_i64(s->db, 12);
-    } else
-        add_holder(s, sums);
+        mine->jobs_left = dt_db_i64(db, 9);
+        mine->left_at_ms = dt_db_i64(db, 10);
+        mine->pending_left = dt_db_i64(db, 11);
+        mine->count_at_ms = dt_db_i64(db, 12);
+    } else if (dt_db_i64(db, 2) > s->now_ms) { /* another one's that holds */
+        for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
+            sums->demand[i] += dt_db_i64(db, 3 + 2 * i);
+            sums->share[i] += dt_db_i64(db, 4 + 2 * i);
+        }
+    }
     return DT_OK;
 }
 
@@ -97,55 +88,40 @@ static dt_status lock_surely(struct settle *s, struct dt_error *err)
 
 /* ---- writing ---- */
 
-static void share_out(struct dt_quota_claim *claim, const struct sums *sums)
-{
-    for (int i = 0; i < DT_QUOTA_RATES; i++) {
-        int64_t share = dt_quota_share(claim->demand[i], sums->demand[i], sums->share[i]);
-        claim->share[i] = share < claim->most[i] ? share : claim->most[i];
-        claim->alone[i] = sums->share[i] == 0;
-    }
-}
-
-static void fill_row(const struct settle *s, const struct dt_quota_claim *claim, struct dt_param row[COLUMNS])
-{
-    *row++ = DT_P_INT(claim->token);
-    *row++ = DT_P_INT(s->process);
-    *row++ = DT_P_INT(s->now_ms + DT_QUOTA_LEASE_MS);
-    for (int i = 0; i < DT_QUOTA_RATES; i++) {
-        *row++ = DT_P_INT(claim->demand[i]);
-        *row++ = DT_P_INT(claim->share[i]);
-    }
-}
-
 static dt_status put_shares(struct settle *s, struct dt_error *err)
 {
     struct dt_param rows[DT_QUOTA_CLAIMS * COLUMNS];
+    struct dt_param *row = rows;
     for (size_t i = 0; i < s->n; i++) {
-        share_out(&s->claims[i], &s->sums[i]);
-        fill_row(s, &s->claims[i], &rows[i * COLUMNS]);
+        struct dt_quota_claim *claim = &s->claims[i];
+        const struct sums *sums = &s->sums[i];
+        *row++ = DT_P_INT(claim->token);
+        *row++ = DT_P_INT(s->process);
+        *row++ = DT_P_INT(s->now_ms + DT_QUOTA_LEASE_MS);
+        for (int k = 0; k < DT_QUOTA_RATES; k++) {
+            const int64_t share = dt_quota_share(claim->demand[k], sums->demand[k], sums->share[k]);
+            claim->share[k] = share < claim->most[k] ? share : claim->most[k];
+            claim->alone[k] = sums->share[k] == 0;
+            *row++ = DT_P_INT(claim->demand[k]);
+            *row++ = DT_P_INT(claim->share[k]);
+        }
     }
+    dt_assert_cmp(row - rows, ==, s->n * COLUMNS);
     return dt_db_run_many(s->db, dt_sql_put_quota_shares, (struct dt_param_rows){rows, COLUMNS, s->n}, NULL, err);
-}
-
-/* A process that has no row yet clears up behind those that are gone. */
-static dt_status forget_old(const struct settle *s, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; status == DT_OK && i < s->n; i++)
-        if (!s->sums[i].mine)
-            status = dt_db_run(s->db, dt_sql_delete_old_quota_shares,
-                               DT_PARAMS(DT_P_INT(s->claims[i].token), DT_P_INT(s->now_ms)), NULL, err);
-    return status;
 }
 
 static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct settle *s = arg;
+    dt_assert_cmp(s->n, <=, DT_QUOTA_CLAIMS);
     s->db = db;
     s->now_ms = now_ms;
     dt_status status = lock_surely(s, err);
-    if (status == DT_OK)
-        status = forget_old(s, err);
+    /* A process that has no row yet clears up behind those that are gone. */
+    for (size_t i = 0; status == DT_OK && i < s->n; i++)
+        if (!s->sums[i].mine)
+            status = dt_db_run(s->db, dt_sql_delete_old_quota_shares,
+                               DT_PARAMS(DT_P_INT(s->claims[i].token), DT_P_INT(s->now_ms)), NULL, err);
     return status == DT_OK ? put_shares(s, err) : status;
 }
 
@@ -163,21 +139,18 @@ dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quot
     return dt_store_commit_work(store, NULL, settle, &s, err);
 }
 
-static dt_status read_count(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
-{
-    (void)arena, (void)arg;
-    *(int64_t *)row = dt_db_i64(db, 0);
-    return DT_OK;
-}
-
 dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
 {
-    struct dt_arena arena;
-    struct dt_rows rows = {.row_bytes = sizeof(*n), .read = read_count};
-    dt_arena_init(&arena);
-    dt_status status = dt_store_read(store, dt_sql_count_apis, DT_PARAMS(DT_P_INT(APIS_FRESH_MS)), &arena, &rows, err);
+    int64_t count = 0;
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_read_number(db, dt_sql_count_apis, DT_PARAMS(DT_P_INT(APIS_FRESH_MS)), NULL, &count, err);
+    } while (dt_store_read_again(&tries, status));
     if (status == DT_OK)
-        *n = rows.n && *(int64_t *)rows.v > 1 ? *(int64_t *)rows.v : 1;
-    dt_arena_clear(&arena);
+        *n = count > 1 ? count : 1;
     return status;
 }

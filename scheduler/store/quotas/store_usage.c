@@ -10,26 +10,23 @@ static int64_t day_of(int64_t now_ms)
     return now_ms - now_ms % DT_DAY_MS;
 }
 
-static void fill_row(struct dt_param *p, const struct dt_usage *u, int64_t day_ms)
-{
-    *p++ = DT_P_INT(day_ms);
-    *p++ = DT_P_STR(u->token);
-    *p++ = DT_P_INT(u->requests);
-    *p++ = DT_P_INT(u->requests_refused);
-    *p++ = DT_P_INT(u->jobs);
-    *p++ = DT_P_INT(u->jobs_refused);
-    *p++ = DT_P_INT(u->payload_bytes);
-}
-
 dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_t n, int64_t now_ms,
                              struct dt_error *err)
 {
     enum { COLUMNS = 7 };
     dt_db *db = NULL;
     struct dt_param *params = calloc(n ? n : 1, COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
     dt_status status = params ? dt_store_db(store, &db, err) : dt_fail(err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; params && i < n; i++)
-        fill_row(&params[i * COLUMNS], &rows[i], day_of(now_ms));
+    for (const struct dt_usage *u = rows; params && u < rows + n; u++) {
+        *p++ = DT_P_INT(day_of(now_ms));
+        *p++ = DT_P_STR(u->token);
+        *p++ = DT_P_INT(u->requests);
+        *p++ = DT_P_INT(u->requests_refused);
+        *p++ = DT_P_INT(u->jobs);
+        *p++ = DT_P_INT(u->jobs_refused);
+        *p++ = DT_P_INT(u->payload_bytes);
+    }
     if (status == DT_OK && n > 0)
         status = dt_db_run_many(db, dt_sql_add_usage, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
     free(params);

@@ -202,7 +202,7 @@ static void what_is_due_is_told_by_topic_until_it_is_gone(void **state)
     assert_true(jobs_due_of("a") > 1.5);
     OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 0));
     assert_true(jobs_due_of("a") < 0.5);
-    dt_backlog_clear(&backlog);
+    dt_arena_clear(&backlog.arena);
 }
 
 static void due_row(struct rig *rig, int id, const char *topic, int64_t next_ms)
