@@ -23,13 +23,13 @@ struct putting {
 static dt_status put_all(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct putting *p = arg;
-    dt_status status = dt_db_run(db, dt_sql_delete_process_findings, DT_PARAMS(DT_P_INT(p->process)), NULL, err);
+    const struct dt_param process = DT_P_INT(p->process), now = DT_P_INT(now_ms);
+    dt_status status = dt_db_run(db, dt_sql_delete_process_findings, DT_PARAMS(process), NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_delete_old_process_findings, DT_PARAMS(DT_P_INT(now_ms - OLD_MS)), NULL, err);
-    for (const struct dt_process_finding *f = p->v; f < p->v + p->n && status == DT_OK; f++)
+    for (const struct dt_process_finding *f = p->v; status == DT_OK && f < p->v + p->n; f++)
         status = dt_db_run(db, dt_sql_put_process_finding,
-                           DT_PARAMS(DT_P_INT(p->process), DT_P_STR(f->finding), DT_P_STR(f->subject),
-                                     DT_P_STR(f->detail), DT_P_INT(now_ms)),
+                           DT_PARAMS(process, DT_P_STR(f->finding), DT_P_STR(f->subject), DT_P_STR(f->detail), now),
                            NULL, err);
     return status;
 }

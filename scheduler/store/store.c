@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "store/store_internal.h"
 
 #define PAYLOAD_SLACK  24576u /* of a statement: a job's other members, mostly; headers may need two bytes for each */
@@ -98,17 +99,12 @@ void *dt_store_scratch(dt_store *store, size_t n)
     return store->scratch;
 }
 
-static int64_t mono_us(void)
-{
-    return dt_clock_mono_us(dt_clock_system());
-}
-
 dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err)
 {
     dt_db *db = store->db;
     *out = db;
     store->used = true;
-    if (dt_db_alive(db) && mono_us() - dt_db_used_us(db) < PROBE_IDLE_US)
+    if (dt_db_alive(db) && dt_clock_mono_us(dt_clock_system()) - dt_db_used_us(db) < PROBE_IDLE_US)
         return DT_OK;
     if (dt_db_alive(db) && dt_db_ping(db, NULL) == DT_OK)
         return DT_OK;
@@ -124,7 +120,7 @@ void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us)
 {
     if (!store->ref)
         return;
-    store->asked_us = mono_us();
+    store->asked_us = dt_clock_mono_us(dt_clock_system());
     dt_refclock_sample(store->ref, now_ms, asked_us, store->asked_us);
 }
 
@@ -144,7 +140,7 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
 
 static dt_status begin(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
 {
-    int64_t asked_us = mono_us();
+    int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     int64_t *now = now_ms;
     dt_status status = dt_db_begin_at(db, now, err);
     if (status == DT_OK)
@@ -177,7 +173,7 @@ dt_status dt_store_begin_snapshot(dt_store *store, dt_db **db, struct dt_error *
 
 bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
 {
-    if (store->asked_us == 0 || mono_us() - store->asked_us > NOW_FRESH_US)
+    if (store->asked_us == 0 || dt_clock_mono_us(dt_clock_system()) - store->asked_us > NOW_FRESH_US)
         return false;
     *now_ms = dt_refclock_earliest_ms(store->ref);
     return true;
@@ -194,23 +190,22 @@ dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err)
     return status;
 }
 
-/* Whether rows that have taken memory of the arena since it had `before` bytes are the whole page. */
-static bool ends_page(const struct dt_rows *rows, size_t found, const struct dt_arena *arena, size_t before)
-{
-    const struct dt_page_end *end = &rows->end;
-    return end->rows && (found == end->rows || (end->bytes && found && arena->size - before >= end->bytes));
-}
-
 dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows, struct dt_error *err)
 {
-    size_t before = arena->size;
-    char *v = dt_arena_alloc(arena, (rows->end.rows ? rows->end.rows : dt_db_rows(db) + 1) * rows->row_bytes);
+    const struct dt_page_end *end = &rows->end;
+    const size_t before = arena->size, room = end->rows ? end->rows : dt_db_rows(db) + 1;
+    char *v = dt_arena_alloc(arena, room * rows->row_bytes);
     dt_status status = v ? DT_OK : DT_NOMEM;
     size_t found = 0;
     rows->v = NULL;
     rows->n = 0;
     rows->more = false;
-    while (status == DT_OK && !(rows->more = ends_page(rows, found, arena, before)) && dt_db_next(db)) {
+    while (status == DT_OK) {
+        /* The page ends with its last row, or with the row that takes its last bytes. */
+        rows->more = end->rows && (found == end->rows || (end->bytes && found && arena->size - before >= end->bytes));
+        if (rows->more || !dt_db_next(db))
+            break;
+        dt_assert_cmp(found, <, room);
         status = rows->read(db, arena, v + found * rows->row_bytes, rows->arg);
         found += status == DT_OK;
     }
@@ -244,8 +239,8 @@ bool dt_store_again(struct dt_again *again, dt_status status)
         return false;
     /* Deadlocks are told at once; somebody who keeps a lock through two waits may keep it through eight. */
     if (again->tries == 1)
-        again->first_us = mono_us();
-    else if (mono_us() - again->first_us > AGAIN_US)
+        again->first_us = dt_clock_mono_us(dt_clock_system());
+    else if (dt_clock_mono_us(dt_clock_system()) - again->first_us > AGAIN_US)
         return false;
     /* Two that met are parted by where their stacks lie: no need for real chance here. */
     long us = PAUSE_FIRST_US * (1L << (again->tries / 2)) + (long)((uintptr_t)again / 64 % 500);
@@ -257,16 +252,13 @@ bool dt_store_again(struct dt_again *again, dt_status status)
 dt_status dt_store_ping(dt_store *store, struct dt_error *err)
 {
     dt_db *db;
+    int64_t now_ms;
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK)
         return status;
-    int64_t before = mono_us();
-    status = dt_db_query(db, dt_sql_select_now, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    int64_t now_ms = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
+    const int64_t before = dt_clock_mono_us(dt_clock_system());
+    status = dt_db_read_number(db, dt_sql_select_now, DT_NO_PARAMS, NULL, &now_ms, err);
     if (status == DT_OK && store->ref)
-        dt_refclock_sample(store->ref, now_ms, before, mono_us());
+        dt_refclock_sample(store->ref, now_ms, before, dt_clock_mono_us(dt_clock_system()));
     return status;
 }

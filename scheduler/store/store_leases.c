@@ -73,36 +73,24 @@ dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *
 
 /* ---- the look ---- */
 
-/* The rows of a member stand together. NULL: there are too many members. */
-static const struct dt_election_member *member_of(const dt_db *db, struct dt_election *out)
-{
-    int64_t id = dt_db_i64(db, 0);
-    if (out->n && out->members[out->n - 1].id == id)
-        return &out->members[out->n - 1];
-    if (out->n == DT_ELECTION_MEMBERS)
-        return NULL;
-    struct dt_election_member *m = &out->members[out->n++];
-    *m = (struct dt_election_member){.id = id,
-                                     .renewals = dt_db_i64(db, 1),
-                                     .age_ms = dt_db_i64(db, 2),
-                                     .timeout_ms = dt_db_i64(db, 3),
-                                     .leaving = dt_db_i64(db, 4) != 0};
-    return m;
-}
-
-static void take_row(const dt_db *db, struct dt_election *out)
-{
-    const struct dt_election_member *m = member_of(db, out);
-    int64_t shard = dt_db_i64(db, 5);
-    if (m && !dt_db_is_null(db, 5) && shard >= 0 && shard < DT_SHARDS_MAX)
-        out->holder[shard] = m->id;
-    out->elsewhere = dt_db_i64(db, 6) > 0;
-}
-
+/* The rows of a member stand together. Members beyond the most lead nothing. */
 static dt_status take_rows(dt_db *db, struct dt_election *out, struct dt_error *err)
 {
-    while (dt_db_next(db))
-        take_row(db, out);
+    while (dt_db_next(db)) {
+        const int64_t id = dt_db_i64(db, 0), shard = dt_db_i64(db, 5);
+        bool listed = out->n && out->members[out->n - 1].id == id;
+        if (!listed && out->n < DT_ELECTION_MEMBERS) {
+            out->members[out->n++] = (struct dt_election_member){.id = id,
+                                                                 .renewals = dt_db_i64(db, 1),
+                                                                 .age_ms = dt_db_i64(db, 2),
+                                                                 .timeout_ms = dt_db_i64(db, 3),
+                                                                 .leaving = dt_db_i64(db, 4) != 0};
+            listed = true;
+        }
+        if (listed && !dt_db_is_null(db, 5) && shard >= 0 && shard < DT_SHARDS_MAX)
+            out->holder[shard] = id;
+        out->elsewhere = dt_db_i64(db, 6) > 0;
+    }
     return dt_db_end(db, err);
 }
 
@@ -114,14 +102,6 @@ dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struc
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_election, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     return status == DT_OK ? take_rows(db, out, err) : status;
-}
-
-static bool has_member(const struct dt_election *view, int64_t id)
-{
-    for (size_t i = 0; i < view->n; i++)
-        if (view->members[i].id == id)
-            return true;
-    return false;
 }
 
 dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
@@ -136,6 +116,7 @@ dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool lea
                                    DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id), DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status == DT_OK)
         status = take_rows(db, out, err);
-    *there = status == DT_OK && has_member(out, id);
+    for (size_t i = 0; status == DT_OK && i < out->n; i++)
+        *there |= out->members[i].id == id;
     return status;
 }

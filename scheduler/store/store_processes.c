@@ -12,11 +12,6 @@
 
 #define OLD_MS 3600000
 
-static dt_status remove_old(dt_db *db, struct dt_error *err)
-{
-    return dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
-}
-
 dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_error *err)
 {
     dt_db *db;
@@ -33,28 +28,8 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
                                      DT_P_STR_OR_NULL(dt_str(p->elected_by))),
                            &changed, err);
     if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
-        status = remove_old(db, err);
+        status = dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
     return status;
-}
-
-static uint64_t mix(uint64_t id, uint64_t losses)
-{
-    uint64_t z = id + losses * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-/* A list that does not fit becomes "*". */
-static void add_down(struct dt_index_debts *debts, struct dt_str down)
-{
-    size_t n = strlen(debts->down);
-    if (down.n == 0)
-        return;
-    if (n + down.n + 2 <= sizeof(debts->down))
-        snprintf(debts->down + n, sizeof(debts->down) - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
-    else
-        strcpy(debts->down, "*");
 }
 
 dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err)
@@ -67,10 +42,18 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
-        uint64_t losses = (uint64_t)dt_db_i64(db, 1);
-        add_down(out, dt_db_bytes(db, 2));
-        if (losses)
-            out->losses += mix((uint64_t)dt_db_i64(db, 0), losses);
+        const uint64_t losses = (uint64_t)dt_db_i64(db, 1);
+        const struct dt_str down = dt_db_bytes(db, 2);
+        const size_t n = strlen(out->down);
+        if (down.n && n + down.n + 2 <= sizeof(out->down))
+            snprintf(out->down + n, sizeof(out->down) - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
+        else if (down.n) /* a list that does not fit becomes "*" */
+            strcpy(out->down, "*");
+        /* The sum of well mixed numbers changes with each process's losses. */
+        uint64_t z = (uint64_t)dt_db_i64(db, 0) + losses * UINT64_C(0x9e3779b97f4a7c15);
+        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+        out->losses += losses ? z ^ (z >> 31) : 0;
     }
     return dt_db_end(db, err);
 }

@@ -42,31 +42,25 @@ dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struc
 
 /* ---- replicas ---- */
 
-/* Of digits alone; what is too large is the largest. */
-static int64_t number_of(struct dt_str text)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < text.n && text.p[i] >= '0' && text.p[i] <= '9'; i++)
-        n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (text.p[i] - '0');
-    return n;
-}
-
-static void take_setting(struct dt_semi_sync *out, struct dt_str name, struct dt_str value)
-{
-    if (name.n > 0 && name.p[name.n - 1] == 's') /* …_status */
-        out->waits = dt_str_is(value, "ON");
-    else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9')
-        out->alone_ms = number_of(value);
-    else
-        out->before_seen = dt_str_is(value, "AFTER_SYNC");
-}
-
 static dt_status take_settings(dt_db *db, const char *statement, struct dt_semi_sync *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, statement, DT_NO_PARAMS, err);
-    while (status == DT_OK && dt_db_next(db))
-        take_setting(out, dt_db_bytes(db, 0), dt_db_bytes(db, 1));
-    return status == DT_OK ? dt_db_end(db, err) : status;
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        const struct dt_str name = dt_db_bytes(db, 0), value = dt_db_bytes(db, 1);
+        if (name.n > 0 && name.p[name.n - 1] == 's') { /* …_status */
+            out->waits = dt_str_is(value, "ON");
+        } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') { /* what is too large is the largest */
+            int64_t n = 0;
+            for (size_t i = 0; i < value.n && value.p[i] >= '0' && value.p[i] <= '9'; i++)
+                n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (value.p[i] - '0');
+            out->alone_ms = n;
+        } else {
+            out->before_seen = dt_str_is(value, "AFTER_SYNC");
+        }
+    }
+    return dt_db_end(db, err);
 }
 
 dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err)

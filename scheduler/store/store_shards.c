@@ -17,6 +17,7 @@
  * when that one died before, another who takes the shard over for it (dispatcher/election/shard_map.c). Its row stays
  * for ever: when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "store/events/event_txn.h"
 #include "store/sql/statements.h"
@@ -36,74 +37,45 @@ static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_
     return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 
-/* Rows are without gaps from 0 on. */
-static dt_status count_rows(dt_db *db, unsigned *rows, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_last_shard, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *rows = dt_db_next(db) ? (unsigned)dt_db_i64(db, 0) + 1 : 0;
-    return dt_db_end(db, err);
-}
-
-/* Nobody knows what a halted shard has sent: no other one may dispatch the jobs of its slots. */
-static dt_status refuse_halted(dt_db *db, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_halted_shard, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    bool halted = dt_db_next(db);
-    long long shard = halted ? (long long)dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
-    return status || !halted ? status : dt_fail(err, DT_HALTED, "shard %lld is halted", shard);
-}
-
-static dt_status add_rows(dt_db *db, unsigned rows, unsigned shards, struct dt_error *err)
-{
-    struct dt_param params[DT_SHARDS_MAX];
-    for (unsigned i = rows; i < shards; i++)
-        params[i - rows] = DT_P_INT(i);
-    return rows < shards
-               ? dt_db_run_many(db, dt_sql_add_shard, (struct dt_param_rows){params, 1, shards - rows}, NULL, err)
-               : DT_OK;
-}
-
 struct setting {
     unsigned shards;
     struct dt_installation *inst;
     struct dt_str actor;
 };
 
-static dt_status note_number(const struct setting *s, dt_db *db, unsigned was, int64_t now_ms, struct dt_error *err)
-{
-    struct dt_job_event event = {.at_ms = now_ms, .actor = s->actor, .action = DT_STR_LIT("shards")};
-    struct dt_event_diff d;
-    if (!s->actor.p)
-        return DT_OK;
-    dt_event_diff_begin(&d);
-    dt_event_diff_number(&d, "count", was, s->shards);
-    return dt_event_diff_write(&d, db, &event, err);
-}
-
 static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct setting *s = arg;
     const unsigned shards = s->shards;
     struct dt_installation *inst = s->inst;
-    unsigned rows = 0;
+    struct dt_param added[DT_SHARDS_MAX];
+    int64_t halted, last;
+    bool found;
+    dt_assert(shards >= 1 && shards <= DT_SHARDS_MAX);
     *inst = (struct dt_installation){0};
     dt_status status = lock_number(db, inst, err);
     if (status != DT_OK || inst->shards == shards)
         return status;
-    status = refuse_halted(db, err);
+    /* Nobody knows what a halted shard has sent: no other one may dispatch the jobs of its slots. */
+    status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
+    if (status == DT_OK && found)
+        status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);
     if (status == DT_OK)
-        status = count_rows(db, &rows, err);
-    if (status == DT_OK)
-        status = add_rows(db, rows, shards, err);
+        status = dt_db_read_number(db, dt_sql_find_last_shard, DT_NO_PARAMS, &found, &last, err);
+    const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* without gaps from 0 on */
+    for (unsigned i = rows; i < shards; i++)
+        added[i - rows] = DT_P_INT(i);
+    if (status == DT_OK && rows < shards)
+        status = dt_db_run_many(db, dt_sql_add_shard, (struct dt_param_rows){added, 1, shards - rows}, NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_set_shards_number, DT_PARAMS(DT_P_INT(shards)), NULL, err);
-    if (status == DT_OK)
-        status = note_number(s, db, inst->shards, now_ms, err);
+    if (status == DT_OK && s->actor.p) {
+        struct dt_job_event event = {.at_ms = now_ms, .actor = s->actor, .action = DT_STR_LIT("shards")};
+        struct dt_event_diff d;
+        dt_event_diff_begin(&d);
+        dt_event_diff_number(&d, "count", inst->shards, shards);
+        status = dt_event_diff_write(&d, db, &event, err);
+    }
     inst->shards = shards;
     inst->generation++;
     return status;

@@ -15,11 +15,6 @@ static enum dt_token_rule rule_of(const dt_db *db, unsigned column)
     return rule == DT_TOKENS_NEVER_MADE || rule == DT_TOKENS_WAIVED ? (enum dt_token_rule)rule : DT_TOKENS_ASKED;
 }
 
-static dt_status no_installation(struct dt_error *err)
-{
-    return dt_fail(err, DT_SCHEMA, "the installation row is missing");
-}
-
 /* Locks the installation row and writes the rule. */
 static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
 {
@@ -31,7 +26,7 @@ static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *e
     if (status != DT_OK || same)
         return status;
     if (!found)
-        return no_installation(err);
+        return dt_fail(err, DT_SCHEMA, "the installation row is missing");
     return dt_db_run(db, dt_sql_set_token_rule,
                      DT_PARAMS(DT_P_STR(rule == DT_TOKENS_WAIVED ? DT_STR_LIT("waived") : DT_STR_LIT("asked"))), NULL,
                      err);
@@ -40,18 +35,6 @@ static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *e
 static struct dt_param quota_param(int64_t limit)
 {
     return limit == DT_QUOTA_UNSET ? DT_P_NULL : DT_P_INT(limit);
-}
-
-static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t now_ms, struct dt_error *err)
-{
-    struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
-    struct dt_str topics = token->topics.p ? token->topics : DT_STR_LIT("");
-    const int64_t *quotas = token->quotas.v;
-    return dt_db_run(db, dt_sql_insert_token,
-                     DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes), DT_P_STR(topics),
-                               DT_P_INT(now_ms), quota_param(quotas[0]), quota_param(quotas[1]), quota_param(quotas[2]),
-                               quota_param(quotas[3])),
-                     NULL, err);
 }
 
 /* A token that is made, or goes. */
@@ -87,9 +70,17 @@ static dt_status note(const struct change *c, dt_db *db, const char *action, int
 static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct change *c = arg;
+    const struct dt_token *token = c->token;
+    const struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
+    const int64_t *quotas = token->quotas.v;
     dt_status status = set_rule(db, DT_TOKENS_ASKED, err);
     if (status == DT_OK)
-        status = insert_token(db, c->token, now_ms, err);
+        status = dt_db_run(db, dt_sql_insert_token,
+                           DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes),
+                                     DT_P_STR(token->topics.p ? token->topics : DT_STR_LIT("")), DT_P_INT(now_ms),
+                                     quota_param(quotas[0]), quota_param(quotas[1]), quota_param(quotas[2]),
+                                     quota_param(quotas[3])),
+                           NULL, err);
     return status == DT_OK ? note(c, db, "token_create", now_ms, err) : status;
 }
 
@@ -127,21 +118,14 @@ dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
     return dt_store_commit_work(store, NULL, ask_for_tokens, NULL, err);
 }
 
-static dt_status refuse_if_any(dt_db *db, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_count_tokens, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    int64_t n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
-    return status || n == 0 ? status : dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n);
-}
-
 static dt_status waive_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    int64_t n = 0;
     (void)arg, (void)now_ms;
-    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: who makes a token meanwhile waits for this */
-    return status == DT_OK ? refuse_if_any(db, err) : status;
+    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: one that makes a token meanwhile waits for this */
+    if (status == DT_OK)
+        status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);
+    return status == DT_OK && n ? dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n) : status;
 }
 
 dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
@@ -202,7 +186,7 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
     if (status != DT_OK)
         return status;
     if (tokens.n == 0)
-        return no_installation(err);
+        return dt_fail(err, DT_SCHEMA, "the installation row is missing");
     if (rule)
         *rule = found;
     *out = tokens.v;
@@ -237,22 +221,12 @@ static dt_status lock_token(const struct quota_change *c, dt_db *db, struct dt_e
     return status == DT_OK && (!token->scopes.p || !token->topics.p) ? DT_NOMEM : status;
 }
 
-static dt_status note_change(const struct quota_change *c, dt_db *db, const struct dt_quota_limits *was, int64_t now_ms,
-                             struct dt_error *err)
-{
-    struct dt_job_event event = {
-        .at_ms = now_ms, .actor = c->actor, .action = DT_STR_LIT("token_change"), .subject = c->name};
-    struct dt_event_diff d;
-    if (!c->actor.p)
-        return DT_OK;
-    dt_event_diff_begin(&d);
-    note_quotas(&d, was, &c->token->quotas);
-    return dt_event_diff_write(&d, db, &event, err);
-}
-
 static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct quota_change *c = arg;
+    struct dt_job_event event = {
+        .at_ms = now_ms, .actor = c->actor, .action = DT_STR_LIT("token_change"), .subject = c->name};
+    struct dt_event_diff d;
     dt_status status = lock_token(c, db, err);
     if (status != DT_OK)
         return status;
@@ -264,7 +238,11 @@ static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_e
         db, dt_sql_set_token_quotas,
         DT_PARAMS(quota_param(is[0]), quota_param(is[1]), quota_param(is[2]), quota_param(is[3]), DT_P_STR(c->name)),
         NULL, err);
-    return status == DT_OK ? note_change(c, db, &was, now_ms, err) : status;
+    if (status != DT_OK || !c->actor.p)
+        return status;
+    dt_event_diff_begin(&d);
+    note_quotas(&d, &was, &c->token->quotas);
+    return dt_event_diff_write(&d, db, &event, err);
 }
 
 dt_status dt_store_token_set(dt_store *store, struct dt_str name, const struct dt_quota_limits *quotas,

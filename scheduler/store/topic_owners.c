@@ -83,35 +83,26 @@ static dt_status read_piece(struct piece *piece, dt_db *db, struct dt_error *err
     return status == DT_OK ? dt_store_read_rows(db, &piece->arena, &piece->topics, err) : status;
 }
 
-static dt_status write_owners(dt_db *db, const struct topic_owner *v, size_t n, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0, end; status == DT_OK && i < n; i = end) {
-        end = i + 1;
-        if (v[i].is == v[i].was)
-            continue;
-        while (end < n && v[end].is == v[i].is)
-            end++;
-        status = dt_db_run(db, dt_sql_set_owner,
-                           DT_PARAMS(DT_P_INT(v[i].is), DT_P_STR(v[i].topic), DT_P_STR(v[end - 1].topic)), NULL, err);
-    }
-    return status;
-}
-
 /* Reads it again under the lock: tokens and topics may have changed. */
 static dt_status write_piece(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct piece *piece = arg;
     (void)now_ms;
-    dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
-    if (status == DT_OK)
-        status = dt_db_end(db, err);
+    dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
     if (status == DT_OK)
         status = read_owners(db, &piece->arena, &piece->owners, err);
     if (status == DT_OK)
         status = read_piece(piece, db, err);
-    if (status == DT_OK)
-        status = write_owners(db, piece->topics.v, piece->topics.n, err);
+    const struct topic_owner *v = piece->topics.v;
+    for (size_t i = 0, end; status == DT_OK && i < piece->topics.n; i = end) {
+        end = i + 1;
+        if (v[i].is == v[i].was)
+            continue;
+        while (end < piece->topics.n && v[end].is == v[i].is)
+            end++;
+        status = dt_db_run(db, dt_sql_set_owner,
+                           DT_PARAMS(DT_P_INT(v[i].is), DT_P_STR(v[i].topic), DT_P_STR(v[end - 1].topic)), NULL, err);
+    }
     return status == DT_OK && piece->differ ? dt_topics_raise_version(db, err) : status;
 }
 

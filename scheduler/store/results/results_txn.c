@@ -25,30 +25,24 @@ static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     return status;
 }
 
-static dt_status commit_once(dt_store *store, struct trying *t, struct dt_error *err)
-{
-    struct dt_arena arena;
-    struct dt_counts counts;
-    dt_arena_init(&arena);
-    t->txn.arena = &arena;
-    t->txn.counts = &counts;
-    dt_status status = dt_store_commit_once(store, &counts, do_work, t, err);
-    dt_arena_clear(&arena);
-    return status;
-}
-
-/* First without locks; whoever came between (BUSY) finds the second try holding them from the start; and who had to
- * wait for a lock until the server gave up passes by. */
+/* First without locks; if another transaction came between (BUSY), the second try holds them from the start; and one
+ * that had to wait for a lock until the server gave up passes by. */
 dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
                             dt_results_work_fn *work, void *arg, struct dt_error *err)
 {
     const struct dt_config *config = dt_store_config(store);
     const int64_t wait_us = config->mysql_lock_timeout * 900;
-    struct trying t = {.txn = {.config = config, .map = map, .locking = locking}, .work = work, .arg = arg};
+    struct dt_arena arena;
+    struct dt_counts counts;
+    struct trying t = {.txn = {.config = config, .map = map, .locking = locking, .counts = &counts, .arena = &arena},
+                       .work = work,
+                       .arg = arg};
     struct dt_again again = {0};
     for (;;) {
-        int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-        dt_status status = commit_once(store, &t, err);
+        const int64_t begun_us = dt_clock_mono_us(dt_clock_system());
+        dt_arena_init(&arena);
+        dt_status status = dt_store_commit_once(store, &counts, do_work, &t, err);
+        dt_arena_clear(&arena);
         bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
         if (status == DT_BUSY && waited && t.txn.locking != DT_LOCK_PASSING_BY)
             t.txn.locking = DT_LOCK_PASSING_BY;

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "job/job_id.h"
 #include "store/db/id_in.h"
@@ -82,7 +83,7 @@ static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;
     struct dt_apply *free_ones = dt_arena_alloc(d->txn->arena, d->n * sizeof(*free_ones));
-    size_t n = 0;
+    size_t n = 0, k = 0;
     dt_status status = free_ones ? find_waiting(d, last_id, &behind) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < d->n; i++) {
         d->results[i].outcome = DT_OUTCOME_BUSY;
@@ -91,10 +92,13 @@ static dt_status apply_others(struct deferring *d, int64_t last_id)
     }
     if (status == DT_OK)
         status = dt_results_apply_within(d->txn, free_ones, n, d->err);
-    for (size_t i = 0, k = 0; status == DT_OK && i < d->n; i++)
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < d->n; i++)
         if (!is_behind(&behind, &d->results[i]))
             d->results[i] = free_ones[k++];
-    return status;
+    dt_assert_cmp(k, ==, n);
+    return DT_OK;
 }
 
 /* ---- storing ---- */
@@ -148,27 +152,9 @@ dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *ma
 
 /* ---- applying what is stored ---- */
 
-static bool copy_text(struct deferring *d, dt_db *db, unsigned column, struct dt_str *out)
-{
-    struct dt_str s = dt_db_bytes(db, column);
-    *out = s.p ? dt_arena_copy(d->out_arena, s) : DT_STR_NONE;
-    return !s.p || out->p;
-}
-
-static dt_status take_deferred(struct deferring *d, dt_db *db)
-{
-    struct dt_apply *a = &d->results[d->n];
-    *a = (struct dt_apply){.result = {.job_id = dt_db_i64(db, 1),
-                                      .attempt = dt_db_i64(db, 2),
-                                      .status = (enum dt_result_status)(dt_db_i64(db, 3) - 1),
-                                      .retry_after_ms = dt_db_i64(db, 4)}};
-    d->ids[d->n++] = dt_db_i64(db, 0);
-    return copy_text(d, db, 5, &a->result.error_code) && copy_text(d, db, 6, &a->result.error_message) ? DT_OK
-                                                                                                       : DT_NOMEM;
-}
-
 static dt_status read_page(struct deferring *d, dt_db *db)
 {
+    bool ok = true;
     d->n = 0;
     d->results = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->results));
     d->ids = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->ids));
@@ -178,40 +164,41 @@ static dt_status read_page(struct deferring *d, dt_db *db)
         dt_db_query(db, dt_sql_select_deferred, DT_PARAMS(DT_P_INT(d->after_id), DT_P_INT(d->limit)), d->err);
     if (status != DT_OK)
         return status;
-    while (status == DT_OK && d->n < d->limit && dt_db_next(db))
-        status = take_deferred(d, db);
-    dt_status ended = dt_db_end(db, status != DT_OK ? NULL : d->err);
-    return status != DT_OK ? status : ended;
-}
-
-static dt_status delete_applied(struct deferring *d, dt_db *db)
-{
-    struct dt_strbuf ids;
-    size_t n = 0;
-    dt_strbuf_init(&ids);
-    for (size_t i = 0; i < d->n; i++)
-        if (d->results[i].outcome != DT_OUTCOME_BUSY) {
-            dt_id_list_add(&ids, d->ids[i]);
-            n++;
-        }
-    dt_id_list_end(&ids);
-    dt_status status = ids.failed ? DT_NOMEM : DT_OK;
-    if (status == DT_OK && n)
-        status = dt_db_run(db, dt_sql_delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, d->err);
-    dt_strbuf_clear(&ids);
-    return status;
+    for (; ok && d->n < d->limit && dt_db_next(db); d->n++) {
+        d->ids[d->n] = dt_db_i64(db, 0);
+        d->results[d->n] = (struct dt_apply){.result = {.job_id = dt_db_i64(db, 1),
+                                                        .attempt = dt_db_i64(db, 2),
+                                                        .status = (enum dt_result_status)(dt_db_i64(db, 3) - 1),
+                                                        .retry_after_ms = dt_db_i64(db, 4),
+                                                        .error_code = dt_store_text(db, 5, d->out_arena, &ok),
+                                                        .error_message = dt_store_text(db, 6, d->out_arena, &ok)}};
+    }
+    dt_status ended = dt_db_end(db, ok ? d->err : NULL);
+    return ok ? ended : DT_NOMEM;
 }
 
 static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct deferring *d = arg;
+    struct dt_strbuf applied;
     d->txn = txn;
     d->err = err;
     dt_status status = read_page(d, txn->db);
+    if (status == DT_OK && d->n)
+        status = apply_others(d, d->after_id);
     if (status != DT_OK || d->n == 0)
         return status;
-    status = apply_others(d, d->after_id);
-    return status == DT_OK ? delete_applied(d, txn->db) : status;
+    dt_strbuf_init(&applied);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->results[i].outcome != DT_OUTCOME_BUSY)
+            dt_id_list_add(&applied, d->ids[i]);
+    const bool any = applied.n > 0;
+    dt_id_list_end(&applied);
+    status = applied.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK && any)
+        status = dt_db_run(txn->db, dt_sql_delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&applied))), NULL, err);
+    dt_strbuf_clear(&applied);
+    return status;
 }
 
 dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,

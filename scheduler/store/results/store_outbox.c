@@ -9,13 +9,6 @@
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 
-static dt_status read_notice(dt_db *db, struct dt_arena *arena, struct dt_notice *out)
-{
-    *out =
-        (struct dt_notice){.outbox_id = dt_db_i64(db, 0), .attempt = dt_db_i64(db, 1), .made_at_ms = dt_db_i64(db, 2)};
-    return dt_row_full(db, 3, arena, &out->job);
-}
-
 dt_status dt_store_outbox(dt_store *store, const struct dt_outbox_page *page, struct dt_arena *arena,
                           struct dt_notices *out, struct dt_error *err)
 {
@@ -29,7 +22,10 @@ dt_status dt_store_outbox(dt_store *store, const struct dt_outbox_page *page, st
     if (status != DT_OK)
         return status;
     while (status == DT_OK && out->n < limit && dt_db_next(db)) {
-        status = read_notice(db, arena, &out->v[out->n]);
+        struct dt_notice *notice = &out->v[out->n];
+        *notice = (struct dt_notice){
+            .outbox_id = dt_db_i64(db, 0), .attempt = dt_db_i64(db, 1), .made_at_ms = dt_db_i64(db, 2)};
+        status = dt_row_full(db, 3, arena, &notice->job);
         out->n += status == DT_OK;
     }
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
@@ -40,12 +36,7 @@ dt_status dt_store_outbox_waits(dt_store *store, bool *waits, struct dt_error *e
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_find_notice, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *waits = dt_db_next(db);
-    return dt_db_end(db, err);
+    return status == DT_OK ? dt_db_read_number(db, dt_sql_find_notice, DT_NO_PARAMS, waits, NULL, err) : status;
 }
 
 dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n, struct dt_error *err)

@@ -29,6 +29,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/jobs/store_row.h"
@@ -83,11 +84,6 @@ struct batch {
     struct dt_error *err;
 };
 
-static dt_status no_memory(struct batch *b)
-{
-    return dt_fail(b->err, DT_NOMEM, "out of memory");
-}
-
 /* ---- in the order of ids ---- */
 
 static int by_id(const void *a, const void *b)
@@ -97,17 +93,6 @@ static int by_id(const void *a, const void *b)
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
     return x->index < y->index ? -1 : 1;
-}
-
-static void sort_places(struct batch *b)
-{
-    bool sorted = true;
-    for (size_t i = 0; i < b->n; i++) {
-        b->places[i] = (struct place){b->results[i].result.job_id, i};
-        sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
-    }
-    if (!sorted)
-        qsort(b->places, b->n, sizeof(*b->places), by_id);
 }
 
 /* The first place of a job; n when there is none. */
@@ -126,20 +111,6 @@ static size_t first_place(const struct batch *b, int64_t id)
 }
 
 /* ---- reading ---- */
-
-static dt_status list_ids(struct batch *b)
-{
-    size_t n = 0;
-    b->ids = dt_arena_alloc(b->arena, b->n * sizeof(*b->ids));
-    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof(*b->jobs));
-    if (!b->ids || !b->jobs)
-        return no_memory(b);
-    for (size_t i = 0; i < b->n; i++)
-        if (i == 0 || b->places[i].id != b->places[i - 1].id)
-            b->ids[n++] = b->places[i].id;
-    b->n_ids = n;
-    return DT_OK;
-}
 
 static const struct dt_id_in *const readings[] = {[DT_LOCK_NONE] = &dt_sql_select_judged,
                                                   [DT_LOCK_WAITING] = &dt_sql_lock_judged,
@@ -167,7 +138,7 @@ static dt_status read_judged(void *arg)
     j->retention_ms = dt_db_is_null(b->db, next) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, next);
     j->topic = read_job_topic(b, before, next + 1);
     if (!j->topic.p)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     j->job = j->was;
     return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
 }
@@ -200,30 +171,21 @@ static dt_status mark_busy(void *arg)
 
 static dt_status read_all(struct batch *b)
 {
-    dt_status status = list_ids(b);
-    if (status == DT_OK)
-        status =
-            dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), read_judged, b, b->err);
+    b->ids = dt_arena_alloc(b->arena, b->n * sizeof(*b->ids));
+    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof(*b->jobs));
+    if (!b->ids || !b->jobs)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->n; i++)
+        if (i == 0 || b->places[i].id != b->places[i - 1].id)
+            b->ids[b->n_ids++] = b->places[i].id;
+    const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
+    dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
     if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* some may have been passed by */
-        status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), mark_busy, b, b->err);
+        status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
     return status;
 }
 
 /* ---- judging ---- */
-
-static void take_decision(struct judged *j, const struct dt_apply *a, const struct dt_decision *d)
-{
-    j->job.state = d->state;
-    j->job.attempt_status = d->attempt_status;
-    j->job.next_at_ms = d->next_at_ms;
-    j->job.failures = d->failures;
-    j->failure = d->failed ? &a->result : j->failure;
-    j->answer = a->answer ? a->answer : j->answer;
-    j->finished |= d->finished;
-    j->dead_letter |= d->dead_letter;
-    j->changes++;
-    j->failures += d->failed;
-}
 
 static bool of_earlier_attempt(const struct judged *j, const struct dt_result *result)
 {
@@ -233,14 +195,6 @@ static bool of_earlier_attempt(const struct judged *j, const struct dt_result *r
 static bool ended_well(const struct judged *j)
 {
     return j->job.state == DT_SUCCEEDED && j->changes == 1;
-}
-
-static void count_changed(struct batch *b, const struct judged *j)
-{
-    if (!j->changes)
-        return;
-    b->n_dead += j->dead_letter;
-    ++*(ended_well(j) ? &b->n_ended_well : &b->n_others);
 }
 
 static void note_was(struct dt_apply *a, const struct dt_job *was)
@@ -257,26 +211,37 @@ static void note_was(struct dt_apply *a, const struct dt_job *was)
 
 static void judge_job(struct batch *b, struct judged *j)
 {
-    size_t first = first_place(b, j->was.id);
+    const size_t first = first_place(b, j->was.id);
     size_t end = first;
     for (; end < b->n && b->places[end].id == j->was.id; end++) {
         struct dt_apply *a = &b->results[b->places[end].index];
         if (!dt_topic_within(a->bound, j->topic))
             continue;
-        struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+        const struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
         a->outcome = d.outcome;
-        d.dead_letter = d.dead_letter && dt_config_has_kafka(b->config);
-        if (d.outcome == DT_OUTCOME_APPLIED) {
-            take_decision(j, a, &d);
-            a->outbox = d.dead_letter;
-        }
         b->ask_earlier |= d.outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
+        if (d.outcome != DT_OUTCOME_APPLIED)
+            continue;
+        j->job.state = d.state;
+        j->job.attempt_status = d.attempt_status;
+        j->job.next_at_ms = d.next_at_ms;
+        j->job.failures = d.failures;
+        j->failure = d.failed ? &a->result : j->failure;
+        j->answer = a->answer ? a->answer : j->answer;
+        j->finished |= d.finished;
+        a->outbox = d.dead_letter && dt_config_has_kafka(b->config);
+        j->dead_letter |= a->outbox;
+        j->changes++;
+        j->failures += d.failed;
     }
     for (size_t i = first; i < end; i++) {
         b->results[b->places[i].index].next_at_ms = j->job.next_at_ms;
         note_was(&b->results[b->places[i].index], &j->was);
     }
-    count_changed(b, j);
+    dt_assert(!j->dead_letter || (j->changes && j->job.state == DT_DEAD));
+    b->n_dead += j->dead_letter;
+    b->n_ended_well += j->changes && ended_well(j);
+    b->n_others += j->changes && !ended_well(j);
 }
 
 /* ---- results of attempts that a later one followed ---- */
@@ -299,16 +264,6 @@ static void list_earlier(struct batch *b, const struct judged *jobs, size_t n_jo
     dt_strbuf_addc(&b->text, ']');
 }
 
-static void mark_duplicates(struct batch *b, int64_t id, int64_t attempt, enum dt_attempt_status recorded)
-{
-    for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
-        struct dt_apply *a = &b->results[b->places[i].index];
-        if (a->outcome == DT_OUTCOME_STALE && a->result.attempt == attempt &&
-            dt_result_repeats(recorded, a->result.status))
-            a->outcome = DT_OUTCOME_DUPLICATE;
-    }
-}
-
 static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
 {
     if (!b->ask_earlier)
@@ -316,12 +271,20 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
     b->ask_earlier = false;
     list_earlier(b, jobs, n_jobs);
     if (b->text.failed)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(b->db))
-        mark_duplicates(b, dt_db_i64(b->db, 0), dt_db_i64(b->db, 1), dt_row_attempt_status(b->db, 2));
+    while (dt_db_next(b->db)) {
+        const int64_t id = dt_db_i64(b->db, 0), attempt = dt_db_i64(b->db, 1);
+        const enum dt_attempt_status recorded = dt_row_attempt_status(b->db, 2);
+        for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+            struct dt_apply *a = &b->results[b->places[i].index];
+            if (a->outcome == DT_OUTCOME_STALE && a->result.attempt == attempt &&
+                dt_result_repeats(recorded, a->result.status))
+                a->outcome = DT_OUTCOME_DUPLICATE;
+        }
+    }
     return dt_db_end(b->db, b->err);
 }
 
@@ -348,7 +311,7 @@ static dt_status read_archived(struct batch *b, size_t asked)
 {
     b->archived = dt_arena_alloc(b->arena, asked * sizeof(*b->archived));
     if (b->text.failed || !b->archived)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     dt_status status = dt_db_query(b->db, dt_sql_select_archived_judged,
                                    DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
     if (status != DT_OK)
@@ -359,35 +322,30 @@ static dt_status read_archived(struct batch *b, size_t asked)
         status = dt_row_judged(b->db, 0, b->arena, &j->was);
         j->job = j->was;
         j->topic = read_job_topic(b, b->n_archived > 1 ? j - 1 : NULL, DT_ROW_JUDGED_COLUMNS);
-        status = status == DT_OK && !j->topic.p ? no_memory(b) : status;
+        status = status == DT_OK && !j->topic.p ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
     }
     dt_status ended = dt_db_end(b->db, status != DT_OK ? NULL : b->err);
     return status != DT_OK ? status : ended;
 }
 
 /* An archived job is finished, so no result changes it. One that a manual edit made another is nobody's to judge. */
-static void judge_archived_job(struct batch *b, struct judged *j)
-{
-    for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
-        struct dt_apply *a = &b->results[b->places[i].index];
-        if (!dt_topic_within(a->bound, j->topic))
-            continue;
-        struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
-        a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
-        b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
-    }
-}
-
 static dt_status judge_archived(struct batch *b)
 {
-    size_t unknown = list_unknown(b);
-    if (unknown == 0)
-        return DT_OK;
-    dt_status status = read_archived(b, unknown);
-    for (size_t i = 0; status == DT_OK && i < b->n_archived; i++)
-        judge_archived_job(b, &b->archived[i]);
-    return status != DT_OK ? status
-                           : judge_earlier(b, dt_sql_select_reported_archived_attempts, b->archived, b->n_archived);
+    const size_t unknown = list_unknown(b);
+    dt_status status = unknown ? read_archived(b, unknown) : DT_OK;
+    for (size_t k = 0; status == DT_OK && k < b->n_archived; k++) {
+        const struct judged *j = &b->archived[k];
+        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+            struct dt_apply *a = &b->results[b->places[i].index];
+            if (!dt_topic_within(a->bound, j->topic))
+                continue;
+            const struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+            a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
+            b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
+        }
+    }
+    return status == DT_OK ? judge_earlier(b, dt_sql_select_reported_archived_attempts, b->archived, b->n_archived)
+                           : status;
 }
 
 /* ---- writing ---- */
@@ -416,7 +374,7 @@ static dt_status write_rows(struct batch *b, const char *sql, size_t params, siz
     uint64_t affected = 0;
     dt_strbuf_addc(&b->text, ']');
     if (b->text.failed)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     const struct dt_param all[] = {DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms),
                                    DT_P_INT(b->now_ms)};
     dt_status status = dt_db_run(b->db, sql, (struct dt_params){all, params}, &affected, b->err);
@@ -451,12 +409,6 @@ static int by_likeness(const void *a, const void *b)
     return order ? order : by_job(a, b);
 }
 
-/* What it lacks stays as it is. */
-static bool has_half_an_answer(const struct judged *j)
-{
-    return j->answer && (j->answer->http_status == 0 || j->answer->duration_ms < 0);
-}
-
 /* Of answered callbacks each has a duration of its own. */
 static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
@@ -469,7 +421,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
             dt_keyed_add(&b->text, ids[i] - ids[0], dt_earlier(group[i]->answer->duration_ms, INT32_MAX));
     }
     if (b->text.failed)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     const struct dt_param text = DT_P_STR(dt_strbuf_str(&b->text));
     const struct dt_param now = DT_P_INT(b->now_ms);
     const struct dt_params all =
@@ -511,25 +463,21 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
     return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
 }
 
-static bool worth_a_statement(size_t group, size_t n)
-{
-    return group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE);
-}
-
 /* Writes groups of `v` that are large by a statement a group; all others are added to `left`. */
 static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
     dt_status status = DT_OK;
     if (!ids)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     qsort(v, n, sizeof(struct judged *), by_likeness);
     for (size_t first = 0, end; status == DT_OK && first < n; first = end) {
         const size_t most = v[first]->answer ? ANSWERED_MOST : n;
         for (end = first + 1; end < n && end - first < most && compare_likeness(v[first], v[end]) == 0;)
             end++;
-        if (worth_a_statement(end - first, n))
-            status = write_alike(b, &v[first], end - first, ids);
+        const size_t group = end - first;
+        if (group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE))
+            status = write_alike(b, &v[first], group, ids);
         else
             for (size_t i = first; i < end; i++)
                 left[(*n_left)++] = v[i];
@@ -537,7 +485,7 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
     return status;
 }
 
-/* Large groups that are alike by a statement each; all that is left together. */
+/* Large groups that are alike by a statement each; all that is left together. What an answer lacks stays as it is. */
 static dt_status write_ended_well(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
@@ -545,32 +493,28 @@ static dt_status write_ended_well(struct batch *b)
     size_t n = 0;
     size_t n_left = 0;
     if (!v || !left)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < b->n_jobs; i++) {
         struct judged *j = &b->jobs[i];
+        const bool half_answered = j->answer && (j->answer->http_status == 0 || j->answer->duration_ms < 0);
         if (ended_well(j))
-            *(has_half_an_answer(j) ? &left[n_left++] : &v[n++]) = j;
+            *(half_answered ? &left[n_left++] : &v[n++]) = j;
     }
+    dt_assert_cmp(n + n_left, ==, b->n_ended_well);
     dt_status status = write_groups(b, v, n, left, &n_left);
     qsort(left, n_left, sizeof(struct judged *), by_job);
     return status != DT_OK ? status : write_each(b, left, n_left);
 }
 
-static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
-{
-    struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
-    if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
-        code = DT_STR_LIT("ack_timeout");
-    dt_json_row_add(text, failure ? 1 : 0);
-    dt_json_row_add_text(text, code, DT_ERROR_CODE_MAX);
-    dt_strbuf_addc(text, ',');
-    dt_json_row_add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
-}
-
 static void add_other(struct batch *b, const struct judged *j)
 {
     const struct dt_job *job = &j->job;
+    const struct dt_result *failure = j->failure;
+    const bool finished = dt_job_state_terminal(job->state);
     struct dt_strbuf *text = &b->text;
+    struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
+    if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
+        code = DT_STR_LIT("ack_timeout");
     dt_json_row_begin(text);
     dt_json_row_add(text, job->id);
     dt_json_row_add(text, job->attempt);
@@ -582,11 +526,14 @@ static void add_other(struct batch *b, const struct judged *j)
     dt_json_row_add(text, job->failures);
     dt_json_row_add(text, j->changes);
     dt_json_row_add(text, j->finished);
-    dt_json_row_add_or_null(text, dt_job_state_terminal(job->state) ? purge_at_ms(b, j) : 0);
-    add_error(text, j->failure);
+    dt_json_row_add_or_null(text, finished ? purge_at_ms(b, j) : 0);
+    dt_json_row_add(text, failure ? 1 : 0);
+    dt_json_row_add_text(text, code, DT_ERROR_CODE_MAX);
+    dt_strbuf_addc(text, ',');
+    dt_json_row_add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
     dt_strbuf_addc(text, ',');
     dt_json_row_add(text, j->was.version);
-    dt_json_row_add(text, dt_job_state_terminal(job->state) ? leave_at_ms(b, j) : 0);
+    dt_json_row_add(text, finished ? leave_at_ms(b, j) : 0);
     add_answer(text, j->answer);
     dt_strbuf_addc(text, ']');
 }
@@ -602,6 +549,7 @@ static dt_status write_others(struct batch *b)
                 add_other(b, &b->jobs[i]);
                 rows++;
             }
+        dt_assert_cmp(rows, >, 0);
         status = write_rows(b, dt_sql_write_outcomes, 4, rows);
     }
     return status;
@@ -615,7 +563,7 @@ static dt_status write_dead_letters(struct batch *b)
     struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof(*params));
     struct dt_param *p = params;
     if (!params)
-        return no_memory(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < b->n_jobs; i++) {
         const struct judged *j = &b->jobs[i];
         if (!j->dead_letter)
@@ -625,38 +573,25 @@ static dt_status write_dead_letters(struct batch *b)
         *p++ = DT_P_INT(j->was.attempt);
         *p++ = DT_P_INT(b->now_ms);
     }
+    dt_assert_cmp(p - params, ==, b->n_dead * COLUMNS);
     return dt_db_run_many(b->db, dt_sql_insert_dead_letters, (struct dt_param_rows){params, COLUMNS, b->n_dead}, NULL,
                           b->err);
 }
 
-/* Every row was written as it was judged. If a manual edit ended the attempt, it is counted as dispatched still. */
-static void count_moves(struct batch *b)
-{
-    for (const struct judged *j = b->jobs; j < b->jobs + b->n_jobs; j++) {
-        enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
-        if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
-            dt_counts_move(b->counts, j->topic, j->was.id, was, j->job.state);
-        dt_counts_fail(b->counts, j->topic, j->was.id, j->failures);
-    }
-}
-
 /* ---- all of it ---- */
-
-static void forget_outcomes(struct dt_apply *results, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        results[i].outcome = DT_OUTCOME_UNKNOWN_JOB;
-        results[i].next_at_ms = 0;
-        results[i].outbox = false;
-    }
-}
 
 static dt_status apply(struct batch *b)
 {
+    bool sorted = true;
     b->places = dt_arena_alloc(b->arena, b->n * sizeof(*b->places));
     if (!b->places)
-        return no_memory(b);
-    sort_places(b);
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->n; i++) {
+        b->places[i] = (struct place){b->results[i].result.job_id, i};
+        sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
+    }
+    if (!sorted)
+        qsort(b->places, b->n, sizeof(*b->places), by_id);
     dt_status status = read_all(b);
     if (status != DT_OK)
         return status;
@@ -671,8 +606,13 @@ static dt_status apply(struct batch *b)
         status = write_others(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
-    if (status == DT_OK)
-        count_moves(b);
+    /* Every row was written as it was judged. If a manual edit ended the attempt, it is counted as dispatched still. */
+    for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
+        enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
+        if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
+            dt_counts_move(b->counts, j->topic, j->was.id, was, j->job.state);
+        dt_counts_fail(b->counts, j->topic, j->was.id, j->failures);
+    }
     return status;
 }
 
@@ -692,7 +632,11 @@ dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_ap
                       .err = err};
     if (n == 0)
         return DT_OK;
-    forget_outcomes(results, n);
+    for (size_t i = 0; i < n; i++) {
+        results[i].outcome = DT_OUTCOME_UNKNOWN_JOB;
+        results[i].next_at_ms = 0;
+        results[i].outbox = false;
+    }
     dt_strbuf_init(&b.text);
     dt_status status = apply(&b);
     dt_strbuf_clear(&b.text);
