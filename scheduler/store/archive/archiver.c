@@ -90,42 +90,35 @@ static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf 
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-/* The next one of the batch; of jobs that were tried thousands of times it takes fewer, so that it stays short. */
-static dt_status take_finished(struct archiving *a, int64_t *tries)
-{
-    const dt_db *db = a->db;
-    struct finished_job *v = &a->v[a->n];
-    const int64_t purge_at_ms = dt_db_i64(db, 5);
-    const int64_t free_ms = dt_db_i64(db, 6) + dt_store_config(a->store)->history_keys;
-    *v = (struct finished_job){.id = dt_db_i64(db, 0),
-                               .topic = dt_arena_copy(&a->arena, dt_db_bytes(db, 1)),
-                               .keyed = dt_db_i64(db, 3) != 0,
-                               .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
-                               .purge_at_ms = purge_at_ms,
-                               .removed = purge_at_ms <= a->now_ms,
-                               .part = dt_partition_of(purge_at_ms, a->now_ms),
-                               .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
-    dt_status status = v->topic.p ? dt_row_state(db, 2, &v->state) : DT_NOMEM;
-    a->cut |= a->n && *tries + v->tries > TRIES_MAX;
-    if (status != DT_OK || a->cut)
-        return status;
-    *tries += v->tries;
-    a->n++;
-    return DT_OK;
-}
-
-/* Locks those that may be archived still; the others are left alone. */
+/* Locks those that may be archived still; the others are left alone. Of jobs that were tried thousands of times it takes
+ * fewer, so that the batch stays short. */
 static dt_status lock_all(struct archiving *a, struct dt_str candidates, size_t n)
 {
+    const dt_db *db = a->db;
+    int64_t tries = 0;
     a->v = dt_arena_alloc(&a->arena, n * sizeof(*a->v));
     if (!a->v)
         return DT_NOMEM;
     dt_status status =
         dt_db_query(a->db, dt_sql_lock_to_archive,
                     DT_PARAMS(DT_P_STR(candidates), DT_P_INT(a->now_ms), DT_P_INT(a->now_ms - YOUNG_MS)), a->err);
-    int64_t tries = 0;
-    while (status == DT_OK && !a->cut && a->n < n && dt_db_next(a->db))
-        status = take_finished(a, &tries);
+    while (status == DT_OK && !a->cut && a->n < n && dt_db_next(a->db)) {
+        struct finished_job *v = &a->v[a->n];
+        const int64_t purge_at_ms = dt_db_i64(db, 5);
+        const int64_t free_ms = dt_db_i64(db, 6) + dt_store_config(a->store)->history_keys;
+        *v = (struct finished_job){.id = dt_db_i64(db, 0),
+                                   .topic = dt_arena_copy(&a->arena, dt_db_bytes(db, 1)),
+                                   .keyed = dt_db_i64(db, 3) != 0,
+                                   .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
+                                   .purge_at_ms = purge_at_ms,
+                                   .removed = purge_at_ms <= a->now_ms,
+                                   .part = dt_partition_of(purge_at_ms, a->now_ms),
+                                   .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
+        status = v->topic.p ? dt_row_state(db, 2, &v->state) : DT_NOMEM;
+        a->cut |= a->n && tries + v->tries > TRIES_MAX;
+        tries += v->tries;
+        a->n += status == DT_OK && !a->cut;
+    }
     dt_status end = dt_db_end(a->db, status == DT_OK ? a->err : NULL);
     return status == DT_OK ? end : status;
 }

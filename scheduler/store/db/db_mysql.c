@@ -607,15 +607,6 @@ static void remember(dt_db *db, struct statement *s)
     *bucket = s;
 }
 
-static void forget_statement(dt_db *db, struct statement *s)
-{
-    struct statement **at = bucket_of(db, s->sql, s->rows);
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
-    free_statement(s);
-}
-
 static dt_status statement_of(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
     *out = cached(db, sql, 0);
@@ -882,26 +873,6 @@ static void add_value(struct dt_strbuf *out, const struct dt_param *p)
     }
 }
 
-/* The statement with its values written out, and the COMMIT; false: it has no group of placeholders. */
-static bool write_out(const char *sql, struct dt_param_rows rows, struct dt_strbuf *out)
-{
-    const char *group;
-    const char *end;
-    if (!find_group(sql, &group, &end))
-        return false;
-    dt_strbuf_add(out, sql, (size_t)(group - sql));
-    for (size_t r = 0; r < rows.n; r++) {
-        for (size_t c = 0; c < rows.columns; c++) {
-            dt_strbuf_adds(out, c ? "," : r ? ",(" : "(");
-            add_value(out, &rows.v[r * rows.columns + c]);
-        }
-        dt_strbuf_addc(out, ')');
-    }
-    dt_strbuf_adds(out, end);
-    dt_strbuf_adds(out, ";COMMIT");
-    return true;
-}
-
 /* The server stops at the first error: one that it tells of the statement means that nothing was committed. One of the
  * connection, or one that the client library finds by itself, may mean anything. */
 static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *err)
@@ -924,6 +895,8 @@ static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *
 dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err)
 {
     struct dt_strbuf text;
+    const char *group;
+    const char *end;
     dt_status status = connected(db, err);
     if (status == DT_OK && db->txn != TXN_OPEN)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
@@ -935,11 +908,20 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
         status = dt_db_run_many(db, sql, rows, NULL, err);
         return status != DT_OK ? status : dt_db_commit(db, err);
     }
+    if (!find_group(sql, &group, &end))
+        return dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
     dt_strbuf_init(&text);
-    if (!write_out(sql, rows, &text))
-        status = dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
-    else
-        status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : run_and_commit(db, dt_strbuf_str(&text), err);
+    dt_strbuf_add(&text, sql, (size_t)(group - sql));
+    for (size_t r = 0; r < rows.n; r++) {
+        for (size_t c = 0; c < rows.columns; c++) {
+            dt_strbuf_adds(&text, c ? "," : r ? ",(" : "(");
+            add_value(&text, &rows.v[r * rows.columns + c]);
+        }
+        dt_strbuf_addc(&text, ')');
+    }
+    dt_strbuf_adds(&text, end);
+    dt_strbuf_adds(&text, ";COMMIT");
+    status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : run_and_commit(db, dt_strbuf_str(&text), err);
     dt_strbuf_clear(&text);
     db->shifted += status == DT_BUSY ? 7 : 0;
     return status;
@@ -974,8 +956,13 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         status = fail_statement(db, s->stmt, s->sql, err);
         if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
             lose_connection(db);
-        if (!s->once)
-            forget_statement(db, s);
+        if (!s->once) {
+            struct statement **at = bucket_of(db, s->sql, s->rows);
+            while (*at != s)
+                at = &(*at)->next;
+            *at = s->next;
+            free_statement(s);
+        }
         return status;
     }
     db->open = s;

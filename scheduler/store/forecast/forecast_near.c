@@ -154,29 +154,6 @@ static dt_status count(struct dt_forecasting *f, struct sample *s)
 
 /* ---- estimates ---- */
 
-/*
- * The optimizer doubles what it expects of large ranges. *factor: how many entries there are for each that it expects,
- * in the beginning of the stretch, as far as that is known.
- */
-static dt_status measure(struct dt_forecasting *f, double *factor)
-{
-    int64_t rows;
-    int64_t from_ms = f->ask->from_ms;
-    dt_status status = dt_db_query_index(
-        f->db, dt_sql_select_nth_due,
-        DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(MEASURED)), f->err);
-    *factor = 1;
-    if (status != DT_OK)
-        return status;
-    int64_t nth_ms = dt_db_next(f->db) ? dt_db_i64(f->db, 0) : from_ms;
-    status = dt_db_end(f->db, f->err);
-    if (status == DT_OK)
-        status = dt_forecast_estimate(f, 1, from_ms, nth_ms, &rows);
-    if (status == DT_OK && rows > MEASURED)
-        *factor = (double)MEASURED / (double)rows;
-    return status;
-}
-
 static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms,
                                   double factor)
 {
@@ -194,13 +171,25 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
 }
 
-/* Estimates what is due from reached_ms on. */
+/* Estimates what is due from reached_ms on. The optimizer doubles what it expects of large ranges; so it is asked how
+ * many entries it expects in the beginning of the stretch, as far as their number is known. */
 static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 {
-    double factor;
-    dt_status status = measure(f, &factor);
-    size_t steps = f->ask->steps;
-    size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
+    const int64_t from_ms = f->ask->from_ms;
+    const size_t steps = f->ask->steps, each = (steps + ESTIMATES - 1) / ESTIMATES;
+    double factor = 1; /* entries for each that it expects */
+    int64_t rows;
+    dt_status status = dt_db_query_index(
+        f->db, dt_sql_select_nth_due,
+        DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(MEASURED)), f->err);
+    if (status != DT_OK)
+        return status;
+    int64_t nth_ms = dt_db_next(f->db) ? dt_db_i64(f->db, 0) : from_ms;
+    status = dt_db_end(f->db, f->err);
+    if (status == DT_OK)
+        status = dt_forecast_estimate(f, 1, from_ms, nth_ms, &rows);
+    if (status == DT_OK && rows > MEASURED)
+        factor = (double)MEASURED / (double)rows;
     dt_forecast_estimated_from(f, reached_ms);
     for (size_t first = step_of(f, reached_ms); first < steps && status == DT_OK; first += each)
         status = estimate_stretch(f, first, first + each < steps ? first + each : steps, reached_ms, factor);

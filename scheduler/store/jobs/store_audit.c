@@ -136,25 +136,6 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
     return status != DT_OK ? status : ended;
 }
 
-/* At most about `limit` rows; done: the piece is counted. */
-static dt_status count_some(dt_audit *a, size_t limit, bool *done, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    size_t counted = 0;
-    size_t rows = 0;
-    bool there = true;
-    while (status == DT_OK && there && counted < limit) {
-        status = find_day(a, &there, err);
-        if (status != DT_OK || !there)
-            break;
-        status = add_slice(a, limit - counted, &rows, err);
-        counted += rows;
-        there = a->next_id >= 0;
-    }
-    *done = !there;
-    return status;
-}
-
 /* ---- correcting ---- */
 
 static int64_t wrong(const struct dt_count *c, int64_t *net)
@@ -232,12 +213,20 @@ void dt_audit_pause(dt_audit *a)
 
 dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struct dt_error *err)
 {
-    bool done = false;
+    bool there = true;
+    size_t counted = 0, rows;
     dt_assert_cmp(a->piece, <, DT_COUNT_PIECES);
     dt_status status = a->db ? DT_OK : begin_piece(a, err);
     *out = (struct dt_audited){.piece = a->piece};
-    if (status == DT_OK)
-        status = count_some(a, limit, &done, err);
+    while (status == DT_OK && there && counted < limit) {
+        status = find_day(a, &there, err);
+        if (status != DT_OK || !there)
+            break;
+        status = add_slice(a, limit - counted, &rows, err);
+        counted += rows;
+        there = a->next_id >= 0;
+    }
+    const bool done = status == DT_OK && !there;
     if (status == DT_OK && done) {
         dt_db_rollback(a->db);
         status = correct(a, out, err);

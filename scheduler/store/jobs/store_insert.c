@@ -371,19 +371,6 @@ static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, st
     return status;
 }
 
-/* A job that was added by a command is found by its key, too, where another job does not have it. */
-static dt_status insert_keys(struct batch *b, struct dt_error *err)
-{
-    size_t keys = 0;
-    while (keys < b->n_keyed && !b->keyed[keys].row->job.by_command)
-        keys++;
-    struct keyed *ids = b->keyed + keys;
-    dt_status status = insert_keyed(b, b->keyed, keys, err);
-    if (status == DT_OK)
-        status = insert_keyed(b, ids, b->n_keyed - keys, err);
-    return status == DT_OK ? insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err) : status;
-}
-
 static size_t all_job_params(struct batch *b)
 {
     struct dt_param *p = b->params;
@@ -471,8 +458,20 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
 /* Inserts names, then jobs, and offers what can be popped. singly: row by row, since one of them is at fault. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
-    dt_status status = singly ? DT_OK : insert_keys(b, err);
-    size_t n = status == DT_OK && !singly ? all_job_params(b) : 0;
+    size_t keys = 0, n = 0;
+    dt_status status = DT_OK;
+    while (keys < b->n_keyed && !b->keyed[keys].row->job.by_command)
+        keys++;
+    struct keyed *ids = b->keyed + keys;
+    if (!singly)
+        status = insert_keyed(b, b->keyed, keys, err);
+    if (status == DT_OK && !singly)
+        status = insert_keyed(b, ids, b->n_keyed - keys, err);
+    /* A job that was added by a command is found by its key, too, if another job does not have it. */
+    if (status == DT_OK && !singly)
+        status = insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err);
+    if (status == DT_OK && !singly)
+        n = all_job_params(b);
     if (n)
         status = insert_listed(b, n, err);
     for (size_t i = 0; singly && i < b->n_keyed && status == DT_OK; i++)

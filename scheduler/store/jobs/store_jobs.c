@@ -330,13 +330,8 @@ static dt_status wanted(struct change *c, struct dt_job *want)
     return DT_OK;
 }
 
-static bool same_text(struct dt_str a, struct dt_str b)
-{
-    return !a.p == !b.p && dt_str_eq(a, b);
-}
-
 #define SAME(kind, member, column) SAME_##kind(member)
-#define SAME_TEXT(member)          same &= same_text(a->member, b->member);
+#define SAME_TEXT(member)          same &= !a->member.p == !b->member.p && dt_str_eq(a->member, b->member);
 #define SAME_FLAG(member)          same &= a->member == b->member;
 
 static bool same_content(const struct dt_job *a, const struct dt_job *b)

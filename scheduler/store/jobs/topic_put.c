@@ -138,17 +138,6 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
     };
 }
 
-static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_delivery_id fallback, int64_t owner,
-                              int64_t now_ms, struct dt_error *err)
-{
-    struct settings s = settings_of(t, fallback);
-    return dt_db_run(db, dt_sql_insert_topic,
-                     DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
-                               s.paused, s.url, s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
-                               s.alerts, DT_P_INT(owner), DT_P_INT(now_ms), DT_P_INT(now_ms)),
-                     NULL, err);
-}
-
 /* The topic before a change and after it: for an event, where there is somebody to name; and for whoever wants to see
  * it. */
 struct topic_event {
@@ -262,6 +251,8 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
                          struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
+    const struct dt_param name = DT_P_STR(t->name), now = DT_P_INT(now_ms);
+    const struct settings s = settings_of(t, put->fallback);
     enum dt_delivery_id was = DT_DELIVERY_UNSET;
     uint64_t rows = 1;
     int64_t owner = 0;
@@ -275,9 +266,14 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
         status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
     if (status == DT_OK)
         status = note_before(&put->event, db, t->name, err);
-    if (status == DT_OK)
-        status =
-            exists ? change_topic(db, put, now_ms, &rows, err) : insert_topic(db, t, put->fallback, owner, now_ms, err);
+    if (status == DT_OK && exists)
+        status = change_topic(db, put, now_ms, &rows, err);
+    else if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_insert_topic,
+                           DT_PARAMS(name, s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, s.paused,
+                                     s.url, s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
+                                     s.alerts, DT_P_INT(owner), now, now),
+                           NULL, err);
     if (status == DT_OK)
         status = note_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
     put->created = !exists;

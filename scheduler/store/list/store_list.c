@@ -149,20 +149,6 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
     return n;
 }
 
-static dt_status query_window(struct page *p, const struct window *w, size_t limit)
-{
-    struct dt_param params[2 * PART_PARAMS + 1];
-    bool both = with_history(p, w->range);
-    size_t filters = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS;
-    size_t n = part_params(p, w, limit, filters, params);
-    if (both) {
-        n += part_params(p, w, limit, LIST_ARCHIVED_PARAMS, params + n);
-        params[n++] = DT_P_INT(limit);
-    }
-    return dt_db_query_stream(p->db, rows_sql[w->range][p->filter->payload][both], (struct dt_params){params, n},
-                              p->err);
-}
-
 /* Says whether another row may be taken: one as large as the largest must fit. */
 static bool full(const struct page *p)
 {
@@ -197,7 +183,9 @@ static dt_status take_row(struct page *p, bool *overflow)
 /* The next part of the window; *overflow: there is one more row, at least. */
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
-    /* So many rows are asked for as fit if none is larger than the largest so far. */
+    struct dt_param params[2 * PART_PARAMS + 1];
+    const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD, both = with_history(p, w->range);
+    /* So many rows are asked for as fit if none is larger than the largest so far, and one more. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
     const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
@@ -207,7 +195,13 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     const size_t end = p->n + rows;
     dt_assert_cmp(end, <=, p->filter->limit);
     *overflow = false;
-    dt_status status = query_window(p, w, rows + 1);
+    size_t n = part_params(p, w, rows + 1, finished ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS, params);
+    if (both) {
+        n += part_params(p, w, rows + 1, LIST_ARCHIVED_PARAMS, params + n);
+        params[n++] = DT_P_INT(rows + 1);
+    }
+    dt_status status =
+        dt_db_query_stream(p->db, rows_sql[w->range][p->filter->payload][both], (struct dt_params){params, n}, p->err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && !*overflow && dt_db_next(p->db)) {

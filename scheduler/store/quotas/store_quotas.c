@@ -71,21 +71,6 @@ static dt_status lock_shares(struct settle *s, struct dt_error *err)
     return dt_id_in_read(s->db, &dt_sql_lock_quota_shares, DT_NO_PARAMS, DT_IDS(tokens, s->n), read_share, s, err);
 }
 
-/* Makes the rows that are locked first, where they are missing, and locks all once more: what was read without them may
- * be what another process changes. */
-static dt_status lock_surely(struct settle *s, struct dt_error *err)
-{
-    bool complete = true;
-    dt_status status = lock_shares(s, err);
-    for (size_t i = 0; status == DT_OK && i < s->n; i++) {
-        if (s->sums[i].locked)
-            continue;
-        complete = false;
-        status = dt_db_run(s->db, dt_sql_insert_quota_lock, DT_PARAMS(DT_P_INT(s->claims[i].token)), NULL, err);
-    }
-    return status == DT_OK && !complete ? lock_shares(s, err) : status;
-}
-
 /* ---- writing ---- */
 
 static dt_status put_shares(struct settle *s, struct dt_error *err)
@@ -113,15 +98,26 @@ static dt_status put_shares(struct settle *s, struct dt_error *err)
 static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct settle *s = arg;
+    bool complete = true;
     dt_assert_cmp(s->n, <=, DT_QUOTA_CLAIMS);
     s->db = db;
     s->now_ms = now_ms;
-    dt_status status = lock_surely(s, err);
+    dt_status status = lock_shares(s, err);
+    /* Makes the rows that are locked first, if they are missing, and locks all once more: what was read without them may
+     * be what another process changes. */
+    for (size_t i = 0; status == DT_OK && i < s->n; i++) {
+        if (s->sums[i].locked)
+            continue;
+        complete = false;
+        status = dt_db_run(db, dt_sql_insert_quota_lock, DT_PARAMS(DT_P_INT(s->claims[i].token)), NULL, err);
+    }
+    if (status == DT_OK && !complete)
+        status = lock_shares(s, err);
     /* A process that has no row yet clears up behind those that are gone. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++)
         if (!s->sums[i].mine)
-            status = dt_db_run(s->db, dt_sql_delete_old_quota_shares,
-                               DT_PARAMS(DT_P_INT(s->claims[i].token), DT_P_INT(s->now_ms)), NULL, err);
+            status = dt_db_run(db, dt_sql_delete_old_quota_shares,
+                               DT_PARAMS(DT_P_INT(s->claims[i].token), DT_P_INT(now_ms)), NULL, err);
     return status == DT_OK ? put_shares(s, err) : status;
 }
 

@@ -108,10 +108,16 @@ static struct dt_str cut(struct dt_str s, size_t max)
     return s.n > max ? (struct dt_str){s.p, max} : s;
 }
 
-static dt_status store_busy(struct deferring *d)
+static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     enum { COLUMNS = 7 };
-    struct dt_param *params = dt_arena_alloc(d->txn->arena, (d->n * COLUMNS + 1) * sizeof(*params));
+    struct deferring *d = arg;
+    d->txn = txn;
+    d->err = err;
+    dt_status status = d->some_wait ? apply_others(d, INT64_MAX) : dt_results_apply_within(txn, d->results, d->n, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_param *params = dt_arena_alloc(txn->arena, (d->n * COLUMNS + 1) * sizeof(*params));
     struct dt_param *p = params;
     if (!params)
         return DT_NOMEM;
@@ -125,21 +131,12 @@ static dt_status store_busy(struct deferring *d)
         *p++ = DT_P_INT(r->retry_after_ms);
         *p++ = DT_P_STR_OR_NULL(cut(r->error_code, DT_ERROR_CODE_MAX));
         *p++ = DT_P_STR_OR_NULL(cut(r->error_message, DT_ERROR_MESSAGE_MAX));
-        *p++ = DT_P_INT(d->txn->now_ms);
+        *p++ = DT_P_INT(txn->now_ms);
     }
-    size_t rows = (size_t)(p - params) / COLUMNS;
-    return rows ? dt_db_run_many(d->txn->db, dt_sql_insert_deferred, (struct dt_param_rows){params, COLUMNS, rows},
-                                 NULL, d->err)
+    const size_t rows = (size_t)(p - params) / COLUMNS;
+    return rows ? dt_db_run_many(txn->db, dt_sql_insert_deferred, (struct dt_param_rows){params, COLUMNS, rows}, NULL,
+                                 err)
                 : DT_OK;
-}
-
-static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
-{
-    struct deferring *d = arg;
-    d->txn = txn;
-    d->err = err;
-    dt_status status = d->some_wait ? apply_others(d, INT64_MAX) : dt_results_apply_within(txn, d->results, d->n, err);
-    return status == DT_OK ? store_busy(d) : status;
 }
 
 dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,

@@ -197,18 +197,6 @@ static bool ended_well(const struct judged *j)
     return j->job.state == DT_SUCCEEDED && j->changes == 1;
 }
 
-static void note_was(struct dt_apply *a, const struct dt_job *was)
-{
-    memset(a->was_ms, 0, sizeof(a->was_ms));
-    a->was_ms[0] = was->next_at_ms;
-    if (was->state != DT_DISPATCHED)
-        return;
-    a->was_ms[1] = was->due_at_ms;
-    int64_t deadline_ms = was->dispatched_at_ms + dt_earlier(was->ack_timeout_ms, DT_ACK_MAX_MS);
-    if (deadline_ms != was->next_at_ms)
-        a->was_ms[2] = deadline_ms;
-}
-
 static void judge_job(struct batch *b, struct judged *j)
 {
     const size_t first = first_place(b, j->was.id);
@@ -234,9 +222,15 @@ static void judge_job(struct batch *b, struct judged *j)
         j->changes++;
         j->failures += d.failed;
     }
+    /* Where the index may have the job: at its next time, when its attempt was due, and at the attempt's deadline. */
+    const bool dispatched = j->was.state == DT_DISPATCHED;
+    const int64_t deadline_ms = j->was.dispatched_at_ms + dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
     for (size_t i = first; i < end; i++) {
-        b->results[b->places[i].index].next_at_ms = j->job.next_at_ms;
-        note_was(&b->results[b->places[i].index], &j->was);
+        struct dt_apply *a = &b->results[b->places[i].index];
+        a->next_at_ms = j->job.next_at_ms;
+        a->was_ms[0] = j->was.next_at_ms;
+        a->was_ms[1] = dispatched ? j->was.due_at_ms : 0;
+        a->was_ms[2] = dispatched && deadline_ms != j->was.next_at_ms ? deadline_ms : 0;
     }
     dt_assert(!j->dead_letter || (j->changes && j->job.state == DT_DEAD));
     b->n_dead += j->dead_letter;
@@ -246,11 +240,13 @@ static void judge_job(struct batch *b, struct judged *j)
 
 /* ---- results of attempts that a later one followed ---- */
 
-static void list_earlier(struct batch *b, const struct judged *jobs, size_t n_jobs)
+static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
 {
+    if (!b->ask_earlier)
+        return DT_OK;
+    b->ask_earlier = false;
     dt_json_rows_begin(&b->text);
-    for (size_t k = 0; k < n_jobs; k++) {
-        const struct judged *j = &jobs[k];
+    for (const struct judged *j = jobs; j < jobs + n_jobs; j++) {
         for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             const struct dt_apply *a = &b->results[b->places[i].index];
             if (a->outcome != DT_OUTCOME_STALE || !of_earlier_attempt(j, &a->result))
@@ -262,14 +258,6 @@ static void list_earlier(struct batch *b, const struct judged *jobs, size_t n_jo
         }
     }
     dt_strbuf_addc(&b->text, ']');
-}
-
-static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
-{
-    if (!b->ask_earlier)
-        return DT_OK;
-    b->ask_earlier = false;
-    list_earlier(b, jobs, n_jobs);
     if (b->text.failed)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
     dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
@@ -289,23 +277,6 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
 }
 
 /* ---- results of jobs that have left `jobs` ---- */
-
-static size_t list_unknown(struct batch *b)
-{
-    size_t unknown = 0;
-    dt_json_rows_begin(&b->text);
-    for (size_t i = 0; i < b->n; i++) {
-        int64_t id = b->places[i].id;
-        if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
-            b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
-            continue;
-        if (unknown++)
-            dt_strbuf_addc(&b->text, ',');
-        dt_strbuf_add_i64(&b->text, id);
-    }
-    dt_strbuf_addc(&b->text, ']');
-    return unknown;
-}
 
 static dt_status read_archived(struct batch *b, size_t asked)
 {
@@ -331,7 +302,18 @@ static dt_status read_archived(struct batch *b, size_t asked)
 /* An archived job is finished, so no result changes it. One that a manual edit made another is nobody's to judge. */
 static dt_status judge_archived(struct batch *b)
 {
-    const size_t unknown = list_unknown(b);
+    size_t unknown = 0;
+    dt_json_rows_begin(&b->text);
+    for (size_t i = 0; i < b->n; i++) {
+        const int64_t id = b->places[i].id;
+        if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
+            b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
+            continue;
+        if (unknown++)
+            dt_strbuf_addc(&b->text, ',');
+        dt_strbuf_add_i64(&b->text, id);
+    }
+    dt_strbuf_addc(&b->text, ']');
     dt_status status = unknown ? read_archived(b, unknown) : DT_OK;
     for (size_t k = 0; status == DT_OK && k < b->n_archived; k++) {
         const struct judged *j = &b->archived[k];
