@@ -203,35 +203,29 @@ struct quota_change {
     struct dt_token *token;
 };
 
-static dt_status lock_token(const struct quota_change *c, dt_db *db, struct dt_error *err)
+static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    const struct quota_change *c = arg;
     struct dt_token *token = c->token;
+    struct dt_job_event event = {
+        .at_ms = now_ms, .actor = c->actor, .action = DT_STR_LIT("token_change"), .subject = c->name};
+    struct dt_event_diff d;
     dt_status status = dt_db_query(db, dt_sql_lock_token, DT_PARAMS(DT_P_STR(c->name)), err);
     if (status != DT_OK)
         return status;
-    bool found = dt_db_next(db);
+    const bool found = dt_db_next(db);
     if (found)
         *token = (struct dt_token){.name = c->name,
                                    .scopes = copy_text(c->arena, db, 0),
                                    .topics = copy_text(c->arena, db, 1),
                                    .quotas = read_quotas(db, 2)};
     status = dt_db_end(db, err);
-    if (status == DT_OK && !found)
-        return dt_fail(err, DT_NOT_FOUND, "no token of this name");
-    return status == DT_OK && (!token->scopes.p || !token->topics.p) ? DT_NOMEM : status;
-}
-
-static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
-{
-    const struct quota_change *c = arg;
-    struct dt_job_event event = {
-        .at_ms = now_ms, .actor = c->actor, .action = DT_STR_LIT("token_change"), .subject = c->name};
-    struct dt_event_diff d;
-    dt_status status = lock_token(c, db, err);
-    if (status != DT_OK)
-        return status;
-    const struct dt_quota_limits was = c->token->quotas;
-    int64_t *is = c->token->quotas.v;
+    if (status != DT_OK || !found)
+        return status != DT_OK ? status : dt_fail(err, DT_NOT_FOUND, "no token of this name");
+    if (!token->scopes.p || !token->topics.p)
+        return DT_NOMEM;
+    const struct dt_quota_limits was = token->quotas;
+    int64_t *is = token->quotas.v;
     for (int i = 0; i < DT_QUOTAS; i++)
         is[i] = c->wish->v[i] == DT_QUOTA_KEPT ? is[i] : c->wish->v[i];
     status = dt_db_run(
@@ -241,7 +235,7 @@ static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (status != DT_OK || !c->actor.p)
         return status;
     dt_event_diff_begin(&d);
-    note_quotas(&d, &was, &c->token->quotas);
+    note_quotas(&d, &was, &token->quotas);
     return dt_event_diff_write(&d, db, &event, err);
 }
 

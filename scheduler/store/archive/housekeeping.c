@@ -49,20 +49,6 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     return status;
 }
 
-static dt_status end_found(dt_store *store, dt_db *db, struct dt_str found, struct dt_error *err)
-{
-    struct dt_counts counts;
-    struct dt_arena arena;
-    dt_counts_init(&counts);
-    dt_arena_init(&arena);
-    dt_status status = dt_db_begin(db, err);
-    if (status == DT_OK)
-        status = dt_edited_end(db, dt_store_config(store), found, &counts, &arena, err);
-    status = dt_counts_commit(db, &counts, status, err);
-    dt_arena_clear(&arena);
-    return status;
-}
-
 /* Lists the ids that a query finds; *n of them. */
 static dt_status select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_strbuf *list, size_t *n,
                             struct dt_error *err)
@@ -82,24 +68,31 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
 {
     dt_db *db;
     struct dt_strbuf ids;
+    struct dt_counts counts;
+    struct dt_arena arena;
     dt_status ended = DT_OK;
     size_t edited = 0;
     size_t coming = 0;
-    int64_t end_ms = dt_near_end_ms(now_ms);
+    const struct dt_param end = DT_P_INT(dt_near_end_ms(now_ms));
     dt_strbuf_init(&ids);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err);
-    if (status == DT_OK && edited)
-        ended = end_found(store, db, dt_strbuf_str(&ids), err);
+    if (status == DT_OK && edited) {
+        dt_counts_init(&counts);
+        dt_arena_init(&arena);
+        ended = dt_db_begin(db, err);
+        if (ended == DT_OK)
+            ended = dt_edited_end(db, dt_store_config(store), dt_strbuf_str(&ids), &counts, &arena, err);
+        ended = dt_counts_commit(db, &counts, ended, err);
+        dt_arena_clear(&arena);
+    }
     if (ended != DT_OK)
         edited = 0;
     if (status == DT_OK)
-        status =
-            select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, &coming, err);
+        status = select_ids(db, dt_sql_select_coming_near, DT_PARAMS(end, DT_P_INT(limit)), &ids, &coming, err);
     if (status == DT_OK && coming)
-        status =
-            dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), NULL, err);
+        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), end), NULL, err);
     *done = edited > coming ? edited : coming;
     dt_strbuf_clear(&ids);
     return status == DT_OK && ended != DT_BUSY ? ended : status; /* busy rows are found again */

@@ -198,26 +198,11 @@ static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 
 /* ---- some topics alone ---- */
 
-/* Sets found_all if the topic has no further scheduled jobs. */
-static dt_status look_for_others(struct dt_forecasting *f)
-{
-    int64_t scheduled = 0;
-    for (size_t step = 0; step < f->ask->steps; step++)
-        scheduled -= f->out->due[step];
-    dt_status status = dt_db_query(f->db, dt_sql_select_topic_counts,
-                                   DT_PARAMS(DT_P_STR(f->ask->topic), DT_P_STR(f->ask->topic)), f->err);
-    if (status != DT_OK)
-        return status;
-    while (dt_db_next(f->db))
-        scheduled += dt_db_i64(f->db, 0) == 0 ? dt_db_i64(f->db, 1) : 0;
-    f->found_all = scheduled <= 0;
-    return dt_db_end(f->db, f->err);
-}
-
 static dt_status count_bound(struct dt_forecasting *f)
 {
-    int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms = end_ms;
+    const struct dt_param topic = DT_P_STR(f->ask->topic);
+    const int64_t end_ms = dt_forecast_end_ms(f->ask);
+    int64_t reached_ms = end_ms, others = 0;
     dt_status status =
         dt_db_query_index(f->db, dt_sql_select_nth_due,
                           DT_PARAMS(DT_P_INT(f->ask->from_ms), DT_P_INT(end_ms), DT_P_INT(DT_FORECAST_BOUND)), f->err);
@@ -228,8 +213,17 @@ static dt_status count_bound(struct dt_forecasting *f)
     status = dt_db_end(f->db, f->err);
     if (status == DT_OK)
         status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
-    if (status == DT_OK && f->ask->topic.p)
-        status = look_for_others(f);
+    /* Has the topic further scheduled jobs? */
+    if (status == DT_OK && f->ask->topic.p) {
+        for (size_t step = 0; step < f->ask->steps; step++)
+            others -= f->out->due[step];
+        status = dt_db_query(f->db, dt_sql_select_topic_counts, DT_PARAMS(topic, topic), f->err);
+        while (status == DT_OK && dt_db_next(f->db))
+            others += dt_db_i64(f->db, 0) == 0 ? dt_db_i64(f->db, 1) : 0;
+        f->found_all = status == DT_OK && others <= 0;
+        if (status == DT_OK)
+            status = dt_db_end(f->db, f->err);
+    }
     return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate(f, reached_ms);
 }
 

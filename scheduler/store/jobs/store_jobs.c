@@ -409,8 +409,9 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
     patch.member = body->member;                                                                                       \
     patch.has_##member = true;
 
-/* Puts the body in place of the job's: a change that leaves nothing of the body before. */
-static dt_status write_body(struct change *c)
+/* Puts the body in place of the job's: a change that leaves nothing of the body before. The attempt that is in flight
+ * has that one, so a job that has such an attempt keeps it, like one that is dispatched. */
+static dt_status decide_replace(struct change *c)
 {
     const struct dt_new_job *body = c->body;
     const struct dt_str digest = {(const char *)body->digest, sizeof(body->digest)};
@@ -424,25 +425,21 @@ static dt_status write_body(struct change *c)
                              .ack_timeout_ms = body->ack_timeout_ms};
     struct dt_job want;
     DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE_BODY, TAKE_ALL)
+    if (c->archived || dt_job_state_terminal(c->job->state))
+        return dt_fail(c->err, DT_NOT_FOUND, "the key's job is finished");
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    dt_status status = refuse_in_flight(c);
+    if (status != DT_OK)
+        return status;
     c->patch = &patch;
-    dt_status status = wanted(c, &want);
+    status = wanted(c, &want);
     if (status == DT_OK)
         status = write_patch(c, &want);
     c->patch = NULL;
     if (status == DT_OK)
         status = dt_db_run(c->db, dt_sql_renew_job, DT_PARAMS(DT_P_STR(digest), DT_P_INT(c->id)), NULL, c->err);
     return status;
-}
-
-/* The attempt that is in flight has the body before, so a job that has one keeps it, like one that is dispatched. */
-static dt_status decide_replace(struct change *c)
-{
-    if (c->archived || dt_job_state_terminal(c->job->state))
-        return dt_fail(c->err, DT_NOT_FOUND, "the key's job is finished");
-    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
-        return too_late(c);
-    dt_status status = refuse_in_flight(c);
-    return status == DT_OK ? write_body(c) : status;
 }
 
 static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)

@@ -83,23 +83,6 @@ struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix
     return (struct dt_str){p, prefix.n + 1};
 }
 
-/* The prefixes in order, without those that another one has in it: ranges that do not meet. */
-static dt_status sort_prefixes(const struct dt_topic_filter *f, struct dt_arena *arena, struct dt_str **out, size_t *n)
-{
-    struct dt_str *v = dt_arena_alloc(arena, (f->n_prefixes + 1) * sizeof(*v));
-    *out = v;
-    *n = 0;
-    if (!v)
-        return DT_NOMEM;
-    if (f->n_prefixes)
-        memcpy(v, f->prefixes, f->n_prefixes * sizeof(*v));
-    qsort(v, f->n_prefixes, sizeof(*v), compare_names);
-    for (size_t i = 0; i < f->n_prefixes; i++)
-        if (v[i].n > 0 && (*n == 0 || !dt_str_begins(v[i], v[*n - 1])))
-            v[(*n)++] = v[i];
-    return DT_OK;
-}
-
 /* A page being filled. */
 struct topic_page {
     dt_db *db;
@@ -119,25 +102,32 @@ static dt_status read_page(struct topic_page *p, const char *sql, struct dt_para
     return fetch_failed(p->db, status, p->err);
 }
 
+/* The topics of the prefixes in order; one that another one has in it is left out, so that ranges do not meet. */
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
-    struct dt_str *prefixes;
-    size_t n;
-    size_t looks = 0;
-    dt_status status = sort_prefixes(f, p->arena, &prefixes, &n);
+    struct dt_str *prefixes = dt_arena_alloc(p->arena, (f->n_prefixes + 1) * sizeof(*prefixes));
+    size_t n = 0, looks = 0;
+    dt_status status = prefixes ? DT_OK : DT_NOMEM;
+    if (prefixes && f->n_prefixes) {
+        memcpy(prefixes, f->prefixes, f->n_prefixes * sizeof(*prefixes));
+        qsort(prefixes, f->n_prefixes, sizeof(*prefixes), compare_names);
+    }
+    for (size_t i = 0; status == DT_OK && i < f->n_prefixes; i++)
+        if (prefixes[i].n > 0 && (n == 0 || !dt_str_begins(prefixes[i], prefixes[n - 1])))
+            prefixes[n++] = prefixes[i];
     for (size_t i = 0; status == DT_OK && i < n && p->n < p->limit; i++) {
-        struct dt_str below = dt_topic_above_prefix(p->arena, prefixes[i]);
+        const struct dt_str below = dt_topic_above_prefix(p->arena, prefixes[i]);
         if (!below.p)
-            status = DT_NOMEM;
-        else if (compare_names(&f->after, &below) >= 0)
+            return DT_NOMEM;
+        if (compare_names(&f->after, &below) >= 0)
             continue;
-        else if (looks++ == RANGES_MAX) {
+        if (looks++ == RANGES_MAX) {
             out->more = true;
             return DT_OK;
-        } else
-            status = read_page(
-                p, dt_sql_select_topics_between,
-                DT_PARAMS(DT_P_STR(f->after), DT_P_STR(prefixes[i]), DT_P_STR(below), DT_P_INT(p->limit - p->n)));
+        }
+        status =
+            read_page(p, dt_sql_select_topics_between,
+                      DT_PARAMS(DT_P_STR(f->after), DT_P_STR(prefixes[i]), DT_P_STR(below), DT_P_INT(p->limit - p->n)));
         out->last = below;
     }
     return status;

@@ -214,34 +214,26 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     return status != DT_OK ? status : ended;
 }
 
-/* Jobs of the window, as long as the page has room; *overflow: there is one more. What lies between two values of the
- * due index is found again behind the last job. */
-static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
+/* One window; *done: the page is complete. What lies between two values of the due index is found again behind the last
+ * job. */
+static dt_status take_window(struct page *p, int64_t rows, bool *done)
 {
-    dt_status status;
-    do {
-        status = read_part(p, w, overflow);
-        if (status == DT_OK && *overflow && p->n) {
+    const enum dt_list_way way = dt_list_way(p->filter);
+    struct window w = {.rows = rows};
+    bool overflow = true; /* there is another job than the page has taken of the window */
+    dt_status status = way == DT_LIST_BY_KEY    ? find_keys(p, &w)
+                       : way == DT_LIST_BY_TIME ? dt_list_find_times(p, &w)
+                                                : find_ids(p, &w);
+    for (bool again = true; status == DT_OK && again;) {
+        status = read_part(p, &w, &overflow);
+        if (status == DT_OK && overflow && p->n) {
             const size_t last = p->n - 1;
             p->after_id = p->jobs[last].id;
             p->after_key = p->jobs[last].key;
             p->place = p->places ? p->places[last] : p->place;
         }
-    } while (status == DT_OK && *overflow && !full(p) && w->range != RANGE_BETWEEN_DUE);
-    return status;
-}
-
-/* One window; *done: the page is complete. */
-static dt_status take_window(struct page *p, int64_t rows, bool *done)
-{
-    const enum dt_list_way way = dt_list_way(p->filter);
-    struct window w = {.rows = rows};
-    bool overflow = false;
-    dt_status status = way == DT_LIST_BY_KEY    ? find_keys(p, &w)
-                       : way == DT_LIST_BY_TIME ? dt_list_find_times(p, &w)
-                                                : find_ids(p, &w);
-    if (status == DT_OK)
-        status = read_window(p, &w, &overflow);
+        again = overflow && !full(p) && w.range != RANGE_BETWEEN_DUE;
+    }
     if (status != DT_OK)
         return status;
     /* What is left behind a value of the due index may be nothing, and is followed by a window that counts. */
