@@ -27,10 +27,12 @@ static dt_status put_all(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     dt_status status = dt_db_run(db, dt_sql_delete_process_findings, DT_PARAMS(process), NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_delete_old_process_findings, DT_PARAMS(DT_P_INT(now_ms - OLD_MS)), NULL, err);
-    for (const struct dt_process_finding *f = p->v; status == DT_OK && f < p->v + p->n; f++)
+    for (size_t i = 0; i < p->n && status == DT_OK; i++) {
+        const struct dt_process_finding *f = &p->v[i];
         status = dt_db_run(db, dt_sql_put_process_finding,
                            DT_PARAMS(process, DT_P_STR(f->finding), DT_P_STR(f->subject), DT_P_STR(f->detail), now),
                            NULL, err);
+    }
     return status;
 }
 

@@ -73,7 +73,7 @@ dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *
 
 /* ---- the look ---- */
 
-/* The rows of a member stand together. Members beyond the most lead nothing. */
+/* The rows of a member come one after the other. Members beyond the most lead nothing. */
 static dt_status take_rows(dt_db *db, struct dt_election *out, struct dt_error *err)
 {
     while (dt_db_next(db)) {

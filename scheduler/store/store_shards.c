@@ -56,7 +56,7 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     dt_status status = lock_number(db, inst, err);
     if (status != DT_OK || inst->shards == shards)
         return status;
-    /* Nobody knows what a halted shard has sent: no other one may dispatch the jobs of its slots. */
+    /* What a halted shard has sent is unknown: no other one may dispatch the jobs of its slots. */
     status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
     if (status == DT_OK && found)
         status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);

@@ -90,9 +90,9 @@ static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf 
     return status == DT_OK && ids->failed ? DT_NOMEM : status;
 }
 
-/* Locks those that may be archived still; the others are left alone. Of jobs that were tried thousands of times it takes
+/* Locks those that may be archived still; the others are left alone. If jobs were tried thousands of times it takes
  * fewer, so that the batch stays short. */
-static dt_status lock_all(struct archiving *a, struct dt_str candidates, size_t n)
+static dt_status lock_finished(struct archiving *a, struct dt_str candidates, size_t n)
 {
     const dt_db *db = a->db;
     int64_t tries = 0;
@@ -279,8 +279,8 @@ static int by_day(const void *a, const void *b)
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* Notes where they are, each home day and partition once, in the order of the table's key. What is there stays: a job of
- * that day may lie there. */
+/* Notes where they are, each home day and partition once, in the order of the table's key. What is noted stays: it may
+ * have another job of that day. */
 static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
                            struct dt_error *err)
 {
@@ -332,7 +332,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     dt_status status = dt_db_begin(a->db, a->err);
     if (status != DT_OK)
         return status;
-    status = lock_all(a, candidates, n);
+    status = lock_finished(a, candidates, n);
     if (status == DT_OK && a->n)
         status = spare_in_flight(a);
     if (status == DT_OK)
@@ -382,8 +382,8 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     dt_strbuf_init(&a.removed);
     dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
-    /* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is told
-     * of each time that it is met. */
+    /* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is
+     * reported each time that it is met. */
     const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
     const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
     if (!passed) { /* the same again, once the partitions are there; or what is left of them */
@@ -449,9 +449,8 @@ struct sorting {
     int64_t now_ms;
     size_t limit;
     struct dt_arena arena;
-    struct finished_job
-        *v; /* room for `limit`: those that do not stay where they are, with the part that they belong to
-                               now; keys and tries are not read */
+    /* Room for `limit`: jobs that do not stay where they are; `part` is where they belong now. */
+    struct finished_job *v;
     size_t n;
     struct dt_error *err;
 };

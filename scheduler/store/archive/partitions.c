@@ -139,7 +139,7 @@ static dt_status drop_part(struct tending *t, int32_t part)
     dt_status status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
-    /* What it holds counts as removed. Its rows are shown to nobody any more, nor looked for. */
+    /* What it holds counts as removed. Its rows are not shown any more, nor looked for. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);

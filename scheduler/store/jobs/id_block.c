@@ -3,8 +3,6 @@
 
 #include <sys/random.h>
 
-#include "base/assert.h"
-
 #ifndef BLOCK_IDS
 #define BLOCK_IDS INT64_C(20000)
 #endif
@@ -25,7 +23,6 @@ static dt_status take_block(struct dt_id_block *block, dt_store *store, size_t n
 
 dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
 {
-    dt_assert_cmp(block->next, <=, block->end);
     return block->end - block->next >= (int64_t)n ? DT_OK : take_block(block, store, n, err);
 }
 

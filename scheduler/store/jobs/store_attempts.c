@@ -45,7 +45,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++) {
-        /* The row's own attempt stands among the others, also when it was on an earlier page. */
+        /* The row's own attempt is among the others, also if it was on an earlier page. */
         int64_t attempt = dt_db_i64(db, 0);
         if (attempt < 1 || attempt <= p->after)
             continue;

@@ -211,7 +211,8 @@ static dt_status decide_cancel(struct change *c)
     const enum dt_job_state state = c->job->state;
     const struct dt_param now = DT_P_INT(c->now_ms), retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
     const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
-    if (state == DT_CANCELLED || cancels) { /* perhaps by a manual edit or a forged result, its attempt on its way */
+    /* It may be cancelled already, by a manual edit or a forged result, with its attempt still on its way. */
+    if (state == DT_CANCELLED || cancels) {
         dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
         if (status != DT_OK || state == DT_CANCELLED)
             return status;
@@ -449,7 +450,7 @@ static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_
     struct dt_str name;
     bool found = false;
     dt_status status = DT_OK;
-    /* A schedule's fires are its own: NOT_FOUND, and a caller that makes the job then finds that the key is reserved. */
+    /* A schedule's fires are its own: NOT_FOUND, and a caller that makes the job then gets that the key is reserved. */
     if (dt_fire_key_split(c->body->key, &name))
         status =
             dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);

@@ -57,7 +57,7 @@ dt_status dt_list_set_filter(struct page *p)
     const struct dt_list_filter *f = p->filter;
     if (f->bound)
         format_topics(p);
-    /* The end of the range of keys: behind all that have the prefix; or behind the one key, at the lowest text above
+    /* The end of the range of keys: after all that have the prefix; or after the one key, at the lowest text above
      * it. */
     for (size_t i = 0; i < f->key.n; i++)
         dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);

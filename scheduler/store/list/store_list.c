@@ -185,7 +185,7 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD, both = with_history(p, w->range);
-    /* So many rows are asked for as fit if none is larger than the largest so far, and one more. */
+    /* Asks for as many rows as fit if none is larger than the largest so far, and for one more. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
     const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
@@ -214,7 +214,7 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     return status != DT_OK ? status : ended;
 }
 
-/* One window; *done: the page is complete. What lies between two values of the due index is found again behind the last
+/* One window; *done: the page is complete. What is between two values of the due index is found again after the last
  * job. */
 static dt_status take_window(struct page *p, int64_t rows, bool *done)
 {
@@ -236,7 +236,7 @@ static dt_status take_window(struct page *p, int64_t rows, bool *done)
     }
     if (status != DT_OK)
         return status;
-    /* What is left behind a value of the due index may be nothing, and is followed by a window that counts. */
+    /* What is left after a value of the due index may be nothing, and is followed by a window that counts. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
     p->more = overflow || (way == DT_LIST_BY_TIME ? dt_list_pass_times(p, &w) : w.cut);

@@ -103,8 +103,8 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
     s->db = db;
     s->now_ms = now_ms;
     dt_status status = lock_shares(s, err);
-    /* Makes the rows that are locked first, if they are missing, and locks all once more: what was read without them may
-     * be what another process changes. */
+    /* Makes the rows that are locked first, if they are missing, and locks all again: what was read without them may be
+     * what another process changes. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         if (s->sums[i].locked)
             continue;
@@ -113,7 +113,7 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
     }
     if (status == DT_OK && !complete)
         status = lock_shares(s, err);
-    /* A process that has no row yet clears up behind those that are gone. */
+    /* A process that has no row yet removes the rows of processes that are gone. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++)
         if (!s->sums[i].mine)
             status = dt_db_run(db, dt_sql_delete_old_quota_shares,

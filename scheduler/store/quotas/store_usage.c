@@ -18,7 +18,8 @@ dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_
     struct dt_param *params = calloc(n ? n : 1, COLUMNS * sizeof(*params));
     struct dt_param *p = params;
     dt_status status = params ? dt_store_db(store, &db, err) : dt_fail(err, DT_NOMEM, "out of memory");
-    for (const struct dt_usage *u = rows; params && u < rows + n; u++) {
+    for (size_t i = 0; params && i < n; i++) {
+        const struct dt_usage *u = &rows[i];
         *p++ = DT_P_INT(day_of(now_ms));
         *p++ = DT_P_STR(u->token);
         *p++ = DT_P_INT(u->requests);

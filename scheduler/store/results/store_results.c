@@ -224,13 +224,14 @@ static void judge_job(struct batch *b, struct judged *j)
     }
     /* Where the index may have the job: at its next time, when its attempt was due, and at the attempt's deadline. */
     const bool dispatched = j->was.state == DT_DISPATCHED;
-    const int64_t deadline_ms = j->was.dispatched_at_ms + dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
+    const int64_t ack_ms = dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
+    const int64_t deadline_ms = dispatched ? j->was.dispatched_at_ms + ack_ms : 0;
     for (size_t i = first; i < end; i++) {
         struct dt_apply *a = &b->results[b->places[i].index];
         a->next_at_ms = j->job.next_at_ms;
         a->was_ms[0] = j->was.next_at_ms;
         a->was_ms[1] = dispatched ? j->was.due_at_ms : 0;
-        a->was_ms[2] = dispatched && deadline_ms != j->was.next_at_ms ? deadline_ms : 0;
+        a->was_ms[2] = deadline_ms != j->was.next_at_ms ? deadline_ms : 0;
     }
     dt_assert(!j->dead_letter || (j->changes && j->job.state == DT_DEAD));
     b->n_dead += j->dead_letter;
