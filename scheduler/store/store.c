@@ -175,6 +175,7 @@ bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
 {
     if (store->asked_us == 0 || dt_clock_mono_us(dt_clock_system()) - store->asked_us > NOW_FRESH_US)
         return false;
+    dt_assert(store->ref); /* it was fed */
     *now_ms = dt_refclock_earliest_ms(store->ref);
     return true;
 }

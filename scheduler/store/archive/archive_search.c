@@ -5,6 +5,7 @@
  */
 #include "store/archive/archive_search.h"
 
+#include "base/assert.h"
 #include "job/job.h"
 #include "store/sql/statements.h"
 
@@ -55,6 +56,7 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     int64_t part = 0, key_until_ms = 0;
     bool found = false;
     dt_status status;
+    dt_assert(job->state == DT_DEAD);
     do { /* finds the row, without a lock on it yet */
         status = dt_archive_search_next(db, &search, err);
         if (status == DT_OK)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 64, 128, 256, 512, DT_ID_IN_MOST};
 
 /* One statement's parameters. */
@@ -27,6 +29,7 @@ static size_t fill(struct list *list, const struct dt_id_in *statement, const in
 {
     size_t taken = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
     unsigned size = 0;
+    dt_assert_cmp(taken, >, 0);
     while (sizes[size] < taken)
         size++;
     for (size_t i = 0; i < sizes[size]; i++)

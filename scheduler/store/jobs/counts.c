@@ -159,6 +159,7 @@ static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct d
         for (int k = 0; k < DT_COUNT_NUMBERS; k++)
             *p++ = DT_P_INT(c->n[k]);
     }
+    dt_assert_cmp(p - params, ==, counts->n * COLUMNS);
     dt_status status =
         dt_db_commit_with(db, dt_sql_add_counts, (struct dt_param_rows){params, COLUMNS, counts->n}, err);
     if (params != few)

@@ -167,6 +167,7 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
         *p++ = DT_P_INT(net);
         *p++ = DT_P_INT(corrected);
     }
+    dt_assert_cmp(p - params, ==, d->n * COLUMNS);
     dt_status status =
         dt_db_commit_with(a->db, dt_sql_correct_counts, (struct dt_param_rows){params, COLUMNS, d->n}, err);
     free(params);

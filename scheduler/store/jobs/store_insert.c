@@ -381,6 +381,7 @@ static size_t all_job_params(struct batch *b)
         p = job_params(b, b->has, b->rows[i], p);
         n++;
     }
+    dt_assert_cmp(p - b->params, ==, n * columns_of(b->has));
     return n;
 }
 

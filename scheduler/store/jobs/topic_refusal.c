@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
+
 void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config *config,
                            char text[DT_TOPIC_REFUSAL_MAX])
 {
@@ -11,6 +13,7 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
         [DT_TOPIC_INTERNAL] = "the Kafka topic is internal to this installation or to another one (see kafka_topic)",
         [DT_TOPIC_FOREIGN] = "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics",
         [DT_TOPIC_CHANGED] = "was changed by somebody else meanwhile"};
+    dt_assert_cmp(refusal, <, DT_TOPIC_REFUSALS);
     if (refusal == DT_TOPIC_LIMIT)
         snprintf(text, DT_TOPIC_REFUSAL_MAX, "no topic can be made: there are as many as limits.topics allows (%lld)",
                  (long long)config->limits_topics);
