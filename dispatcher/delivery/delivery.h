@@ -1,11 +1,11 @@
 /*
- * The port of deliveries: how the attempts that a shard's leader has claimed go out, and how a new leader learns which
- * of them did. The shard loop calls these functions and knows no delivery by name; which deliveries there are stands in
- * one table (delivery.c). README.md says how one is added.
+ * The delivery by Kafka, as a shard's leader sees it: how the attempts that it has claimed go out, and how a new leader
+ * learns which of them did. In an installation without Kafka (kafka.brokers is empty) nothing is connected: no topic
+ * can be written, so jobs wait, and a list that is not empty is frozen (kafka/delivery_kafka.c).
  *
  * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when it ends. Calls in brackets
- * may wait for the delivery's server and run on the sender's thread (shard_sender.c); others run on the loop's thread.
- * While a call in brackets runs, the loop calls only writable, finding_out and trouble. The calls follow the protocol:
+ * may wait for Kafka and run on the sender's thread (shard_sender.c); others run on the loop's thread. While a call in
+ * brackets runs, the loop calls only writable, finding_out and trouble. The calls follow the protocol:
  *
  *   takeover   (MySQL: epoch + 1) ─▶ [forget ─▶ fence ─▶ read] ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start
  *   batch      clear ─▶ (MySQL, inside the transaction: writable, begin ahead) ─▶ (MySQL: commit)
@@ -13,7 +13,7 @@
  *   between    resolve, tend, notice
  *   the end    [close]
  *
- * Invariants that every delivery keeps:
+ * Invariants:
  *   - What was begun reaches nobody before dt_delivery_commit, or never: the claim is committed in between.
  *   - After any status but OK the leadership is over. Nothing is sent again from memory; the next dt_delivery_read
  *     decides what was sent.
@@ -25,7 +25,6 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/outage.h"
 #include "store/dispatch/fence.h"
 #include "store/dispatch/inflight.h"
 #include "store/dispatch/leader_txn.h"
@@ -53,15 +52,10 @@ struct dt_delivery_env {
     void *arg;
 };
 
-/* Makes the delivery of that name, or its stand-in where its servers are not configured. NOT_FOUND: the table has none.
- * Nothing is connected yet. *out is freed by the caller. */
-DT_MUST_CHECK dt_status dt_delivery_new(struct dt_str name, const struct dt_delivery_env *env, dt_delivery **out);
+/* Nothing is connected yet. *out is freed by the caller. */
+DT_MUST_CHECK dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out);
 /* Closes and frees it. Accepts NULL. */
 void dt_delivery_free(dt_delivery *delivery);
-/* The delivery's name, which is also the word that `waiting_for` has when jobs wait for it. Static text. */
-const char *dt_delivery_name(const dt_delivery *delivery);
-/* The server that is to blame when the delivery fails. */
-enum dt_outage_of dt_delivery_server(const dt_delivery *delivery);
 
 /* ---- takeover ---- */
 
@@ -110,10 +104,9 @@ struct dt_delivered {
 
 /* A leader transaction begins: nothing is begun. */
 void dt_delivery_clear(dt_delivery *delivery);
-/* Begins sending while the claim is written, if that needs no waiting; dt_delivery_begun tells whether it did. */
-void dt_delivery_begin_ahead(dt_delivery *delivery, const struct dt_delivery_batch *batch);
-/* Begins sending a batch whose claim is committed. A failure is told by dt_delivery_commit. */
-void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch);
+/* Begins sending a batch. ahead: its claim is not committed yet, so it begins only if that needs no waiting, and
+ * dt_delivery_begun says whether it did. dt_delivery_commit returns a failure. */
+void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch, bool ahead);
 /* Sending was begun since the last clear, or failed to begin. */
 bool dt_delivery_begun(const dt_delivery *delivery);
 /* Says whether a sending that was begun has failed already; why, in *err. OK: nothing was begun, or nothing has failed
@@ -131,8 +124,8 @@ DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status stat
 /* ---- topics ---- */
 
 /* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (job/owner.h) pays
- * if the topic has to be made. Answers from memory; arg: the delivery. For dt_leader_gate.writable. */
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes);
+ * if the topic has to be made. Answers from memory. */
+enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);
 /* Something is still being found out: env.told will be called. */

@@ -99,7 +99,7 @@ static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_o
     dt_shard_loop *l = arg;
     const struct dt_delivery_batch batch = {.fence = next, .claims = claims, .jobs = jobs, .arena = &l->arena};
     (void)n;
-    dt_delivery_begin_ahead(l->delivery, &batch);
+    dt_delivery_begin(l->delivery, &batch, true);
 }
 
 dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)

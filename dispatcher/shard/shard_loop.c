@@ -297,12 +297,12 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     bool busy = dt_sender_busy(&l->sender); /* err is the sender's then */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
-            say(l, dt_delivery_name(l->delivery), busy ? "it has not answered yet" : l->sender.err.text);
+            say(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
     } else if (trouble[0])
-        say(l, dt_delivery_name(l->delivery), trouble);
+        say(l, "kafka", trouble);
     else if (orphan[0]) {
         snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", orphan);
-        say(l, dt_delivery_name(l->delivery), text);
+        say(l, "kafka", text);
     } else if (l->index && !l->trust.up)
         say(l, "redis", "the index is not reachable");
     else if (!busy) {
@@ -575,7 +575,7 @@ static dt_status make_delivery(dt_shard_loop *l)
                                         .abort = &l->orders.abort,
                                         .told = topics_found_out,
                                         .arg = l};
-    return dt_delivery_new(DT_STR_LIT("kafka"), &env, &l->delivery);
+    return dt_delivery_new(&env, &l->delivery);
 }
 
 static dt_status make_parts(dt_shard_loop *l)

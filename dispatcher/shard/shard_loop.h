@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/outage.h"
 #include "delivery/delivery.h"
 #include "index/index.h"
 #include "job/shard.h"

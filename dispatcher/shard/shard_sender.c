@@ -33,7 +33,7 @@ static void send_now(struct dt_sender *s)
     const struct dt_delivery_batch batch = {
         .fence = &s->fence, .claims = s->list.v, .jobs = s->jobs, .arena = &s->arena};
     if (!dt_delivery_begun(s->delivery))
-        dt_delivery_begin(s->delivery, &batch);
+        dt_delivery_begin(s->delivery, &batch, false);
     s->status = dt_delivery_commit(s->delivery, &s->err);
 }
 

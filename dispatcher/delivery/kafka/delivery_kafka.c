@@ -1,6 +1,7 @@
 /*
- * Owns:            the delivery by Kafka as a row of the table, and a batch: the messages of the head of the in-flight
- *                  list and one ledger record with exactly that head, in one transaction; and the memory of a refusal.
+ * Owns:            the delivery's life, and a batch: the messages of the head of the in-flight list and one ledger
+ *                  record with exactly that head, in one transaction; the memory of a refusal; records in the ledger
+ *                  that no dispatcher wrote; and what due jobs are told in an installation without Kafka.
  * Refuses to know: how claims come about, and what becomes of them after the commit.
  *
  * Invariants:
@@ -10,12 +11,15 @@
  *     refused it for good. It is heard in a takeover's settling alone, after the ledger, and compared there entry for
  *     entry. It is forgotten once it was heard, and also when Kafka refuses a step of the takeover itself, because then
  *     the refusal may have been about us and not about a message. A refusal that is forgotten costs one more.
+ *   - Without Kafka no topic can be written, so no job is claimed for this delivery and no batch is begun. Its due jobs
+ *     wait, and an operator is told. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
  */
 #include "delivery_kafka.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
@@ -24,19 +28,23 @@
 
 enum { MET_TOGETHER = 256 }; /* topics; what is beyond is met in the batch that first has it */
 
+#define STRANGERS_AGAIN_US  INT64_C(60000000)
+#define STRANGERS_LATELY_US INT64_C(3600000000)
+#define WAITED_US           INT64_C(15000000) /* jobs wait for Kafka when a topic was asked for so lately */
+#define ALARM_US            INT64_C(1000000)  /* pause between two reports of it */
+
 /* ---- a refusal ---- */
 
-static void forget_refusal(dt_delivery *delivery)
+void dt_delivery_forget_refusal(dt_delivery *d)
 {
-    dt_kafka_forget_refusal(dt_kafka_delivery_of(delivery));
+    d->refused.list.n = 0;
 }
 
 /* Kafka refused the batch that was just sent: remembers its list for the next takeover. */
-static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_inflight *list, const char *why)
+static void remember_refusal(dt_delivery *d, const struct dt_inflight *list, const char *why)
 {
     struct dt_kafka_refusal refusal = dt_producer_refusal(d->producer);
     dt_metric_add(d->refusals, 1);
-    dt_kafka_forget_refusal(d);
     d->refused.list.n = 0;
     if (dt_inflight_append(&d->refused.list, list) != DT_OK)
         return; /* Kafka will refuse it again */
@@ -49,7 +57,7 @@ static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_inflig
 
 /* ---- a batch ---- */
 
-static dt_status make_messages(struct dt_kafka_delivery *d, const struct dt_delivery_batch *batch)
+static dt_status make_messages(dt_delivery *d, const struct dt_delivery_batch *batch)
 {
     struct dt_kafka_sending *s = &d->sending;
     size_t n = batch->fence->send_n;
@@ -70,84 +78,62 @@ static dt_status make_messages(struct dt_kafka_delivery *d, const struct dt_deli
             return status;
         s->n++;
     }
+    dt_assert_cmp(s->n, <=, n);
     return DT_OK;
 }
 
-/* Begins one transaction: the messages of the head of the list, and one ledger record with exactly that head. ahead:
- * only if the producer need not wait for anything. */
-static void begin_sending(struct dt_kafka_delivery *d, const struct dt_delivery_batch *batch, bool ahead)
+void dt_delivery_clear(dt_delivery *d)
 {
-    struct dt_kafka_sending *s = &d->sending;
-    struct dt_strbuf record;
-    *s = (struct dt_kafka_sending){.start_us = dt_kafka_delivery_mono_us(d), .offset = -1};
-    dt_strbuf_init(&record);
-    dt_ledger_format_batch(&record, d->kafka->uuid, batch->fence, batch->claims, batch->fence->send_n);
-    s->status = record.failed ? DT_NOMEM : make_messages(d, batch);
-    if (s->status == DT_OK && ahead && !dt_producer_ready(d->producer, s->messages, s->n)) {
-        dt_strbuf_clear(&record);
-        return;
-    }
-    s->begun = true;
-    if (s->status == DT_OK)
-        s->status = dt_producer_begin(d->producer, s->messages, s->n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &s->err);
-    dt_strbuf_clear(&record);
-}
-
-static void clear(dt_delivery *delivery)
-{
-    dt_kafka_delivery_of(delivery)->sending = (struct dt_kafka_sending){0};
-}
-
-static void begin(dt_delivery *delivery, const struct dt_delivery_batch *batch)
-{
-    begin_sending(dt_kafka_delivery_of(delivery), batch, false);
+    d->sending = (struct dt_kafka_sending){0};
 }
 
 /*
- * While MySQL writes the claim, Kafka gets its messages. Nobody sees them before their transaction is committed, and
- * that is asked for only when the claim is. Whatever else ends the leader transaction ends the leadership and the
- * producer.
+ * One transaction: the messages of the head of the list, and one ledger record with exactly that head.
+ *
+ * Ahead of the claim Kafka gets its messages while MySQL writes the claim. Nobody sees them before their transaction is
+ * committed, and that is asked for only when the claim is. Whatever else ends the leader transaction ends the
+ * leadership and the producer.
  */
-static void begin_ahead(dt_delivery *delivery, const struct dt_delivery_batch *batch)
+void dt_delivery_begin(dt_delivery *d, const struct dt_delivery_batch *batch, bool ahead)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    begin_sending(d, batch, true);
-    if (DT_UNGUARDED(CLAIM_FIRST) && d->sending.begun && d->sending.status == DT_OK) {
+    struct dt_kafka_sending *s = &d->sending;
+    struct dt_strbuf record;
+    dt_assert(d->producer); /* so there is a Kafka, and it was fenced for this leadership */
+    dt_assert(!s->begun);
+    dt_assert_cmp(batch->fence->send_n, <=, batch->fence->inflight);
+    *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.clock), .offset = -1};
+    dt_strbuf_init(&record);
+    dt_ledger_format_batch(&record, d->kafka->uuid, batch->fence, batch->claims, batch->fence->send_n);
+    s->status = record.failed ? DT_NOMEM : make_messages(d, batch);
+    s->begun = !ahead || s->status != DT_OK || dt_producer_ready(d->producer, s->messages, s->n);
+    if (s->begun && s->status == DT_OK)
+        s->status = dt_producer_begin(d->producer, s->messages, s->n, DT_LEDGER_BATCH, dt_strbuf_str(&record), &s->err);
+    dt_strbuf_clear(&record);
+    if (DT_UNGUARDED(CLAIM_FIRST) && ahead && s->begun && s->status == DT_OK) {
         int64_t offset;
-        d->sending.status = dt_producer_commit(d->producer, &offset, &d->sending.err);
+        s->status = dt_producer_commit(d->producer, &offset, &s->err);
     }
 }
 
-static bool begun(const dt_delivery *delivery)
+bool dt_delivery_begun(const dt_delivery *d)
 {
-    return ((const struct dt_kafka_delivery *)delivery)->sending.begun;
+    return d->sending.begun;
 }
 
-static dt_status begin_status(const dt_delivery *delivery, struct dt_error *err)
+dt_status dt_delivery_begin_status(const dt_delivery *d, struct dt_error *err)
 {
-    const struct dt_kafka_sending *s = &((const struct dt_kafka_delivery *)delivery)->sending;
-    if (!s->begun || s->status == DT_OK)
+    if (!d->sending.begun || d->sending.status == DT_OK)
         return DT_OK;
-    *err = s->err;
-    return s->status;
+    *err = d->sending.err;
+    return d->sending.status;
 }
 
-/* Kafka took messages of a topic that was in doubt: true, and what was held of it may come back. */
-static bool note_sent(struct dt_kafka_delivery *d)
+dt_status dt_delivery_commit(dt_delivery *d, struct dt_error *err)
 {
-    const struct dt_kafka_message *messages = d->sending.messages;
-    bool reopened = false;
-    for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < d->sending.n; i++)
-        if (i == 0 || !dt_str_eq(messages[i].topic, messages[i - 1].topic))
-            reopened |= dt_writable_topics_sent(d->writable_topics, messages[i].topic);
-    return reopened;
-}
-
-static dt_status commit(dt_delivery *delivery, struct dt_error *err)
-{
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     struct dt_kafka_sending *s = &d->sending;
     dt_status status = s->status;
+    dt_assert(s->begun);
+    dt_assert_cmp(s->offset, ==, -1); /* nothing is committed twice */
     DT_FAIL_POINT_STATUS("produce.claimed", status, &s->err);
     if (status == DT_OK)
         status = dt_producer_commit(d->producer, &s->offset, &s->err);
@@ -157,11 +143,28 @@ static dt_status commit(dt_delivery *delivery, struct dt_error *err)
     return status;
 }
 
-static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
-                        const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err)
+static void tell_strangers(dt_delivery *d, int64_t n, int64_t offset)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    int64_t offset = d->sending.offset;
+    struct dt_ledger_strangers *s = &d->strangers;
+    int64_t now_us = dt_clock_mono_us(d->env.clock);
+    dt_metric_add(s->meter, n);
+    s->n += n;
+    s->met_us = now_us;
+    if (s->told_us && now_us - s->told_us < STRANGERS_AGAIN_US)
+        return;
+    DT_LOG(ERROR, "shard", "the ledger has records that no dispatcher wrote: somebody may write there who should not",
+           DT_I("shard", d->env.shard), DT_I("records", s->n - s->told), DT_I("offset", offset));
+    s->told_us = now_us;
+    s->told = s->n;
+}
+
+dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_fence *fence,
+                             const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err)
+{
+    const struct dt_kafka_sending *s = &d->sending;
+    int64_t offset = s->offset;
+    dt_assert(s->begun);
+    dt_assert_cmp(fence->send_n, <=, inflight->n);
     if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
         status = DT_OK;
         offset = fence->ledger_offset;
@@ -173,108 +176,118 @@ static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt
                          (long long)fence->ledger_offset);
     if (status != DT_OK)
         return status;
-    int64_t now_us = dt_kafka_delivery_mono_us(d);
-    dt_ledger_strangers_count(&d->strangers, offset, now_us);
-    dt_metric_observe(d->send_seconds, (double)(now_us - d->sending.start_us) / 1e6);
-    *out = (struct dt_delivered){.settle_offset = offset + 1, .reopened = note_sent(d)};
+    /* At a leadership's n-th batch after its barrier, the partition has in between n - 1 records of ours and at most n
+     * markers, one a transaction. Any more are not ours. */
+    d->strangers.batches++;
+    int64_t strangers = offset - (d->strangers.barrier_at + 2 * d->strangers.batches);
+    if (strangers > d->strangers.counted) {
+        tell_strangers(d, strangers - d->strangers.counted, offset);
+        d->strangers.counted = strangers;
+    }
+    dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
+    *out = (struct dt_delivered){.settle_offset = offset + 1};
+    /* Kafka took messages of a topic that was in doubt: what was held of it may come back. */
+    for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < s->n; i++)
+        if (i == 0 || !dt_str_eq(s->messages[i].topic, s->messages[i - 1].topic))
+            out->reopened |= dt_writable_topics_sent(d->writable_topics, s->messages[i].topic);
     return DT_OK;
 }
 
 /* ---- topics, and what is told ---- */
 
-static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
+enum dt_writable dt_delivery_writable(dt_delivery *d, struct dt_str topic, int64_t owner, int64_t bytes)
 {
-    return dt_writable_topics_ask(dt_kafka_delivery_of(delivery)->writable_topics, topic, owner, bytes);
+    if (d->kafka)
+        return dt_writable_topics_ask(d->writable_topics, topic, owner, bytes);
+    d->missed.asked_us = dt_clock_mono_us(d->env.clock);
+    dt_fail(&d->missed.why, DT_UNAVAILABLE,
+            "Kafka topic %.*s has due jobs, and there is no Kafka (kafka.brokers is empty)", (int)topic.n, topic.p);
+    return DT_WRITABLE_NO;
 }
 
-/* When hundreds of topics get their first job at one instant, each batch would have to ask for its own few. A single
- * topic costs as much in its batch. */
-static void meet_found(struct dt_kafka_delivery *d)
+bool dt_delivery_resolve(dt_delivery *d)
 {
     struct dt_str found[MET_TOGETHER];
+    if (!d->kafka || !dt_writable_topics_resolve(d->writable_topics))
+        return false;
+    /* When hundreds of topics get their first job at one instant, each batch would have to ask for its own few. A
+     * single topic costs as much in its batch. */
     size_t n = dt_writable_topics_found(d->writable_topics, found, MET_TOGETHER);
     if (d->producer && n > 1)
         dt_producer_meet(d->producer, found, n);
+    return true;
 }
 
-static bool resolve(dt_delivery *delivery)
+bool dt_delivery_finding_out(const dt_delivery *d)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    bool news = dt_writable_topics_resolve(d->writable_topics);
-    if (news)
-        meet_found(d);
-    return news;
+    return d->kafka && dt_writable_topics_waits(d->writable_topics);
 }
 
-static bool finding_out(const dt_delivery *delivery)
+const char *dt_delivery_trouble(dt_delivery *d)
 {
-    return dt_writable_topics_waits(((const struct dt_kafka_delivery *)delivery)->writable_topics);
+    struct dt_kafka_missed *missed = &d->missed;
+    if (d->kafka) {
+        dt_metric_set(d->unwritable, (double)dt_writable_topics_unwritable(d->writable_topics));
+        return dt_writable_topics_trouble(d->writable_topics);
+    }
+    int64_t now_us = dt_clock_mono_us(d->env.clock);
+    bool waits = missed->asked_us && now_us - missed->asked_us < WAITED_US;
+    dt_metric_set(d->unwritable, waits);
+    if (!waits) {
+        dt_outage_over(&missed->outage);
+    } else if (now_us - missed->told_us >= ALARM_US) {
+        missed->told_us = now_us;
+        missed->why.alarm = true;
+        dt_outage_failed(&missed->outage, DT_OUTAGE_KAFKA, "shard", "jobs wait for a Kafka that is not configured",
+                         DT_UNAVAILABLE, &missed->why);
+    }
+    return waits ? missed->why.text : "";
 }
 
-static const char *trouble(dt_delivery *delivery)
+void dt_delivery_notice(const dt_delivery *d, char *text, size_t size)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    dt_metric_set(d->unwritable, (double)dt_writable_topics_unwritable(d->writable_topics));
-    return dt_writable_topics_trouble(d->writable_topics);
-}
-
-static void notice(const dt_delivery *delivery, char *text, size_t size)
-{
-    const struct dt_kafka_delivery *d = (const struct dt_kafka_delivery *)delivery;
-    dt_ledger_strangers_text(&d->strangers, dt_kafka_delivery_mono_us(d), text, size);
+    const struct dt_ledger_strangers *s = &d->strangers;
+    text[0] = '\0';
+    if (s->met_us && dt_clock_mono_us(d->env.clock) - s->met_us < STRANGERS_LATELY_US)
+        snprintf(text, size, "%lld records in the ledger are not ours: somebody may write there who should not",
+                 (long long)s->n);
 }
 
 /* ---- from one leadership to the next ---- */
 
-static bool worth_closing(const dt_delivery *delivery)
+bool dt_delivery_worth_closing(const dt_delivery *d)
 {
-    return ((const struct dt_kafka_delivery *)delivery)->producer;
+    return d->producer;
 }
 
-static void close_producer(dt_delivery *delivery)
+void dt_delivery_close(dt_delivery *d)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     dt_producer_free(d->producer);
     d->producer = NULL;
 }
 
-static void forget(dt_delivery *delivery)
+void dt_delivery_forget(dt_delivery *d)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    dt_ledger_strangers_begin(&d->strangers);
+    d->strangers.batches = d->strangers.counted = 0;
     dt_ledger_upkeep_forget(&d->upkeep);
-    close_producer(delivery);
+    dt_delivery_close(d);
 }
 
-static void settled(dt_delivery *delivery, const struct dt_delivery_findings *findings)
+void dt_delivery_settled(dt_delivery *d, const struct dt_delivery_findings *findings)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    dt_kafka_forget_refusal(d);
-    dt_ledger_strangers_settled(&d->strangers, findings->next_offset - 1, dt_kafka_delivery_mono_us(d));
+    dt_delivery_forget_refusal(d);
+    d->strangers.barrier_at = findings->next_offset - 1;
+    if (d->strangers.found)
+        tell_strangers(d, d->strangers.found, d->strangers.found_at);
 }
 
 /* ---- life ---- */
 
-static void make_meters(struct dt_kafka_delivery *d)
+void dt_delivery_free(dt_delivery *d)
 {
-    char label[32];
-    snprintf(label, sizeof(label), "shard=\"%u\"", d->env.shard);
-    d->send_seconds = dt_histogram("duetime_kafka_transaction_seconds",
-                                   "One Kafka transaction, from its beginning (ahead of the claim, as a rule).", "");
-    d->refusals =
-        dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused for good.", label);
-    d->unwritable = dt_gauge("duetime_topics_unwritable",
-                             "Kafka topics that due jobs wait for because they cannot be written.", label);
-    d->upkeep.trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label);
-    d->strangers.meter = dt_counter("duetime_ledger_strangers_total",
-                                    "Records in the ledger that no dispatcher wrote: they are passed by.", label);
-    d->strangers.shard = d->env.shard;
-}
-
-static void free_all(dt_delivery *delivery)
-{
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    close_producer(delivery);
+    if (!d)
+        return;
+    dt_delivery_close(d);
     dt_json_free(d->json);
     dt_writable_topics_free(d->writable_topics);
     dt_ledger_upkeep_forget(&d->upkeep);
@@ -282,48 +295,32 @@ static void free_all(dt_delivery *delivery)
     free(d);
 }
 
-static dt_status new_kafka(const struct dt_delivery_env *env, dt_delivery **out)
+dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
 {
-    struct dt_kafka_delivery *d = calloc(1, sizeof(*d));
+    char label[32];
+    dt_delivery *d = calloc(1, sizeof(*d));
+    *out = d;
     if (!d)
         return DT_NOMEM;
-    *d = (struct dt_kafka_delivery){.base.kind = &dt_delivery_kafka, .env = *env, .kafka = env->servers->kafka};
-    make_meters(d);
+    *d = (struct dt_delivery){.env = *env, .kafka = dt_config_has_kafka(env->config) ? env->servers->kafka : NULL};
+    snprintf(label, sizeof(label), "shard=\"%u\"", env->shard);
+    d->unwritable = dt_gauge("duetime_topics_unwritable",
+                             "Kafka topics that due jobs wait for because they cannot be written.", label);
+    if (!d->kafka)
+        return DT_OK;
+    d->send_seconds = dt_histogram("duetime_kafka_transaction_seconds",
+                                   "One Kafka transaction, from its beginning (ahead of the claim, as a rule).", "");
+    d->refusals =
+        dt_counter("duetime_kafka_refusals_total", "Batches with a message that Kafka refused for good.", label);
+    d->upkeep.trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label);
+    d->strangers.meter = dt_counter("duetime_ledger_strangers_total",
+                                    "Records in the ledger that no dispatcher wrote: they are passed by.", label);
     dt_status status = dt_writable_topics_new(d->kafka->admin, env->clock, env->told, env->arg, &d->writable_topics);
     if (status == DT_OK)
         status = dt_json_new(&d->json);
     if (status != DT_OK) {
-        free_all(&d->base);
-        return status;
+        dt_delivery_free(d);
+        *out = NULL;
     }
-    *out = &d->base;
-    return DT_OK;
+    return status;
 }
-
-const struct dt_delivery_kind dt_delivery_kafka = {
-    .name = "kafka",
-    .server = DT_OUTAGE_KAFKA,
-    .new = new_kafka,
-    .free = free_all,
-    .forget = forget,
-    .fence = dt_kafka_fence,
-    .read = dt_kafka_read,
-    .settled = settled,
-    .forget_refusal = forget_refusal,
-    .start = dt_kafka_start,
-    .clear = clear,
-    .begin_ahead = begin_ahead,
-    .begin = begin,
-    .begun = begun,
-    .begin_status = begin_status,
-    .commit = commit,
-    .finish = finish,
-    .writable = writable,
-    .resolve = resolve,
-    .finding_out = finding_out,
-    .tend = dt_kafka_tend,
-    .trouble = trouble,
-    .notice = notice,
-    .worth_closing = worth_closing,
-    .close = close_producer,
-};

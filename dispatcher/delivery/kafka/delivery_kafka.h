@@ -1,13 +1,11 @@
 /*
  * The inside of the delivery by Kafka, shared by the files of this folder that make it up:
  *
- *   delivery_kafka.c    the row of the table; a batch: its messages and its ledger record in one transaction
+ *   delivery_kafka.c    a batch: its messages and its ledger record in one transaction; records in the ledger that no
+ *                       dispatcher wrote; doing without Kafka
  *   ledger_judge.c      a takeover: the barrier, and what the ledger says that was sent
  *   ledger_upkeep.c     deleting old records of the ledger
- *   ledger_strangers.c  records in the ledger that no dispatcher wrote
  *   writable_topics.c   which topics can be written
- *
- * Everything belongs to the shard loop's thread.
  */
 #ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
 #define DT_DISPATCHER_DELIVERY_KAFKA_H
@@ -15,10 +13,9 @@
 #include "base/json.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "delivery/delivery_kind.h"
+#include "delivery/delivery.h"
 #include "kafka_ledger.h"
 #include "kafka_producer.h"
-#include "ledger_strangers.h"
 #include "writable_topics.h"
 
 /*
@@ -45,7 +42,27 @@ struct dt_kafka_refused {
     char why[320];
 };
 
-/* Written by ledger_upkeep.c, but for the metric. */
+/* Records in the shard's ledger that no dispatcher wrote. They are counted, and logged at most once a minute; they
+ * change nothing that is sent. */
+struct dt_ledger_strangers {
+    dt_metric *meter;        /* counts the records */
+    int64_t n, told;         /* since the process took the shard on; of these, told in the log */
+    int64_t met_us, told_us; /* mono; 0 = never */
+    int64_t barrier_at;      /* offset of this leadership's barrier */
+    int64_t batches;         /* since then */
+    int64_t counted;         /* by the offsets of these batches */
+    int64_t found, found_at; /* by the last reading of the ledger: how many, and the offset of the first */
+};
+
+/* An installation without Kafka: due jobs wait for it. */
+struct dt_kafka_missed {
+    int64_t asked_us;    /* mono: when a topic with due jobs was last asked for; 0 = never */
+    int64_t told_us;     /* mono: when the outage was last told */
+    struct dt_error why; /* jobs wait */
+    struct dt_outage_part outage;
+};
+
+/* Written by ledger_upkeep.c, except the metric. */
 struct dt_ledger_upkeep {
     dt_ledger_trim *trim;  /* under way; NULL: none */
     int64_t again_us;      /* mono: no request before this, after a failure */
@@ -54,10 +71,9 @@ struct dt_ledger_upkeep {
     dt_metric *trims;
 };
 
-struct dt_kafka_delivery {
-    struct dt_delivery base; /* first */
+struct dt_delivery {
     struct dt_delivery_env env;
-    const struct dt_kafka_env *kafka;
+    const struct dt_kafka_env *kafka; /* NULL: the installation has none. Then what follows is not there … */
     dt_writable_topics *writable_topics;
     dt_json *json;         /* scratch */
     dt_producer *producer; /* NULL: the delivery is closed */
@@ -65,38 +81,13 @@ struct dt_kafka_delivery {
     struct dt_kafka_refused refused;
     struct dt_ledger_strangers strangers;
     struct dt_ledger_upkeep upkeep;
-    dt_metric *send_seconds, *refusals, *unwritable;
+    dt_metric *send_seconds, *refusals;
+    dt_metric *unwritable;         /* … except this metric, */
+    struct dt_kafka_missed missed; /* and this is written in its place */
 };
-
-static inline struct dt_kafka_delivery *dt_kafka_delivery_of(dt_delivery *delivery)
-{
-    return (struct dt_kafka_delivery *)delivery;
-}
-
-static inline int64_t dt_kafka_delivery_mono_us(const struct dt_kafka_delivery *d)
-{
-    return dt_clock_mono_us(d->env.clock);
-}
-
-/* Forgets the remembered refusal, which answers for no other list than the one that was refused. */
-static inline void dt_kafka_forget_refusal(struct dt_kafka_delivery *d)
-{
-    d->refused.list.n = 0;
-}
-
-/* ---- ledger_judge.c: members of dt_delivery_kafka ---- */
-DT_MUST_CHECK dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence,
-                                      const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
-                                      struct dt_error *err);
 
 /* ---- ledger_upkeep.c ---- */
 /* Forgets the request that is under way; Kafka may still carry it out. */
 void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
-/* Members of dt_delivery_kafka. */
-DT_MUST_CHECK dt_status dt_kafka_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
-                                       struct dt_error *err);
-DT_MUST_CHECK dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
-                                      struct dt_error *err);
 
 #endif

@@ -10,6 +10,7 @@
  * Refuses to know: what the leader does with the findings. Halting and settling are leader transactions
  * (shard/shard_takeover.c).
  */
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "delivery_kafka.h"
@@ -21,21 +22,27 @@
 
 /* ---- fence ---- */
 
-/* A shard that nobody has led yet is there because the number of shards has grown. Its first leader makes its
- * partition. */
-static dt_status make_partition(struct dt_kafka_delivery *d, const struct dt_fence *fence, struct dt_error *err)
+dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct dt_error *err)
 {
-    if (fence->ledger_offset != 0 || fence->inflight)
-        return DT_OK;
-    dt_status status = dt_kafka_admin_grow_ledger(d->kafka->admin, d->env.shard, err);
-    return status == DT_REFUSED ? DT_OK : status; /* its settings: check_settings tells */
-}
-
-dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err)
-{
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    dt_status status = make_partition(d, fence, err);
-    if (status == DT_OK)
+    dt_status status = DT_OK;
+    dt_assert(!d->producer); /* dt_delivery_forget closed it */
+    dt_assert_cmp(fence->shard, ==, d->env.shard);
+    /* Only the ledger shows whether the attempts in flight were sent. Only an operator can bring Kafka back. */
+    if (!d->kafka && fence->inflight) {
+        status = dt_fail(err, DT_UNAVAILABLE,
+                         "shard %u has %zu attempts in flight, and without Kafka (kafka.brokers is empty) nobody can "
+                         "tell whether they were sent",
+                         fence->shard, fence->inflight);
+        if (err)
+            err->alarm = true;
+    }
+    if (!d->kafka)
+        return status;
+    /* A shard that was never led is there because the number of shards has grown. Its first leader makes its partition.
+     * If that is REFUSED for the ledger's settings, dt_delivery_read halts the shard for them. */
+    if (fence->ledger_offset == 0 && !fence->inflight)
+        status = dt_kafka_admin_grow_ledger(d->kafka->admin, d->env.shard, err);
+    if (status == DT_OK || status == DT_REFUSED)
         status = dt_producer_new(d->kafka, d->env.shard, d->env.abort, &d->producer, err);
     return status;
 }
@@ -55,30 +62,19 @@ static bool is_young(const struct dt_fence *fence)
     return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
-static dt_status read_with(struct dt_kafka_delivery *d, int64_t from, dt_ledger_fn *fn, void *arg, int64_t *next,
+/* view: NULL if only the ledger's range is looked at. */
+static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                            struct dt_error *err)
 {
     struct dt_ledger_reading reading = {.from = from,
                                         .clock = d->env.clock,
-                                        .deadline_us = dt_kafka_delivery_mono_us(d) + BARRIER_WAIT_US,
+                                        .deadline_us = dt_clock_mono_us(d->env.clock) + BARRIER_WAIT_US,
                                         .stop = d->env.abort,
-                                        .fn = fn,
-                                        .arg = arg};
+                                        .fn = view ? dt_ledger_view_record : NULL,
+                                        .arg = view};
     dt_status status = dt_ledger_read(d->kafka, d->env.shard, &reading, err);
     *next = reading.next;
     return status;
-}
-
-static dt_status read_from(struct dt_kafka_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
-                           struct dt_error *err)
-{
-    return read_with(d, from, dt_ledger_view_record, view, next, err);
-}
-
-/* Where an operator has chosen the offset, anything may stand before it; so it may at a shard's beginning. */
-static bool knows_what_is_before(const struct dt_fence *fence)
-{
-    return fence->ledger_offset > 0 && fence->trim_offset >= 0;
 }
 
 /*
@@ -86,11 +82,12 @@ static bool knows_what_is_before(const struct dt_fence *fence)
  * recreated does not reach so far by what leaders write, because their takeovers halt. Strangers may have filled it:
  * then their record stands there, or a marker, which is no record.
  */
-static dt_status read_from_before(struct dt_kafka_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
+static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                                   struct dt_error *err)
 {
     dt_status status = DT_INVALID;
-    bool knows = knows_what_is_before(view->fence);
+    /* Where an operator has chosen the offset, anything may stand before it; so it may at a shard's beginning. */
+    bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
     if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
     if (status == DT_INVALID && knows) { /* not young; or somebody deleted its beginning */
@@ -108,8 +105,7 @@ static dt_status read_from_before(struct dt_kafka_delivery *d, int64_t from, str
 }
 
 /* An operator may have chosen the end of the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
-static dt_status read_ledger(struct dt_kafka_delivery *d, int64_t barrier_at, struct dt_ledger_view *view,
-                             struct dt_error *err)
+static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
     int64_t next;
     int64_t from = view->fence->ledger_offset < 0 ? barrier_at : view->fence->ledger_offset;
@@ -139,39 +135,9 @@ static dt_status read_ledger(struct dt_kafka_delivery *d, int64_t barrier_at, st
 
 /* ---- the steps of read ---- */
 
-static void find_halt(struct dt_delivery_findings *findings, const char *why)
-{
-    snprintf(findings->halt, sizeof(findings->halt), "%s", why);
-}
-
-/* A ledger that forgets by itself would be believed when it says nothing. */
-static dt_status check_settings(struct dt_kafka_delivery *d, struct dt_delivery_findings *findings,
-                                struct dt_error *err)
-{
-    dt_status status = dt_kafka_admin_check_ledger(d->kafka->admin, d->env.shard, err);
-    if (status != DT_REFUSED)
-        return status;
-    find_halt(findings, err->text);
-    return DT_OK;
-}
-
-static dt_status check_end(struct dt_kafka_delivery *d, const struct dt_fence *fence,
-                           struct dt_delivery_findings *findings, struct dt_error *err)
-{
-    int64_t next;
-    if (!is_young(fence))
-        return DT_OK;
-    dt_status status = read_with(d, fence->ledger_offset, NULL, NULL, &next, err);
-    if (status != DT_INVALID)
-        return status;
-    snprintf(findings->halt, sizeof(findings->halt), OUT_OF_RANGE, (long long)fence->ledger_offset);
-    return DT_OK;
-}
-
 /* A ledger that takes no barrier may be what refused the batch, too: then the remembered refusal is about no
  * message. */
-static dt_status send_barrier(struct dt_kafka_delivery *d, const struct dt_fence *fence, int64_t *offset,
-                              struct dt_error *err)
+static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int64_t *offset, struct dt_error *err)
 {
     struct dt_strbuf value;
     dt_strbuf_init(&value);
@@ -181,19 +147,11 @@ static dt_status send_barrier(struct dt_kafka_delivery *d, const struct dt_fence
                      : dt_producer_send(d->producer, NULL, 0, DT_LEDGER_BARRIER, dt_strbuf_str(&value), offset, err);
     dt_strbuf_clear(&value);
     if (status != DT_OK)
-        dt_kafka_forget_refusal(d);
+        dt_delivery_forget_refusal(d);
     return status;
 }
 
-static void find(struct dt_kafka_delivery *d, const struct dt_ledger_view *view, struct dt_delivery_findings *findings)
-{
-    findings->sent = !DT_UNGUARDED(LEDGER_READ) && view->batches > 0;
-    findings->next_offset = view->next_offset;
-    dt_ledger_strangers_read(&d->strangers, (int64_t)view->strangers, view->stranger_at);
-    find_halt(findings, view->problem);
-}
-
-static dt_status judge(struct dt_kafka_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
+static dt_status judge(dt_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
                        int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_ledger_view view;
@@ -202,22 +160,42 @@ static dt_status judge(struct dt_kafka_delivery *d, const struct dt_fence *fence
         return status;
     status = read_ledger(d, barrier_at, &view, err);
     DT_FAIL_POINT_STATUS("takeover.ledger", status, err);
-    if (status == DT_OK)
-        find(d, &view, findings);
+    if (status == DT_OK) {
+        dt_assert(view.barrier || view.problem[0]); /* it was read up to our barrier, or the shard halts */
+        findings->sent = !DT_UNGUARDED(LEDGER_READ) && view.batches > 0;
+        findings->next_offset = view.next_offset;
+        d->strangers.found = (int64_t)view.strangers;
+        d->strangers.found_at = view.stranger_at;
+        snprintf(findings->halt, sizeof(findings->halt), "%s", view.problem);
+    }
     dt_ledger_view_clear(&view);
     return status;
 }
 
-dt_status dt_kafka_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                        struct dt_delivery_findings *findings, struct dt_error *err)
+dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
+                           struct dt_delivery_findings *findings, struct dt_error *err)
 {
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     int64_t barrier_at = -1;
+    int64_t next;
+    *findings = (struct dt_delivery_findings){.next_offset = fence->ledger_offset};
+    dt_assert_cmp(fence->inflight, ==, inflight->n);
+    if (!d->kafka) /* the list is empty, or the fence had failed */
+        return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
-    dt_status status = check_settings(d, findings, err);
-    if (status == DT_OK && !findings->halt[0])
-        status = check_end(d, fence, findings, err);
-    if (status != DT_OK || findings->halt[0])
+    /* A ledger that forgets by itself would be believed when it says nothing. */
+    dt_status status = dt_kafka_admin_check_ledger(d->kafka->admin, d->env.shard, err);
+    if (status == DT_REFUSED) {
+        snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
+        return DT_OK;
+    }
+    if (status == DT_OK && is_young(fence)) {
+        status = read_from(d, fence->ledger_offset, NULL, &next, err);
+        if (status == DT_INVALID) {
+            snprintf(findings->halt, sizeof(findings->halt), OUT_OF_RANGE, (long long)fence->ledger_offset);
+            return DT_OK;
+        }
+    }
+    if (status != DT_OK)
         return status;
     status = send_barrier(d, fence, &barrier_at, err);
     DT_FAIL_POINT_STATUS("takeover.barrier", status, err);

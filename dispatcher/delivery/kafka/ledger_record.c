@@ -24,6 +24,7 @@
  */
 #include "ledger_record.h"
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 
 static void format_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
@@ -50,6 +51,7 @@ void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const str
 dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
                               const struct dt_inflight *inflight)
 {
+    dt_assert_cmp(fence->send_n, <=, inflight->n);
     *view = (struct dt_ledger_view){.uuid = uuid, .fence = fence, .inflight = inflight};
     return dt_json_new(&view->json);
 }
@@ -102,25 +104,12 @@ static bool is_own(const struct dt_ledger_view *view)
            DT_GUARD(BARRIER_TOKEN, number(view, "token") == view->fence->token);
 }
 
-static bool judge_barrier(struct dt_ledger_view *view, int64_t offset)
-{
-    if (!is_own(view))
-        return true;
-    view->barrier = true;
-    view->next_offset = offset + 1;
-    return false;
-}
-
-static bool begins_with_the_batch_in_flight(struct dt_ledger_view *view)
-{
-    return read_list(view) && view->scratch.n && view->inflight->n &&
-           view->scratch.v[0].id == view->inflight->v[0].id &&
-           view->scratch.v[0].attempt == view->inflight->v[0].attempt;
-}
-
 static bool judge_settled(struct dt_ledger_view *view, int64_t offset, bool ours)
 {
-    if (is_own(view) || begins_with_the_batch_in_flight(view))
+    bool recreated = is_own(view) || (read_list(view) && view->scratch.n && view->inflight->n &&
+                                      view->scratch.v[0].id == view->inflight->v[0].id &&
+                                      view->scratch.v[0].attempt == view->inflight->v[0].attempt);
+    if (recreated)
         return problem(view, offset, "a new record below what was settled: the ledger was recreated");
     if (view->status != DT_OK)
         return false;
@@ -137,44 +126,39 @@ static bool judge_new(struct dt_ledger_view *view, int64_t offset, struct dt_str
         return problem(view, offset, "a record of a kind that this version does not know");
     if (number(view, "epoch") >= view->fence->epoch && !(barrier && is_own(view)))
         return problem(view, offset, "a record of an epoch that is not below this one");
-    return batch ? judge_batch(view, offset) : judge_barrier(view, offset);
-}
-
-/* Halts nothing, and is no evidence. */
-static bool pass_stranger(struct dt_ledger_view *view, int64_t offset)
-{
-    if (offset < view->settled_below)
-        return true; /* told of in its time */
-    if (DT_UNGUARDED(STRANGERS))
-        return problem(view, offset, "a record that is not ours");
-    if (view->strangers++ == 0)
-        view->stranger_at = offset;
-    return true;
-}
-
-/* The installation that the record names; NULL: it is a stranger's, or view->status says that it could not be read. */
-static const struct dt_json_node *read_installation(struct dt_ledger_view *view, struct dt_str value)
-{
-    struct dt_json_limits limits = {.depth = 4};
-    dt_status status = dt_json_parse(view->json, value, &limits, NULL);
-    if (status == DT_NOMEM)
-        view->status = status;
-    if (status != DT_OK || dt_json_root(view->json)->type != DT_JSON_OBJECT)
-        return NULL;
-    const struct dt_json_node *uuid = dt_json_member(view->json, dt_json_root(view->json), "installation");
-    return uuid && uuid->type == DT_JSON_STRING ? uuid : NULL;
+    if (batch)
+        return judge_batch(view, offset);
+    if (!is_own(view)) /* an earlier takeover's */
+        return true;
+    view->barrier = true;
+    view->next_offset = offset + 1;
+    return false;
 }
 
 bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct dt_str value)
 {
     struct dt_ledger_view *view = arg;
-    const struct dt_json_node *uuid = read_installation(view, value);
+    struct dt_json_limits limits = {.depth = 4};
+    const struct dt_json_node *uuid = NULL;
+    dt_status status = dt_json_parse(view->json, value, &limits, NULL);
+    if (status == DT_NOMEM)
+        view->status = status;
     if (view->status != DT_OK)
         return false;
-    if (!uuid)
-        return pass_stranger(view, offset);
-    bool ours = dt_str_is(uuid->str, view->uuid);
-    return offset < view->settled_below ? judge_settled(view, offset, ours) : judge_new(view, offset, key, ours);
+    if (status == DT_OK && dt_json_root(view->json)->type == DT_JSON_OBJECT)
+        uuid = dt_json_member(view->json, dt_json_root(view->json), "installation");
+    if (uuid && uuid->type == DT_JSON_STRING) {
+        bool ours = dt_str_is(uuid->str, view->uuid);
+        return offset < view->settled_below ? judge_settled(view, offset, ours) : judge_new(view, offset, key, ours);
+    }
+    /* A stranger's: it halts nothing, and is no evidence. What is below was told of in its time. */
+    if (offset < view->settled_below)
+        return true;
+    if (DT_UNGUARDED(STRANGERS))
+        return problem(view, offset, "a record that is not ours");
+    if (view->strangers++ == 0)
+        view->stranger_at = offset;
+    return true;
 }
 
 void dt_ledger_view_again(struct dt_ledger_view *view)

@@ -29,6 +29,7 @@
  *   - A step returns at once; dispatching never waits for the trimming.
  *   - A young ledger keeps its beginning.
  */
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "delivery_kafka.h"
@@ -51,7 +52,7 @@ static dt_status move_on(dt_store *store, struct dt_fence *fence, struct dt_erro
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
 }
 
-static dt_status finish(struct dt_kafka_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
+static dt_status finish(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     struct dt_ledger_upkeep *upkeep = &d->upkeep;
     struct dt_error why = {0};
@@ -67,49 +68,43 @@ static dt_status finish(struct dt_kafka_delivery *d, dt_store *store, struct dt_
         upkeep->trimmed_below = fence->trim_offset;
         return move_on(store, fence, err);
     }
-    upkeep->again_us = dt_kafka_delivery_mono_us(d) + AGAIN_US;
+    upkeep->again_us = dt_clock_mono_us(d->env.clock) + AGAIN_US;
     dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
     return DT_OK;
 }
 
-static bool held_long_enough(const struct dt_kafka_delivery *d, const struct dt_fence *fence)
+dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
-    return dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
-}
-
-static bool nothing_to_delete(const struct dt_ledger_upkeep *upkeep, const struct dt_fence *fence)
-{
-    bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
-    return young || fence->trim_offset <= upkeep->trimmed_below;
-}
-
-dt_status dt_kafka_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err)
-{
-    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     struct dt_ledger_upkeep *upkeep = &d->upkeep;
+    int64_t now_us = dt_clock_mono_us(d->env.clock);
     struct dt_error why = {0};
     struct dt_installation inst;
+    if (!d->kafka)
+        return DT_OK;
     if (upkeep->trim)
         return finish(d, store, fence, err);
     if (fence->trim_offset < 0) /* the row begins to hold it */
         return dt_store_trimmed(store, fence, err);
-    if (!held_long_enough(d, fence) || dt_kafka_delivery_mono_us(d) < upkeep->again_us)
+    bool held = dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
+    if (!held || now_us < upkeep->again_us)
         return DT_OK;
-    if (nothing_to_delete(upkeep, fence))
+    bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
+    if (young || fence->trim_offset <= upkeep->trimmed_below)
         return move_on(store, fence, err);
     dt_status status = dt_store_fence_check(store, fence, &inst, err); /* it says so now, too */
     if (status != DT_OK)
         return status;
     status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
     if (status != DT_OK)
-        upkeep->again_us = dt_kafka_delivery_mono_us(d) + (status == DT_FULL ? BUSY_US : AGAIN_US);
+        upkeep->again_us = dt_clock_mono_us(d->env.clock) + (status == DT_FULL ? BUSY_US : AGAIN_US);
     if (status != DT_OK && status != DT_FULL)
         dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
+    dt_assert((status == DT_OK) == !!upkeep->trim);
     return DT_OK;
 }
 
 /* A row that holds no trim_offset begins to hold one before the ledger is relied on. */
-dt_status dt_kafka_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err)
+dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
-    return fence->trim_offset < 0 ? dt_kafka_tend(delivery, store, fence, err) : DT_OK;
+    return fence->trim_offset < 0 ? dt_delivery_tend(d, store, fence, err) : DT_OK;
 }

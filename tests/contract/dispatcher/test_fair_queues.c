@@ -57,10 +57,10 @@ static size_t number_of(struct dt_str topic)
     return (size_t)((topic.p[1] - '0') * 10 + topic.p[2] - '0');
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
+enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
 {
     (void)owner;
-    (void)arg;
+    (void)delivery;
     (void)bytes;
     return closed[number_of(topic)] ? DT_WRITABLE_NO : DT_WRITABLE_YES;
 }

@@ -31,7 +31,7 @@ static dt_store *store;
 static struct dt_fence fence;
 static struct dt_inflight flight;
 static dt_refclock ref;
-static struct dt_kafka_delivery delivery;
+static dt_delivery delivery;
 static int64_t offsets[OLD]; /* of the ledger's records */
 static struct dt_error err;
 
@@ -69,7 +69,7 @@ static int make(void **state)
     kafka_fixture_make(&kafka, "trim");
     config.ledger_trim_after = DAY;
     dt_refclock_init(&ref, dt_clock_system());
-    delivery = (struct dt_kafka_delivery){
+    delivery = (dt_delivery){
         .env = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .shard = 0}, .kafka = &kafka.env};
     return 0;
 }
@@ -90,7 +90,7 @@ static int clear(void **state)
 static dt_status tend(void)
 {
     dt_status status;
-    AWAIT((status = dt_kafka_tend(&delivery.base, store, &fence, &err)) != DT_OK || !delivery.upkeep.trim);
+    AWAIT((status = dt_delivery_tend(&delivery, store, &fence, &err)) != DT_OK || !delivery.upkeep.trim);
     assert_null(delivery.upkeep.trim);
     return status;
 }

@@ -112,7 +112,7 @@ static void pass(int64_t ms)
 struct rig {
     struct dt_config config;
     struct dt_kafka_env kafka;
-    struct dt_kafka_delivery delivery;
+    dt_delivery delivery;
     struct dt_fence fence;
 };
 
@@ -124,8 +124,8 @@ static int make(void **state)
     fake.mono_us = 1000 * SECOND;
     pass(0);
     rig->config.ledger_trim_after = DAY;
-    rig->delivery = (struct dt_kafka_delivery){
-        .env = {.config = &rig->config, .clock = &hand_clock, .ref = &ref, .shard = 3}, .kafka = &rig->kafka};
+    rig->delivery = (dt_delivery){.env = {.config = &rig->config, .clock = &hand_clock, .ref = &ref, .shard = 3},
+                                  .kafka = &rig->kafka};
     rig->fence = (struct dt_fence){
         .shard = 3, .ledger_offset = 7000, .trim_offset = 5000, .trim_at_ms = BEGAN + fake.mono_us / 1000};
     *state = rig;
@@ -141,7 +141,7 @@ static int clear(void **state)
 static dt_status trim(struct rig *rig)
 {
     struct dt_error err = {0};
-    return dt_kafka_tend(&rig->delivery.base, NULL, &rig->fence, &err);
+    return dt_delivery_tend(&rig->delivery, NULL, &rig->fence, &err);
 }
 
 /* What the row holds has been there long enough, and Kafka is asked. */

@@ -140,10 +140,10 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
     return fake.paused[number_of(topic)];
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
+enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
 {
     (void)owner;
-    (void)arg;
+    (void)delivery;
     assert_int_equal(bytes, 0);
     size_t number = number_of(kafka_topic);
     return fake.closed[number] ? DT_WRITABLE_NO : fake.unknown[number] ? DT_WRITABLE_UNKNOWN : DT_WRITABLE_YES;

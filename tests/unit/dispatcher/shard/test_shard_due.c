@@ -193,10 +193,10 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
     return fake.closed[topic.p[0] - '0'];
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
+enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
 {
     (void)owner;
-    (void)arg, (void)topic, (void)bytes;
+    (void)delivery, (void)topic, (void)bytes;
     return DT_WRITABLE_YES;
 }
 
