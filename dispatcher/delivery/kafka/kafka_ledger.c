@@ -64,7 +64,6 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
 static void reader_stop(void *arg)
 {
     struct reader *r = arg;
-
     if (r->started)
         rd_kafka_consume_stop(r->topic, r->partition);
     if (r->queue)
@@ -73,73 +72,42 @@ static void reader_stop(void *arg)
         rd_kafka_topic_destroy(r->topic);
 }
 
-static void reader_close(struct reader *r)
-{
-    if (r->rk)
-        dt_kafka_reap(r->rk, reader_stop, free, r);
-    else
-        free(r);
-}
-
-static dt_status reader_start(struct reader *r, int64_t from, struct dt_error *err)
-{
-    if (rd_kafka_consume_start_queue(r->topic, r->partition, from, r->queue) != 0)
-        return dt_kafka_fail(err, rd_kafka_last_error(), "ledger");
-    r->started = true;
-    return DT_OK;
-}
-
-/* *done: the caller's function has found what it looked for. */
-static dt_status take(const rd_kafka_message_t *m, struct dt_ledger_reading *reading, bool *done, struct dt_error *err)
-{
-    dt_ledger_fn *fn = reading->fn;
-    struct dt_str key = {m->key, m->key_len};
-    struct dt_str value = {m->payload, m->len};
-
-    switch ((int)m->err) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR:
-        reading->next = m->offset + 1;
-        *done = !fn || !fn(reading->arg, m->offset, key, value);
-        return DT_OK;
-    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-        *done = !fn;
-        return DT_OK;
-    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
-    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
-        return dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
-    default:
-        if (dt_kafka_error_status(m->err) == DT_REFUSED)
-            return dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
-        return DT_OK; /* librdkafka tries again; the deadline ends it */
-    }
-}
-
 /* Each record extends the deadline. Otherwise, if a busy broker sends a long ledger slowly, the reader would start
  * again from the beginning and never reach the end. */
 static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
 {
     int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
-    bool done = false;
-
-    while (!done) {
-        rd_kafka_message_t *m;
-        dt_status status;
-
+    dt_status status = DT_OK;
+    bool done = false; /* the caller's function has found what it looked for */
+    while (status == DT_OK && !done) {
         if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
         if (dt_clock_mono_us(reading->clock) >= deadline_us)
             return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
-        m = rd_kafka_consume_queue(r->queue, 20);
+        rd_kafka_message_t *m = rd_kafka_consume_queue(r->queue, 20);
         if (!m)
             continue;
-        status = take(m, reading, &done, err);
-        if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+        switch ((int)m->err) {
+        case RD_KAFKA_RESP_ERR_NO_ERROR:
+            reading->next = m->offset + 1;
+            done = !reading->fn || !reading->fn(reading->arg, m->offset, (struct dt_str){m->key, m->key_len},
+                                                (struct dt_str){m->payload, m->len});
             deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
+            break;
+        case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+            done = !reading->fn;
+            break;
+        case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+        case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+            status = dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
+            break;
+        default: /* librdkafka tries again what is not refused; the deadline ends it */
+            if (dt_kafka_error_status(m->err) == DT_REFUSED)
+                status = dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
+        }
         rd_kafka_message_destroy(m);
-        if (status != DT_OK)
-            return status;
     }
-    return DT_OK;
+    return status;
 }
 
 dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
@@ -147,19 +115,20 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
 {
     const int64_t left_us = reading->deadline_us - dt_clock_mono_us(reading->clock);
     struct reader *r = calloc(1, sizeof(*r));
-    dt_status status;
-
     reading->next = reading->from;
     if (!r)
         return dt_fail(err, DT_NOMEM, "ledger");
     r->partition = (int32_t)shard;
-    status = reader_open(env, r, err);
+    dt_status status = reader_open(env, r, err);
     if (status == DT_OK)
         status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, reading->stop, NULL, err);
-    if (status == DT_OK)
-        status = reader_start(r, reading->from, err);
-    if (status == DT_OK)
-        status = read_on(r, reading, left_us, err);
-    reader_close(r);
+    if (status == DT_OK) {
+        r->started = rd_kafka_consume_start_queue(r->topic, r->partition, reading->from, r->queue) == 0;
+        status = r->started ? read_on(r, reading, left_us, err) : dt_kafka_fail(err, rd_kafka_last_error(), "ledger");
+    }
+    if (r->rk)
+        dt_kafka_reap(r->rk, reader_stop, free, r);
+    else
+        free(r);
     return status;
 }

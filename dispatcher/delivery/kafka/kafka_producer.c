@@ -21,6 +21,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "kafka/kafka_common.h"
 #include "kafka_txn_producer.h"
@@ -38,25 +39,13 @@ struct dt_producer {
 
 static dt_txn_producer *line_at_turn(const dt_producer *p)
 {
+    dt_assert_cmp(p->turn, <, LINES);
     return p->lines[p->turn];
 }
 
 static void next_turn(dt_producer *p)
 {
     p->turn = (p->turn + 1) % LINES;
-}
-
-/* By both, or the transaction after this one would have to wait for its topics, too. */
-static dt_status learn(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-
-    for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
-        status = dt_txn_producer_learn(line_at_turn(p), messages, n, err);
-        if (status == DT_OK)
-            next_turn(p);
-    }
-    return status;
 }
 
 void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
@@ -75,8 +64,14 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
                             struct dt_str record_value, struct dt_error *err)
 {
     const struct dt_kafka_message record = {.key = record_key, .value = record_value};
-    dt_status status = p->ready ? DT_OK : learn(p, messages, n, err);
-
+    dt_status status = DT_OK;
+    /* Both learn the topics, or the transaction after this one would have to wait for its topics, too. After a failure
+     * the turn stays with the one that failed. */
+    for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
+        status = dt_txn_producer_learn(line_at_turn(p), messages, n, err);
+        if (status == DT_OK)
+            next_turn(p);
+    }
     p->ready = false;
     return status == DT_OK ? dt_txn_producer_begin(line_at_turn(p), p->begun++, messages, n, &record, err) : status;
 }
@@ -84,7 +79,6 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
     dt_status status = dt_txn_producer_commit(line_at_turn(p), ledger_offset, err);
-
     if (status == DT_OK)
         next_turn(p);
     return status;
@@ -94,7 +88,6 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
                            struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
 {
     dt_status status = dt_producer_begin(p, messages, n, record_key, record_value, err);
-
     return status == DT_OK ? dt_producer_commit(p, ledger_offset, err) : status;
 }
 
@@ -114,13 +107,16 @@ void dt_producer_free(dt_producer *p)
     free(p);
 }
 
-/* Both at the same time: connecting, and waiting for what older producers had open. */
-static dt_status fence(dt_producer *p, const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
-                       struct dt_error *err)
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
+                          struct dt_error *err)
 {
     const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;
+    dt_producer *p = calloc(1, sizeof(*p));
     dt_status status = DT_OK;
-
+    *out = p;
+    if (!p)
+        return dt_fail(err, DT_NOMEM, "kafka producer");
+    /* Both at the same time: connecting, and waiting for what older producers had open. */
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
         status = dt_txn_producer_new(env, shard, suffixes[i], &p->lines[i], err);
     for (unsigned i = 0; status == DT_OK && i < LINES; i++)
@@ -130,23 +126,9 @@ static dt_status fence(dt_producer *p, const struct dt_kafka_env *env, unsigned 
         if (i == 0)
             DT_FAIL_POINT_STATUS("takeover.fenced_one", status, err);
     }
-    return status;
-}
-
-dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
-                          struct dt_error *err)
-{
-    dt_producer *p = calloc(1, sizeof(*p));
-    dt_status status;
-
-    *out = NULL;
-    if (!p)
-        return dt_fail(err, DT_NOMEM, "kafka producer");
-    status = fence(p, env, shard, stop, err);
     if (status != DT_OK) {
         dt_producer_free(p);
-        return status;
+        *out = NULL;
     }
-    *out = p;
-    return DT_OK;
+    return status;
 }

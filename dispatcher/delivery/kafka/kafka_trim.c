@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 static atomic_flag under_way = ATOMIC_FLAG_INIT;
 
 enum { ANSWER_MS = 10000 };
@@ -32,10 +34,9 @@ struct dt_ledger_trim {
 
 static void let_go(struct dt_ledger_trim *t)
 {
-    bool last;
-
     pthread_mutex_lock(&t->lock);
-    last = --t->users == 0;
+    dt_assert_cmp(t->users, >, 0);
+    bool last = --t->users == 0;
     pthread_mutex_unlock(&t->lock);
     if (!last)
         return;
@@ -45,40 +46,27 @@ static void let_go(struct dt_ledger_trim *t)
 
 /* ---- the answer ---- */
 
-static rd_kafka_resp_err_t partition_error(const struct dt_ledger_trim *t, const rd_kafka_event_t *event)
-{
-    const rd_kafka_topic_partition_list_t *list = rd_kafka_DeleteRecords_result_offsets(
-        rd_kafka_event_DeleteRecords_result((rd_kafka_event_t *)(uintptr_t)event));
-
-    for (int i = 0; list && i < list->cnt; i++) {
-        if (list->elems[i].partition == t->partition)
-            return list->elems[i].err;
-    }
-    return RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-}
-
-static rd_kafka_resp_err_t await_answer(struct dt_ledger_trim *t)
-{
-    rd_kafka_event_t *event = rd_kafka_queue_poll(t->queue, ANSWER_MS + 1000);
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
-
-    if (event && rd_kafka_event_type(event) == RD_KAFKA_EVENT_DELETERECORDS_RESULT) {
-        code = rd_kafka_event_error(event);
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-            code = partition_error(t, event);
-    }
-    if (event)
-        rd_kafka_event_destroy(event);
-    return code;
-}
-
 static void await(void *arg)
 {
     struct dt_ledger_trim *t = arg;
     struct dt_error error = {0};
-    rd_kafka_resp_err_t code = await_answer(t);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(t->queue, ANSWER_MS + 1000);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    if (event && rd_kafka_event_type(event) == RD_KAFKA_EVENT_DELETERECORDS_RESULT) {
+        code = rd_kafka_event_error(event);
+        const rd_kafka_DeleteRecords_result_t *result = rd_kafka_event_DeleteRecords_result(event);
+        const rd_kafka_topic_partition_list_t *list = code ? NULL : rd_kafka_DeleteRecords_result_offsets(result);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+        for (int i = 0; list && i < list->cnt; i++)
+            if (list->elems[i].partition == t->partition) {
+                code = list->elems[i].err;
+                break;
+            }
+    }
     dt_status status = code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(&error, code, "trimming the ledger");
-
+    if (event)
+        rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(t->queue);
     pthread_mutex_lock(&t->lock);
     t->status = status;
@@ -95,53 +83,37 @@ static void waited(void *arg)
 
 /* ---- the question ---- */
 
-static void ask(struct dt_ledger_trim *t, const char *topic, int64_t before)
-{
-    char reason[128];
-    rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(t->rk, RD_KAFKA_ADMIN_OP_DELETERECORDS);
-    rd_kafka_topic_partition_list_t *offsets = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_DeleteRecords_t *request;
-
-    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof(reason));
-    rd_kafka_topic_partition_list_add(offsets, topic, t->partition)->offset = before;
-    request = rd_kafka_DeleteRecords_new(offsets);
-    rd_kafka_DeleteRecords(t->rk, &request, 1, options, t->queue);
-    rd_kafka_DeleteRecords_destroy(request);
-    rd_kafka_topic_partition_list_destroy(offsets);
-    rd_kafka_AdminOptions_destroy(options);
-}
-
-static dt_status open_handle(const struct dt_kafka_env *env, struct dt_ledger_trim *t, struct dt_error *err)
-{
-    rd_kafka_conf_t *conf;
-    dt_status status = dt_kafka_conf_new(env, NULL, &conf, err);
-
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err);
-    if (status == DT_OK)
-        t->queue = rd_kafka_queue_new(t->rk);
-    return status;
-}
-
 static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
                        struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
+    char reason[128];
+    rd_kafka_conf_t *conf;
     struct dt_ledger_trim *t = calloc(1, sizeof(*t));
     dt_status status = dt_kafka_topic_name(env, "ledger", topic, err);
-
     if (!t)
         return dt_fail(err, DT_NOMEM, "trimming the ledger");
     pthread_mutex_init(&t->lock, NULL);
     t->partition = (int32_t)shard;
     t->users = 1;
     if (status == DT_OK)
-        status = open_handle(env, t, err);
+        status = dt_kafka_conf_new(env, NULL, &conf, err);
+    if (status == DT_OK)
+        status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err);
     if (status != DT_OK) {
         let_go(t);
         return status;
     }
-    ask(t, topic, before);
+    t->queue = rd_kafka_queue_new(t->rk);
+    rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(t->rk, RD_KAFKA_ADMIN_OP_DELETERECORDS);
+    rd_kafka_topic_partition_list_t *offsets = rd_kafka_topic_partition_list_new(1);
+    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof(reason));
+    rd_kafka_topic_partition_list_add(offsets, topic, t->partition)->offset = before;
+    rd_kafka_DeleteRecords_t *request = rd_kafka_DeleteRecords_new(offsets);
+    rd_kafka_DeleteRecords(t->rk, &request, 1, options, t->queue);
+    rd_kafka_DeleteRecords_destroy(request);
+    rd_kafka_topic_partition_list_destroy(offsets);
+    rd_kafka_AdminOptions_destroy(options);
     t->users++;
     *out = t;
     dt_kafka_reap(t->rk, await, waited, t);
@@ -151,12 +123,10 @@ static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t b
 dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
                                struct dt_error *err)
 {
-    dt_status status;
-
     *out = NULL;
     if (atomic_flag_test_and_set(&under_way))
         return dt_fail(err, DT_FULL, "trimming the ledger: another shard's is under way");
-    status = start(env, shard, before, out, err);
+    dt_status status = start(env, shard, before, out, err);
     if (status != DT_OK)
         atomic_flag_clear(&under_way);
     return status;
@@ -164,10 +134,8 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
 
 bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *err)
 {
-    bool done;
-
     pthread_mutex_lock(&t->lock);
-    done = t->done;
+    bool done = t->done;
     if (done) {
         *status = t->status;
         if (err)

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -117,9 +118,12 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
     (void)rk;
     if (p->failed || !r)
         return; /* of a purge: nobody waits for it */
+    dt_assert_cmp(p->outstanding, >, 0);
     p->outstanding--;
-    if (r->topic)
+    if (r->topic) {
+        dt_assert_cmp(r->topic->in_flight, >=, r->bytes);
         r->topic->in_flight -= r->bytes;
+    }
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
         if (!r->topic)
             p->ledger_offset = m->offset;
@@ -153,22 +157,13 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     const dt_txn_producer *p = topic_opaque;
     const struct report *r = message_opaque;
     int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
-    uint32_t spread;
 
     if (!r || key)
         return chosen;
-    spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
+    const uint32_t spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
     if (spread >= (uint32_t)partitions)
         return chosen;
     return (int32_t)((p->nth + (uint32_t)chosen % spread) % (uint32_t)partitions);
-}
-
-static void count_loose(const struct dt_kafka_message *messages, size_t n, struct topic **topics)
-{
-    for (size_t i = 0; i < n; i++)
-        topics[i]->loose = 0;
-    for (size_t i = 0; i < n; i++)
-        topics[i]->loose += messages[i].key.p == NULL;
 }
 
 /* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
@@ -188,27 +183,15 @@ static dt_status over(dt_txn_producer *p, dt_status status, struct dt_error *err
 
 static struct topic **topic_slot(dt_txn_producer *p, struct dt_str name)
 {
-    struct topic **at;
-
-    for (at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS]; *at != NULL; at = &(*at)->next) {
-        if ((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0)
-            break;
-    }
+    struct topic **at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS];
+    while (*at && !((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0))
+        at = &(*at)->next;
     return at;
-}
-
-static void topic_free(struct topic *t)
-{
-    if (t && t->rkt)
-        rd_kafka_topic_destroy(t->rkt);
-    free(t);
 }
 
 static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic **out, struct dt_error *err)
 {
     struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
-    dt_status status;
-
     *out = NULL;
     if (!t)
         return dt_fail(err, DT_NOMEM, "kafka producer: topic");
@@ -217,17 +200,12 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
     t->limit = DT_KAFKA_BATCH_BYTES;
     t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
     if (!t->rkt) {
-        status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
-        topic_free(t);
+        dt_status status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
+        free(t);
         return status;
     }
     *out = t;
     return DT_OK;
-}
-
-static dt_status topic_await(dt_txn_producer *p, struct topic *t, struct dt_error *err)
-{
-    return dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, p->stop, NULL, err);
 }
 
 /* A topic whose limit is below that of our batches gets batches that it takes. */
@@ -273,36 +251,6 @@ static dt_status find_strangers(dt_txn_producer *p, const struct dt_kafka_messag
     return DT_OK;
 }
 
-/* Asks for all strangers at once whether they exist, and for their limits. */
-static dt_status know_strangers(dt_txn_producer *p, const struct strangers *s, struct dt_error *err)
-{
-    size_t at_fault;
-    dt_status status;
-
-    if (!p->env->admin)
-        return DT_OK;
-    status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
-    if (status == DT_REFUSED)
-        refuse_topic(p, s->names[at_fault]);
-    return status;
-}
-
-/* Keeps, in front, the strangers of which no partition's end was told; the others are known for sure. */
-static void keep_unsure(struct strangers *s, const rd_kafka_topic_partition_list_t *told)
-{
-    size_t n = 0;
-
-    for (int i = 0; i < told->cnt; i++) {
-        const struct dt_str name = s->names[i];
-
-        if (told->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && told->elems[i].offset >= 0)
-            continue;
-        s->names[i] = s->names[n];
-        s->names[n++] = name;
-    }
-    s->n_unsure = n;
-}
-
 /*
  * Has librdkafka ask for the metadata of all of them at once: a topic that it meets for the first time costs a request
  * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
@@ -312,15 +260,21 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
 {
     for (unsigned tries = 0; s->n_unsure > 1 && tries < max_tries; tries++) {
         rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_unsure);
-
         for (size_t i = 0; i < s->n_unsure; i++) {
             char name[DT_KAFKA_TOPIC_MAX + 1];
-
             snprintf(name, sizeof(name), "%.*s", (int)s->names[i].n, s->names[i].p);
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
-        keep_unsure(s, list);
+        /* Keeps, in front, the strangers of which no partition's end was told; the others are known for sure. */
+        s->n_unsure = 0;
+        for (int i = 0; i < list->cnt; i++) {
+            const struct dt_str name = s->names[i];
+            if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
+                continue;
+            s->names[i] = s->names[s->n_unsure];
+            s->names[s->n_unsure++] = name;
+        }
         rd_kafka_topic_partition_list_destroy(list);
     }
 }
@@ -328,18 +282,24 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
 /* Metadata before first use: without it the first transaction to a topic stalls for a second. */
 static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
 {
-    dt_status status = know_strangers(p, s, err);
-
+    dt_status status = DT_OK;
+    size_t at_fault;
+    /* Asks for all of them at once whether they exist, and for their limits. */
+    if (p->env->admin) {
+        status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
+        if (status == DT_REFUSED)
+            refuse_topic(p, s->names[at_fault]);
+    }
     if (status == DT_OK)
         fetch_metadata(p, s, METADATA_TRIES, METADATA_WAIT_MS);
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         struct topic **slot = topic_slot(p, s->names[i]);
-
         if (*slot)
             continue;
         status = topic_new(p, s->names[i], slot, err);
         if (status == DT_OK && i < s->n_unsure)
-            status = topic_await(p, *slot, err);
+            status = dt_kafka_await_topic(p->rk, (*slot)->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2,
+                                          p->stop, NULL, err);
         if (status == DT_REFUSED)
             refuse_topic(p, s->names[i]);
     }
@@ -351,7 +311,6 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
 {
     struct strangers s;
     dt_status status = find_strangers(p, messages, n, &s, err);
-
     if (status == DT_OK && s.n > 0)
         status = meet_strangers(p, &s, err);
     free(s.names);
@@ -382,24 +341,11 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
     free(s.names);
 }
 
-/* They are all known. */
-static void find_topics(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
-}
-
 /* ---- one transaction ---- */
-
-static dt_status doubt(struct dt_error *err, const char *what, const char *reason)
-{
-    return dt_fail(err, DT_DOUBT, "%s: %s", what, reason);
-}
 
 static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
 {
-    dt_status status = doubt(err, what, rd_kafka_error_string(error));
-
+    dt_status status = dt_fail(err, DT_DOUBT, "%s: %s", what, rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
     return status;
 }
@@ -410,29 +356,22 @@ static dt_status fail_to_produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, rd_k
                                  struct dt_error *err)
 {
     rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    dt_status status;
-
     if (rkt == p->ledger || !dt_kafka_refuses_message(code))
         return fail_with(err, rd_kafka_topic_name(rkt), error);
     note_refusal(p, code, rd_kafka_topic_name(rkt));
-    status = dt_fail(err, DT_REFUSED, "%s: %s", rd_kafka_topic_name(rkt), rd_kafka_error_string(error));
+    dt_status status = dt_fail(err, DT_REFUSED, "%s: %s", rd_kafka_topic_name(rkt), rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
     return status;
-}
-
-static dt_status refused(dt_txn_producer *p, struct dt_error *err)
-{
-    return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
 }
 
 static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
 {
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return refused(p, err);
+        return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
     if (p->first_error != RD_KAFKA_RESP_ERR_NO_ERROR)
         return dt_fail(err, DT_DOUBT, "delivery to %s: %s", p->first_topic, rd_kafka_err2str(p->first_error));
     if (dt_kafka_watch_broken(&p->watch))
-        return doubt(err, "transaction", "a connection that carried it was closed");
+        return dt_fail(err, DT_DOUBT, "transaction: a connection that carried it was closed");
     return DT_OK;
 }
 
@@ -441,19 +380,16 @@ static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
 static void look_for_deleted(dt_txn_producer *p)
 {
     unsigned looks = 0;
-
     p->look_us = INT64_MAX;
     for (size_t i = 0; p->env->admin && i < p->n_open && looks < LOOKS_MAX; i++) {
         const struct topic *t = p->open_topics[i];
         const struct dt_str name = {t->name, t->name_n};
         struct dt_kafka_topic_info info;
-        dt_status status;
-
         if (t->in_flight == 0 || (i > 0 && t == p->open_topics[i - 1]))
             continue;
         looks++;
         dt_kafka_admin_forget(p->env->admin, name);
-        status = dt_kafka_admin_topic(p->env->admin, name, &info, NULL);
+        dt_status status = dt_kafka_admin_topic(p->env->admin, name, &info, NULL);
         if (status == DT_REFUSED)
             refuse_topic(p, name);
         if (status != DT_OK)
@@ -467,13 +403,12 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
 {
     for (;;) {
         dt_status status = check_reports(p, err);
-
         if (status != DT_OK || *count <= most)
             return status;
         if (p->stop && *p->stop)
-            return doubt(err, "transaction", "stopped while delivery reports were missing");
+            return dt_fail(err, DT_DOUBT, "transaction: stopped while delivery reports were missing");
         if (dt_kafka_now_us() >= deadline_us)
-            return doubt(err, "transaction", "delivery reports are missing at its timeout");
+            return dt_fail(err, DT_DOUBT, "transaction: delivery reports are missing at its timeout");
         if (dt_kafka_now_us() >= p->look_us)
             look_for_deleted(p);
         else
@@ -482,44 +417,29 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
 }
 
 /*
- * The error of a transaction that has failed in librdkafka: asked for by a call that no open transaction allows, so it
- * does nothing else. NO_ERROR when it has not failed.
- */
-static rd_kafka_resp_err_t transaction_error(dt_txn_producer *p)
-{
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
-    rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
-
-    if (error)
-        rd_kafka_error_destroy(error);
-    return code == RD_KAFKA_RESP_ERR__STATE ? RD_KAFKA_RESP_ERR_NO_ERROR : code;
-}
-
-/* Was it a topic of a message that may not join the transaction? */
-static void find_unjoined(dt_txn_producer *p)
-{
-    char topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t code = transaction_error(p);
-
-    dt_kafka_watch_unjoined(&p->watch, topic, sizeof(topic));
-    if (topic[0] != '\0' && dt_kafka_refuses_message(code) && strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
-        note_refusal(p, code, topic);
-}
-
-/*
  * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
- * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is told as such.
+ * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is returned as such.
  */
 static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
-
     while (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR && p->outstanding > 0 && !dt_kafka_watch_broken(&p->watch) &&
            dt_kafka_now_us() < until_us)
         rd_kafka_poll(p->rk, 10);
-    if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR)
-        find_unjoined(p);
-    return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? refused(p, err) : status;
+    if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        /* Was it a topic of a message that may not join the transaction? A call that no open transaction allows returns
+         * the transaction's error, or __STATE if it has not failed, and does nothing else. */
+        char topic[DT_KAFKA_TOPIC_MAX + 1];
+        rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
+        rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR__STATE;
+        if (error)
+            rd_kafka_error_destroy(error);
+        dt_kafka_watch_unjoined(&p->watch, topic, sizeof(topic));
+        if (topic[0] != '\0' && code != RD_KAFKA_RESP_ERR__STATE && dt_kafka_refuses_message(code) &&
+            strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
+            note_refusal(p, code, topic);
+    }
+    return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? check_reports(p, err) : status;
 }
 
 /* Copies the message into librdkafka's queue; a full queue is served and asked again. */
@@ -542,7 +462,6 @@ static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t part
 
     while (status == DT_OK) {
         rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
-
         if (!error) {
             p->outstanding++;
             return DT_OK; /* the headers are librdkafka's now */
@@ -560,49 +479,15 @@ static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t part
     return status;
 }
 
-/* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
-static dt_status make_room(dt_txn_producer *p, struct topic *t, size_t bytes, int64_t deadline_us, struct dt_error *err)
-{
-    if (t->limit >= DT_KAFKA_BATCH_BYTES || t->in_flight + bytes <= t->limit)
-        return DT_OK;
-    return await_reports(p, &t->in_flight, t->limit > bytes ? t->limit - bytes : 0, deadline_us, err);
-}
-
-static dt_status produce_all(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
-                             struct dt_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct report *r = &p->reports[i];
-        dt_status status;
-
-        *r = (struct report){.topic = p->open_topics[i], .bytes = dt_kafka_message_size(&messages[i])};
-        status = make_room(p, r->topic, r->bytes, p->deadline_us, err);
-        if (status == DT_OK)
-            status = produce(p, r->topic->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
-        if (status != DT_OK)
-            return status;
-        r->topic->in_flight += r->bytes;
-        DT_FAIL_POINT_STATUS("produce.message", status, err);
-        if (status != DT_OK)
-            return status;
-    }
-    return DT_OK;
-}
-
 /* No report is outstanding here, so nothing needs serving while the commit is waited for. */
 static dt_status commit(dt_txn_producer *p, int64_t deadline_us, struct dt_error *err)
 {
     for (;;) {
         rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
-
         if (!error)
             return DT_OK;
-        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us) {
-            dt_status status = dt_fail(err, DT_DOUBT, "commit: %s", rd_kafka_error_string(error));
-
-            rd_kafka_error_destroy(error);
-            return status;
-        }
+        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us)
+            return fail_with(err, "commit", error);
         rd_kafka_error_destroy(error);
     }
 }
@@ -612,13 +497,26 @@ static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *me
                            const struct dt_kafka_message *record, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
-    dt_status status;
-
+    dt_status status = DT_OK;
     if (error)
         return fail_with(err, "begin", error);
     p->uncommitted = true;
     p->look_us = dt_kafka_now_us() + SILENCE_US;
-    status = produce_all(p, messages, n, err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        struct topic *t = p->open_topics[i];
+        struct report *r = &p->reports[i];
+        *r = (struct report){.topic = t, .bytes = dt_kafka_message_size(&messages[i])};
+        /* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
+        if (t->limit < DT_KAFKA_BATCH_BYTES && t->in_flight + r->bytes > t->limit)
+            status =
+                await_reports(p, &t->in_flight, t->limit > r->bytes ? t->limit - r->bytes : 0, p->deadline_us, err);
+        if (status == DT_OK)
+            status = produce(p, t->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
+        if (status == DT_OK) {
+            t->in_flight += r->bytes;
+            DT_FAIL_POINT_STATUS("produce.message", status, err);
+        }
+    }
     if (status == DT_OK)
         status = produce(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
     DT_FAIL_POINT_STATUS("produce.record", status, err);
@@ -628,16 +526,16 @@ static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *me
 /* Every report in and right, then EndTxn. */
 static dt_status finish(dt_txn_producer *p, struct dt_error *err)
 {
-    dt_status status;
-
     p->look_us = dt_kafka_now_us() + SILENCE_US; /* what was reported since the beginning has not been served yet */
-    status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
+    dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
     if (status == DT_DOUBT)
         status = find_cause(p, status, err);
     if (status == DT_OK && p->ledger_offset < 0)
-        status = doubt(err, "transaction", "the ledger record's offset is not known");
+        status = dt_fail(err, DT_DOUBT, "transaction: the ledger record's offset is not known");
     DT_FAIL_POINT_STATUS("endtxn.before", status, err);
     if (status == DT_OK) {
+        dt_assert_cmp(p->outstanding, ==, 0);
+        dt_assert(p->uncommitted);
         p->uncommitted = false;
         status = commit(p, p->deadline_us, err);
     }
@@ -654,39 +552,14 @@ static void close_open(dt_txn_producer *p)
     p->n_open = 0;
 }
 
-/* Nothing is open before. */
-static dt_status open_new(dt_txn_producer *p, size_t n, struct dt_error *err)
-{
-    p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
-    p->reports = calloc(n + 1, sizeof(*p->reports));
-    if (!p->open_topics || !p->reports)
-        return dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n);
-    p->n_open = n;
-    return DT_OK;
-}
-
-static void begin(dt_txn_producer *p)
-{
-    while (rd_kafka_poll(p->rk, 0) > 0)
-        ;
-    p->outstanding = 0;
-    p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
-    p->refused[0] = '\0';
-    p->ledger_offset = -1;
-    p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
-    dt_kafka_watch_open(&p->watch);
-}
-
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     if (p->failed)
         return false;
     for (size_t i = 0; i < n; i++) {
-        struct topic *t;
-
         if (same_topic_again(messages, i))
             continue;
-        t = *topic_slot(p, messages[i].topic);
+        struct topic *t = *topic_slot(p, messages[i].topic);
         if (!t)
             return false;
         topic_refresh_limit(p, t);
@@ -699,24 +572,37 @@ bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *me
 dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
                                 const struct dt_kafka_message *record, struct dt_error *err)
 {
-    dt_status status = p->failed || p->reports ? doubt(err, "producer", "it has failed before") : open_new(p, n, err);
-
-    if (status == DT_OK) {
-        p->nth = nth;
-        find_topics(p, messages, n);
-        count_loose(messages, n, p->open_topics);
-        begin(p);
-        status = hand_over(p, messages, n, record, err);
+    if (p->failed || p->reports)
+        return over(p, dt_fail(err, DT_DOUBT, "producer: it has failed before"), err);
+    p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
+    p->reports = calloc(n + 1, sizeof(*p->reports));
+    if (!p->open_topics || !p->reports)
+        return over(p, dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n), err);
+    p->n_open = n;
+    p->nth = nth;
+    for (size_t i = 0; i < n; i++) {
+        p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
+        dt_assert(p->open_topics[i]); /* the caller had them all known */
+        p->open_topics[i]->loose = 0;
     }
-    return over(p, status, err);
+    for (size_t i = 0; i < n; i++)
+        p->open_topics[i]->loose += messages[i].key.p == NULL;
+    while (rd_kafka_poll(p->rk, 0) > 0)
+        ;
+    p->outstanding = 0;
+    p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
+    p->refused[0] = '\0';
+    p->ledger_offset = -1;
+    p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
+    dt_kafka_watch_open(&p->watch);
+    return over(p, hand_over(p, messages, n, record, err), err);
 }
 
 dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    struct dt_kafka_watched seen;
-    dt_status status = p->failed || !p->reports ? doubt(err, "producer", "no transaction is open") : finish(p, err);
-
-    seen = dt_kafka_watch_close(&p->watch);
+    dt_status status =
+        p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "producer: no transaction is open") : finish(p, err);
+    const struct dt_kafka_watched seen = dt_kafka_watch_close(&p->watch);
     if (!seen.clean && status == DT_OK)
         status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", seen.end_txns);
     dt_metric_add(p->too_soon, seen.too_soon);
@@ -734,30 +620,22 @@ struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
 
 /* ---- life ---- */
 
-/*
- * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes the
- * shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives: the next
- * producer has another epoch. (At worst librdkafka asks for a new epoch behind it and fences that one: a doubt, and one
- * takeover more.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) when it is destroyed while partitions wait
- * to join a transaction; after this none joins, answered or not.
- *
- * Not so after a connection broke that carried something of it: a message may still be on its way then, and must meet
- * the markers of a newer epoch, which only the next producer's fencing writes.
- */
-static void producer_abort(dt_txn_producer *p)
-{
-    rd_kafka_error_t *error = rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS);
-
-    if (error)
-        rd_kafka_error_destroy(error);
-}
-
 static void producer_leave(void *arg)
 {
     dt_txn_producer *p = arg;
-
-    if (p->uncommitted)
-        producer_abort(p);
+    /*
+     * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes
+     * the shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives:
+     * the next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that one: a
+     * doubt, and one takeover more.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) when it is destroyed
+     * while partitions wait to join a transaction; after this none joins, answered or not.
+     *
+     * Not so after a connection broke that carried something of it: a message may still be on its way then, and must
+     * meet the markers of a newer epoch, which only the next producer's fencing writes.
+     */
+    rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
+    if (error)
+        rd_kafka_error_destroy(error);
     rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
     for (size_t i = 0; i < TOPIC_BUCKETS; i++)
         for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
@@ -770,10 +648,8 @@ static void producer_leave(void *arg)
 static void producer_done(void *arg)
 {
     dt_txn_producer *p = arg;
-
     for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
         struct topic *next;
-
         for (struct topic *t = p->topics[i]; t != NULL; t = next) {
             next = t->next;
             free(t);
@@ -803,7 +679,6 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     char timeout[24];
     char most[24];
     char batch[24];
-    rd_kafka_topic_conf_t *topic_conf;
     const char *const pairs[] = {
         "transactional.id",
         id,
@@ -841,7 +716,8 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
         status = dt_kafka_conf_set(*out, pairs, err);
     if (status != DT_OK)
         return status;
-    topic_conf = rd_kafka_conf_get_default_topic_conf(*out); /* there is one: acks is a topic's setting */
+    /* There is one: acks is a topic's setting. */
+    rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
     rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
     rd_kafka_topic_conf_set_opaque(topic_conf, p);
     rd_kafka_conf_set_dr_msg_cb(*out, on_report);
@@ -851,12 +727,29 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     return dt_kafka_watch_requests(&p->watch, *out, err);
 }
 
-static dt_status open_ledger(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+/* It goes on in the background when timeout_ms is not enough; *again: ask once more. */
+static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
+{
+    rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
+    *again = error && rd_kafka_error_is_retriable(error);
+    p->fenced = error == NULL;
+    rd_kafka_poll(p->rk, 0);
+    if (!error)
+        return DT_OK;
+    bool refused = !*again && dt_kafka_error_status(rd_kafka_error_code(error)) == DT_REFUSED;
+    dt_status status =
+        dt_fail(err, refused ? DT_REFUSED : DT_UNAVAILABLE, "init_transactions: %s", rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
     struct dt_kafka_shape shape = {0};
+    bool again;
     dt_status status = dt_kafka_topic_name(p->env, "ledger", name, err);
-
+    p->stop = stop;
     if (status != DT_OK)
         return status;
     p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
@@ -865,32 +758,6 @@ static dt_status open_ledger(dt_txn_producer *p, int64_t deadline_us, const _Ato
     status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &shape, err);
     if (status == DT_OK && shape.partitions <= (int)p->shard)
         status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, shape.partitions, p->shard);
-    return status;
-}
-
-/* It goes on in the background when timeout_ms is not enough; *again: ask once more. */
-static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
-{
-    rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
-    dt_status status;
-
-    *again = error && rd_kafka_error_is_retriable(error);
-    p->fenced = error == NULL;
-    rd_kafka_poll(p->rk, 0);
-    if (!error)
-        return DT_OK;
-    status = !*again && dt_kafka_error_status(rd_kafka_error_code(error)) == DT_REFUSED ? DT_REFUSED : DT_UNAVAILABLE;
-    status = dt_fail(err, status, "init_transactions: %s", rd_kafka_error_string(error));
-    rd_kafka_error_destroy(error);
-    return status;
-}
-
-dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
-{
-    bool again;
-    dt_status status = open_ledger(p, deadline_us, stop, err);
-
-    p->stop = stop;
     if (status != DT_OK)
         return status;
     status = ask_to_fence(p, 1, &again, err);
@@ -902,11 +769,9 @@ dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, 
 {
     while (!p->fenced) {
         bool again;
-        dt_status status;
-
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka producer: stopped while taking over");
-        status = ask_to_fence(p, 100, &again, err);
+        dt_status status = ask_to_fence(p, 100, &again, err);
         if (status != DT_OK && (!again || dt_kafka_now_us() >= deadline_us))
             return status;
     }
@@ -919,8 +784,6 @@ dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, co
 {
     dt_txn_producer *p = calloc(1, sizeof(*p));
     rd_kafka_conf_t *conf = NULL;
-    dt_status status;
-
     *out = p;
     if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer");
@@ -931,7 +794,7 @@ dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, co
         "duetime_kafka_too_soon_total",
         "Transactions that waited for 20 ms because Kafka was not through with the one before under their id.", "");
     p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
-    status = producer_conf(p, suffix, &conf, err);
+    dt_status status = producer_conf(p, suffix, &conf, err);
     if (status == DT_OK)
         return dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
     if (conf)

@@ -29,44 +29,30 @@ void dt_kafka_watch_clear(struct dt_kafka_watch *w)
     pthread_mutex_destroy(&w->lock);
 }
 
-static void watch_partitions(struct dt_kafka_watch *w)
+static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
+                                           int16_t version, int32_t correlation, size_t size, void *opaque)
 {
-    int64_t now_us = dt_kafka_now_us();
-
-    if (w->asked_us == 0)
-        w->asked_us = now_us;
-    w->too_soon = w->too_soon || now_us - w->asked_us >= REFUSED_US;
-}
-
-/* True when it belongs to a transaction that is to be committed. */
-static bool watch_request(struct dt_kafka_watch *w, int fd, int16_t api)
-{
+    struct dt_kafka_watch *w = opaque;
     unsigned i = 0;
-    bool open;
-
+    (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
+    if (api != API_PRODUCE && api != API_ADD_PARTITIONS && api != API_END_TXN)
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
     pthread_mutex_lock(&w->lock);
-    open = w->open;
+    bool open = w->open; /* the request belongs to a transaction that is to be committed */
     if (open) {
         w->end_txns += api == API_END_TXN;
-        if (api == API_ADD_PARTITIONS)
-            watch_partitions(w);
+        if (api == API_ADD_PARTITIONS) {
+            int64_t now_us = dt_kafka_now_us();
+            w->asked_us = w->asked_us ? w->asked_us : now_us;
+            w->too_soon = w->too_soon || now_us - w->asked_us >= REFUSED_US;
+        }
         while (i < w->n_fds && w->fds[i] != fd)
             i++;
         if (i == w->n_fds && w->n_fds < DT_KAFKA_WATCHED_MAX)
             w->fds[w->n_fds++] = fd;
     }
     pthread_mutex_unlock(&w->lock);
-    return open;
-}
-
-static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *broker, int32_t broker_id, int16_t api,
-                                           int16_t version, int32_t correlation, size_t size, void *opaque)
-{
-    struct dt_kafka_watch *w = opaque;
-
-    (void)rk, (void)broker, (void)broker_id, (void)version, (void)correlation, (void)size;
-    if ((api == API_PRODUCE || api == API_ADD_PARTITIONS || api == API_END_TXN) && watch_request(w, fd, api) &&
-        api == API_END_TXN)
+    if (open && api == API_END_TXN)
         DT_FAIL_POINT("endtxn.sent");
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -109,7 +95,6 @@ int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd)
     pthread_mutex_lock(&w->lock);
     if (w->open) {
         bool carried = w->n_fds == DT_KAFKA_WATCHED_MAX;
-
         for (unsigned i = 0; i < w->n_fds; i++)
             carried = carried || w->fds[i] == fd;
         w->broken = w->broken || carried;
@@ -161,21 +146,17 @@ void dt_kafka_watch_unjoined(struct dt_kafka_watch *w, char *topic, size_t size)
 
 bool dt_kafka_watch_broken(struct dt_kafka_watch *w)
 {
-    bool broken;
-
     pthread_mutex_lock(&w->lock);
-    broken = w->broken;
+    bool broken = w->broken;
     pthread_mutex_unlock(&w->lock);
     return broken;
 }
 
 struct dt_kafka_watched dt_kafka_watch_close(struct dt_kafka_watch *w)
 {
-    struct dt_kafka_watched seen;
-
     pthread_mutex_lock(&w->lock);
     w->open = false;
-    seen = (struct dt_kafka_watched){.end_txns = w->end_txns, .too_soon = w->too_soon};
+    struct dt_kafka_watched seen = {.end_txns = w->end_txns, .too_soon = w->too_soon};
     seen.clean = !w->broken && DT_GUARD(ENDTXN_COUNT, w->end_txns == 1);
     pthread_mutex_unlock(&w->lock);
     return seen;

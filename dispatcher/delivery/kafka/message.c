@@ -3,6 +3,7 @@
  */
 #include "message.h"
 
+#include "base/assert.h"
 #include "delivery/caller_headers.h"
 #include "delivery/cloud_event.h"
 #include "job/job_encode.h"
@@ -28,6 +29,7 @@ static dt_status add_attributes(struct headers *h, const struct dt_cloud_event *
     dt_status status = dt_cloud_event_attributes(event, arena, attributes, &n);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         add(h, attributes[i].name, attributes[i].value);
+    dt_assert_cmp(h->n, <=, OWN_HEADERS_MAX);
     return status;
 }
 
@@ -48,6 +50,7 @@ static dt_status add_callers(struct headers *h, struct dt_str text, dt_json *jso
         struct dt_kafka_header header = {dt_arena_copy(arena, name), dt_arena_copy(arena, value)};
         if (!header.name.p || !header.value.p)
             return DT_NOMEM;
+        dt_assert_cmp(h->n, <, OWN_HEADERS_MAX + callers.max);
         h->v[h->n++] = header;
     }
     return DT_OK;
@@ -79,27 +82,20 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
     return status;
 }
 
-/* The job as JSON; without its payload when that, as text, makes it larger than Kafka takes. */
-static struct dt_str notice_body(const struct dt_job *job, struct dt_arena *arena)
-{
-    struct dt_strbuf body;
-    dt_strbuf_init(&body);
-    dt_job_add_json(&body, job, true, NULL);
-    if (body.n > NOTICE_MAX) {
-        dt_strbuf_reset(&body);
-        dt_job_add_json(&body, job, false, NULL);
-    }
-    struct dt_str value = body.failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(&body));
-    dt_strbuf_clear(&body);
-    return value;
-}
-
 dt_status dt_message_of_notice(const struct dt_notice *notice, const char *installation, struct dt_arena *arena,
                                struct dt_kafka_message *message)
 {
     const struct dt_job *job = &notice->job;
     struct headers h = {.v = dt_arena_alloc(arena, OWN_HEADERS_MAX * sizeof(*h.v))};
-    struct dt_str value = notice_body(job, arena);
+    struct dt_strbuf body;
+    dt_strbuf_init(&body);
+    dt_job_add_json(&body, job, true, NULL);
+    if (body.n > NOTICE_MAX) { /* without its payload then, which as text makes it larger than Kafka takes */
+        dt_strbuf_reset(&body);
+        dt_job_add_json(&body, job, false, NULL);
+    }
+    struct dt_str value = body.failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(&body));
+    dt_strbuf_clear(&body);
     if (!h.v || !value.p)
         return DT_NOMEM;
     const struct dt_cloud_event event = {.job = job->id,

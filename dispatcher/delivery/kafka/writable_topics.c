@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -109,7 +110,9 @@ static bool closed(const struct topic *topic)
 static void recount(dt_writable_topics *known, const struct topic *topic, bool was_closed)
 {
     known->n_closed += closed(topic);
+    dt_assert_cmp(known->n_closed, >=, was_closed);
     known->n_closed -= was_closed;
+    dt_assert_cmp(known->n_barred, <=, known->n_closed);
 }
 
 /* ---- asking ---- */
@@ -164,14 +167,6 @@ static void keep_reason(struct topic *topic, const char *why)
     snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
 
-static void note_refused(struct topic *topic, bool news, const char *why)
-{
-    keep_reason(topic, why);
-    if (news)
-        DT_LOG(ERROR, "kafka", "topic cannot be written: its jobs wait", DT_S("topic", topic->name),
-               DT_S("reason", why));
-}
-
 /* False: nothing is known yet, it stays wanted. */
 static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
@@ -191,8 +186,12 @@ static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_ne
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
     recount(known, topic, was_closed);
-    if (status == DT_REFUSED)
-        note_refused(topic, news, err.text);
+    if (status == DT_REFUSED) {
+        keep_reason(topic, err.text);
+        if (news)
+            DT_LOG(ERROR, "kafka", "topic cannot be written: its jobs wait", DT_S("topic", topic->name),
+                   DT_S("reason", err.text));
+    }
     if (news && topic->writable) {
         topic->next_found = known->found;
         known->found = topic;
@@ -266,6 +265,7 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
     if (!topic || topic->bar_us == 0)
         return false;
     topic->bar_us = topic->barred_until_us = 0;
+    dt_assert_cmp(known->n_barred, >, 0);
     known->n_barred--;
     recount(known, topic, true);
     DT_LOG(INFO, "kafka", "topic takes messages again", DT_S("topic", topic->name));

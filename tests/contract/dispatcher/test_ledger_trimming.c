@@ -69,8 +69,8 @@ static int make(void **state)
     kafka_fixture_make(&kafka, "trim");
     config.ledger_trim_after = DAY;
     dt_refclock_init(&ref, dt_clock_system());
-    delivery = (dt_delivery){
-        .env = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .shard = 0}, .kafka = &kafka.env};
+    delivery = (dt_delivery){.env = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .shard = 0},
+                             .kafka = &kafka.env};
     return 0;
 }
 
