@@ -1,6 +1,7 @@
 /* The attributes of an event: see cloud_event.h. */
 #include "cloud_event.h"
 
+#include "base/assert.h"
 #include "base/text/timetext.h"
 
 struct list {
@@ -11,6 +12,7 @@ struct list {
 
 static void add(struct list *list, const char *name, struct dt_str value)
 {
+    dt_assert_cmp(list->n, <, DT_CLOUD_EVENT_ATTRIBUTES);
     list->failed |= !value.p;
     list->v[list->n++] = (struct dt_cloud_event_attribute){name, value};
 }

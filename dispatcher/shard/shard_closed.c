@@ -30,8 +30,7 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     const int64_t owner = dt_topic_snapshot_owner(l->snapshot, topic);
     if (!callback)
         return 0;
-    return host ? dt_hands_claims_room_at(l->claims, owner, topic, host)
-                : dt_hands_claims_room(l->claims, owner, topic, callback);
+    return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
 /* Notes where there are none. */

@@ -9,9 +9,8 @@
 
 #include "base/text/timetext.h"
 
-#define YEAR_DIGITS_2 2
-#define LEAP_SECOND   60
-#define SECONDS_MAX   INT64_C(1000000000000)
+#define LEAP_SECOND 60
+#define SECONDS_MAX INT64_C(1000000000000)
 
 struct cursor {
     struct dt_str left;
@@ -95,43 +94,23 @@ static void take_time(struct cursor *c, struct date *date)
     date->second = take_digits(c, 2);
 }
 
-static bool whole(const struct cursor *c)
-{
-    return !c->failed && c->left.n == 0;
-}
-
-/* "Sun, 06 Nov 1994 08:49:37 GMT" */
-static bool read_imf(struct dt_str text, struct date *date)
+/* "Sun, 06 Nov 1994 08:49:37 GMT", or with other separators, the whole weekday (letters = 0) and a short year:
+ * "Sunday, 06-Nov-94 08:49:37 GMT" */
+static bool read_day_first(struct dt_str text, size_t letters, const char *separator, unsigned year_digits,
+                           struct date *date)
 {
     struct cursor c = {.left = text};
-    take_weekday(&c, 3);
+    take_weekday(&c, letters);
     take(&c, ", ");
     date->day = take_digits(&c, 2);
-    take(&c, " ");
+    take(&c, separator);
     date->month = take_month(&c);
-    take(&c, " ");
-    date->year = take_digits(&c, 4);
+    take(&c, separator);
+    date->year = take_digits(&c, year_digits);
     take(&c, " ");
     take_time(&c, date);
     take(&c, " GMT");
-    return whole(&c);
-}
-
-/* "Sunday, 06-Nov-94 08:49:37 GMT" */
-static bool read_rfc850(struct dt_str text, struct date *date)
-{
-    struct cursor c = {.left = text};
-    take_weekday(&c, 0);
-    take(&c, ", ");
-    date->day = take_digits(&c, 2);
-    take(&c, "-");
-    date->month = take_month(&c);
-    take(&c, "-");
-    date->year = take_digits(&c, YEAR_DIGITS_2);
-    take(&c, " ");
-    take_time(&c, date);
-    take(&c, " GMT");
-    return whole(&c);
+    return !c.failed && c.left.n == 0;
 }
 
 /* "Sun Nov  6 08:49:37 1994" */
@@ -150,24 +129,7 @@ static bool read_asctime(struct dt_str text, struct date *date)
     take_time(&c, date);
     take(&c, " ");
     date->year = take_digits(&c, 4);
-    return whole(&c);
-}
-
-static int year_of(int64_t ms)
-{
-    char text[25];
-    struct cursor c = {.left = {text, 4}};
-    dt_time_format(ms, text);
-    return take_digits(&c, 4);
-}
-
-/* The year of two digits that lies at most 50 years ahead of this one. */
-static int full_year(int two_digits, int now)
-{
-    int year = now / 100 * 100 + two_digits;
-    if (year > now + 50)
-        return year - 100;
-    return year <= now - 50 ? year + 100 : year;
+    return !c.failed && c.left.n == 0;
 }
 
 /* A leap second is the one before it: the calendar has none. */
@@ -182,31 +144,33 @@ static bool to_ms(const struct date *date, int64_t *out_ms)
 bool dt_http_date_parse(struct dt_str text, int64_t now_ms, int64_t *out_ms)
 {
     struct date date = {0};
-    if (read_imf(text, &date) || read_asctime(text, &date))
+    char now_text[25];
+    if (read_day_first(text, 3, " ", 4, &date) || read_asctime(text, &date))
         return to_ms(&date, out_ms);
-    if (!read_rfc850(text, &date))
+    if (!read_day_first(text, 0, "-", 2, &date))
         return false;
-    date.year = full_year(date.year, year_of(now_ms));
+    /* The year of two digits is at most 50 years ahead of this one. */
+    dt_time_format(now_ms, now_text);
+    int now = take_digits(&(struct cursor){.left = {now_text, 4}}, 4);
+    date.year += now / 100 * 100;
+    if (date.year > now + 50)
+        date.year -= 100;
+    else if (date.year <= now - 50)
+        date.year += 100;
     return to_ms(&date, out_ms);
-}
-
-static bool read_seconds(struct dt_str text, int64_t *out)
-{
-    *out = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9')
-            return false;
-        *out = *out > SECONDS_MAX ? *out : *out * 10 + (text.p[i] - '0');
-    }
-    return text.n > 0;
 }
 
 bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms)
 {
-    int64_t seconds;
+    int64_t seconds = 0;
     int64_t delay_ms;
     text = dt_str_trimmed(text);
-    if (read_seconds(text, &seconds))
+    bool digits = text.n > 0;
+    for (size_t i = 0; digits && i < text.n; i++) {
+        digits = text.p[i] >= '0' && text.p[i] <= '9';
+        seconds = seconds > SECONDS_MAX ? seconds : seconds * 10 + (text.p[i] - '0');
+    }
+    if (digits)
         delay_ms = seconds > max_ms / 1000 ? max_ms : seconds * 1000;
     else if (dt_http_date_parse(text, now_ms, &delay_ms))
         delay_ms = delay_ms > now_ms ? delay_ms - now_ms : 0;

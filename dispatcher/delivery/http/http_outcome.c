@@ -65,31 +65,6 @@ static void note_member(void *arg, const char *pointer, const char *reason)
     *fault = *fault ? *fault : reason;
 }
 
-/* The decoded texts live in the document, which is scratch. */
-static dt_status keep_texts(struct dt_result *result, struct dt_arena *arena)
-{
-    bool code = result->error_code.p;
-    bool message = result->error_message.p;
-    result->error_code = dt_arena_copy(arena, result->error_code);
-    result->error_message = dt_arena_copy(arena, result->error_message);
-    return (code && !result->error_code.p) || (message && !result->error_message.p) ? DT_NOMEM : DT_OK;
-}
-
-/* INVALID: out->fault says why the body is no report. */
-static dt_status read_report(const struct dt_http_answer *answer, dt_json *json, struct dt_callback_outcome *out)
-{
-    struct dt_json_limits limits = {.depth = 16};
-    out->fault = answer->body.n >= DT_HTTP_BODY_MAX ? "is too large" : "is not whole";
-    if (!answer->body_whole)
-        return DT_INVALID;
-    out->fault = "is not JSON";
-    dt_status status = dt_json_parse(json, answer->body, &limits, NULL);
-    if (status != DT_OK)
-        return status == DT_NOMEM ? DT_NOMEM : DT_INVALID;
-    out->fault = NULL;
-    return dt_result_decode_answer(json, dt_json_root(json), &out->result, note_member, &out->fault);
-}
-
 static void start_result(struct dt_callback_outcome *out, const struct dt_callback_attempt *attempt,
                          enum dt_result_status status)
 {
@@ -110,50 +85,55 @@ static void take_retry_after(const struct dt_http_answer *answer, const struct d
 static dt_status judge_report(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
-    dt_status status = read_report(answer, json, out);
+    struct dt_json_limits limits = {.depth = 16};
+    struct dt_result *result = &out->result;
+    dt_status status = answer->body_whole ? dt_json_parse(json, answer->body, &limits, NULL) : DT_INVALID;
+    if (status == DT_OK)
+        status = dt_result_decode_answer(json, dt_json_root(json), result, note_member, &out->fault);
+    else if (answer->body_whole)
+        out->fault = "is not JSON";
+    else
+        out->fault = answer->body.n >= DT_HTTP_BODY_MAX ? "is too large" : "is not whole";
     if (status == DT_NOMEM)
         return status;
     if (status != DT_OK)
         start_result(out, attempt, DT_RESULT_FAILED);
     take_retry_after(answer, attempt, out);
-    return status == DT_OK ? keep_texts(&out->result, arena) : add_error(out, "http_report", answer->body, arena);
-}
-
-static dt_status judge_failure(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
-                               struct dt_arena *arena, struct dt_callback_outcome *out)
-{
-    char code[32];
-    snprintf(code, sizeof(code), "http_%d", answer->status);
-    out->result.status = answer->status == 410 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED;
-    take_retry_after(answer, attempt, out);
-    return add_error(out, code, answer->body, arena);
-}
-
-static dt_status judge_status(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
-                              dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
-{
-    out->http_status = answer->status;
-    out->duration_ms = answer->duration_ms;
-    if (answer->status < 200 || answer->status > 299)
-        return judge_failure(answer, attempt, arena, out);
-    if (is_report(answer))
-        return judge_report(answer, attempt, json, arena, out);
-    if (answer->status == 202)
-        out->kind = DT_CALLBACK_TAKEN;
-    return DT_OK;
+    if (status != DT_OK)
+        return add_error(out, "http_report", answer->body, arena);
+    /* The decoded texts live in the document, which is scratch. */
+    bool code = result->error_code.p;
+    bool message = result->error_message.p;
+    result->error_code = dt_arena_copy(arena, result->error_code);
+    result->error_message = dt_arena_copy(arena, result->error_message);
+    return (code && !result->error_code.p) || (message && !result->error_message.p) ? DT_NOMEM : DT_OK;
 }
 
 dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
+    char code[32];
     *out = (struct dt_callback_outcome){.kind = DT_CALLBACK_RESULT, .duration_ms = -1};
     start_result(out, attempt, DT_RESULT_SUCCEEDED);
-    if (answer->end == DT_HTTP_ANSWERED)
-        return judge_status(answer, attempt, json, arena, out);
     if (answer->end == DT_HTTP_UNKNOWN || answer->end == DT_HTTP_WITHHELD) {
         out->kind = DT_CALLBACK_UNKNOWN;
         return DT_OK;
     }
-    out->result.status = DT_RESULT_FAILED;
-    return add_error(out, end_codes[answer->end], dt_str(answer->detail), arena);
+    if (answer->end != DT_HTTP_ANSWERED) {
+        out->result.status = DT_RESULT_FAILED;
+        return add_error(out, end_codes[answer->end], dt_str(answer->detail), arena);
+    }
+    out->http_status = answer->status;
+    out->duration_ms = answer->duration_ms;
+    if (answer->status < 200 || answer->status > 299) {
+        snprintf(code, sizeof(code), "http_%d", answer->status);
+        out->result.status = answer->status == 410 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED;
+        take_retry_after(answer, attempt, out);
+        return add_error(out, code, answer->body, arena);
+    }
+    if (is_report(answer))
+        return judge_report(answer, attempt, json, arena, out);
+    if (answer->status == 202)
+        out->kind = DT_CALLBACK_TAKEN;
+    return DT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "base/hash.h"
 #include "job/callback/callback_url.h"
@@ -94,17 +95,22 @@ static void note_waiter(const struct dt_place_topic *topic, int64_t now_us)
     owner->waiter_us = now_us;
 }
 
-/* The caller has just seen that the owner may take a place, so dt_shares_take succeeds. */
+/* The caller has just seen that the owner may take a place. */
 static void take_shared(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
-    if (topic->held >= owner->limit - owner->used)
+    dt_assert_cmp(owner->used, <, owner->limit);
+    if (topic->held >= owner->limit - owner->used) {
+        dt_assert_cmp(topic->earned, >, 0);
         topic->earned--;
+    }
     if (owner->waiter == topic)
         owner->waiter = NULL;
     owner->used++;
     topic->held++;
-    (void)dt_shares_take(&shared->shares, owner->id, now_us);
+    const bool taken = dt_shares_take(&shared->shares, owner->id, now_us);
+    dt_assert(taken);
+    dt_assert_cmp(shared->shares.used, <=, shared->shares.total);
 }
 
 static void return_shared(struct shared *shared, struct dt_place_topic *topic, enum dt_place_end end)
@@ -112,6 +118,8 @@ static void return_shared(struct shared *shared, struct dt_place_topic *topic, e
     struct dt_place_owner *owner = topic->owner;
     const unsigned part = owner->limit / EARNED_PART;
     const unsigned most = part > EARNED_MIN ? part : EARNED_MIN;
+    dt_assert_cmp(topic->held, >, 0); /* a place is given back once */
+    dt_assert_cmp(owner->used, >=, topic->held);
     owner->used--;
     topic->held--;
     if (end == DT_PLACE_ANSWERED)
@@ -222,15 +230,6 @@ static void drop_host(dt_places *places, struct dt_place_host *host)
     free(host);
 }
 
-/* The table stays, so this needs no memory. */
-static void move_to_end(dt_places *places, struct dt_place_host *host)
-{
-    if (!host->hh.next)
-        return;
-    HASH_DEL(places->hosts, host);
-    HASH_ADD_KEYPTR(hh, places->hosts, host->key, strlen(host->key), host);
-}
-
 /* Drops the first host of the list if it is idle, and is either old or one too many; else moves it to the end. */
 static void drop_one(dt_places *places, int64_t now_us)
 {
@@ -240,8 +239,10 @@ static void drop_one(dt_places *places, int64_t now_us)
     bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
     if (first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US))
         drop_host(places, first);
-    else
-        move_to_end(places, first);
+    else if (first->hh.next) { /* the table stays, so this needs no memory */
+        HASH_DEL(places->hosts, first);
+        HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
+    }
 }
 
 static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64_t now_us)
@@ -320,19 +321,15 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-static bool all_may(dt_places *places, const struct dt_place *place, size_t bytes, int64_t now_us)
-{
-    return may_take(place->at_host, now_us) && may_take(place->in_process, now_us) &&
-           bytes_fit(place->in_process, bytes) &&
-           dt_shares_take_some(&places->bytes, place->in_process->owner->id, bytes, now_us);
-}
-
 dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who, size_t bytes,
                          int64_t now_us, struct dt_place *out)
 {
     if (!find_entries(places, host, who, now_us, out))
         return DT_NOMEM;
-    if (!all_may(places, out, bytes, now_us)) {
+    bool may = may_take(out->at_host, now_us) && may_take(out->in_process, now_us) &&
+               bytes_fit(out->in_process, bytes) &&
+               dt_shares_take_some(&places->bytes, out->in_process->owner->id, bytes, now_us);
+    if (!may) {
         note_waiter(out->at_host, now_us);
         note_waiter(out->in_process, now_us);
         drop_idle(places, out, now_us);
@@ -387,20 +384,6 @@ unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *w
 
 /* ---- giving back ---- */
 
-/* Only the owner is slowed whose requests were pushed back: another one's may be answered at the same host. */
-static void adapt_owner_at_host(const dt_places *places, const struct dt_place *place, enum dt_place_end end,
-                                int64_t now_us)
-{
-    struct dt_place_owner *owner = place->at_host->owner;
-    if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
-        owner->most++;
-    if (end != DT_PLACE_PUSHED_BACK || place->taken_us <= owner->slowed_us)
-        return;
-    const unsigned half = owner->limit > owner->most / 2 ? owner->most / 2 : owner->limit / 2;
-    owner->most = half ? half : 1;
-    owner->slowed_us = now_us;
-}
-
 const char *dt_place_topic(const struct dt_place *place)
 {
     return place->in_process->name;
@@ -413,13 +396,22 @@ int64_t dt_place_owner(const struct dt_place *place)
 
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us)
 {
-    struct dt_place gone = *place;
+    const struct dt_place gone = *place;
+    struct dt_place_owner *owner = gone.at_host->owner;
+    dt_assert_cmp(gone.in_process->bytes, >=, gone.bytes);
     return_shared(&gone.host->shared, gone.at_host, end);
     return_shared(&places->shared, gone.in_process, end);
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_return(&places->bytes, gone.in_process->owner->id, gone.bytes);
-    adapt_owner_at_host(places, &gone, end, now_us);
+    /* Only the owner is slowed whose requests were pushed back: another one's may be answered at the same host. */
+    if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
+        owner->most++;
+    if (end == DT_PLACE_PUSHED_BACK && gone.taken_us > owner->slowed_us) {
+        const unsigned half = owner->limit > owner->most / 2 ? owner->most / 2 : owner->limit / 2;
+        owner->most = half ? half : 1;
+        owner->slowed_us = now_us;
+    }
     drop_idle(places, &gone, now_us);
 }
 

@@ -60,19 +60,14 @@ void dt_percent_encode(struct dt_strbuf *out, struct dt_str value)
     }
 }
 
-static bool stands_as_it_is(struct dt_str value)
-{
-    for (size_t i = 0; i < value.n; i++)
-        if (value.p[i] <= ' ' || value.p[i] > '~' || value.p[i] == '"' || value.p[i] == '%')
-            return false;
-    return true;
-}
-
 static void add_attribute(struct head *h, struct dt_str name, struct dt_str value)
 {
     if (!value.p)
         return;
-    if (stands_as_it_is(value)) {
+    bool plain = true;
+    for (size_t i = 0; plain && i < value.n; i++)
+        plain = value.p[i] > ' ' && value.p[i] <= '~' && value.p[i] != '"' && value.p[i] != '%';
+    if (plain) {
         push(h, name, value);
         return;
     }
@@ -83,14 +78,6 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
     if (!encoded.failed)
         push(h, name, copy(h, dt_strbuf_str(&encoded)));
     dt_strbuf_clear(&encoded);
-}
-
-static struct dt_str content_type(const struct dt_outgoing *from)
-{
-    if (!from->content_type.p)
-        return DT_STR_LIT("application/json");
-    bool sound = from->content_type.n > 0 && !dt_callback_header_value_check(from->content_type);
-    return sound ? from->content_type : DT_STR_LIT("application/octet-stream");
 }
 
 static struct dt_str made(struct head *h, struct dt_str text)
@@ -111,7 +98,10 @@ static void add_attributes(struct head *h, const struct dt_outgoing *from, const
                                          .scheduled_ms = from->claim.due_ms};
     struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
     size_t n = 0;
-    push(h, DT_STR_LIT("content-type"), content_type(from));
+    struct dt_str type = from->content_type.p ? from->content_type : DT_STR_LIT("application/json");
+    if (type.n == 0 || dt_callback_header_value_check(type))
+        type = DT_STR_LIT("application/octet-stream");
+    push(h, DT_STR_LIT("content-type"), type);
     if (dt_cloud_event_attributes(&event, h->arena, attributes, &n) != DT_OK) {
         h->failed = true;
         return;
@@ -119,19 +109,6 @@ static void add_attributes(struct head *h, const struct dt_outgoing *from, const
     for (size_t i = 0; i < n; i++)
         add_attribute(h, made(h, dt_arena_printf(h->arena, "ce-%s", attributes[i].name + strlen("ce_"))),
                       attributes[i].value);
-}
-
-static dt_status add_signature(struct head *h, const struct dt_webhook *webhook,
-                               const struct dt_callback_secret *secret)
-{
-    struct dt_strbuf value;
-    dt_strbuf_init(&value);
-    dt_status status = dt_webhook_sign(webhook, secret, &value);
-    h->failed = h->failed || value.failed;
-    if (status == DT_OK && !value.failed)
-        push(h, DT_STR_LIT("webhook-signature"), copy(h, dt_strbuf_str(&value)));
-    dt_strbuf_clear(&value);
-    return status;
 }
 
 static dt_status add_webhook(struct head *h, const struct dt_outgoing *from, const struct dt_callback_setting *setting,
@@ -146,30 +123,19 @@ static dt_status add_webhook(struct head *h, const struct dt_outgoing *from, con
     push(h, DT_STR_LIT("webhook-timestamp"),
          made(h, dt_arena_printf(h->arena, "%lld", (long long)webhook.timestamp_s)));
     push(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
-    return setting->secret ? add_signature(h, &webhook, setting->secret) : DT_OK;
+    if (!setting->secret)
+        return DT_OK;
+    struct dt_strbuf value;
+    dt_strbuf_init(&value);
+    dt_status status = dt_webhook_sign(&webhook, setting->secret, &value);
+    h->failed = h->failed || value.failed;
+    if (status == DT_OK && !value.failed)
+        push(h, DT_STR_LIT("webhook-signature"), copy(h, dt_strbuf_str(&value)));
+    dt_strbuf_clear(&value);
+    return status;
 }
 
 /* ---- the callers' ---- */
-
-static struct dt_http_header *find(struct head *h, struct dt_str name)
-{
-    for (size_t i = 0; i < h->n; i++)
-        if (h->v[i].name.n == name.n && strncasecmp(h->v[i].name.p, name.p, name.n) == 0)
-            return &h->v[i];
-    return NULL;
-}
-
-static void add_caller(struct head *h, struct dt_str name, struct dt_str value)
-{
-    if (dt_callback_header_name_check(name) || dt_callback_header_value_check(value))
-        return;
-    struct dt_str copied = copy(h, value);
-    struct dt_http_header *there = find(h, name);
-    if (there)
-        there->value = copied;
-    else
-        push(h, copy(h, name), copied);
-}
 
 static void add_callers(struct head *h, struct dt_str text, dt_json *json)
 {
@@ -178,8 +144,18 @@ static void add_callers(struct head *h, struct dt_str text, dt_json *json)
     struct dt_str value;
     if (dt_caller_headers_open(&callers, text, json) != DT_OK)
         h->failed = true;
-    while (dt_caller_headers_next(&callers, &name, &value))
-        add_caller(h, name, value);
+    while (dt_caller_headers_next(&callers, &name, &value)) {
+        if (dt_callback_header_name_check(name) || dt_callback_header_value_check(value))
+            continue;
+        struct dt_str copied = copy(h, value);
+        size_t at = 0;
+        while (at < h->n && !(h->v[at].name.n == name.n && strncasecmp(h->v[at].name.p, name.p, name.n) == 0))
+            at++;
+        if (at < h->n)
+            h->v[at].value = copied;
+        else
+            push(h, copy(h, name), copied);
+    }
 }
 
 dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callback_setting *setting, int64_t now_ms,

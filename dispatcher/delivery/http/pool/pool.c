@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "delivery/http/http_outcome.h"
@@ -17,15 +18,9 @@
 
 /* ---- lists, under the lock ---- */
 
-static void append_answered(dt_hands *hands, struct dt_callback *callback)
-{
-    callback->next = NULL;
-    *hands->answered_end = callback;
-    hands->answered_end = &callback->next;
-}
-
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
 {
+    dt_assert_cmp(hands->n_all, >, 0);
     HASH_DEL(hands->all, callback);
     if (--hands->n_all == 0)
         pthread_cond_broadcast(&hands->emptied);
@@ -37,7 +32,9 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
 void dt_pool_answered(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
-    append_answered(hands, callback);
+    callback->next = NULL;
+    *hands->answered_end = callback;
+    hands->answered_end = &callback->next;
     pthread_mutex_unlock(&hands->lock);
     dt_mailbox_signal(hands->recorder_mailbox, 1);
 }
@@ -51,18 +48,13 @@ void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback)
     dt_mailbox_signal(hands->keeper_mailbox, 1);
 }
 
-static void take_refused(dt_hands *hands, bool refused[static DT_SHARDS_MAX])
+void dt_pool_tell_room(dt_hands *hands)
 {
+    bool refused[DT_SHARDS_MAX];
     pthread_mutex_lock(&hands->lock);
     memcpy(refused, hands->refused, sizeof(hands->refused));
     memset(hands->refused, 0, sizeof(hands->refused));
     pthread_mutex_unlock(&hands->lock);
-}
-
-void dt_pool_tell_room(dt_hands *hands)
-{
-    bool refused[DT_SHARDS_MAX];
-    take_refused(hands, refused);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (refused[shard])
             hands->env.room(hands->env.arg, shard);
@@ -79,24 +71,18 @@ static unsigned next_refused(dt_hands *hands)
     return DT_SHARDS_MAX;
 }
 
-static unsigned take_refused_one(dt_hands *hands, bool *others)
-{
-    pthread_mutex_lock(&hands->lock);
-    unsigned shard = next_refused(hands);
-    if (shard < DT_SHARDS_MAX) {
-        hands->refused[shard] = false;
-        hands->told = shard;
-    }
-    *others = next_refused(hands) < DT_SHARDS_MAX;
-    pthread_mutex_unlock(&hands->lock);
-    return shard;
-}
-
 bool dt_pool_tell_some(dt_hands *hands, size_t most)
 {
     bool others = true;
     for (size_t i = 0; i < most && others; i++) {
-        unsigned shard = take_refused_one(hands, &others);
+        pthread_mutex_lock(&hands->lock);
+        unsigned shard = next_refused(hands);
+        if (shard < DT_SHARDS_MAX) {
+            hands->refused[shard] = false;
+            hands->told = shard;
+        }
+        others = next_refused(hands) < DT_SHARDS_MAX;
+        pthread_mutex_unlock(&hands->lock);
         if (shard < DT_SHARDS_MAX)
             hands->env.room(hands->env.arg, shard);
     }
@@ -144,36 +130,12 @@ static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
     return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
 }
 
-static dt_metric *meter_of(const dt_hands *hands, const struct dt_callback_outcome *outcome)
-{
-    const struct dt_pool_meters *meters = &hands->meters;
-    if (outcome->kind != DT_CALLBACK_RESULT)
-        return outcome->kind == DT_CALLBACK_TAKEN ? meters->taken : meters->unknown;
-    return outcome->result.status == DT_RESULT_SUCCEEDED ? meters->succeeded : meters->failed;
-}
-
-static void take_outcome(dt_hands *hands, struct dt_callback *callback, const struct dt_callback_outcome *outcome,
-                         const char *topic)
-{
-    callback->answer = (struct dt_hand_answer){.apply.result = outcome->result,
-                                               .owner = callback->owner,
-                                               .answer = {outcome->http_status, outcome->duration_ms},
-                                               .taken = outcome->kind == DT_CALLBACK_TAKEN};
-    if (outcome->fault)
-        DT_LOG_PER_TOPIC(WARN, "callbacks", "a receiver's report cannot be read", dt_str(topic),
-                         DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
-                         DT_S("reason", outcome->fault));
-    if (outcome->kind == DT_CALLBACK_UNKNOWN)
-        dt_pool_unwanted(hands, callback);
-    else
-        dt_pool_answered(hands, callback);
-}
-
 /* hands->json, which is the client's thread's, is used for answers of receivers only. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
 {
     dt_hands *hands = arg;
     struct dt_callback *callback = tag;
+    const struct dt_pool_meters *meters = &hands->meters;
     const struct dt_callback_attempt attempt = {.job_id = callback->hand.job_id,
                                                 .attempt = callback->hand.attempt,
                                                 .now_ms = dt_refclock_real_earliest_ms(hands->env.ref),
@@ -190,7 +152,23 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
         (void)dt_pool_tell_some(hands, 1);
     if (dt_callback_outcome(answer, &attempt, hands->json, &callback->arena, &outcome) != DT_OK)
         outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory is out */
-    dt_metric_add(meter_of(hands, &outcome), 1);
-    dt_metric_observe(hands->meters.seconds, (double)answer->duration_ms / 1000);
-    take_outcome(hands, callback, &outcome, topic);
+    bool succeeded = outcome.kind == DT_CALLBACK_RESULT && outcome.result.status == DT_RESULT_SUCCEEDED;
+    dt_metric_add(succeeded                            ? meters->succeeded
+                  : outcome.kind == DT_CALLBACK_RESULT ? meters->failed
+                  : outcome.kind == DT_CALLBACK_TAKEN  ? meters->taken
+                                                       : meters->unknown,
+                  1);
+    dt_metric_observe(meters->seconds, (double)answer->duration_ms / 1000);
+    callback->answer = (struct dt_hand_answer){.apply.result = outcome.result,
+                                               .owner = callback->owner,
+                                               .answer = {outcome.http_status, outcome.duration_ms},
+                                               .taken = outcome.kind == DT_CALLBACK_TAKEN};
+    if (outcome.fault)
+        DT_LOG_PER_TOPIC(WARN, "callbacks", "a receiver's report cannot be read", dt_str(topic),
+                         DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
+                         DT_S("reason", outcome.fault));
+    if (outcome.kind == DT_CALLBACK_UNKNOWN)
+        dt_pool_unwanted(hands, callback);
+    else
+        dt_pool_answered(hands, callback);
 }

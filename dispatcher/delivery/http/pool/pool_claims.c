@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "delivery/http/request_head.h"
@@ -43,38 +44,20 @@ static void ask_for_number(dt_hands *hands)
         dt_mailbox_signal(hands->keeper_mailbox, 1);
 }
 
-/* Under the lock. */
-static size_t room_of(dt_hands *hands, const struct dt_place_for *who, struct dt_str text)
-{
-    struct dt_callback_url url;
-    if (!text.p)
-        return dt_places_room_anywhere(hands->places, who, dt_pool_now_us(hands));
-    return dt_places_room(hands->places, key_of(text, &url), who, dt_pool_now_us(hands));
-}
-
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
-                            const struct dt_topic_callback *callback)
+                            const struct dt_topic_callback *callback, uint32_t host)
 {
     dt_hands *hands = claims->hands;
     const struct dt_place_for who = {owner, topic};
+    const struct dt_str text = callback->places.url;
+    struct dt_callback_url url;
     size_t room = 0;
     pthread_mutex_lock(&hands->lock);
+    const int64_t now_us = dt_pool_now_us(hands);
     if (may_claim(hands, claims->shard))
-        room = room_of(hands, &who, callback->places.url);
-    hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
-    pthread_mutex_unlock(&hands->lock);
-    ask_for_number(hands);
-    return room;
-}
-
-size_t dt_hands_claims_room_at(dt_hands_claims *claims, int64_t owner, struct dt_str topic, uint32_t host)
-{
-    dt_hands *hands = claims->hands;
-    const struct dt_place_for who = {owner, topic};
-    size_t room = 0;
-    pthread_mutex_lock(&hands->lock);
-    if (may_claim(hands, claims->shard))
-        room = dt_places_room_at(hands->places, host, &who, dt_pool_now_us(hands));
+        room = host     ? dt_places_room_at(hands->places, host, &who, now_us)
+               : text.p ? dt_places_room(hands->places, key_of(text, &url), &who, now_us)
+                        : dt_places_room_anywhere(hands->places, &who, now_us);
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
     ask_for_number(hands);
@@ -84,19 +67,6 @@ size_t dt_hands_claims_room_at(dt_hands_claims *claims, int64_t owner, struct dt
 bool dt_hands_claims_open(const dt_hands_claims *claims)
 {
     return claims->hands->enabled;
-}
-
-static bool make_room(dt_hands_claims *claims)
-{
-    size_t cap = claims->cap ? claims->cap * 2 : 64;
-    if (claims->n < claims->cap)
-        return true;
-    struct dt_place *places = realloc(claims->places, cap * sizeof(*places));
-    if (!places)
-        return false;
-    claims->places = places;
-    claims->cap = cap;
-    return true;
 }
 
 void dt_hands_claims_begin(dt_hands_claims *claims)
@@ -110,6 +80,7 @@ static enum dt_hand_place take(dt_hands_claims *claims, const struct dt_hand_wan
 {
     dt_hands *hands = claims->hands;
     const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
+    dt_assert_cmp(claims->n, <, claims->cap);
     if (!may_claim(hands, claims->shard) || (claims->owner && claims->owner != hands->owner))
         return DT_HAND_FULL;
     if (dt_places_take(hands->places, key, &who, wanted->bytes, dt_pool_now_us(hands), &claims->places[claims->n]) !=
@@ -129,8 +100,14 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     dt_hands *hands = claims->hands;
     struct dt_callback_url url;
     struct dt_str key = key_of(wanted->url, &url);
-    if (!make_room(claims))
-        return DT_HAND_FULL;
+    if (claims->n == claims->cap) {
+        size_t cap = claims->cap ? claims->cap * 2 : 64;
+        struct dt_place *places = realloc(claims->places, cap * sizeof(*places));
+        if (!places)
+            return DT_HAND_FULL;
+        claims->places = places;
+        claims->cap = cap;
+    }
     pthread_mutex_lock(&hands->lock);
     enum dt_hand_place taken = take(claims, wanted, key);
     pthread_mutex_unlock(&hands->lock);
@@ -139,16 +116,6 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     else
         ask_for_number(hands);
     return taken;
-}
-
-static void give_back(dt_hands_claims *claims, size_t from)
-{
-    dt_hands *hands = claims->hands;
-    pthread_mutex_lock(&hands->lock);
-    for (size_t i = from; i < claims->n; i++)
-        dt_places_give_back(hands->places, &claims->places[i], DT_PLACE_UNUSED, dt_pool_now_us(hands));
-    pthread_mutex_unlock(&hands->lock);
-    claims->n = 0;
 }
 
 /* MySQL may have committed all the same: the keeper finds out. */
@@ -160,8 +127,10 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
     pthread_mutex_lock(&hands->lock);
     hands->doubts[claims->shard] = claims->owner;
     hands->some_doubt = true;
+    for (size_t i = 0; i < claims->n; i++)
+        dt_places_give_back(hands->places, &claims->places[i], DT_PLACE_UNUSED, dt_pool_now_us(hands));
     pthread_mutex_unlock(&hands->lock);
-    give_back(claims, 0);
+    claims->n = 0;
     dt_mailbox_signal(hands->keeper_mailbox, 1);
 }
 
@@ -207,9 +176,16 @@ static void fail(const struct sending *s, enum dt_http_end end, const char *why)
     dt_pool_on_answer(s->claims->hands, s->callback, &answer);
 }
 
-static void not_sent(const struct sending *s, dt_status status)
+static void send_signed(const struct sending *s, const struct dt_callback_secret *secret)
 {
     dt_hands *hands = s->claims->hands;
+    dt_status status = send_request(s, secret);
+    if (status == DT_OK)
+        return;
+    if (status == DT_INVALID) {
+        fail(s, DT_HTTP_NO_URL, "no request can be made of the job");
+        return;
+    }
     DT_LOG(WARN, "callbacks", "a callback could not be sent; another attempt follows",
            DT_I("job", s->callback->hand.job_id), DT_I("attempt", s->callback->hand.attempt),
            DT_S("status", dt_status_name(status)));
@@ -217,15 +193,6 @@ static void not_sent(const struct sending *s, dt_status status)
     dt_places_give_back(hands->places, &s->callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
     pthread_mutex_unlock(&hands->lock);
     dt_pool_unwanted(hands, s->callback);
-}
-
-static void send_signed(const struct sending *s, const struct dt_callback_secret *secret)
-{
-    dt_status status = send_request(s, secret);
-    if (status == DT_INVALID)
-        fail(s, DT_HTTP_NO_URL, "no request can be made of the job");
-    else if (status != DT_OK)
-        not_sent(s, status);
 }
 
 /* A secret that a manual edit has spoiled signs nothing, so nothing is sent. */
@@ -250,9 +217,10 @@ static void send_or_fail(const struct sending *s)
     dt_callback_secret_wipe(&secret);
 }
 
-static struct dt_callback *callback_of(dt_hands_claims *claims, const struct dt_outgoing *job,
-                                       const struct dt_place *place)
+/* NULL: memory is out, so the attempt is not known here. */
+static struct dt_callback *note(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
 {
+    dt_hands *hands = claims->hands;
     struct dt_callback *callback = calloc(1, sizeof(*callback));
     if (!callback)
         return NULL;
@@ -261,34 +229,18 @@ static struct dt_callback *callback_of(dt_hands_claims *claims, const struct dt_
     callback->owner = claims->owner;
     callback->place = *place;
     dt_arena_init(&callback->arena);
-    return callback;
-}
-
-/* Under the lock. */
-static bool add(dt_hands *hands, struct dt_callback *callback)
-{
-    HASH_ADD(hh, hands->all, hand, sizeof(callback->hand), callback);
-    if (!callback->hh.tbl)
-        return false;
-    hands->n_all++;
-    dt_metric_set(hands->meters.in_hands, hands->n_all);
-    return true;
-}
-
-/* False: memory is out, so nobody here knows of the attempt. */
-static bool note(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
-                 struct dt_callback **out)
-{
-    dt_hands *hands = claims->hands;
-    *out = callback_of(claims, job, place);
-    if (!*out)
-        return false;
     pthread_mutex_lock(&hands->lock);
-    bool added = add(hands, *out);
+    HASH_ADD(hh, hands->all, hand, sizeof(callback->hand), callback);
+    bool added = callback->hh.tbl;
+    if (added) {
+        hands->n_all++;
+        dt_metric_set(hands->meters.in_hands, hands->n_all);
+    }
     pthread_mutex_unlock(&hands->lock);
-    if (!added)
-        free(*out);
-    return added;
+    if (added)
+        return callback;
+    free(callback);
+    return NULL;
 }
 
 /* A MySQL that went back to before the claim of an attempt that is still in our hands has it claimed anew. It goes out
@@ -316,7 +268,8 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
     if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
         return true;
-    if (!note(claims, job, place, &sending.callback))
+    sending.callback = note(claims, job, place);
+    if (!sending.callback)
         return false;
     sending.url = job->callback_url.p ? job->callback_url : sending.topic->places.url;
     sending.trusted = dt_callback_place_is_listed(&sending.topic->places, sending.url);

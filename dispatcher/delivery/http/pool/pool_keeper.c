@@ -28,22 +28,10 @@ static int64_t renew_every_us(const dt_hands *hands)
 
 /* ---- the number ---- */
 
-/* True: somebody needs one, or has something in hands. */
-static bool is_used(dt_hands *hands)
-{
-    pthread_mutex_lock(&hands->lock);
-    if (hands->wanted || hands->n_all > 0)
-        hands->used_us = dt_pool_now_us(hands);
-    hands->wanted = false;
-    pthread_mutex_unlock(&hands->lock);
-    return hands->client && !hands->leaving && dt_pool_now_us(hands) - hands->used_us < UNUSED_US && hands->used_us;
-}
-
 /* The end of writing first: what is let through under the new end must not be shut at the old one. */
 static void extend(dt_hands *hands, int64_t sent_us)
 {
-    int64_t length_us = hands->lease.length_us;
-    dt_http_client_write_until(hands->client, sent_us + length_us);
+    dt_http_client_write_until(hands->client, sent_us + hands->lease.length_us);
     dt_lease_extend(&hands->lease, sent_us);
 }
 
@@ -93,21 +81,16 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
     return status;
 }
 
-static bool has_any(dt_hands *hands)
-{
-    pthread_mutex_lock(&hands->lock);
-    bool any = hands->n_all > 0;
-    pthread_mutex_unlock(&hands->lock);
-    return any;
-}
-
 /* What came into our hands meanwhile may be just being written: the number ends by its lease then. At the end of the
  * process nobody writes any more. */
 static dt_status give_up(dt_hands *hands, struct dt_error *err)
 {
     int64_t number = hands->owner;
     drop_number(hands);
-    if (has_any(hands) && !hands->leaving)
+    pthread_mutex_lock(&hands->lock);
+    bool any = hands->n_all > 0;
+    pthread_mutex_unlock(&hands->lock);
+    if (any && !hands->leaving)
         return DT_OK;
     return dt_store_hands_disown(hands->keeper_store, number, err);
 }
@@ -115,7 +98,13 @@ static dt_status give_up(dt_hands *hands, struct dt_error *err)
 /* A number is kept while anything is in hands, since what is given up is lost. */
 static dt_status keep_number(dt_hands *hands, struct dt_error *err)
 {
-    bool used = is_used(hands);
+    pthread_mutex_lock(&hands->lock);
+    if (hands->wanted || hands->n_all > 0) /* somebody needs a number, or has something in hands */
+        hands->used_us = dt_pool_now_us(hands);
+    hands->wanted = false;
+    pthread_mutex_unlock(&hands->lock);
+    bool used =
+        hands->client && !hands->leaving && hands->used_us && dt_pool_now_us(hands) - hands->used_us < UNUSED_US;
     dt_status status = hands->owner ? renew(hands, err) : DT_OK;
     if (status != DT_OK)
         return status;
@@ -149,77 +138,58 @@ static void take_unwanted(dt_hands *hands, struct given *given)
     pthread_mutex_unlock(&hands->lock);
 }
 
-static void end_given(dt_hands *hands, struct given *given, bool gone)
-{
-    pthread_mutex_lock(&hands->lock);
-    while (given->list) {
-        struct dt_callback *callback = given->list;
-        given->list = callback->next;
-        if (gone) {
-            dt_pool_forget(hands, callback);
-        } else {
-            callback->next = hands->unwanted;
-            hands->unwanted = callback;
-        }
-    }
-    pthread_mutex_unlock(&hands->lock);
-}
-
-static dt_status give_away_some(dt_hands *hands, struct given *given, struct dt_error *err)
-{
-    int64_t owner = given->list->owner;
-    qsort(given->ids, given->n, sizeof(*given->ids), dt_by_job_id);
-    dt_status status = dt_store_hands_give_away(hands->keeper_store, owner, given->ids, given->n, err);
-    end_given(hands, given, status == DT_OK);
-    if (status != DT_OK)
-        return status;
-    dt_metric_add(hands->meters.given_away, (int64_t)given->n);
-    hands->env.lost(hands->env.arg, given->ids, given->n);
-    dt_pool_tell_room(hands);
-    return DT_OK;
-}
-
 static dt_status give_away(dt_hands *hands, struct dt_error *err)
 {
     struct given given;
-    dt_status status = DT_OK;
-    take_unwanted(hands, &given);
-    while (status == DT_OK && given.n) {
-        status = give_away_some(hands, &given, err);
-        if (status == DT_OK)
-            take_unwanted(hands, &given);
+    for (take_unwanted(hands, &given); given.n; take_unwanted(hands, &given)) {
+        int64_t owner = given.list->owner;
+        qsort(given.ids, given.n, sizeof(*given.ids), dt_by_job_id);
+        dt_status status = dt_store_hands_give_away(hands->keeper_store, owner, given.ids, given.n, err);
+        pthread_mutex_lock(&hands->lock);
+        while (given.list) {
+            struct dt_callback *callback = given.list;
+            given.list = callback->next;
+            if (status == DT_OK) {
+                dt_pool_forget(hands, callback);
+            } else {
+                callback->next = hands->unwanted;
+                hands->unwanted = callback;
+            }
+        }
+        pthread_mutex_unlock(&hands->lock);
+        if (status != DT_OK)
+            return status;
+        dt_metric_add(hands->meters.given_away, (int64_t)given.n);
+        hands->env.lost(hands->env.arg, given.ids, given.n);
+        dt_pool_tell_room(hands);
     }
-    return status;
+    return DT_OK;
 }
 
 /* ---- claims in doubt ---- */
 
-/* The jobs of those attempts that nobody here knows. NULL: memory is out. */
-static int64_t *unknown_of(dt_hands *hands, const struct dt_hand *v, size_t n, size_t *unknown)
-{
-    int64_t *ids = dt_arena_alloc(&hands->arena, (n ? n : 1) * sizeof(*ids));
-    *unknown = 0;
-    pthread_mutex_lock(&hands->lock);
-    for (size_t i = 0; ids && i < n; i++) {
-        struct dt_callback *callback = NULL;
-        HASH_FIND(hh, hands->all, &v[i], sizeof(v[i]), callback);
-        if (!callback)
-            ids[(*unknown)++] = v[i].job_id;
-    }
-    pthread_mutex_unlock(&hands->lock);
-    return ids;
-}
-
 static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
 {
     struct dt_hand *v;
+    size_t of_shard = 0;
     size_t n = 0;
     dt_arena_reset(&hands->arena);
-    dt_status status = dt_store_hands_of_shard(hands->keeper_store, owner, shard, &hands->arena, &v, &n, err);
+    dt_status status = dt_store_hands_of_shard(hands->keeper_store, owner, shard, &hands->arena, &v, &of_shard, err);
     if (status != DT_OK)
         return status;
-    const int64_t *ids = unknown_of(hands, v, n, &n);
-    status = ids ? dt_store_hands_give_away(hands->keeper_store, owner, ids, n, err) : DT_NOMEM;
+    int64_t *ids = dt_arena_alloc(&hands->arena, (of_shard ? of_shard : 1) * sizeof(*ids));
+    if (!ids)
+        return DT_NOMEM;
+    /* The jobs of the attempts that are not known here. */
+    pthread_mutex_lock(&hands->lock);
+    for (size_t i = 0; i < of_shard; i++) {
+        struct dt_callback *callback = NULL;
+        HASH_FIND(hh, hands->all, &v[i], sizeof(v[i]), callback);
+        if (!callback)
+            ids[n++] = v[i].job_id;
+    }
+    pthread_mutex_unlock(&hands->lock);
+    status = dt_store_hands_give_away(hands->keeper_store, owner, ids, n, err);
     if (status != DT_OK)
         return status;
     DT_LOG(INFO, "callbacks", "claims that were in doubt are found out", DT_I("shard", shard), DT_I("given_away", n));
@@ -231,14 +201,6 @@ static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct
     return DT_OK;
 }
 
-static int64_t doubt_of(dt_hands *hands, unsigned shard)
-{
-    pthread_mutex_lock(&hands->lock);
-    int64_t owner = hands->doubts[shard];
-    pthread_mutex_unlock(&hands->lock);
-    return owner;
-}
-
 static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
@@ -247,7 +209,9 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
     pthread_mutex_unlock(&hands->lock);
     dt_status status = DT_OK;
     for (unsigned shard = 0; some && status == DT_OK && shard < DT_SHARDS_MAX; shard++) {
-        int64_t owner = doubt_of(hands, shard);
+        pthread_mutex_lock(&hands->lock);
+        int64_t owner = hands->doubts[shard];
+        pthread_mutex_unlock(&hands->lock);
         status = owner ? find_out(hands, shard, owner, err) : DT_OK;
     }
     if (status == DT_OK) {
@@ -284,35 +248,19 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
 
 /* ---- the thread ---- */
 
-static dt_status step(dt_hands *hands, struct dt_error *err)
-{
-    dt_status status = keep_number(hands, err);
-    if (status == DT_OK)
-        status = find_all_out(hands, err);
-    if (status == DT_OK)
-        status = give_away(hands, err);
-    return status == DT_OK ? look_for_lost(hands, err) : status;
-}
-
-static int64_t next_us(const dt_hands *hands)
-{
-    return hands->owner ? dt_earlier(hands->look_us, hands->renewed_us + renew_every_us(hands)) : hands->look_us;
-}
-
-/* Whatever is left in hands is lost at once. */
-static void leave(dt_hands *hands)
-{
-    struct dt_error err = {0};
-    if (hands->owner && give_up(hands, &err) != DT_OK)
-        DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
-}
-
 void dt_pool_keep(void *arg)
 {
     dt_hands *hands = arg;
+    struct dt_error err = {0};
     while (!dt_thread_stopping(&hands->keeper)) {
-        struct dt_error err = {0};
-        dt_status status = step(hands, &err);
+        err = (struct dt_error){0};
+        dt_status status = keep_number(hands, &err);
+        if (status == DT_OK)
+            status = find_all_out(hands, &err);
+        if (status == DT_OK)
+            status = give_away(hands, &err);
+        if (status == DT_OK)
+            status = look_for_lost(hands, &err);
         if (status != DT_OK) {
             dt_outage_failed(&hands->keeper_outage, DT_OUTAGE_MYSQL, "callbacks", "the lease is not renewed", status,
                              &err);
@@ -320,7 +268,12 @@ void dt_pool_keep(void *arg)
             continue;
         }
         dt_outage_over(&hands->keeper_outage);
-        (void)dt_mailbox_wait(hands->keeper_mailbox, next_us(hands));
+        int64_t renew_us = hands->renewed_us + renew_every_us(hands);
+        (void)dt_mailbox_wait(hands->keeper_mailbox,
+                              hands->owner ? dt_earlier(hands->look_us, renew_us) : hands->look_us);
     }
-    leave(hands);
+    /* Whatever is left in hands is lost at once. */
+    err = (struct dt_error){0};
+    if (hands->owner && give_up(hands, &err) != DT_OK)
+        DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
 }

@@ -45,20 +45,14 @@ static dt_status make_client(dt_hands *hands, struct dt_error *err)
     return status == DT_OK ? dt_http_client_new(&settings, &hands->client, err) : status;
 }
 
-static dt_status make_places(dt_hands *hands)
-{
-    const struct dt_config *config = hands->env.config;
-    const struct dt_places_limits limits = {.max_in_flight = (unsigned)config->callbacks_max_in_flight,
-                                            .per_host = (unsigned)config->callbacks_per_host,
-                                            .max_bytes = (size_t)config->callbacks_max_bytes};
-    return dt_places_new(&limits, &hands->places);
-}
-
 static dt_status make_parts(dt_hands *hands, struct dt_error *err)
 {
     const struct dt_hands_env *env = &hands->env;
+    const struct dt_places_limits limits = {.max_in_flight = (unsigned)env->config->callbacks_max_in_flight,
+                                            .per_host = (unsigned)env->config->callbacks_per_host,
+                                            .max_bytes = (size_t)env->config->callbacks_max_bytes};
     hands->lost = calloc((size_t)env->config->dispatch_batch_jobs, sizeof(*hands->lost));
-    dt_status status = hands->lost ? make_places(hands) : DT_NOMEM;
+    dt_status status = hands->lost ? dt_places_new(&limits, &hands->places) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_json_new(&hands->json);
     if (status == DT_OK)
@@ -70,12 +64,6 @@ static dt_status make_parts(dt_hands *hands, struct dt_error *err)
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &hands->keeper_store);
     return status == DT_OK ? dt_index_new(env->config, env->installation, env->clock, &hands->index, err) : status;
-}
-
-static dt_status start_threads(dt_hands *hands, struct dt_error *err)
-{
-    dt_status status = dt_thread_start(&hands->recorder, "hands-recorder", dt_pool_record, hands, err);
-    return status == DT_OK ? dt_thread_start(&hands->keeper, "hands-keeper", dt_pool_keep, hands, err) : status;
 }
 
 static void free_parts(dt_hands *hands)
@@ -126,7 +114,9 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
     if (status == DT_OK && hands->enabled)
         status = make_client(hands, err);
     if (status == DT_OK)
-        status = start_threads(hands, err);
+        status = dt_thread_start(&hands->recorder, "hands-recorder", dt_pool_record, hands, err);
+    if (status == DT_OK)
+        status = dt_thread_start(&hands->keeper, "hands-keeper", dt_pool_keep, hands, err);
     if (status == DT_OK) {
         *out = hands;
         return DT_OK;

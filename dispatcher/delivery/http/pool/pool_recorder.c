@@ -69,11 +69,6 @@ static void tell_index(dt_hands *hands, const struct batch *batch)
     hands->env.index_untold(hands->env.arg, hands->index);
 }
 
-static bool is_busy(const struct dt_hand_answer *answer)
-{
-    return answer->held && answer->apply.outcome == DT_OUTCOME_BUSY;
-}
-
 /* What is recorded leaves our hands; what is not goes back into the queue. True: all was recorded. Answers stand in
  * the order of their jobs by now. */
 static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
@@ -82,9 +77,11 @@ static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
     pthread_mutex_lock(&hands->lock);
     for (size_t i = 0; i < batch->n; i++) {
         struct dt_callback *callback = NULL;
-        const struct dt_hand hand = {batch->answers[i].apply.result.job_id, batch->answers[i].apply.result.attempt};
+        const struct dt_hand_answer *answer = &batch->answers[i];
+        const struct dt_hand hand = {answer->apply.result.job_id, answer->apply.result.attempt};
+        bool busy = answer->held && answer->apply.outcome == DT_OUTCOME_BUSY;
         HASH_FIND(hh, hands->all, &hand, sizeof(hand), callback);
-        if (callback && recorded && !is_busy(&batch->answers[i])) {
+        if (callback && recorded && !busy) {
             dt_pool_forget(hands, callback);
         } else if (callback) {
             callback->next = hands->answered;
@@ -116,23 +113,6 @@ static bool record(dt_hands *hands, struct batch *batch)
     return let_go(hands, batch, true);
 }
 
-/* Of the places that the answers gave back. */
-static void tell_some(dt_hands *hands, struct batch *batch)
-{
-    const bool told = dt_pool_told_lately(hands);
-    bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
-    batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
-}
-
-/* Nothing was answered in the meantime that others would have been told with. */
-static void tell_others(dt_hands *hands, struct batch *batch)
-{
-    if (dt_pool_now_us(hands) < batch->others_us)
-        return;
-    batch->others_us = INT64_MAX;
-    dt_pool_tell_room(hands);
-}
-
 void dt_pool_record(void *arg)
 {
     dt_hands *hands = arg;
@@ -140,14 +120,20 @@ void dt_pool_record(void *arg)
     if (batch)
         batch->others_us = INT64_MAX;
     while (batch && !dt_thread_stopping(&hands->recorder)) {
-        tell_others(hands, batch);
+        if (dt_pool_now_us(hands) >= batch->others_us) { /* nothing was answered since that others would be told with */
+            batch->others_us = INT64_MAX;
+            dt_pool_tell_room(hands);
+        }
         take_batch(hands, batch);
         if (batch->n == 0) {
             (void)dt_mailbox_wait(hands->recorder_mailbox, batch->others_us);
             continue;
         }
         int64_t begun_us = dt_pool_now_us(hands);
-        tell_some(hands, batch);
+        /* Leaders are told of the places that the answers gave back. */
+        const bool told = dt_pool_told_lately(hands);
+        bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
+        batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
         if (!record(hands, batch))
             (void)dt_mailbox_pause(hands->recorder_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
         else if (batch->n >= MANY && batch->n < BATCH)

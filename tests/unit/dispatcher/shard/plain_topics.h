@@ -46,19 +46,12 @@ const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapsh
 }
 
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
-                            const struct dt_topic_callback *callback)
+                            const struct dt_topic_callback *callback, uint32_t host)
 {
     (void)claims;
     (void)owner;
     (void)callback;
-    return is_called_back(topic) ? plain.all_places : 0;
-}
-
-size_t dt_hands_claims_room_at(dt_hands_claims *claims, int64_t owner, struct dt_str topic, uint32_t host)
-{
-    (void)claims;
-    (void)owner;
-    return is_called_back(topic) ? plain.places[host] : 0;
+    return !is_called_back(topic) ? 0 : host ? plain.places[host] : plain.all_places;
 }
 
 #endif
