@@ -176,9 +176,7 @@ DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank,
 DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
                                              const _Atomic bool *stop, const struct dt_kafka_record **records,
                                              size_t *n, struct dt_error *err);
-/* Reads a header of the i-th record of the last poll, the last one of that name; absent: there is none. */
-struct dt_str dt_kafka_reader_header(const dt_kafka_reader *c, size_t i, const char *name);
-/* Reads all headers of it, in their order, into the arena. */
+/* Reads all headers of the i-th record of the last poll, in their order, into the arena. */
 DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
                                                 const struct dt_kafka_header **headers, size_t *n);
 /* After they were applied: commits the offsets of the last poll, within a quarter of a second if polls go on. The ends

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 
 /* A broker on a busy machine answers within seconds; a shorter timeout would only repeat the request. The two waits
@@ -44,10 +45,8 @@ struct look {
 /* Around requests: the lock, and a handle with a queue for their answers. */
 static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
 {
-    dt_status status;
-
     pthread_mutex_lock(&a->request_lock);
-    status = dt_kafka_on_demand_hold(a->handle, &a->rk, err);
+    dt_status status = dt_kafka_on_demand_hold(a->handle, &a->rk, err);
     if (status == DT_OK)
         a->queue = rd_kafka_queue_new(a->rk);
     else
@@ -85,7 +84,6 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
 
     while (dt_kafka_now_us() < deadline_us) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(a->queue, 500);
-
         if (!event)
             continue;
         if (rd_kafka_event_type(event) == type)
@@ -129,118 +127,85 @@ static void all_are(struct look *v, size_t n, rd_kafka_resp_err_t code)
         v[i].code = code;
 }
 
-static void read_settings(rd_kafka_event_t *event, struct look *v, size_t n)
+/* Fills in what Kafka says of each, in one request. */
+static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
 {
+    rd_kafka_ConfigResource_t *resources[DT_KAFKA_FIND_MAX];
+    rd_kafka_AdminOptions_t *options = options_new(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+    const rd_kafka_ConfigResource_t **found = NULL;
     size_t n_found = 0;
-    const rd_kafka_ConfigResource_t **found;
-
-    all_are(v, n, rd_kafka_event_error(event));
-    if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return;
-    all_are(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-    found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
+    dt_assert_cmp(n, <=, DT_KAFKA_FIND_MAX);
+    for (size_t i = 0; i < n; i++) {
+        v[i].max_message_bytes = DEFAULT_MAX_MESSAGE;
+        resources[i] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, v[i].topic);
+    }
+    rd_kafka_DescribeConfigs(a->rk, resources, n, options, a->queue);
+    rd_kafka_event_t *event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
+    rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* of topics that the answer has not */
+        found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
+    }
+    all_are(v, n, code);
     for (size_t i = 0; i < n_found; i++) {
         struct look *look = look_of(v, n, rd_kafka_ConfigResource_name(found[i]));
         size_t n_entries = 0;
         const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(found[i], &n_entries);
-
         if (!look)
             continue;
         look->code = rd_kafka_ConfigResource_error(found[i]);
         for (size_t k = 0; k < n_entries; k++)
             take_setting(look, entries[k]);
     }
-}
-
-/* Fills in what Kafka says of each, in one request. */
-static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
-{
-    rd_kafka_ConfigResource_t *resources[DT_KAFKA_FIND_MAX];
-    rd_kafka_AdminOptions_t *options = options_new(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
-    rd_kafka_event_t *event;
-
-    for (size_t i = 0; i < n; i++) {
-        v[i].max_message_bytes = DEFAULT_MAX_MESSAGE;
-        resources[i] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, v[i].topic);
-    }
-    rd_kafka_DescribeConfigs(a->rk, resources, n, options, a->queue);
-    event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
-    if (event) {
-        read_settings(event, v, n);
+    if (event)
         rd_kafka_event_destroy(event);
-    } else {
-        all_are(v, n, RD_KAFKA_RESP_ERR__TIMED_OUT);
-    }
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_ConfigResource_destroy_array(resources, n);
-}
-
-static const rd_kafka_topic_result_t **topic_results(rd_kafka_event_t *event, size_t *n)
-{
-    if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_CREATETOPICS_RESULT)
-        return rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), n);
-    return rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), n);
-}
-
-/* event: NULL when nobody answered. */
-static void read_change(rd_kafka_event_t *event, struct look *v, size_t n)
-{
-    rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
-    const rd_kafka_topic_result_t **results;
-    size_t n_results = 0;
-
-    all_are(v, n, code);
-    for (size_t i = 0; i < n; i++)
-        snprintf(v[i].reason, sizeof(v[i].reason), "%s", event ? rd_kafka_err2str(code) : "no answer");
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return;
-    results = topic_results(event, &n_results);
-    for (size_t i = 0; i < n_results; i++) {
-        struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
-        const char *text = rd_kafka_topic_result_error_string(results[i]);
-
-        if (!look)
-            continue;
-        look->code = rd_kafka_topic_result_error(results[i]);
-        snprintf(look->reason, sizeof(look->reason), "%s", text ? text : rd_kafka_err2str(look->code));
-    }
 }
 
 /* Waits for the answer to a request that makes or grows topics, and puts Kafka's code and words into each of them. */
 static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, struct look *v, size_t n)
 {
     rd_kafka_event_t *event = await_event(a, type);
-
-    read_change(event, v, n);
+    rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    const rd_kafka_topic_result_t **results = NULL;
+    size_t n_results = 0;
+    all_are(v, n, code);
+    for (size_t i = 0; i < n; i++)
+        snprintf(v[i].reason, sizeof(v[i].reason), "%s", event ? rd_kafka_err2str(code) : "no answer");
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && type == RD_KAFKA_EVENT_CREATETOPICS_RESULT)
+        results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &n_results);
+    else if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &n_results);
+    for (size_t i = 0; i < n_results; i++) {
+        struct look *look = look_of(v, n, rd_kafka_topic_result_name(results[i]));
+        const char *text = rd_kafka_topic_result_error_string(results[i]);
+        if (!look)
+            continue;
+        look->code = rd_kafka_topic_result_error(results[i]);
+        snprintf(look->reason, sizeof(look->reason), "%s", text ? text : rd_kafka_err2str(look->code));
+    }
     if (event)
         rd_kafka_event_destroy(event);
 }
 
-/* Messages that were refused have a header more than they came with, so they may be larger than the topic that they
- * came by allows. */
-static void allow_header(rd_kafka_NewTopic_t *made, const char *topic)
-{
-    char bytes[16];
-
-    snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
-    if (dt_str_ends(dt_str(topic), DT_STR_LIT(".rejected")))
-        (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
-}
-
 static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger)
 {
+    char bytes[16];
     int replicas = (int)a->env->config->kafka_replication_factor;
     rd_kafka_NewTopic_t *made =
         rd_kafka_NewTopic_new(look->topic, partitions, replicas, look->reason, sizeof(look->reason));
-
     if (!made) {
         look->code = RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
     } else if (ledger) {
         (void)!rd_kafka_NewTopic_set_config(made, "retention.ms", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
-    } else {
-        allow_header(made, look->topic);
+    } else if (dt_str_ends(dt_str(look->topic), DT_STR_LIT(".rejected"))) {
+        /* Messages that were refused have a header more than they came with, so they may be larger than the topic that
+         * they came by allows. */
+        snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
+        (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
     }
     return made;
 }
@@ -250,9 +215,8 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
 {
     rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
     struct look asked[DT_KAFKA_FIND_MAX];
-    rd_kafka_AdminOptions_t *options;
     size_t n_asked = 0;
-
+    dt_assert_cmp(n, <=, DT_KAFKA_FIND_MAX);
     for (size_t i = 0; i < n; i++) {
         topics[n_asked] = new_topic(a, &v[i], partitions, ledger);
         if (topics[n_asked])
@@ -260,7 +224,7 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
     }
     if (n_asked == 0)
         return;
-    options = options_new(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_AdminOptions_t *options = options_new(a, RD_KAFKA_ADMIN_OP_CREATETOPICS);
     rd_kafka_CreateTopics(a->rk, topics, n_asked, options, a->queue);
     await_change(a, RD_KAFKA_EVENT_CREATETOPICS_RESULT, asked, n_asked);
     for (size_t i = 0; i < n_asked; i++) {
@@ -277,13 +241,11 @@ static void grow(struct dt_kafka_admin *a, struct look *look, unsigned partition
 {
     rd_kafka_NewPartitions_t *more =
         rd_kafka_NewPartitions_new(look->topic, partitions, look->reason, sizeof(look->reason));
-    rd_kafka_AdminOptions_t *options;
-
     if (!more) {
         look->code = RD_KAFKA_RESP_ERR_INVALID_PARTITIONS;
         return;
     }
-    options = options_new(a, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS);
+    rd_kafka_AdminOptions_t *options = options_new(a, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS);
     rd_kafka_CreatePartitions(a->rk, &more, 1, options, a->queue);
     await_change(a, RD_KAFKA_EVENT_CREATEPARTITIONS_RESULT, look, 1);
     rd_kafka_AdminOptions_destroy(options);
@@ -295,11 +257,9 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
                             struct dt_kafka_shape *shape, struct dt_error *err)
 {
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
-    dt_status status;
-
     if (!rkt)
         return dt_kafka_fail(err, rd_kafka_last_error(), topic);
-    status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, shape, err);
+    dt_status status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, shape, err);
     rd_kafka_topic_destroy(rkt);
     return status;
 }
@@ -310,11 +270,9 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
 static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     size_t n_first = 0;
-
     for (size_t i = 0; i < n; i++) {
         if (v[i].code == code) {
             struct look other = v[n_first];
-
             v[n_first++] = v[i];
             v[i] = other;
         }
@@ -322,21 +280,14 @@ static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
     return n_first;
 }
 
-/* Waits until the brokers know what was made. */
-static void await_made(struct dt_kafka_admin *a, struct look *v, size_t n)
+/* Asks Kafka about topics; they are made when they are missing and partitions > 0. Changes their order. */
+static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
-    const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     const struct timespec pause = {.tv_nsec = 5000000};
-
     describe(a, v, n);
-    while ((n = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)) > 0 && dt_kafka_now_us() < deadline_us) {
-        nanosleep(&pause, NULL);
-        describe(a, v, n);
-    }
-}
-
-static void make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
-{
+    n = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    if (n == 0 || partitions <= 0)
+        return;
     create(a, v, n, partitions, ledger);
     n = gather(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
     for (size_t i = 0; i < n; i++) {
@@ -344,19 +295,15 @@ static void make(struct dt_kafka_admin *a, struct look *v, size_t n, int partiti
         v[i].reason[0] = '\0';
         v[i].made = true;
     }
-    if (n > 0)
-        await_made(a, v, n);
-}
-
-/* Asks Kafka about topics; they are made when they are missing and partitions > 0. Changes their order. */
-static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
-{
-    size_t n_missing;
-
-    describe(a, v, n);
-    n_missing = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-    if (n_missing > 0 && partitions > 0)
-        make(a, v, n_missing, partitions, ledger);
+    /* Waits until the brokers know what was made. */
+    const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
+    while (n > 0) {
+        describe(a, v, n);
+        n = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+        if (n == 0 || dt_kafka_now_us() >= deadline_us)
+            return;
+        nanosleep(&pause, NULL);
+    }
 }
 
 static dt_status judge(const struct look *look, bool made, bool ledger, struct dt_error *err)
@@ -396,7 +343,6 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
 {
     const bool on_demand = a->env->config->kafka_auto_create_partitions > 0;
     struct dt_kafka_shape shape = {0};
-
     f->made = look->made;
     if (look->code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && on_demand && !make)
         f->status = DT_BUSY;
@@ -415,28 +361,6 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     f->info.brokers = shape.brokers;
 }
 
-static void list_led(struct look *looks, const struct dt_kafka_finding *v, size_t n,
-                     rd_kafka_topic_partition_list_t *list)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (v[i].status != DT_OK || !look_of(looks, n, v[i].name)->made)
-            continue;
-        for (int k = 0; k < v[i].info.partitions; k++)
-            rd_kafka_topic_partition_list_add(list, v[i].name, k)->offset = RD_KAFKA_OFFSET_END;
-    }
-}
-
-/* Only those stay of which no end was told. */
-static void keep_unled(rd_kafka_topic_partition_list_t *list)
-{
-    for (int i = list->cnt - 1; i >= 0; i--) {
-        if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
-            rd_kafka_topic_partition_list_del_by_idx(list, i);
-        else
-            list->elems[i].offset = RD_KAFKA_OFFSET_END;
-    }
-}
-
 /*
  * A broker knows of a new topic before it leads its partitions, and who writes to them meanwhile is told to try again
  * in a tenth of a second, in the middle of a transaction. So they are waited for here: whoever leads a partition can
@@ -447,11 +371,20 @@ static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     const struct timespec pause = {.tv_nsec = 5000000};
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
-
-    list_led(looks, v, n, list);
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].status != DT_OK || !look_of(looks, n, v[i].name)->made)
+            continue;
+        for (int k = 0; k < v[i].info.partitions; k++)
+            rd_kafka_topic_partition_list_add(list, v[i].name, k)->offset = RD_KAFKA_OFFSET_END;
+    }
     while (list->cnt > 0 && dt_kafka_now_us() < deadline_us) {
         (void)rd_kafka_offsets_for_times(a->rk, list, 1000);
-        keep_unled(list);
+        for (int i = list->cnt - 1; i >= 0; i--) { /* only partitions stay of which no end was told */
+            if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
+                rd_kafka_topic_partition_list_del_by_idx(list, i);
+            else
+                list->elems[i].offset = RD_KAFKA_OFFSET_END;
+        }
         if (list->cnt > 0)
             nanosleep(&pause, NULL);
     }
@@ -463,15 +396,14 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 {
     const int partitions = make ? (int)a->env->config->kafka_auto_create_partitions : 0;
     struct look looks[DT_KAFKA_FIND_MAX];
-    int64_t deadline_us;
+    dt_assert_cmp(n, <=, DT_KAFKA_FIND_MAX);
     dt_status status = begin(a, err);
-
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < n; i++)
         looks[i] = (struct look){.topic = v[i].name};
     look_or_make(a, looks, n, partitions, false);
-    deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* of all together: others wait */
+    const int64_t deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* of all together: others wait */
     for (size_t i = 0; i < n; i++)
         finish_finding(a, look_of(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_led(a, looks, v, n);
@@ -495,17 +427,6 @@ static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int pa
     return judge(look, partitions > 0, ledger, err);
 }
 
-static dt_status check_ledger_settings(const struct look *s, struct dt_error *err)
-{
-    if (strcmp(s->retention_ms, "-1") != 0)
-        return dt_fail(err, DT_REFUSED, "topic %s has retention.ms=%s: it must be -1, or sent jobs are forgotten",
-                       s->topic, s->retention_ms);
-    if (strcmp(s->cleanup_policy, "delete") != 0)
-        return dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", s->topic,
-                       s->cleanup_policy);
-    return DT_OK;
-}
-
 /* With `repair` it is made when missing, and grows. */
 static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
@@ -513,11 +434,14 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     struct look look = {.topic = topic};
     struct dt_kafka_shape shape = {0};
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
-
     if (status == DT_OK)
         status = look_at_own(a, &look, repair ? (int)shards : 0, true, err);
-    if (status == DT_OK)
-        status = check_ledger_settings(&look, err);
+    if (status == DT_OK && strcmp(look.retention_ms, "-1") != 0)
+        status = dt_fail(err, DT_REFUSED, "topic %s has retention.ms=%s: it must be -1, or sent jobs are forgotten",
+                         topic, look.retention_ms);
+    if (status == DT_OK && strcmp(look.cleanup_policy, "delete") != 0)
+        status =
+            dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", topic, look.cleanup_policy);
     if (status == DT_OK)
         status = read_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err);
     if (status != DT_OK || shape.partitions >= (int)shards)
@@ -534,7 +458,6 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
 static dt_status look_at_ledger(dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
 {
     dt_status status = begin(a, err);
-
     if (status != DT_OK)
         return status;
     status = check_ledger(a, shards, repair, err);
@@ -556,14 +479,12 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 {
     const int64_t partitions = a->env->config->kafka_auto_create_partitions;
     dt_status status = begin(a, err);
-
     if (status != DT_OK)
         return status;
     status = check_ledger(a, a->env->shards, true, err);
     for (size_t i = 0; status == DT_OK && i < sizeof(own_suffixes) / sizeof(*own_suffixes); i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         struct look look = {.topic = topic};
-
         status = dt_kafka_topic_name(a->env, own_suffixes[i], topic, err);
         if (status == DT_OK)
             status = look_at_own(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
@@ -596,41 +517,31 @@ static dt_status count_replicas(struct dt_kafka_admin *a, const char *topic, str
     return DT_OK;
 }
 
-static dt_status examine_one(struct dt_kafka_admin *a, const struct look *look, struct dt_kafka_topic_state *out,
-                             int *brokers, struct dt_error *err)
-{
-    bool answered = look->code == RD_KAFKA_RESP_ERR_NO_ERROR;
-    out->there = look->code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    out->min_in_sync = answered ? look->min_in_sync : 0;
-    out->elects_unclean = answered && look->elects_unclean;
-    return answered ? count_replicas(a, look->topic, out, brokers, err) : DT_OK;
-}
-
-static dt_status examine_all(struct dt_kafka_admin *a, struct dt_kafka_state *out, struct dt_error *err)
-{
-    struct look looks[DT_KAFKA_OWN_TOPICS];
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++)
-        looks[i] = (struct look){.topic = out->topics[i].name};
-    describe(a, looks, DT_KAFKA_OWN_TOPICS);
-    if (no_answer(looks, DT_KAFKA_OWN_TOPICS))
-        return dt_kafka_fail(err, looks[0].code, "topics of ours");
-    for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++)
-        status = examine_one(a, &looks[i], &out->topics[i], &out->brokers, err);
-    return status;
-}
-
 dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, struct dt_error *err)
 {
+    struct look looks[DT_KAFKA_OWN_TOPICS] = {0};
     dt_status status = DT_OK;
     *out = (struct dt_kafka_state){0};
-    for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++)
+    for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
+        looks[i].topic = out->topics[i].name;
         status = dt_kafka_topic_name(a->env, i ? own_suffixes[i - 1] : "ledger", out->topics[i].name, err);
+    }
     if (status == DT_OK)
         status = begin(a, err);
     if (status != DT_OK)
         return status;
-    status = examine_all(a, out, err);
+    describe(a, looks, DT_KAFKA_OWN_TOPICS);
+    if (no_answer(looks, DT_KAFKA_OWN_TOPICS))
+        status = dt_kafka_fail(err, looks[0].code, "topics of ours");
+    for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
+        struct dt_kafka_topic_state *topic = &out->topics[i];
+        bool answered = looks[i].code == RD_KAFKA_RESP_ERR_NO_ERROR;
+        topic->there = looks[i].code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+        topic->min_in_sync = answered ? looks[i].min_in_sync : 0;
+        topic->elects_unclean = answered && looks[i].elects_unclean;
+        if (answered)
+            status = count_replicas(a, topic->name, topic, &out->brokers, err);
+    }
     end(a);
     return status;
 }

@@ -55,20 +55,14 @@ static const struct {
     {"test.mock.num.brokers", "it is no Kafka"},
 };
 
-static dt_status check_name(const char *name, struct dt_error *err)
-{
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-        if (strcmp(refused[i].name, name) == 0)
-            return dt_fail(err, DT_INVALID, "[kafka] client.%s cannot be set: %s", name, refused[i].reason);
-    return DT_OK;
-}
-
 static dt_status set_one(rd_kafka_conf_t *conf, const struct dt_property *property, struct dt_error *err)
 {
     struct dt_strbuf value = {0};
     char reason[200];
-    dt_status status = check_name(property->name, err);
-
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (strcmp(refused[i].name, property->name) == 0)
+            status = dt_fail(err, DT_INVALID, "[kafka] client.%s cannot be set: %s", property->name, refused[i].reason);
     if (strcmp(property->name, DT_KAFKA_TOKEN) == 0)
         return dt_kafka_token_use(conf, property, err);
     if (status == DT_OK)
@@ -83,7 +77,6 @@ static dt_status set_one(rd_kafka_conf_t *conf, const struct dt_property *proper
 dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config, struct dt_error *err)
 {
     dt_status status = DT_OK;
-
     dt_properties_hold(config->kafka_client);
     for (size_t i = 0; config->kafka_client && i < config->kafka_client->n && status == DT_OK; i++)
         status = set_one(conf, &config->kafka_client->v[i], err);
@@ -170,18 +163,9 @@ static void give_password(const struct dt_properties *list)
     dt_secret_forget(&password);
 }
 
-static void give_token(const struct dt_properties *list)
-{
-    const struct dt_property *token = dt_properties_find(list, DT_KAFKA_TOKEN);
-
-    for (size_t i = 0; token && i < n_handles; i++)
-        dt_kafka_token_give(handles[i], token->file);
-}
-
 dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh, struct dt_error *err)
 {
     dt_status status = dt_kafka_check(fresh, err);
-
     if (status != DT_OK)
         return status;
     dt_properties_exchange(running->kafka_client, fresh->kafka_client);
@@ -189,7 +173,9 @@ dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config
     dt_properties_hold(running->kafka_client);
     pthread_mutex_lock(&handles_lock);
     give_password(running->kafka_client);
-    give_token(running->kafka_client);
+    const struct dt_property *token = dt_properties_find(running->kafka_client, DT_KAFKA_TOKEN);
+    for (size_t i = 0; token && i < n_handles; i++)
+        dt_kafka_token_give(handles[i], token->file);
     pthread_mutex_unlock(&handles_lock);
     dt_properties_let_go(running->kafka_client);
     return DT_OK;

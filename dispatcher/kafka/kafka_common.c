@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/outage.h"
 #include "base/thread.h"
@@ -19,31 +20,22 @@
 
 /* ---- settings ---- */
 
-/* A broker that cannot be reached, and what becomes of transactions then: the library says so of each connection and
- * each client. */
-static bool tells_of_an_outage(const char *facility)
-{
-    return strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
-}
-
-static void note_outage(const char *text)
+void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
     static _Thread_local struct dt_outage_part outage;
     struct dt_error err = {0};
-
-    (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
-    dt_outage_failed(&outage, DT_OUTAGE_KAFKA, "kafka", "a broker does not answer", DT_UNAVAILABLE, &err);
-}
-
-void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
-{
     (void)rk;
-    if (level <= 3 && tells_of_an_outage(facility))
-        note_outage(text);
-    else if (level <= 3)
+    /* A broker that cannot be reached, and what becomes of transactions then: the library says so of each connection
+     * and each client. */
+    bool away = strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
+    if (level <= 3 && away) {
+        (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
+        dt_outage_failed(&outage, DT_OUTAGE_KAFKA, "kafka", "a broker does not answer", DT_UNAVAILABLE, &err);
+    } else if (level <= 3) {
         DT_LOG(WARN, "kafka", text, DT_S("facility", facility));
-    else
+    } else {
         DT_LOG(DEBUG, "kafka", text, DT_S("facility", facility));
+    }
 }
 
 dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, struct dt_error *err)
@@ -196,15 +188,12 @@ size_t dt_kafka_message_size(const struct dt_kafka_message *message)
 
 rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok)
 {
-    rd_kafka_headers_t *headers;
-
     *ok = true;
     if (message->n_headers == 0)
         return NULL;
-    headers = rd_kafka_headers_new(message->n_headers);
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(message->n_headers);
     for (size_t i = 0; headers && i < message->n_headers; i++) {
         const struct dt_kafka_header *h = &message->headers[i];
-
         if (rd_kafka_header_add(headers, h->name.p, (ssize_t)h->name.n, h->value.p, (ssize_t)h->value.n) !=
             RD_KAFKA_RESP_ERR_NO_ERROR) {
             rd_kafka_headers_destroy(headers);
@@ -217,33 +206,29 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 
 /* ---- metadata ---- */
 
-static struct dt_kafka_shape shape_of(const struct rd_kafka_metadata *md)
-{
-    const struct rd_kafka_metadata_topic *topic = &md->topics[0];
-    struct dt_kafka_shape shape = {.partitions = topic->partition_cnt, .brokers = md->broker_cnt};
-
-    for (int i = 0; i < topic->partition_cnt; i++) {
-        if (i == 0 || topic->partitions[i].replica_cnt < shape.replicas)
-            shape.replicas = topic->partitions[i].replica_cnt;
-    }
-    return shape;
-}
-
 static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int timeout_ms,
                                          struct dt_kafka_shape *shape)
 {
     const struct rd_kafka_metadata *md = NULL;
+    struct dt_kafka_shape found = {0};
+    bool led = true;
     rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 0, topic, &md, timeout_ms);
-
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return code;
     code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && shape)
-        *shape = shape_of(md);
-    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < md->topics[0].partition_cnt; i++) {
-        if (md->topics[0].partitions[i].leader < 0)
-            code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        const struct rd_kafka_metadata_topic *seen = &md->topics[0];
+        found = (struct dt_kafka_shape){.partitions = seen->partition_cnt, .brokers = md->broker_cnt};
+        for (int i = 0; i < seen->partition_cnt; i++) {
+            if (i == 0 || seen->partitions[i].replica_cnt < found.replicas)
+                found.replicas = seen->partitions[i].replica_cnt;
+            led = led && seen->partitions[i].leader >= 0;
+        }
+        if (shape)
+            *shape = found;
     }
+    if (!led)
+        code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
     rd_kafka_metadata_destroy(md);
     return code;
 }
@@ -326,6 +311,7 @@ static void reaper_main(void *arg)
     reap_now(r);
     free(r);
     pthread_mutex_lock(&reaper_lock);
+    dt_assert_cmp(reaping, >, 0);
     reaping--;
     pthread_cond_broadcast(&reaper_changed);
     pthread_mutex_unlock(&reaper_lock);
@@ -334,19 +320,8 @@ static void reaper_main(void *arg)
 /* Waits until fewer than n handles are being destroyed, or until until_us. Holds the lock. */
 static void await_fewer_than(unsigned n, int64_t until_us)
 {
-    while (reaping >= n) {
-        if (!dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
-            break;
-    }
-}
-
-/* Holds a caller back that makes and breaks handles faster than they can be destroyed; counts the new one in. */
-static void reaper_enter(void)
-{
-    pthread_mutex_lock(&reaper_lock);
-    await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
-    reaping++;
-    pthread_mutex_unlock(&reaper_lock);
+    while (reaping >= n && dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
+        ;
 }
 
 void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void *arg), void *arg)
@@ -359,7 +334,11 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
         return;
     }
     *r = here;
-    reaper_enter();
+    /* Holds a caller back that makes and breaks handles faster than they can be destroyed; counts the new one in. */
+    pthread_mutex_lock(&reaper_lock);
+    await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
+    reaping++;
+    pthread_mutex_unlock(&reaper_lock);
     if (!dt_thread_start_detached(reaper_main, r))
         reaper_main(r);
 }
@@ -377,11 +356,9 @@ enum { OFFSETS_MS = 5000 };
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                struct dt_error *err)
 {
-    rd_kafka_resp_err_t code;
-
     for (int i = 0; i < list->cnt; i++)
         list->elems[i].offset = which;
-    code = rd_kafka_offsets_for_times(rk, list, OFFSETS_MS);
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(rk, list, OFFSETS_MS);
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
         code = list->elems[i].err;
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)

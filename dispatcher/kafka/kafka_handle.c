@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/thread.h"
 #include "kafka_client.h"
 
@@ -35,67 +36,46 @@ static void reap(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
         dt_kafka_reap(rk, ops->closing, NULL, rk);
 }
 
-/* The handle when it has gone unused for long enough, else NULL and the time to look again. Holds the lock. */
-static rd_kafka_t *take_unused(struct dt_kafka_on_demand *h, int64_t *again_us)
-{
-    const int64_t now_us = dt_kafka_now_us();
-    rd_kafka_t *rk = h->rk;
-
-    *again_us = h->held ? now_us + h->keep_us : h->used_us + h->keep_us;
-    if (h->held || now_us < *again_us)
-        return NULL;
-    h->rk = NULL;
-    return rk;
-}
-
 static void janitor_main(void *arg)
 {
     struct dt_kafka_on_demand *h = arg;
     const struct dt_kafka_on_demand_ops *ops = h->ops;
     rd_kafka_t *unused = NULL;
-    int64_t again_us;
-
     pthread_mutex_lock(&h->lock);
-    while (!h->closing && h->rk && (unused = take_unused(h, &again_us)) == NULL)
-        dt_clock_wait(&h->changed, &h->lock, again_us);
+    while (!h->closing && h->rk) {
+        const int64_t now_us = dt_kafka_now_us();
+        const int64_t again_us = (h->held ? now_us : h->used_us) + h->keep_us;
+        if (!h->held && now_us >= again_us) {
+            unused = h->rk;
+            h->rk = NULL;
+        } else {
+            dt_clock_wait(&h->changed, &h->lock, again_us);
+        }
+    }
     h->janitor = false;
     pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->lock); /* h may be gone from here on */
     reap(ops, unused);
 }
 
-/* The handle when it is not to be lent any more, else NULL. Holds the lock. */
-static rd_kafka_t *take_outdated(struct dt_kafka_on_demand *h)
-{
-    rd_kafka_t *rk = h->rk;
-
-    if (!rk || (h->generation == dt_kafka_client_generation() && dt_kafka_now_us() < h->made_us + AGE_MAX_US))
-        return NULL;
-    h->rk = NULL;
-    return rk;
-}
-
-/* Holds the lock. */
-static dt_status make(struct dt_kafka_on_demand *h, struct dt_error *err)
-{
-    rd_kafka_conf_t *conf;
-    dt_status status;
-
-    h->generation = dt_kafka_client_generation();
-    h->made_us = dt_kafka_now_us();
-    status = h->ops->conf(h->env, &conf, err);
-    return status == DT_OK ? dt_kafka_handle_new(h->ops->type, conf, &h->rk, err) : status;
-}
-
 dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
 {
-    rd_kafka_t *outdated;
+    rd_kafka_t *outdated = NULL;
+    rd_kafka_conf_t *conf;
     dt_status status = DT_OK;
-
     pthread_mutex_lock(&h->lock);
-    outdated = take_outdated(h);
-    if (!h->rk)
-        status = make(h, err);
+    dt_assert(!h->held);
+    if (h->generation != dt_kafka_client_generation() || dt_kafka_now_us() >= h->made_us + AGE_MAX_US) {
+        outdated = h->rk;
+        h->rk = NULL;
+    }
+    if (!h->rk) {
+        h->generation = dt_kafka_client_generation();
+        h->made_us = dt_kafka_now_us();
+        status = h->ops->conf(h->env, &conf, err);
+        if (status == DT_OK)
+            status = dt_kafka_handle_new(h->ops->type, conf, &h->rk, err);
+    }
     if (status == DT_OK) {
         h->held = true;
         h->janitor = h->janitor || dt_thread_start_detached(janitor_main, h);
@@ -109,6 +89,7 @@ dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct
 void dt_kafka_on_demand_let_go(dt_kafka_on_demand *h)
 {
     pthread_mutex_lock(&h->lock);
+    dt_assert(h->held);
     h->held = false;
     h->used_us = dt_kafka_now_us();
     pthread_mutex_unlock(&h->lock);
@@ -116,11 +97,10 @@ void dt_kafka_on_demand_let_go(dt_kafka_on_demand *h)
 
 void dt_kafka_on_demand_discard(dt_kafka_on_demand *h)
 {
-    rd_kafka_t *rk;
-
     pthread_mutex_lock(&h->lock);
+    dt_assert(h->held);
     h->held = false;
-    rk = h->rk;
+    rd_kafka_t *rk = h->rk;
     h->rk = NULL;
     pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->lock);
@@ -129,10 +109,8 @@ void dt_kafka_on_demand_discard(dt_kafka_on_demand *h)
 
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *h)
 {
-    bool open;
-
     pthread_mutex_lock(&h->lock);
-    open = h->rk != NULL;
+    bool open = h->rk;
     pthread_mutex_unlock(&h->lock);
     return open;
 }
@@ -155,16 +133,15 @@ dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt
 
 void dt_kafka_on_demand_free(dt_kafka_on_demand *h)
 {
-    rd_kafka_t *rk;
-
     if (!h)
         return;
     pthread_mutex_lock(&h->lock);
+    dt_assert(!h->held);
     h->closing = true;
     pthread_cond_broadcast(&h->changed);
     while (h->janitor)
         pthread_cond_wait(&h->changed, &h->lock);
-    rk = h->rk;
+    rd_kafka_t *rk = h->rk;
     pthread_mutex_unlock(&h->lock);
     reap(h->ops, rk);
     pthread_cond_destroy(&h->changed);

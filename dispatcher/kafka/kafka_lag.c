@@ -28,36 +28,20 @@ static void forget(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-static dt_status look_at_topic(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_kafka_shape *shape,
-                               struct dt_error *err)
-{
-    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
-    dt_status status;
-
-    if (!topic)
-        return dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
-    status = dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, shape, err);
-    rd_kafka_topic_destroy(topic);
-    return status;
-}
-
-static rd_kafka_topic_partition_list_t *list_of(const struct dt_result_lag *l, int partitions)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
-
-    for (int i = 0; i < partitions; i++)
-        rd_kafka_topic_partition_list_add(list, l->topic, i);
-    return list;
-}
-
 static dt_status mark(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_error *err)
 {
     struct dt_kafka_shape shape = {0};
-    dt_status status = look_at_topic(l, rk, &shape, err);
-
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
+    if (!topic)
+        return dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
+    dt_status status =
+        dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, &shape, err);
+    rd_kafka_topic_destroy(topic);
     if (status != DT_OK)
         return status;
-    l->ends = list_of(l, shape.partitions);
+    l->ends = rd_kafka_topic_partition_list_new(shape.partitions);
+    for (int i = 0; i < shape.partitions; i++)
+        rd_kafka_topic_partition_list_add(l->ends, l->topic, i);
     status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
     if (status != DT_OK)
         forget(l);
@@ -77,7 +61,6 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 {
     rd_kafka_t *rk;
     dt_status status = dt_kafka_on_demand_hold(l->handle, &rk, err);
-
     forget(l);
     if (status != DT_OK)
         return status;
@@ -88,74 +71,29 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 
 /* ---- what the group has committed ---- */
 
-static rd_kafka_event_t *ask_group(struct dt_result_lag *l, rd_kafka_t *rk, rd_kafka_queue_t *queue)
-{
-    char reason[128];
-    rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
-    rd_kafka_ListConsumerGroupOffsets_t *request = rd_kafka_ListConsumerGroupOffsets_new(l->topic, l->ends);
-
-    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof(reason));
-    rd_kafka_ListConsumerGroupOffsets(rk, &request, 1, options, queue);
-    rd_kafka_ListConsumerGroupOffsets_destroy(request);
-    rd_kafka_AdminOptions_destroy(options);
-    return rd_kafka_queue_poll(queue, ANSWER_MS + 500);
-}
-
 /* NULL, or the offsets of the one group that was asked about; the event's. */
 static const rd_kafka_topic_partition_list_t *answer_in(rd_kafka_event_t *event, rd_kafka_resp_err_t *code)
 {
-    const rd_kafka_ListConsumerGroupOffsets_result_t *result;
-    const rd_kafka_group_result_t **groups;
-    const rd_kafka_error_t *error;
     size_t n = 0;
-
     *code = !event ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(event);
     if (*code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return NULL;
-    result = rd_kafka_event_ListConsumerGroupOffsets_result(event);
-    groups = result ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
-    error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
+    const rd_kafka_ListConsumerGroupOffsets_result_t *result = rd_kafka_event_ListConsumerGroupOffsets_result(event);
+    const rd_kafka_group_result_t **groups =
+        result ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
+    const rd_kafka_error_t *error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
     *code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error ? rd_kafka_error_code(error) : *code;
     return *code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_group_result_partitions(groups[0]) : NULL;
 }
 
-/* The offset that the group has committed for a partition; -1 = none. */
-static int64_t committed_of(const rd_kafka_topic_partition_list_t *group, const rd_kafka_topic_partition_t *end)
-{
-    for (int i = 0; i < group->cnt; i++) {
-        const rd_kafka_topic_partition_t *at = &group->elems[i];
-
-        if (at->partition == end->partition && at->err == RD_KAFKA_RESP_ERR_NO_ERROR && at->offset >= 0)
-            return at->offset;
-    }
-    return -1;
-}
-
-/* A partition of which nothing was committed yet has been read if there is nothing in it. */
-static dt_status is_empty(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka_topic_partition_t *end, bool *empty,
-                          struct dt_error *err)
+/* Where a partition begins or ends now (`which`, as for dt_kafka_ask_offsets). */
+static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t which, int64_t *offset,
+                            struct dt_error *err)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    dt_status status;
-
-    rd_kafka_topic_partition_list_add(list, l->topic, end->partition);
-    status = dt_kafka_ask_offsets(rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
-    *empty = status == DT_OK && list->elems[0].offset == end->offset;
-    rd_kafka_topic_partition_list_destroy(list);
-    return status;
-}
-
-/* An offset beyond the end that was noted is that of a mark before this one, or of a topic that was made anew; the end
- * as it is by now tells. */
-static dt_status is_within(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t offset, bool *within,
-                           struct dt_error *err)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    dt_status status;
-
     rd_kafka_topic_partition_list_add(list, l->topic, partition);
-    status = dt_kafka_ask_offsets(rk, list, RD_KAFKA_OFFSET_END, err);
-    *within = status == DT_OK && offset <= list->elems[0].offset;
+    dt_status status = dt_kafka_ask_offsets(rk, list, which, err);
+    *offset = list->elems[0].offset;
     rd_kafka_topic_partition_list_destroy(list);
     return status;
 }
@@ -164,30 +102,44 @@ static dt_status compare(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka
                          bool *passed, struct dt_error *err)
 {
     dt_status status = DT_OK;
-
     *passed = true;
     for (int i = 0; status == DT_OK && *passed && i < l->ends->cnt; i++) {
         const rd_kafka_topic_partition_t *end = &l->ends->elems[i];
-        int64_t offset = committed_of(group, end);
-
-        if (offset < 0)
-            status = is_empty(l, rk, end, passed, err);
-        else if (offset > end->offset)
-            status = is_within(l, rk, end->partition, offset, passed, err);
-        else
+        int64_t bound = 0;
+        int64_t offset = -1; /* that the group has committed; -1 = none */
+        for (int k = 0; k < group->cnt && offset < 0; k++)
+            if (group->elems[k].partition == end->partition && group->elems[k].err == RD_KAFKA_RESP_ERR_NO_ERROR)
+                offset = group->elems[k].offset;
+        if (offset < 0) { /* a partition of which nothing was committed has been read if there is nothing in it */
+            status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_BEGINNING, &bound, err);
+            *passed = bound == end->offset;
+        } else if (offset > end->offset) {
+            /* An offset beyond the end that was noted is that of a mark before this one, or of a topic that was made
+             * again; the end as it is by now tells. */
+            status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_END, &bound, err);
+            *passed = offset <= bound;
+        } else {
             *passed = offset == end->offset;
+        }
+        *passed = *passed && status == DT_OK;
     }
     return status;
 }
 
 static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed, struct dt_error *err)
 {
-    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    rd_kafka_event_t *event = ask_group(l, rk, queue);
+    char reason[128];
     rd_kafka_resp_err_t code;
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
+    rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
+    rd_kafka_ListConsumerGroupOffsets_t *request = rd_kafka_ListConsumerGroupOffsets_new(l->topic, l->ends);
+    (void)!rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, reason, sizeof(reason));
+    rd_kafka_ListConsumerGroupOffsets(rk, &request, 1, options, queue);
+    rd_kafka_ListConsumerGroupOffsets_destroy(request);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ANSWER_MS + 500);
     const rd_kafka_topic_partition_list_t *group = answer_in(event, &code);
     dt_status status = group ? compare(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
-
     if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(queue);
@@ -199,7 +151,6 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
     rd_kafka_t *rk;
     dt_status status = l->ends ? dt_kafka_on_demand_hold(l->handle, &rk, err)
                                : dt_fail(err, DT_UNAVAILABLE, "nothing is noted of %s", l->topic);
-
     *passed = false;
     if (status != DT_OK)
         return status;
@@ -235,13 +186,11 @@ static const struct dt_kafka_on_demand_ops on_demand_ops = {.type = RD_KAFKA_CON
 dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
 {
     struct dt_result_lag *l = calloc(1, sizeof(*l));
-    dt_status status;
-
     *out = NULL;
     if (!l)
         return dt_fail(err, DT_NOMEM, "results");
     l->env = env;
-    status = dt_kafka_topic_name(env, "results", l->topic, err);
+    dt_status status = dt_kafka_topic_name(env, "results", l->topic, err);
     if (status == DT_OK)
         status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &l->handle, err);
     if (status != DT_OK) {

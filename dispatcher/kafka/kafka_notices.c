@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 enum { KEEP_HANDLE_MS = 10000 };
 
 struct dt_notice_producer {
@@ -36,8 +38,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
 {
     struct report *r = m->_private;
     struct batch *b = r->batch;
-
     (void)rk, (void)opaque;
+    dt_assert_cmp(b->outstanding, >, 0);
     b->outstanding--;
     if (m->err != RD_KAFKA_RESP_ERR_NO_ERROR && b->error == RD_KAFKA_RESP_ERR_NO_ERROR)
         b->error = m->err;
@@ -89,7 +91,6 @@ static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_mess
     for (size_t i = 0; i < n; i++) {
         struct report *r = malloc(sizeof(*r));
         rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-
         if (r) {
             *r = (struct report){.batch = b, .i = i};
             b->outstanding++;
@@ -107,13 +108,11 @@ static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_mess
 /* Frees the batch, unless reports of it are still to come. */
 static dt_status await_batch(struct dt_notice_producer *s, struct batch *b, int64_t deadline_us, struct dt_error *err)
 {
-    dt_status status;
     int64_t left_us;
-
     while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
         rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
     if (b->outstanding == 0) {
-        status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
+        dt_status status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
         free(b);
         return status;
     }
@@ -121,34 +120,26 @@ static dt_status await_batch(struct dt_notice_producer *s, struct batch *b, int6
     return dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
 }
 
-/* Messages that may still arrive may be repeated by the caller: at least once. */
-static void close_batch(struct dt_notice_producer *s, bool late)
-{
-    if (late || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        dt_kafka_on_demand_discard(s->handle);
-    else
-        dt_kafka_on_demand_let_go(s->handle);
-}
-
 static dt_status send_together(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
                                bool *sent, int64_t deadline_us, struct dt_error *err)
 {
-    struct batch *b;
-    dt_status status;
-
+    struct batch *b = calloc(1, sizeof(*b));
     memset(sent, 0, n * sizeof(*sent));
-    b = calloc(1, sizeof(*b));
     if (!b)
         return dt_fail(err, DT_NOMEM, "notices");
     b->sent = sent;
-    status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
-    if (status == DT_OK) {
-        produce_all(s, messages, n, b, deadline_us);
-        status = await_batch(s, b, deadline_us, err);
-        close_batch(s, status == DT_UNAVAILABLE);
-    } else {
+    dt_status status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
+    if (status != DT_OK) {
         free(b);
+        return status;
     }
+    produce_all(s, messages, n, b, deadline_us);
+    status = await_batch(s, b, deadline_us, err);
+    /* Messages that may still arrive may be repeated by the caller: at least once. */
+    if (status == DT_UNAVAILABLE || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        dt_kafka_on_demand_discard(s->handle);
+    else
+        dt_kafka_on_demand_let_go(s->handle);
     return status;
 }
 
@@ -157,10 +148,8 @@ static dt_status send_singly(struct dt_notice_producer *s, const struct dt_kafka
                              bool *sent, int64_t deadline_us, struct dt_error *err)
 {
     dt_status refused = DT_OK;
-
     for (size_t i = 0; i < n; i++) {
         dt_status status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);
-
         if (status != DT_OK && status != DT_REFUSED)
             return status;
         if (status == DT_REFUSED)
@@ -172,14 +161,12 @@ static dt_status send_singly(struct dt_notice_producer *s, const struct dt_kafka
 dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
                                   int timeout_ms, struct dt_error *err)
 {
-    dt_status status;
-
     if (n == 0)
         return DT_OK;
     pthread_mutex_lock(&s->lock);
     const int64_t deadline_us =
         dt_kafka_now_us() + timeout_ms * INT64_C(1000); /* waiting for the lock does not count */
-    status = send_together(s, messages, n, sent, deadline_us, err);
+    dt_status status = send_together(s, messages, n, sent, deadline_us, err);
     if (status == DT_REFUSED && n > 1)
         status = send_singly(s, messages, n, sent, deadline_us, err);
     pthread_mutex_unlock(&s->lock);
@@ -237,13 +224,11 @@ static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = notices_conf
 dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err)
 {
     struct dt_notice_producer *s = calloc(1, sizeof(*s));
-    dt_status status;
-
     *out = NULL;
     if (!s)
         return dt_fail(err, DT_NOMEM, "notices");
     pthread_mutex_init(&s->lock, NULL);
-    status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &s->handle, err);
+    dt_status status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &s->handle, err);
     if (status != DT_OK) {
         dt_notice_producer_free(s);
         return status;

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 
 /* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. LOOK_AGAIN_US is
@@ -77,15 +78,12 @@ static void drop_records(struct dt_kafka_reader *c)
 
 static dt_status reserve(struct dt_kafka_reader *c, size_t max, struct dt_error *err)
 {
-    rd_kafka_message_t **messages;
-    struct dt_kafka_record *records;
-
     if (c->cap >= max)
         return DT_OK;
-    messages = realloc(c->messages, max * sizeof(*messages));
+    rd_kafka_message_t **messages = realloc(c->messages, max * sizeof(*messages));
     if (messages)
         c->messages = messages;
-    records = realloc(c->records, max * sizeof(*records));
+    struct dt_kafka_record *records = realloc(c->records, max * sizeof(*records));
     if (records)
         c->records = records;
     if (!messages || !records)
@@ -94,37 +92,27 @@ static dt_status reserve(struct dt_kafka_reader *c, size_t max, struct dt_error 
     return DT_OK;
 }
 
-static int64_t timestamp_of(const rd_kafka_message_t *m)
-{
-    rd_kafka_timestamp_type_t type;
-    int64_t ms = rd_kafka_message_timestamp(m, &type);
-
-    return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || ms < 0 ? 0 : ms;
-}
-
-/* The caller has left it, or does not want it read. */
-static bool is_left(const struct dt_kafka_reader *c, int32_t partition)
-{
-    return c->how.begin && partition >= 0 && partition < c->partitions && c->next[partition] < 0;
-}
-
 /* Keeps a record, or notes what librdkafka says instead of one. Takes m over. */
 static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
-
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         c->silent_us = 0;
-    if (is_left(c, m->partition)) {
+    /* The caller has left it, or does not want it read. */
+    if (c->how.begin && m->partition >= 0 && m->partition < c->partitions && c->next[m->partition] < 0) {
         rd_kafka_message_destroy(m);
         return DT_OK;
     }
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        c->records[c->n] = (struct dt_kafka_record){.key = {m->key, m->key_len},
-                                                    .value = {m->payload, m->len},
-                                                    .partition = m->partition,
-                                                    .offset = m->offset,
-                                                    .timestamp_ms = timestamp_of(m)};
+        rd_kafka_timestamp_type_t type;
+        int64_t ms = rd_kafka_message_timestamp(m, &type);
+        dt_assert_cmp(c->n, <, c->cap);
+        c->records[c->n] =
+            (struct dt_kafka_record){.key = {m->key, m->key_len},
+                                     .value = {m->payload, m->len},
+                                     .partition = m->partition,
+                                     .offset = m->offset,
+                                     .timestamp_ms = type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || ms < 0 ? 0 : ms};
         c->bytes += m->key_len + m->len;
         c->messages[c->n++] = m;
         return DT_OK;
@@ -139,33 +127,13 @@ static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct d
     return status;
 }
 
-/* Offsets that wait to be committed are not left waiting for the next record. */
-static int wait_of(const struct dt_kafka_reader *c, int wait_ms)
-{
-    int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
-
-    if (!c->applied || left_us >= wait_ms * INT64_C(1000))
-        return wait_ms;
-    return left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
-}
-
-/* The first record, or whatever else librdkafka has to say. */
-static dt_status await_first(struct dt_kafka_reader *c, int wait_ms, const _Atomic bool *stop, struct dt_error *err)
-{
-    rd_kafka_message_t *m = stop && *stop ? NULL : rd_kafka_consumer_poll(c->rk, wait_of(c, wait_ms));
-
-    return !m ? DT_OK : take(c, m, err);
-}
-
 /* Takes records that are there already, then those that come within the time left. */
 static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
 {
     const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
-
     while (c->n < max && (!c->how.bytes || c->bytes < c->how.bytes)) {
         int64_t left_us = until_us - dt_kafka_now_us();
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
-
         if (!m && left_us <= 0)
             return;
         if (m && take(c, m, NULL) != DT_OK)
@@ -176,7 +144,6 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
 static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition)
 {
     rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, partition);
-
     if (at)
         return at;
     at = rd_kafka_topic_partition_list_add(list, topic, partition);
@@ -210,45 +177,36 @@ static void note_ends(struct dt_kafka_reader *c)
 /* Commits the offsets of what was applied since the last commit, without waiting for the answer. */
 static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
 {
-    rd_kafka_resp_err_t code;
-
     if (!c->applied)
         return DT_OK;
-    code = rd_kafka_commit(c->rk, c->applied, 1);
+    rd_kafka_resp_err_t code = rd_kafka_commit(c->rk, c->applied, 1);
     rd_kafka_topic_partition_list_destroy(c->applied);
     c->applied = NULL;
     c->committed_us = dt_kafka_now_us();
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing offsets");
 }
 
-/* ---- headers ---- */
-
-struct dt_str dt_kafka_reader_header(const dt_kafka_reader *c, size_t i, const char *name)
+/* What came before the ends of partitions was applied. */
+static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
-    rd_kafka_headers_t *headers;
-    const void *value;
-    size_t size;
-
-    if (rd_kafka_message_headers(c->messages[i], &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-        rd_kafka_header_get_last(headers, name, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return DT_STR_NONE;
-    return (struct dt_str){value ? value : "", size};
+    note_ends(c);
+    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
+
+/* ---- headers ---- */
 
 dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
                                   const struct dt_kafka_header **out, size_t *n)
 {
     rd_kafka_headers_t *headers;
-    struct dt_kafka_header *v;
     const char *name;
     const void *value;
     size_t size;
-
     *n = 0;
     *out = NULL;
     if (rd_kafka_message_headers(c->messages[i], &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return DT_OK;
-    v = dt_arena_alloc(arena, (rd_kafka_header_cnt(headers) + 1) * sizeof(*v));
+    struct dt_kafka_header *v = dt_arena_alloc(arena, (rd_kafka_header_cnt(headers) + 1) * sizeof(*v));
     if (!v)
         return DT_NOMEM;
     while (rd_kafka_header_get_all(headers, *n, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -259,50 +217,36 @@ dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_
 
 /* ---- polling ---- */
 
-/* A partition of ours is to be read from where the group has it, and nothing has come of it yet. */
-static bool is_unheard(const struct dt_kafka_reader *c)
-{
-    for (int i = 0; i < c->partitions && !c->how.begin; i++)
-        if (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0)
-            return true;
-    return false;
-}
-
-/* librdkafka asks the group once for the offset of an assigned partition. When that is refused, by a coordinator that
- * has moved for instance, it says so and asks no more; the partition would stand still until it is assigned again. */
-static bool restart_if_unheard(struct dt_kafka_reader *c)
-{
-    bool again = c->failed && is_unheard(c);
-
-    c->failed = false;
-    if (again)
-        dt_kafka_reader_restart(c);
-    return again;
-}
-
-/* Nothing came: all that did before was applied. */
-static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
-{
-    note_ends(c);
-    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
-}
-
 dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
                                const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
-    dt_status status;
-
     *records = NULL;
     *n = 0;
     drop_records(c);
-    if (restart_if_unheard(c))
+    /* librdkafka asks the group once for the offset of an assigned partition. When that is refused, by a coordinator
+     * that has moved for instance, it says so and asks no more; the partition would stand still until it is assigned
+     * again. */
+    bool unheard = false; /* a partition of ours is read from where the group has it, and nothing has come of it yet */
+    for (int i = 0; i < c->partitions && c->failed && !c->how.begin; i++)
+        unheard = unheard || (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
+    c->failed = false;
+    if (unheard) {
+        dt_kafka_reader_restart(c);
         return DT_OK;
+    }
     if (c->lost)
         return dt_fail(err, DT_UNAVAILABLE, "%s: messages are gone, or were never there",
                        rd_kafka_topic_name(c->topic));
-    status = reserve(c, max, err);
-    if (status == DT_OK)
-        status = await_first(c, wait_ms, stop, err);
+    dt_status status = reserve(c, max, err);
+    if (status == DT_OK && !(stop && *stop)) {
+        /* The first record, or whatever else librdkafka has to say. Offsets that wait to be committed do not wait for
+         * the next record. */
+        int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
+        if (c->applied && left_us < wait_ms * INT64_C(1000))
+            wait_ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, wait_ms);
+        status = m ? take(c, m, err) : DT_OK;
+    }
     if (status != DT_OK)
         return status;
     if (c->n > 0)
@@ -324,42 +268,30 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     c->owed = false;
     for (size_t i = 0; i < c->n; i++) /* ascending within a partition: the last one stays */
         note_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
-    note_ends(c);
-    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
-}
-
-/* Every partition has its own outcome. */
-static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_list_t *list)
-{
-    rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
-
-    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
-        code = list->elems[i].err;
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        DT_LOG(WARN, "kafka", "cannot go back", DT_S("topic", list->elems[0].topic),
-               DT_S("error", rd_kafka_err2str(code)));
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR;
+    return commit_ends(c, err);
 }
 
 /* Where it cannot go back, the partitions are given up until the next share: reading on would lose records. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
-    rd_kafka_topic_partition_list_t *list;
-    rd_kafka_error_t *error;
-
     if (c->n == 0)
         return;
-    list = rd_kafka_topic_partition_list_new(4);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(4);
     for (size_t i = 0; i < c->n; i++) {
         rd_kafka_topic_partition_t *at = list_at(list, rd_kafka_topic_name(c->topic), c->messages[i]->partition);
-
         if (at->offset == RD_KAFKA_OFFSET_INVALID)
             at->offset = c->messages[i]->offset;
     }
     drop_records(c);
-    error = rd_kafka_seek_partitions(c->rk, list, SEEK_MS);
-    if (!went_back(error, list))
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(c->rk, list, SEEK_MS);
+    rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++) /* each has its own outcome */
+        code = list->elems[i].err;
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        DT_LOG(WARN, "kafka", "cannot go back", DT_S("topic", list->elems[0].topic),
+               DT_S("error", rd_kafka_err2str(code)));
         dt_kafka_reader_restart(c); /* the next share assigns them at the last applied offsets */
+    }
     c->owed = false;
     if (error)
         rd_kafka_error_destroy(error);
@@ -381,11 +313,9 @@ bool dt_kafka_reader_must_restart(const dt_kafka_reader *c)
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
 {
     int64_t lag = 0;
-
     for (int i = 0; i < c->partitions; i++) {
         int64_t low;
         int64_t high;
-
         if (c->next[i] >= 0 && rd_kafka_get_watermark_offsets(c->rk, rd_kafka_topic_name(c->topic), i, &low, &high) ==
                                    RD_KAFKA_RESP_ERR_NO_ERROR)
             lag += high > c->next[i] ? high - c->next[i] : 0;
@@ -432,7 +362,6 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     rd_kafka_conf_t *conf = NULL;
     dt_status status = dt_kafka_topic_name(c->env, c->how.suffix, topic, err); /* the group has the topic's name */
-
     if (status == DT_OK)
         status = consumer_conf(c->env, &c->how, topic, &conf, err);
     if (status == DT_OK)
@@ -480,7 +409,6 @@ static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
     c->silent_us = 0;
     if (status == DT_OK) {
         struct dt_kafka_reader new = *other;
-
         dt_kafka_reader_restart(c);
         *other = (struct dt_kafka_reader){.rk = c->rk, .topic = c->topic, .applied = c->applied};
         c->rk = new.rk;
@@ -494,18 +422,65 @@ static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 
 /* ---- shares ---- */
 
-/* Room for the offsets of all partitions. Those of partitions that another reader has now are forgotten. */
-static dt_status keep_offsets(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
-                              struct dt_error *err)
+/* Asks the caller where our partitions begin. */
+static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
+{
+    struct dt_kafka_start *v = calloc((size_t)c->partitions + 1, sizeof(*v));
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
+    dt_status status = DT_OK;
+    int n = 0;
+    for (int i = 0; v && i < c->partitions; i++) {
+        c->next[i] = -1;
+        if (!is_ours((unsigned)i, c->rank, c->members))
+            continue;
+        v[n++].partition = i;
+        rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i);
+    }
+    if (n > 0)
+        status = dt_kafka_ask_offsets(c->rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
+    for (int i = 0; i < n; i++)
+        v[i].first = list->elems[i].offset;
+    if (n > 0 && status == DT_OK)
+        status = dt_kafka_ask_offsets(c->rk, list, RD_KAFKA_OFFSET_END, err);
+    for (int i = 0; i < n; i++)
+        v[i].end = list->elems[i].offset;
+    if (!v)
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    if (status == DT_OK)
+        status = c->how.begin(c->how.arg, v, (size_t)n, err);
+    for (int i = 0; i < n && status == DT_OK; i++)
+        c->next[v[i].partition] = v[i].next;
+    rd_kafka_topic_partition_list_destroy(list);
+    free(v);
+    return status;
+}
+
+static dt_status assign(struct dt_kafka_reader *c, struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
+    for (int i = 0; i < c->partitions; i++) {
+        if (is_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
+            rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
+                c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
+    }
+    rd_kafka_resp_err_t code = rd_kafka_assign(c->rk, list);
+    c->assigned = true;
+    DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
+           DT_I("partitions", list->cnt), DT_I("of", c->partitions));
+    rd_kafka_topic_partition_list_destroy(list);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, rd_kafka_topic_name(c->topic));
+}
+
+/* Takes our part of so many partitions. Offsets of partitions that another reader has now are forgotten. */
+static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
+                                 struct dt_error *err)
 {
     size_t bytes = (size_t)(partitions > 0 ? partitions : 1) * sizeof(int64_t);
     int64_t *next = realloc(c->next, bytes);
-    int64_t *ends;
-
     if (!next)
         return dt_fail(err, DT_NOMEM, "out of memory");
     c->next = next;
-    ends = realloc(c->ends, bytes);
+    int64_t *ends = realloc(c->ends, bytes);
     if (!ends)
         return dt_fail(err, DT_NOMEM, "out of memory");
     c->ends = ends;
@@ -515,86 +490,20 @@ static dt_status keep_offsets(struct dt_kafka_reader *c, int partitions, unsigne
     }
     c->partitions = partitions;
     forget_ends(c);
-    return DT_OK;
-}
-
-static dt_status ask_bounds(struct dt_kafka_reader *c, struct dt_kafka_start *v, int n, struct dt_error *err)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(n);
-    dt_status status;
-
-    for (int i = 0; i < n; i++)
-        rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), v[i].partition);
-    status = dt_kafka_ask_offsets(c->rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
-    for (int i = 0; i < n; i++)
-        v[i].first = list->elems[i].offset;
+    c->rank = rank;
+    c->members = members;
+    dt_status status = c->how.begin ? begin(c, err) : DT_OK;
     if (status == DT_OK)
-        status = dt_kafka_ask_offsets(c->rk, list, RD_KAFKA_OFFSET_END, err);
-    for (int i = 0; i < n; i++)
-        v[i].end = list->elems[i].offset;
-    rd_kafka_topic_partition_list_destroy(list);
+        status = assign(c, err);
+    if (status != DT_OK)
+        dt_kafka_reader_restart(c);
     return status;
-}
-
-/* Asks the caller where our partitions begin. */
-static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
-{
-    struct dt_kafka_start *v = calloc((size_t)c->partitions + 1, sizeof(*v));
-    dt_status status;
-    int n = 0;
-
-    if (!v)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    for (int i = 0; i < c->partitions; i++) {
-        c->next[i] = -1;
-        if (is_ours((unsigned)i, c->rank, c->members))
-            v[n++].partition = i;
-    }
-    status = n > 0 ? ask_bounds(c, v, n, err) : DT_OK;
-    if (status == DT_OK)
-        status = c->how.begin(c->how.arg, v, (size_t)n, err);
-    for (int i = 0; i < n && status == DT_OK; i++)
-        c->next[v[i].partition] = v[i].next;
-    free(v);
-    return status;
-}
-
-static dt_status assign(struct dt_kafka_reader *c, struct dt_error *err)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
-    rd_kafka_resp_err_t code;
-
-    for (int i = 0; i < c->partitions; i++) {
-        if (is_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
-            rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
-                c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
-    }
-    code = rd_kafka_assign(c->rk, list);
-    c->assigned = true;
-    DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
-           DT_I("partitions", list->cnt), DT_I("of", c->partitions));
-    rd_kafka_topic_partition_list_destroy(list);
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, rd_kafka_topic_name(c->topic));
-}
-
-/* Commits once more, up to what this reader has applied. */
-static void commit_again(struct dt_kafka_reader *c)
-{
-    for (int i = 0; i < c->partitions; i++) {
-        int64_t offset = c->next[i];
-
-        if (offset < 0)
-            continue;
-        c->next[i] = -1;
-        note_applied(c, i, offset);
-    }
 }
 
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     size_t kept = 0;
-
     for (size_t i = 0; i < c->n; i++) {
         if (c->messages[i]->partition == partition)
             rd_kafka_message_destroy(c->messages[i]);
@@ -616,7 +525,6 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     const int64_t now_us = dt_kafka_now_us();
     struct dt_kafka_shape shape = {0};
     dt_status status;
-
     /* A new handle may help if settings changed or, if Kafka does not answer, files that they name. */
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
@@ -643,43 +551,34 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
         return DT_OK;
     if (status != DT_OK)
         return dt_fail(err, status, "%s", c->unsaid.text);
-    if (same && shape.partitions == c->partitions) {
-        commit_again(c);
-        return DT_OK;
-    }
-    if (same) { /* there are more partitions, or fewer */
+    if (!same)
+        return take_partitions(c, shape.partitions, rank, members, err);
+    if (shape.partitions != c->partitions) {
         dt_kafka_reader_restart(c);
         return DT_OK;
     }
-    status = keep_offsets(c, shape.partitions, rank, members, err);
-    if (status != DT_OK)
-        return status;
-    c->rank = rank;
-    c->members = members;
-    if (c->how.begin)
-        status = begin(c, err);
-    if (status == DT_OK)
-        status = assign(c, err);
-    if (status != DT_OK)
-        dt_kafka_reader_restart(c);
-    return status;
+    for (int i = 0; i < c->partitions; i++) { /* commits once more, up to what this reader has applied */
+        int64_t offset = c->next[i];
+        if (offset < 0)
+            continue;
+        c->next[i] = -1;
+        note_applied(c, i, offset);
+    }
+    return DT_OK;
 }
 
 /* ---- life ---- */
-
 dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, dt_kafka_reader **out,
                               struct dt_error *err)
 {
     struct dt_kafka_reader *c = calloc(1, sizeof(*c));
-    dt_status status;
-
     *out = NULL;
     if (!c)
         return dt_fail(err, DT_NOMEM, "out of memory");
     c->env = env;
     c->how = *how;
     c->generation = dt_kafka_client_generation();
-    status = open_handle(c, c, err);
+    dt_status status = open_handle(c, c, err);
     if (status != DT_OK) {
         dt_kafka_reader_free(c);
         return status;

@@ -17,107 +17,69 @@
 
 /* ---- what a token says: HEADER.CLAIMS.SIGNATURE, each in the base64 of URLs, without padding ---- */
 
-static bool claims_of(struct dt_str jwt, struct dt_str *claims)
-{
-    const char *first = memchr(jwt.p, '.', jwt.n);
-    const char *second = first ? memchr(first + 1, '.', (size_t)(jwt.p + jwt.n - first - 1)) : NULL;
-
-    if (!second)
-        return false;
-    *claims = (struct dt_str){first + 1, (size_t)(second - first - 1)};
-    return claims->n > 0;
-}
-
-static bool decode(struct dt_str part, char *out, size_t *n)
-{
-    char text[DT_SECRET_MAX + 4];
-    size_t length = part.n;
-
-    if (length > DT_SECRET_MAX)
-        return false;
-    memcpy(text, part.p, length);
-    for (size_t i = 0; i < length; i++)
-        text[i] = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
-    while (length % 4)
-        text[length++] = '=';
-    return dt_base64_decode((struct dt_str){text, length}, out, n);
-}
-
-static dt_status read_claims(const dt_json *json, struct dt_kafka_token *out, struct dt_error *err)
-{
-    const struct dt_json_node *root = dt_json_root(json);
-    const struct dt_json_node *expires = dt_json_member(json, root, "exp");
-    const struct dt_json_node *subject = dt_json_member(json, root, "sub");
-
-    if (!expires || expires->type != DT_JSON_INT || expires->i <= 0 || expires->i > INT64_MAX / 1000)
-        return dt_fail(err, DT_MALFORMED, "it does not say when it expires (exp)");
-    out->expires_ms = expires->i * 1000;
-    snprintf(out->principal, sizeof(out->principal), "%s",
-             subject && subject->type == DT_JSON_STRING && subject->str.n ? subject->str.p : "duetime");
-    return DT_OK;
-}
-
 static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, struct dt_error *err)
 {
     dt_json *json = NULL;
     dt_status status = dt_json_new(&json);
-
     if (status == DT_OK)
         status = dt_json_parse(json, text, &(struct dt_json_limits){0}, NULL);
-    if (status == DT_OK && dt_json_root(json)->type == DT_JSON_OBJECT)
-        status = read_claims(json, out, err);
-    else
+    if (status == DT_OK && dt_json_root(json)->type == DT_JSON_OBJECT) {
+        const struct dt_json_node *expires = dt_json_member(json, dt_json_root(json), "exp");
+        const struct dt_json_node *subject = dt_json_member(json, dt_json_root(json), "sub");
+        if (!expires || expires->type != DT_JSON_INT || expires->i <= 0 || expires->i > INT64_MAX / 1000)
+            status = dt_fail(err, DT_MALFORMED, "it does not say when it expires (exp)");
+        else
+            out->expires_ms = expires->i * 1000;
+        bool named = subject && subject->type == DT_JSON_STRING && subject->str.n;
+        snprintf(out->principal, sizeof(out->principal), "%s", named ? subject->str.p : "duetime");
+    } else {
         status = dt_fail(err, status == DT_NOMEM ? DT_NOMEM : DT_MALFORMED, "its claims are no JSON object");
+    }
     dt_json_free(json);
     return status;
 }
 
 dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err)
 {
+    char encoded[DT_SECRET_MAX + 4];
     char text[DT_SECRET_MAX + 4];
-    struct dt_str claims;
     size_t n = 0;
-
+    const char *first = memchr(jwt.p, '.', jwt.n);
+    const char *second = first ? memchr(first + 1, '.', (size_t)(jwt.p + jwt.n - first - 1)) : NULL;
+    size_t length = second ? (size_t)(second - first - 1) : 0;
     *out = (struct dt_kafka_token){0};
-    if (!claims_of(jwt, &claims) || !decode(claims, text, &n))
+    if (length == 0 || length > DT_SECRET_MAX)
+        return dt_fail(err, DT_MALFORMED, "it is no JWT");
+    for (size_t i = 0; i < length; i++) {
+        char c = first[1 + i];
+        encoded[i] = c == '-' ? '+' : c == '_' ? '/' : c;
+    }
+    while (length % 4)
+        encoded[length++] = '=';
+    if (!dt_base64_decode((struct dt_str){encoded, length}, text, &n))
         return dt_fail(err, DT_MALFORMED, "it is no JWT");
     return parse_claims((struct dt_str){text, n}, out, err);
 }
 
 /* ---- from a file to a handle ---- */
 
-static dt_status read_file(const char *file, char text[DT_SECRET_MAX + 1], struct dt_error *err)
-{
-    dt_status status = dt_secret_read_file(file, text);
-
-    if (status == DT_UNAVAILABLE)
-        return dt_fail(err, status, "%s cannot be read: %s", file, strerror(errno));
-    return status == DT_OK ? DT_OK : dt_fail(err, status, "%s holds no text of at most %d bytes", file, DT_SECRET_MAX);
-}
-
-static dt_status give(rd_kafka_t *rk, const char *file, const char *jwt, struct dt_error *err)
-{
-    struct dt_kafka_token token;
-    struct dt_error why = {0};
-    char reason[256] = "";
-    dt_status status = dt_kafka_token_parse(dt_str(jwt), &token, &why);
-
-    if (status != DT_OK)
-        return dt_fail(err, status, "the token in %s: %s", file, why.text);
-    if (rd_kafka_oauthbearer_set_token(rk, jwt, token.expires_ms, token.principal, NULL, 0, reason, sizeof(reason)) !=
-        RD_KAFKA_RESP_ERR_NO_ERROR)
-        return dt_fail(err, DT_INVALID, "the token in %s: %s", file, reason);
-    return DT_OK;
-}
-
 void dt_kafka_token_give(rd_kafka_t *rk, const char *file)
 {
     char text[DT_SECRET_MAX + 1] = "";
+    char reason[256] = "";
+    struct dt_kafka_token token;
+    struct dt_error why = {0};
     struct dt_error err = {0};
-    dt_status status = read_file(file, text, &err);
-
-    if (status == DT_OK)
-        status = give(rk, file, text, &err);
+    dt_status status = dt_secret_read_file(file, text);
+    if (status == DT_UNAVAILABLE)
+        status = dt_fail(&err, status, "%s cannot be read: %s", file, strerror(errno));
+    else if (status != DT_OK)
+        status = dt_fail(&err, status, "%s holds no text of at most %d bytes", file, DT_SECRET_MAX);
+    else if ((status = dt_kafka_token_parse(dt_str(text), &token, &why)) != DT_OK)
+        status = dt_fail(&err, status, "the token in %s: %s", file, why.text);
+    else if (rd_kafka_oauthbearer_set_token(rk, text, token.expires_ms, token.principal, NULL, 0, reason,
+                                            sizeof(reason)) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        status = dt_fail(&err, DT_INVALID, "the token in %s: %s", file, reason);
     if (status != DT_OK)
         rd_kafka_oauthbearer_set_token_failure(rk, err.text);
     explicit_bzero(text, sizeof(text));
@@ -150,33 +112,25 @@ void dt_kafka_token_background(rd_kafka_t *rk)
 
 /* ---- checks ---- */
 
-/* The list is held. */
-static dt_status check_held(const struct dt_properties *list, const struct dt_property *property, struct dt_error *err)
+dt_status dt_kafka_token_check(struct dt_properties *list, struct dt_error *err)
 {
     struct dt_strbuf jwt = {0};
     struct dt_kafka_token token;
     struct dt_error why = {0};
-    dt_status status;
-
-    if (dt_properties_find(list, OTHER_SOURCE))
-        return dt_fail(err, DT_INVALID, "[kafka] client.%s_file and client.%s exclude each other", property->name,
-                       OTHER_SOURCE);
-    status = dt_property_now(property, &jwt);
-    if (status == DT_OK)
-        status = dt_kafka_token_parse(dt_str(jwt.p), &token, &why);
-    dt_secret_forget(&jwt);
-    return status == DT_OK ? DT_OK : dt_fail(err, DT_INVALID, "[kafka] client.%s_file: %s", property->name, why.text);
-}
-
-dt_status dt_kafka_token_check(struct dt_properties *list, struct dt_error *err)
-{
-    const struct dt_property *property;
     dt_status status = DT_OK;
-
     dt_properties_hold(list);
-    property = dt_properties_find(list, DT_KAFKA_TOKEN);
-    if (property)
-        status = check_held(list, property, err);
+    const struct dt_property *property = dt_properties_find(list, DT_KAFKA_TOKEN);
+    if (property && dt_properties_find(list, OTHER_SOURCE)) {
+        status = dt_fail(err, DT_INVALID, "[kafka] client.%s_file and client.%s exclude each other", property->name,
+                         OTHER_SOURCE);
+    } else if (property) {
+        status = dt_property_now(property, &jwt);
+        if (status == DT_OK)
+            status = dt_kafka_token_parse(dt_str(jwt.p), &token, &why);
+        if (status != DT_OK)
+            status = dt_fail(err, DT_INVALID, "[kafka] client.%s_file: %s", property->name, why.text);
+    }
+    dt_secret_forget(&jwt);
     dt_properties_let_go(list);
     return status;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/thread.h"
 #include "job/owner.h"
@@ -84,7 +85,6 @@ struct dt_kafka_lookups {
 static struct known *find(const struct dt_kafka_lookups *l, struct dt_str name)
 {
     struct known *k = NULL;
-
     HASH_FIND(hh, l->known, name.p, name.n, k);
     return k;
 }
@@ -92,7 +92,6 @@ static struct known *find(const struct dt_kafka_lookups *l, struct dt_str name)
 static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
 {
     struct known *k = find(l, name);
-
     if (k || (k = calloc(1, sizeof(*k) + name.n + 1)) == NULL)
         return k;
     memcpy(k->name, name.p, name.n);
@@ -128,7 +127,6 @@ static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kaf
 {
     const int64_t now_us = dt_kafka_now_us();
     struct known *k = find(l, name);
-
     if (k)
         k->asked_us = now_us;
     if (k && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
@@ -146,61 +144,46 @@ static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kaf
     return true;
 }
 
-static int64_t good_for_us(dt_status status)
-{
-    return status == DT_OK ? GOOD_FOR_US : status == DT_REFUSED ? BAD_FOR_US : DOWN_FOR_US;
-}
-
-/* What is to be made and finds no room in the queue is forgotten: whoever asks again when told will find some. */
-static void remember(struct dt_kafka_lookups *l, const struct dt_kafka_finding *f)
-{
-    struct known *k;
-
-    if (f->status == DT_BUSY) {
-        (void)!dt_topic_queue_add(l->missing, dt_str(f->name), f->owner);
-        return;
-    }
-    k = entry(l, dt_str(f->name));
-    if (!k)
-        return;
-    k->owner = f->owner;
-    k->status = f->status;
-    k->error = f->error;
-    if (f->status == DT_OK) {
-        k->info = f->info;
-        k->good = true;
-    }
-    k->until_us = dt_kafka_now_us() + good_for_us(f->status);
-}
-
-static void tell_askers(struct dt_kafka_lookups *l)
-{
-    struct dt_kafka_asker *asker;
-
-    DL_FOREACH(l->askers, asker)
-    {
-        if (asker->waits)
-            asker->told(asker->arg);
-        asker->waits = false;
-    }
-}
-
 /* A silence of Kafka's is remembered for all topics at once, not for each. */
 static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
+    struct dt_kafka_asker *asker;
     bool settled = status != DT_OK;
-
     pthread_mutex_lock(&l->lock);
     if (v == l->asked)
         l->asked_n = 0;
     if (status != DT_OK)
         l->down_until_us = dt_kafka_now_us() + DOWN_FOR_US;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        remember(l, &v[i]);
-        settled = settled || v[i].status != DT_BUSY;
+        const struct dt_kafka_finding *f = &v[i];
+        if (f->status == DT_BUSY) {
+            /* If there is no room in the queue, it is forgotten: an asker that asks again when told will find some. */
+            (void)!dt_topic_queue_add(l->missing, dt_str(f->name), f->owner);
+            continue;
+        }
+        settled = true;
+        struct known *k = entry(l, dt_str(f->name));
+        if (!k)
+            continue;
+        k->owner = f->owner;
+        k->status = f->status;
+        k->error = f->error;
+        if (f->status == DT_OK) {
+            k->info = f->info;
+            k->good = true;
+        }
+        k->until_us = dt_kafka_now_us() + (f->status == DT_OK        ? GOOD_FOR_US
+                                           : f->status == DT_REFUSED ? BAD_FOR_US
+                                                                     : DOWN_FOR_US);
     }
-    if (settled)
-        tell_askers(l);
+    if (settled) {
+        DL_FOREACH(l->askers, asker)
+        {
+            if (asker->waits)
+                asker->told(asker->arg);
+            asker->waits = false;
+        }
+    }
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -220,7 +203,6 @@ static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
 {
     const int64_t now_us = dt_kafka_now_us();
     int64_t asks;
-
     if (!dt_topic_queue_alone(l->missing, owner))
         return false;
     if (dt_topic_queue_length(l->wanted) > 0 && !(dt_topic_queue_alone(l->wanted, &asks) && asks == *owner))
@@ -232,36 +214,27 @@ static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
     return true;
 }
 
-/* Owners of topics that were made pay for them, in equal parts. How many there are. */
-static size_t charge_owners(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, int64_t took_us,
-                            int64_t now_us)
-{
-    size_t made = 0;
-
-    for (size_t i = 0; i < n; i++)
-        made += v[i].made;
-    pthread_mutex_lock(&l->lock);
-    for (size_t i = 0; i < n; i++) {
-        if (v[i].made)
-            dt_topic_queue_charge(l->missing, v[i].owner, took_us / (int64_t)made, now_us);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return made;
-}
-
-/* After a request that was sent at began_us. */
+/* After a request that was sent at began_us. Owners of topics that were made pay for them, in equal parts. */
 static void set_pace(struct dt_kafka_lookups *l, struct pace *pace, int64_t began_us, const struct dt_kafka_finding *v,
                      size_t n)
 {
     const int64_t now_us = dt_kafka_now_us();
     const int64_t took_us = now_us - began_us;
-
+    int64_t made = 0;
     if (pace->alone) {
         pace->look_us = pace->make_us = now_us + PACING_US;
         return;
     }
     pace->look_us = now_us + dt_later(took_us / PACING_SHARE, PACING_US);
-    if (charge_owners(l, v, n, took_us, now_us) > 0)
+    for (size_t i = 0; i < n; i++)
+        made += v[i].made;
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].made)
+            dt_topic_queue_charge(l->missing, v[i].owner, took_us / made, now_us);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (made > 0)
         pace->make_us = now_us + took_us * MADE_REST;
 }
 
@@ -294,27 +267,20 @@ static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
     }
 }
 
-/* How many names the next request may have. */
-static size_t names_at_once(const struct dt_kafka_lookups *l, const struct pace *pace)
-{
-    if (!pace->make || pace->alone)
-        return DT_KAFKA_FIND_MAX;
-    return dt_topic_queue_length(l->missing) <= MAKE_TOGETHER ? MAKE_TOGETHER : MAKE_FEW;
-}
-
 /* Takes the names to be asked for next; pace->make: they are to be made. 0: the end. */
 static size_t next_wanted(struct dt_kafka_lookups *l, struct pace *pace)
 {
     struct dt_kafka_finding *v = l->asked;
     size_t n = 0;
-    size_t most;
-
+    size_t most = DT_KAFKA_FIND_MAX;
     pthread_mutex_lock(&l->lock);
+    dt_assert_cmp(l->asked_n, ==, 0);
     await_until(l, pace->look_us);
     pace->make = await_work(l, pace);
     await_until(l, dt_kafka_now_us() + LINGER_US);
     await_until(l, l->down_until_us);
-    most = names_at_once(l, pace);
+    if (pace->make && !pace->alone)
+        most = dt_topic_queue_length(l->missing) <= MAKE_TOGETHER ? MAKE_TOGETHER : MAKE_FEW;
     for (; !dt_thread_stopping(&l->thread) && n < most; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
         if (!dt_topic_queue_take(pace->make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name, &v[n].owner))
@@ -331,10 +297,8 @@ static void lookups_main(void *arg)
     struct dt_kafka_finding *v = l->asked;
     struct pace pace = {0};
     size_t n;
-
     while ((n = next_wanted(l, &pace)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
-
         take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, pace.make, NULL));
         set_pace(l, &pace, began_us, v, n);
     }
@@ -345,7 +309,6 @@ static void lookups_main(void *arg)
 dt_status dt_kafka_asker_new(dt_kafka_admin *a, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
 {
     struct dt_kafka_asker *asker = calloc(1, sizeof(*asker));
-
     *out = asker;
     if (!asker)
         return DT_NOMEM;
@@ -358,11 +321,9 @@ dt_status dt_kafka_asker_new(dt_kafka_admin *a, void (*told)(void *arg), void *a
 
 void dt_kafka_asker_free(dt_kafka_asker *asker)
 {
-    struct dt_kafka_lookups *l;
-
     if (!asker)
         return;
-    l = asker->admin->lookups;
+    struct dt_kafka_lookups *l = asker->admin->lookups;
     pthread_mutex_lock(&l->lock);
     DL_DELETE(l->askers, asker);
     pthread_mutex_unlock(&l->lock);
@@ -372,7 +333,6 @@ void dt_kafka_asker_free(dt_kafka_asker *asker)
 void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner)
 {
     struct dt_kafka_lookups *l = asker->admin->lookups;
-
     pthread_mutex_lock(&l->lock);
     if (l->sent[0].owner != owner) {
         l->sent[1] = l->sent[0];
@@ -394,7 +354,6 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
 {
     struct dt_kafka_lookups *l = asker->admin->lookups;
     dt_status status = check_name(topic, err);
-
     *out = (struct dt_kafka_topic_info){0};
     if (status != DT_OK)
         return status;
@@ -413,10 +372,8 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
 static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_status *status, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
-    bool known;
-
     pthread_mutex_lock(&l->lock);
-    known = answer(l, topic, &info, status, err);
+    bool known = answer(l, topic, &info, status, err);
     pthread_mutex_unlock(&l->lock);
     return known;
 }
@@ -427,7 +384,6 @@ static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
     size_t n_found = 0;
     dt_status status = DT_OK;
-
     for (; *at < n && n_found < DT_KAFKA_FIND_MAX; ++*at) {
         if (is_among(v, n_found, topics[*at]) || answer_now(a->lookups, topics[*at], &status, NULL))
             continue;
@@ -446,7 +402,6 @@ dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, 
 {
     dt_status status = DT_OK;
     size_t at = 0;
-
     for (*at_fault = 0; *at_fault < n; ++*at_fault) {
         status = check_name(topics[*at_fault], err);
         if (status != DT_OK)
@@ -472,7 +427,6 @@ dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt
 {
     size_t at_fault;
     dt_status status = dt_kafka_admin_topics(a, &topic, 1, &at_fault, err);
-
     *out = (struct dt_kafka_topic_info){0};
     if (status == DT_OK && !dt_kafka_admin_known(a, topic, out))
         status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: not known any more", (int)topic.n, topic.p);
@@ -482,12 +436,9 @@ dt_status dt_kafka_admin_topic(dt_kafka_admin *a, struct dt_str topic, struct dt
 bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafka_topic_info *out)
 {
     struct dt_kafka_lookups *l = a->lookups;
-    struct known *k;
-    bool good;
-
     pthread_mutex_lock(&l->lock);
-    k = find(l, topic);
-    good = k && k->good;
+    const struct known *k = find(l, topic);
+    bool good = k && k->good;
     if (good)
         *out = k->info;
     pthread_mutex_unlock(&l->lock);
@@ -513,10 +464,8 @@ void dt_kafka_admin_tell_asked(dt_kafka_admin *a, dt_kafka_hear_topic_fn *heard,
 void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
 {
     struct dt_kafka_lookups *l = a->lookups;
-    struct known *k;
-
     pthread_mutex_lock(&l->lock);
-    k = find(l, topic);
+    struct known *k = find(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
     if (is_among(l->asked, l->asked_n, topic)) /* its answer may be of before */

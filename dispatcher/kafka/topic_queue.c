@@ -10,6 +10,7 @@
 
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -104,6 +105,7 @@ static dt_status append(dt_topic_queue *queue, struct group *group, struct dt_st
     DL_APPEND(group->entries, entry);
     group->n_entries++;
     queue->length++;
+    dt_assert_cmp(queue->length, ==, HASH_COUNT(queue->entries));
     return DT_OK;
 }
 
@@ -128,23 +130,16 @@ static int64_t group_ready_us(const struct group *group)
     return group->paid_until_us - DT_TOPIC_QUEUE_AHEAD_US;
 }
 
-/* Whose turn it is; NULL: nobody's. Those who have paid and want nothing are dropped on the way. */
-static struct group *next_group(dt_topic_queue *queue, int64_t now_us)
+bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1], int64_t *owner)
 {
     struct group *group;
     struct group *next;
     DL_FOREACH_SAFE(queue->ring, group, next)
     {
         if (group->n_entries && group_ready_us(group) <= now_us)
-            return group;
-        drop_if_idle(queue, group, now_us);
+            break;
+        drop_if_idle(queue, group, now_us); /* it has paid and wants nothing */
     }
-    return NULL;
-}
-
-bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1], int64_t *owner)
-{
-    struct group *group = next_group(queue, now_us);
     if (!group)
         return false;
     struct entry *entry = group->entries;
@@ -153,6 +148,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     DL_DELETE(group->entries, entry);
     HASH_DEL(queue->entries, entry);
     free(entry);
+    dt_assert_cmp(queue->length, >=, group->n_entries);
     group->n_entries--;
     queue->length--;
     DL_DELETE(queue->ring, group); /* to the end: the others first */
