@@ -205,9 +205,10 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     struct dt_sender *s = &l->sender;
     if (dt_sender_busy(s))
         return DT_OK;
-    if (s->abandoned) {
+    if (s->abandoned) { /* the next opening is requested when it is closed: one request at a time */
         s->abandoned = false;
         dt_sender_close(s);
+        return DT_OK;
     }
     if (s->state == DT_SENDER_OPENING)
         return finish_opening(l, err);
