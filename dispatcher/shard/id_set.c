@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define PLACES (2 * (size_t)DT_ID_SET_MAX) /* a power of two */
 
 /* The id's place, or the free one that it would get. */
 static int64_t *place_of(const struct dt_id_set *set, int64_t id)
 {
+    dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* so half of the places are free */
     size_t at = (size_t)(((uint64_t)id * 0x9e3779b97f4a7c15u) >> 32) & (PLACES - 1);
     while (set->v[at] && set->v[at] != id)
         at = (at + 1) & (PLACES - 1);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 void dt_limit_memory_clear(struct dt_limit_memory *memory)
 {
     free(memory->v);
@@ -32,31 +34,25 @@ size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_s
     return known && !is_old(known, now_us) ? known->allowed : SIZE_MAX;
 }
 
-static struct dt_limited_topic *add(struct dt_limit_memory *memory, struct dt_str topic)
-{
-    if (memory->n == DT_LIMIT_MEMORY_TOPICS || topic.n >= sizeof(memory->v->name))
-        return NULL;
-    if (memory->n == memory->cap) {
-        size_t cap = memory->cap ? memory->cap * 2 : 8;
-        struct dt_limited_topic *v = realloc(memory->v, cap * sizeof(*v));
-        if (!v)
-            return NULL;
-        memory->v = v;
-        memory->cap = cap;
-    }
-    struct dt_limited_topic *added = &memory->v[memory->n++];
-    *added = (struct dt_limited_topic){0};
-    memcpy(added->name, topic.p, topic.n);
-    return added;
-}
-
 void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us)
 {
     struct dt_limited_topic *known = find(memory, topic);
-    if (!known)
-        known = add(memory, topic);
-    if (!known)
+    if (!known && (memory->n == DT_LIMIT_MEMORY_TOPICS || topic.n >= sizeof(memory->v->name)))
         return;
+    if (!known && memory->n == memory->cap) {
+        size_t cap = memory->cap ? memory->cap * 2 : 8;
+        struct dt_limited_topic *v = realloc(memory->v, cap * sizeof(*v));
+        if (!v)
+            return;
+        memory->v = v;
+        memory->cap = cap;
+    }
+    if (!known) {
+        dt_assert_cmp(memory->n, <, memory->cap);
+        known = &memory->v[memory->n++];
+        *known = (struct dt_limited_topic){0};
+        memcpy(known->name, topic.p, topic.n);
+    }
     known->allowed = n;
     known->since_us = now_us;
     known->asked_us = 0;

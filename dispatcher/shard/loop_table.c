@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "job/shard.h"
 
@@ -105,6 +106,7 @@ static void end_loop(dt_loop_table *table, struct slot *slot)
 {
     pthread_mutex_lock(&table->lock);
     dt_shard_loop *loop = slot->loop;
+    dt_assert(loop);
     slot->loop = NULL;
     pthread_mutex_unlock(&table->lock);
     dt_shard_loop_free(loop);
@@ -122,26 +124,10 @@ static bool start_loop(dt_loop_table *table, unsigned shard)
         return false;
     }
     pthread_mutex_lock(&table->lock);
+    dt_assert(!table->slots[shard].loop); /* at most one a shard */
     table->slots[shard].loop = loop;
     pthread_mutex_unlock(&table->lock);
     return true;
-}
-
-/* Others get the shard once nobody works on it here any more. */
-static void give_away(dt_loop_table *table, unsigned shard)
-{
-    int release = WANT_RELEASE;
-    if (atomic_compare_exchange_strong(&table->slots[shard].want, &release, WANT_NOTHING))
-        table->env.released(table->env.arg, shard);
-}
-
-static void end_led(struct slot *slot, enum want what)
-{
-    if (!slot->told && what == WANT_RELEASE)
-        dt_shard_loop_release(slot->loop);
-    else if (what == WANT_NOTHING) /* perhaps lost while it was finishing */
-        dt_shard_loop_stop(slot->loop);
-    slot->told = true;
 }
 
 /* False: a loop did not start. */
@@ -153,12 +139,20 @@ static bool carry_out(dt_loop_table *table, unsigned shard, bool forced)
     enum want what = (enum want)slot->want;
     if (what == WANT_NOTHING && forced)
         what = WANT_LEAD;
-    if (slot->loop && what != WANT_LEAD)
-        end_led(slot, what);
-    else if (!slot->loop && what == WANT_LEAD)
+    if (slot->loop && what != WANT_LEAD) {
+        if (!slot->told && what == WANT_RELEASE)
+            dt_shard_loop_release(slot->loop);
+        else if (what == WANT_NOTHING) /* perhaps lost while it was finishing */
+            dt_shard_loop_stop(slot->loop);
+        slot->told = true;
+    } else if (!slot->loop && what == WANT_LEAD) {
         return start_loop(table, shard);
-    else if (!slot->loop && what == WANT_RELEASE)
-        give_away(table, shard);
+    } else if (!slot->loop && what == WANT_RELEASE) {
+        /* The shard is given away once no loop works on it here any more. */
+        int release = WANT_RELEASE;
+        if (atomic_compare_exchange_strong(&slot->want, &release, WANT_NOTHING))
+            table->env.released(table->env.arg, shard);
+    }
     return true;
 }
 

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
@@ -23,23 +24,6 @@
 #define ORPHAN_US INT64_C(20000000) /* a topic without a row is told of for so long after it was met */
 
 /* ---- what the row holds ---- */
-
-void dt_shard_forget_flight(dt_shard_loop *l)
-{
-    l->flight.list.n = 0;
-    l->flight.sent = false;
-    l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
-}
-
-void dt_shard_drop_settled(dt_shard_loop *l, size_t n)
-{
-    dt_inflight_drop(&l->flight.list, n);
-}
-
-void dt_shard_fence_checked(dt_shard_loop *l)
-{
-    l->checked.fence_us = dt_shard_mono_us(l);
-}
 
 bool dt_shard_is_watched(const dt_shard_loop *l)
 {
@@ -53,7 +37,7 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_installation inst = {0};
     dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
-    dt_shard_fence_checked(l);
+    l->checked.fence_us = dt_shard_mono_us(l);
     if (status == DT_OK && l->checked.fence_us - l->checked.clock_us >= CLOCK_US) {
         l->checked.clock_us = l->checked.fence_us;
         status = dt_store_ping(l->store, err);
@@ -64,25 +48,6 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 }
 
 /* ---- sending ---- */
-
-static void observe_sent(dt_shard_loop *l)
-{
-    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
-    for (size_t i = 0; i < l->fence.send_n; i++)
-        dt_metric_observe(l->meters.lateness, (double)(now_ms - l->flight.list.v[i].due_ms) / 1000);
-    dt_metric_add(l->meters.dispatched, (int64_t)l->fence.send_n);
-    dt_metric_observe(l->meters.batch, (double)l->fence.send_n);
-}
-
-void dt_shard_note_sent(dt_shard_loop *l, const struct dt_delivered *done)
-{
-    l->flight.sent = true;
-    l->flight.sent_us = dt_shard_mono_us(l);
-    l->flight.settle_offset = done->settle_offset;
-    observe_sent(l);
-    if (done->reopened)
-        dt_shard_topics_changed(l);
-}
 
 /* MySQL has committed the list. jobs: the list's head, in l->arena. */
 static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
@@ -116,32 +81,17 @@ dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- the leader transaction ---- */
 
-/* flight.list is again what the row holds: what was settled is gone, or what was claimed is there. */
-static dt_status keep_flight(dt_shard_loop *l, const struct dt_leader_txn *txn)
-{
-    struct dt_inflight *list = &l->flight.list;
-    l->flight.sent = false;
-    dt_inflight_drop(list, txn->settled.n);
-    dt_status status = dt_inflight_reserve(list, list->n + txn->batch.n);
-    for (size_t i = 0; status == DT_OK && i < txn->batch.n; i++)
-        list->v[list->n++] = txn->batch.jobs[i].claim;
-    return status;
-}
-
-/* The time that consumers have for their results began with the claim. */
-static bool ate_their_time(const struct dt_flight *flight, int64_t now_us)
-{
-    return now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
-}
-
 static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
     const struct dt_config *config = l->env->config;
-    return (struct dt_leader_txn){.sent = {.list = &l->flight.list,
+    const struct dt_flight *flight = &l->flight;
+    /* The time that consumers have for their results began with the claim. */
+    bool late = now_us - flight->claimed_us > dt_ack_may_lose_ms(flight->shortest_ack_ms) * 1000;
+    return (struct dt_leader_txn){.sent = {.list = &flight->list,
                                            .frozen = l->sender.state != DT_SENDER_OPEN,
                                            .park = dt_shard_sender_stalled(l),
-                                           .offset = l->flight.settle_offset,
-                                           .extend_deadlines = ate_their_time(&l->flight, now_us)},
+                                           .offset = flight->settle_offset,
+                                           .extend_deadlines = late},
                                   .due = {.hints = l->fair.hints,
                                           .n_hints = l->fair.n_hints,
                                           .max_jobs = (size_t)config->dispatch_batch_jobs,
@@ -161,60 +111,51 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                   .arena = &l->arena};
 }
 
-/* The failure of what was begun is not what ended the leader transaction, and may be why it took so long. */
-static void tell_of_ahead(const dt_shard_loop *l)
-{
-    struct dt_error err;
-    dt_status status = dt_delivery_begin_status(l->delivery, &err);
-    if (status != DT_OK)
-        DT_LOG(WARN, "shard", "the delivery had failed before the claim did", DT_I("shard", l->shard),
-               DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
-}
-
 static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err)
 {
+    struct dt_inflight *list = &l->flight.list;
+    struct dt_error ahead = {0};
     int64_t start_us = dt_shard_mono_us(l);
     bool open = l->sender.state == DT_SENDER_OPEN;
-    if (open && l->flight.list.n && !l->flight.sent)
-        return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
+    dt_assert(!open || !list->n || l->flight.sent); /* a batch that was not sent cannot be settled */
+    dt_assert_cmp(list->n, ==, l->fence.inflight);
     dt_arena_reset(&l->arena);
     if (open)
         dt_delivery_clear(l->delivery);
     dt_hands_claims_begin(l->claims);
     *txn = leader_txn_of(l, start_us);
     dt_status status = dt_leader_txn_commit(l->store, &l->fence, txn, err);
+    if (status == DT_OK || DT_UNGUARDED(CALL_CONFIRMED))
+        dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
     if (status != DT_OK) {
-        if (DT_UNGUARDED(CALL_CONFIRMED))
-            dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
         dt_hands_claims_failed(l->claims);
-        if (open)
-            tell_of_ahead(l);
+        /* The failure of what was begun is not what ended the leader transaction, and may be why it took so long. */
+        dt_status begun = open ? dt_delivery_begin_status(l->delivery, &ahead) : DT_OK;
+        if (begun != DT_OK)
+            DT_LOG(WARN, "shard", "the delivery had failed before the claim did", DT_I("shard", l->shard),
+                   DT_S("status", dt_status_name(begun)), DT_S("reason", ahead.text));
         return status;
     }
-    dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
     dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
     dt_metric_add(l->meters.lost, (int64_t)txn->hands.lost);
     if (txn->hands.full)
         l->full_us = start_us;
     l->checked.fence_us = start_us;
+    dt_assert(open || !txn->batch.n);
     if (!open)
         return DT_OK;
     if (txn->batch.n) {
         l->flight.claimed_us = start_us;
         l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
     }
-    return keep_flight(l, txn);
-}
-
-static void note_orphan(dt_shard_loop *l, struct dt_str topic)
-{
-    bool news = !dt_str_is(topic, l->orphan.topic);
-    snprintf(l->orphan.topic, sizeof(l->orphan.topic), "%.*s", (int)topic.n, topic.p);
-    l->orphan.met_us = dt_shard_mono_us(l);
-    if (news)
-        DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),
-               DT_S("topic", l->orphan.topic));
+    /* flight.list is again what the row holds: what was settled is gone, or what was claimed is there. */
+    l->flight.sent = false;
+    dt_inflight_drop(list, txn->settled.n);
+    status = dt_inflight_reserve(list, list->n + txn->batch.n);
+    for (size_t i = 0; status == DT_OK && i < txn->batch.n; i++)
+        list->v[list->n++] = txn->batch.jobs[i].claim;
+    return status;
 }
 
 const char *dt_shard_orphan(dt_shard_loop *l)
@@ -242,8 +183,15 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
         l->due.unread_ms = dt_later(l->due.unread_ms, txn->judged.unread_ms);
         l->env->want_read(l->env->arg, l->shard, l->due.unread_ms);
     }
-    if (txn->judged.orphan.p)
-        note_orphan(l, txn->judged.orphan);
+    if (txn->judged.orphan.p) {
+        const struct dt_str topic = txn->judged.orphan;
+        bool news = !dt_str_is(topic, l->orphan.topic);
+        snprintf(l->orphan.topic, sizeof(l->orphan.topic), "%.*s", (int)topic.n, topic.p);
+        l->orphan.met_us = dt_shard_mono_us(l);
+        if (news)
+            DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),
+                   DT_S("topic", l->orphan.topic));
+    }
     if (status == DT_OK && txn->settled.remainder)
         status = dt_shard_send_remainder(l, err);
     return status;

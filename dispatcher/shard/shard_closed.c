@@ -1,7 +1,7 @@
 /*
  * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, it has found no
  * room within its limits, the delivery says that it cannot be written, or the hands of this process that they are full.
- * Answers from memory. Refuses to know what follows from that (closed.h).
+ * Answers from memory. Refuses to know what follows from that (dt_closed_rule).
  */
 #include "shard_parts.h"
 
@@ -9,18 +9,6 @@ enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owne
 {
     dt_shard_loop *l = loop;
     return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, owner, bytes);
-}
-
-static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str topic, struct dt_str destination)
-{
-    switch (dt_shard_writable(l, destination, dt_topic_snapshot_owner(l->snapshot, topic), 0)) {
-    case DT_WRITABLE_NO:
-        return DT_CLOSED_UNWRITABLE;
-    case DT_WRITABLE_UNKNOWN:
-        return DT_CLOSED_FINDING_OUT;
-    default:
-        return DT_CLOSED_NOT;
-    }
 }
 
 /* host: of dt_held_topic. */
@@ -75,7 +63,15 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
     case DT_DEALING_OFFERS:
         return DT_CLOSED_NOT; /* what is offered is nobody's to send */
     default:
-        return closed_by_delivery(l, topic, destination);
+        break;
+    }
+    switch (dt_shard_writable(l, destination, dt_topic_snapshot_owner(l->snapshot, topic), 0)) {
+    case DT_WRITABLE_NO:
+        return DT_CLOSED_UNWRITABLE;
+    case DT_WRITABLE_UNKNOWN:
+        return DT_CLOSED_FINDING_OUT;
+    default:
+        return DT_CLOSED_NOT;
     }
 }
 

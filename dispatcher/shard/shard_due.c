@@ -2,6 +2,7 @@
  * Owns the due scan: the shard's set in the index is asked what may be due, or MySQL where the set is not believed
  * (shard_trust.c). Refuses to decide who goes first when that is too much (shard_queues.c).
  */
+#include "base/assert.h"
 #include "shard_parts.h"
 
 #define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan looks at */
@@ -10,7 +11,7 @@
 void dt_shard_due_init(dt_shard_loop *l)
 {
     dt_shard_trust_init(l);
-    dt_shard_limits_init(l);
+    dt_limit_memory_clear(&l->limits);
     dt_shard_queues_init(l);
     l->due.unread_ms = l->due.read_ms = 0;
     dt_shard_look_at_unknown(l);
@@ -41,6 +42,7 @@ static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t
     dt_status status = ask_index(l, &scan, &err);
     if (status == DT_OK && !scan.marked && dt_shard_assume_marked(l))
         status = ask_index(l, &scan, &err);
+    dt_assert_cmp(scan.n, <=, scan.limit);
     *n = scan.n;
     *next_ms = scan.next_ms;
     if (status == DT_OK)
@@ -90,9 +92,12 @@ static struct dt_shard_scan part_of_rows(const dt_shard_loop *l, int64_t now_ms,
 static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t at, struct dt_error *err)
 {
     dt_status status = dt_store_scan_shard(l->store, part, err);
-    for (size_t i = 0; status == DT_OK && i < part->n; i++)
+    if (status != DT_OK)
+        return status;
+    dt_assert_cmp(part->n, <=, batch_jobs(l) * DT_SCAN_BATCHES - at);
+    for (size_t i = 0; i < part->n; i++)
         l->due.entries[at + i] = (struct dt_entry){.id = l->due.rows[i].id, .due_ms = l->due.rows[i].next_ms};
-    return status;
+    return DT_OK;
 }
 
 /* More than a batch is due: a second reader goes on ahead of the cursor for those who are not many. */
@@ -131,23 +136,13 @@ static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-static bool must_walk(const dt_shard_loop *l)
-{
-    return !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
-}
-
-/* Some topic or host may have room for fewer jobs than are due. */
-static bool room_is_scarce(const dt_shard_loop *l)
-{
-    return l->limits.n || l->full_us;
-}
-
 /* Less than a batch is due: all of it may try, or, where room is scarce, as many as there is room for. *all: nothing
  * that may go is left. */
 static dt_status hint_rest(dt_shard_loop *l, size_t n, bool *all, struct dt_error *err)
 {
+    bool scarce = l->limits.n || l->full_us; /* some topic or host may have room for fewer jobs than are due */
     *all = true;
-    if (n == 0 || !room_is_scarce(l)) {
+    if (n == 0 || !scarce) {
         dt_shard_forget_topics(l);
         dt_shard_hint_first(l, n);
         return DT_OK;
@@ -162,7 +157,8 @@ static dt_status hint_rest(dt_shard_loop *l, size_t n, bool *all, struct dt_erro
 /* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    dt_status walked = must_walk(l) ? walk_closed(l, err) : DT_OK;
+    bool walks = !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
+    dt_status walked = walks ? walk_closed(l, err) : DT_OK;
     if (walked != DT_OK)
         return walked;
     dt_shard_begin_scan(l);

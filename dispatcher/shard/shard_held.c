@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "shard_parts.h"
 
@@ -63,6 +64,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
             return; /* met again when they are listed */
         fair->cap = cap;
     }
+    dt_assert_cmp(fair->n, <, fair->cap);
     struct dt_held_queue *held = &fair->v[fair->n++];
     uint32_t host;
     *held = (struct dt_held_queue){.closed = closed, .number = (int64_t)dt_str_hash(name)};
@@ -93,11 +95,6 @@ bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic)
     return false;
 }
 
-static void drop_held(struct dt_fair_queues *fair, size_t i)
-{
-    fair->v[i] = fair->v[--fair->n];
-}
-
 static bool may_go(const struct dt_held_queue *held)
 {
     return !dt_closed_rule(held->closed).holds;
@@ -124,19 +121,13 @@ void dt_shard_open_timeouts(dt_shard_loop *l)
         dt_shard_due_from_start(l);
 }
 
-/* Some of what is parked may go, or has no room at present. */
-static bool backlog_goes_on(const dt_shard_loop *l)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
-            return true;
-    return false;
-}
-
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
-    if (!backlog_goes_on(l))
-        dt_shard_forget_topics(l);
+    /* Some of what is parked may go, or has no room at present: the backlog goes on. */
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
+            return;
+    dt_shard_forget_topics(l);
 }
 
 bool dt_shard_parked_may_go(const dt_shard_loop *l)
@@ -147,25 +138,12 @@ bool dt_shard_parked_may_go(const dt_shard_loop *l)
     return false;
 }
 
-/* Only the first entry of a queue comes back, so that its topic is asked for again: all of them would only be held
- * again. */
-static void try_closed(dt_shard_loop *l)
-{
-    struct dt_error err;
-    int64_t next_ms;
-    for (size_t i = 0; i < l->fair.n; i++) {
-        const struct dt_held_queue *held = &l->fair.v[i];
-        if (dt_closed_rule(held->closed).tries &&
-            dt_index_unhold(l->index, l->shard, dt_str(held->name), 1, &next_ms, &err) != DT_OK)
-            return;
-    }
-}
-
 void dt_shard_list_held(dt_shard_loop *l)
 {
     struct dt_error err = {0};
     struct dt_str *names;
     size_t n = 0;
+    int64_t next_ms;
     if (!l->trust.up || (!l->fair.topics_changed && dt_shard_mono_us(l) - l->fair.held_us < HELD_US))
         return;
     dt_arena_reset(&l->fair.arena);
@@ -179,21 +157,16 @@ void dt_shard_list_held(dt_shard_loop *l)
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : dt_shard_why_held(l, names[i]));
-    try_closed(l);
+    /* Of a closed queue only the first entry comes back, so that its topic is asked for again: all of them would only be
+     * held again. */
+    for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
+        const struct dt_held_queue *held = &l->fair.v[i];
+        if (dt_closed_rule(held->closed).tries)
+            status = dt_index_unhold(l->index, l->shard, dt_str(held->name), 1, &next_ms, &err);
+    }
 }
 
 /* ---- giving back ---- */
-
-/* One without room is closed until its leader is told that there is some: it would be looked at for ever. */
-static size_t room_or_close(dt_shard_loop *l, struct dt_held_queue *held, size_t most)
-{
-    struct dt_str name = dt_str(held->name);
-    size_t room =
-        is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name); /* a timeout claims nothing, so it needs no room */
-    if (room == 0)
-        held->closed = dt_shard_why_held(l, name);
-    return room < most ? room : most;
-}
 
 /* Chooses up to HELD_AT_ONCE open held sets, whose owners take turns, and the part of `room` that each gives. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
@@ -210,11 +183,17 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
     for (size_t i = 0; i < open && n < HELD_AT_ONCE; i++) {
         const struct dt_turn *turn = &fair->open[i];
         struct dt_held_queue *held = &fair->v[turn->at];
-        size_t waiting = room_or_close(l, held, room);
-        if (waiting == 0)
+        const struct dt_str name = dt_str(held->name);
+        /* A timeout claims nothing, so it needs no room. One without room is closed until its leader is told that there
+         * is some: it would be looked at for ever. */
+        size_t waiting = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
+        if (waiting == 0) {
+            held->closed = dt_shard_why_held(l, name);
             continue;
+        }
+        waiting = waiting < room ? waiting : room;
         dt_turns_note(&fair->turns, turn->owner, turn->thing);
-        parts[n] = (struct dt_fair_queue){turn->owner, .waiting = waiting, .timeouts = is_timeouts(dt_str(held->name))};
+        parts[n] = (struct dt_fair_queue){turn->owner, .waiting = waiting, .timeouts = is_timeouts(name)};
         which[n++] = turn->at;
     }
     dt_fair_share(parts, n, room);
@@ -243,5 +222,5 @@ void dt_shard_give_back(dt_shard_loop *l)
     }
     for (size_t i = fair->n; i-- > 0;)
         if (fair->v[i].given && fair->v[i].next_ms == 0)
-            drop_held(fair, i);
+            fair->v[i] = fair->v[--fair->n];
 }

@@ -13,34 +13,10 @@
 
 #define ASK_AGAIN_US INT64_C(1000000) /* who asks for room is forgotten if it does not go on asking */
 
-void dt_shard_limits_init(dt_shard_loop *l)
-{
-    dt_limit_memory_clear(&l->limits);
-}
-
-static void ask_for_room(dt_shard_loop *l, struct dt_limited_topic *topic)
-{
-    int64_t now_us = dt_shard_mono_us(l);
-    if (topic->asked_us && now_us - topic->asked_us < ASK_AGAIN_US)
-        return;
-    topic->asked_us = now_us;
-    if (dt_room_want(l->env->room, l->shard, dt_str(topic->name)))
-        topic->since_us = now_us;
-}
-
 static void close_topic(dt_shard_loop *l, struct dt_str topic)
 {
     dt_limit_memory_set(&l->limits, topic, 0, dt_shard_mono_us(l));
     dt_shard_reclose_held(l, topic);
-}
-
-/* Jobs of a topic were claimed, as many as were granted. */
-static void used_up(dt_shard_loop *l, struct dt_str topic)
-{
-    if (dt_shard_believes_index(l) && !dt_shard_has_held(l, topic))
-        dt_limit_memory_forget(&l->limits, topic);
-    else
-        close_topic(l, topic);
 }
 
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
@@ -51,9 +27,16 @@ size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
 
 static void spend(dt_shard_loop *l, const struct dt_leader_batch *claimed)
 {
-    for (size_t i = 0; l->limits.n && i < claimed->n; i++)
-        if (dt_limit_memory_spend(&l->limits, claimed->jobs[i].topic))
-            used_up(l, claimed->jobs[i].topic);
+    for (size_t i = 0; l->limits.n && i < claimed->n; i++) {
+        struct dt_str topic = claimed->jobs[i].topic;
+        if (!dt_limit_memory_spend(&l->limits, topic))
+            continue;
+        /* As many jobs of the topic were claimed as were granted. */
+        if (dt_shard_believes_index(l) && !dt_shard_has_held(l, topic))
+            dt_limit_memory_forget(&l->limits, topic);
+        else
+            close_topic(l, topic);
+    }
 }
 
 void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn)
@@ -69,28 +52,25 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn)
     }
 }
 
-static void take_grant(dt_shard_loop *l, const struct dt_limited_topic *topic)
-{
-    struct dt_str name = dt_str(topic->name);
-    size_t n = dt_room_take(l->env->room, l->shard, name);
-    if (n == 0)
-        return;
-    dt_limit_memory_set(&l->limits, name, n, dt_shard_mono_us(l));
-    dt_shard_reclose_held(l, name);
-    if (!dt_shard_believes_index(l))
-        dt_shard_due_from_start(l);
-}
-
 void dt_shard_limits_tend(dt_shard_loop *l)
 {
     if (l->limits.n == 0)
         return;
-    dt_limit_memory_age(&l->limits, dt_shard_mono_us(l));
+    int64_t now_us = dt_shard_mono_us(l);
+    dt_limit_memory_age(&l->limits, now_us);
     for (size_t i = 0; i < l->limits.n; i++) {
         struct dt_limited_topic *topic = &l->limits.v[i];
-        if (topic->allowed == 0)
-            take_grant(l, topic);
-        if (topic->allowed == 0)
-            ask_for_room(l, topic);
+        struct dt_str name = dt_str(topic->name);
+        size_t granted = topic->allowed == 0 ? dt_room_take(l->env->room, l->shard, name) : 0;
+        if (granted) {
+            dt_limit_memory_set(&l->limits, name, granted, now_us);
+            dt_shard_reclose_held(l, name);
+            if (!dt_shard_believes_index(l))
+                dt_shard_due_from_start(l);
+        } else if (topic->allowed == 0 && !(topic->asked_us && now_us - topic->asked_us < ASK_AGAIN_US)) {
+            topic->asked_us = now_us;
+            if (dt_room_want(l->env->room, l->shard, name))
+                topic->since_us = now_us;
+        }
     }
 }

@@ -25,6 +25,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
@@ -92,16 +93,6 @@ static int64_t settle_at_us(const dt_shard_loop *l)
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
 }
 
-/* The longest sleep is shorter where MySQL is read beside an index, because nobody tells that an earlier job has come,
- * and where nobody is heard. */
-static int64_t longest_sleep_us(const dt_shard_loop *l)
-{
-    if (l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l)))
-        return l->index ? CHECK_US : TOLD_US;
-    int64_t many_us = l->env->share(l->env->arg) * POLL_SHARE_US;
-    return dt_earlier(CHECK_US, many_us > POLL_US ? many_us : POLL_US);
-}
-
 static bool has_remainder_to_send(const dt_shard_loop *l)
 {
     return l->sender.state == DT_SENDER_OPEN && dt_shard_has_remainder(l);
@@ -110,8 +101,12 @@ static bool has_remainder_to_send(const dt_shard_loop *l)
 /* When to do the next step, from what this one has seen. */
 static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t next_ms, bool news)
 {
-    int64_t now_us = dt_shard_mono_us(l);
-    int64_t at_us = now_us + longest_sleep_us(l);
+    const int64_t now_us = dt_shard_mono_us(l);
+    const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
+    /* The longest sleep is shorter where MySQL is read beside an index, because nothing reports that an earlier job has
+     * come, and where nothing is heard. */
+    const int64_t poll_us = dt_later(l->env->share(l->env->arg) * POLL_SHARE_US, POLL_US);
+    int64_t at_us = now_us + (!told ? dt_earlier(CHECK_US, poll_us) : l->index ? CHECK_US : TOLD_US);
     if (txn && txn->stale_map)
         return now_us + STALE_MAP_US;
     if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)
@@ -173,19 +168,6 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
     return l->sender.requested_us + SENDING_US;
 }
 
-/* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list,
- * or whose topic the delivery says nothing about): the next due scan would see little else. Topics that are being
- * looked up, or were a moment ago, are no such thing, nor are rows that a transaction of ours has for a moment: reading
- * MySQL costs more than looking at them again. */
-static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
-{
-    size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.n_unknown : 0);
-    bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
-    bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
-    return txn->seen.locked && again && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 &&
-           !l->cursor.reads_through;
-}
-
 /*
  * Idling: with nothing in flight and nothing due for a while the producer goes, and with it its threads, which wake up
  * every second for nothing. The sender is opened again shortly before a job is due, or when one is due that only it can
@@ -201,26 +183,6 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
     DT_LOG(DEBUG, "shard", "goes idle", DT_I("shard", l->shard));
     dt_sender_close(&l->sender);
     l->sender.idle = true;
-}
-
-/* Is there anything for a leader transaction: hints, a batch that waits to be settled, a remainder that waits to be
- * sent? */
-static bool has_work(const dt_shard_loop *l)
-{
-    bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
-    return l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) ||
-           has_remainder_to_send(l);
-}
-
-/* A job that this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw
- * next. */
-static void note_put_off(const struct dt_leader_txn *txn, int64_t *next_ms)
-{
-    for (size_t i = 0; i < txn->seen.n; i++) {
-        const struct dt_seen *seen = &txn->seen.v[i];
-        if (seen->id && seen->next_ms && !seen->hold.p)
-            *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
-    }
 }
 
 /* True: topics that were not known are known now. */
@@ -265,28 +227,32 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
     dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
-    if (left_in_front(l, txn, *news))
+    /* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's
+     * list, or whose topic the delivery says nothing about): the next due scan would see little else. Topics that are
+     * being looked up, or were a moment ago, are no such thing, nor are rows that a transaction of ours has for a
+     * moment: reading MySQL costs more than looking at them again. */
+    size_t dealt_with = txn->seen.n + (*news || dt_delivery_finding_out(l->delivery) ? txn->seen.n_unknown : 0);
+    bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
+    bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
+    if (txn->seen.locked && again && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 &&
+        !l->cursor.reads_through)
         dt_shard_read_through(l);
     if (txn->stale_map)
         l->env->stale_map(l->env->arg);
     if (txn->batch.n && !txn->seen.locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
-    note_put_off(txn, next_ms);
+    /* A job that this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw
+     * next. */
+    for (size_t i = 0; i < txn->seen.n; i++) {
+        const struct dt_seen *seen = &txn->seen.v[i];
+        if (seen->id && seen->next_ms && !seen->hold.p)
+            *next_ms = *next_ms ? dt_earlier(*next_ms, seen->next_ms) : seen->next_ms;
+    }
     /* An entry left the head of the index, perhaps for a held set. Jobs that were added after it since the due scan
      * woke no leader, because they were not the earliest. After a batch, the due scan at its settling finds them. */
     if (txn->seen.n && !txn->batch.n && dt_shard_believes_index(l))
         *next_ms = now_ms;
     return DT_OK;
-}
-
-/* "All slots of this map that are mine are looked after": from MySQL that is so at once, but only the index is fast. */
-static void say_which_map(dt_shard_loop *l)
-{
-    bool fast = !l->index || (l->trust.whole && l->trust.marked);
-    int64_t generation = fast ? l->trust.map.generation : 0;
-    pthread_mutex_lock(&l->state_lock);
-    l->state.generation = generation;
-    pthread_mutex_unlock(&l->state_lock);
 }
 
 static void say_what_it_waits_for(dt_shard_loop *l)
@@ -312,17 +278,22 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     }
 }
 
-/* What waits for a place is met again every few seconds; without an index it stands among what is overdue and
- * closed. */
-static void say_what_callbacks_wait_for(dt_shard_loop *l)
+/* Says why callbacks wait, and which map this shard looks after. */
+static void say_callbacks_and_map(dt_shard_loop *l)
 {
+    /* What waits for a place is met again every few seconds; without an index it stands among what is overdue and
+     * closed. */
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
+    /* "All slots of this map that are mine are looked after": from MySQL that is so at once, but only the index is
+     * fast. */
+    bool fast = !l->index || (l->trust.whole && l->trust.marked);
     l->full_us = full ? l->full_us : 0;
     pthread_mutex_lock(&l->state_lock);
     bool news = word && !l->state.callbacks;
     l->state.callbacks = word;
+    l->state.generation = fast ? l->trust.map.generation : 0;
     pthread_mutex_unlock(&l->state_lock);
     if (news && word[0] == 'o')
         DT_LOG(WARN, "shard", "due callbacks wait: callbacks.enabled is false here", DT_I("shard", l->shard));
@@ -340,19 +311,28 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-/* While timeouts wait for unread reports: asks again for their reading, and retries the timeouts when it advances. */
-static void retry_unread_timeouts(dt_shard_loop *l)
+/* Makes hints of what may be due, and asks for what they wait for. */
+static dt_status look_for_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    if (!l->due.unread_ms)
-        return;
-    int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
-    if (read_ms > l->due.read_ms)
-        dt_shard_open_timeouts(l);
-    l->due.read_ms = read_ms;
-    if (read_ms >= l->due.unread_ms)
-        l->due.unread_ms = 0;
-    else
-        l->env->want_read(l->env->arg, l->shard, l->due.unread_ms);
+    /* While timeouts wait for unread reports: asks again for their reading, and retries the timeouts when it
+     * advances. */
+    if (l->due.unread_ms) {
+        int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
+        if (read_ms > l->due.read_ms)
+            dt_shard_open_timeouts(l);
+        l->due.read_ms = read_ms;
+        if (read_ms >= l->due.unread_ms)
+            l->due.unread_ms = 0;
+        else
+            l->env->want_read(l->env->arg, l->shard, l->due.unread_ms);
+    }
+    dt_shard_list_held(l);
+    dt_shard_limits_tend(l);
+    dt_status status = dt_shard_due_scan(l, now_ms, next_ms, err);
+    dt_shard_hint_lost(l);
+    if (l->fair.n_hints)
+        l->pace.busy_us = dt_shard_mono_us(l);
+    return status;
 }
 
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
@@ -361,35 +341,37 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     int64_t next_ms = 0;
     int64_t now_ms = dt_refclock_earliest_ms(l->env->ref);
     int64_t began_us = dt_shard_mono_us(l);
-    bool news = false, worked = false;
+    bool news = false;
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "the election does not name this process");
     dt_shard_read_map(l);
     bool was_sending = l->sender.state == DT_SENDER_SENDING;
     dt_status status = tend_delivery(l, err);
+    if (status != DT_OK)
+        return status;
+    dt_assert_cmp(l->flight.list.n, ==, l->fence.inflight);
+    dt_assert_cmp(l->fence.send_n, <=, l->fence.inflight);
     (void)learn_topics(l);
-    if (status == DT_OK && l->sender.state == DT_SENDER_SENDING && began_us - l->sender.requested_us < SENDING_US) {
+    if (l->sender.state == DT_SENDER_SENDING && began_us - l->sender.requested_us < SENDING_US) {
         *wake_us = l->sender.requested_us + SENDING_US;
         return DT_OK;
     }
-    if (status == DT_OK && was_sending && l->sender.state == DT_SENDER_OPEN) {
+    if (was_sending && l->sender.state == DT_SENDER_OPEN) {
         say_what_it_waits_for(l);
         pace(l, l->pace.took_all, l->pace.began_us);
         *wake_us = has_remainder_to_send(l) ? began_us : dt_earlier(l->pace.next_us, settle_at_us(l));
         return DT_OK;
     }
-    retry_unread_timeouts(l);
-    dt_shard_list_held(l);
-    dt_shard_limits_tend(l);
-    if (status == DT_OK)
-        status = dt_shard_due_scan(l, now_ms, &next_ms, err);
-    dt_shard_hint_lost(l);
-    if (l->fair.n_hints)
-        l->pace.busy_us = dt_shard_mono_us(l);
-    if (status == DT_OK && has_work(l)) {
+    status = look_for_due(l, now_ms, &next_ms, err);
+    if (status != DT_OK)
+        return status;
+    /* Is there anything for a leader transaction: hints, a batch that waits to be settled, an unsent remainder? */
+    bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
+    bool worked =
+        l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
+    if (worked)
         status = work(l, &txn, now_ms, &next_ms, &news, err);
-        worked = true;
-    } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !dt_shard_is_watched(l))
+    else if (dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !dt_shard_is_watched(l))
         status = dt_shard_check_fence(l, err);
     if (status != DT_OK)
         return status;
@@ -397,29 +379,25 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         l->sender.idle = false;
     go_idle(l, now_ms, next_ms);
     say_what_it_waits_for(l);
-    say_what_callbacks_wait_for(l);
-    say_which_map(l);
+    say_callbacks_and_map(l);
     const struct dt_leader_txn *seen = worked ? &txn : NULL;
     *wake_us = end_step(l, seen, began_us, next_step_us(l, seen, next_ms, news));
     return DT_OK;
 }
 
-/* Waits for a running commit, but at most DT_SENDER_STALLED_US. If it hangs, the list stays in the row, and the next
- * leader reads in the ledger whether it was sent. */
-static dt_status await_sending(dt_shard_loop *l, struct dt_error *err)
-{
-    int64_t until_us = l->sender.requested_us + DT_SENDER_STALLED_US;
-    if (l->sender.state != DT_SENDER_SENDING || l->sender.abandoned)
-        return DT_OK;
-    while (dt_sender_busy(&l->sender) && !l->orders.stop && dt_shard_mono_us(l) < until_us)
-        dt_mailbox_wait(l->mailbox, until_us);
-    return l->orders.stop ? DT_OK : dt_shard_tend_sender(l, err);
-}
-
 /* The last batch is settled, the row says that nobody leads. A remainder stays in flight: the next leader sends it. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = await_sending(l, err);
+    dt_status status = DT_OK;
+    /* Waits for a running commit, but at most DT_SENDER_STALLED_US. If it hangs, the list stays in the row, and the
+     * next leader reads in the ledger whether it was sent. */
+    if (l->sender.state == DT_SENDER_SENDING && !l->sender.abandoned) {
+        int64_t until_us = l->sender.requested_us + DT_SENDER_STALLED_US;
+        while (dt_sender_busy(&l->sender) && !l->orders.stop && dt_shard_mono_us(l) < until_us)
+            dt_mailbox_wait(l->mailbox, until_us);
+        if (!l->orders.stop)
+            status = dt_shard_tend_sender(l, err);
+    }
     if (status == DT_OK)
         status = dt_shard_settle(l, err);
     DT_FAIL_POINT_STATUS("step_down.settled", status, err);
@@ -449,8 +427,7 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    dt_shard_fence_checked(l);
-    l->pace.busy_us = l->checked.fence_us;
+    l->checked.fence_us = l->pace.busy_us = dt_shard_mono_us(l);
     l->sender.idle = false;
     l->sender.wanted_us = l->sender.retry_us = 0;
     dt_shard_due_init(l);
@@ -481,16 +458,9 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
                          "takes over again", status, err);
 }
 
-/* Waits with jitter; wake-ups do not shorten it, an end does. */
-static void pause_before_takeover(dt_shard_loop *l, unsigned failures)
+static void run(void *arg)
 {
-    int64_t until = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
-    if (!ending(l))
-        dt_mailbox_pause(l->mailbox, until, STOP | RELEASE);
-}
-
-static void serve(dt_shard_loop *l)
-{
+    dt_shard_loop *l = arg;
     unsigned failures = 0;
     while (!ending(l)) {
         struct dt_error err = {0};
@@ -511,18 +481,14 @@ static void serve(dt_shard_loop *l)
             break;
         report(l, status, &err);
         dt_shard_abandon_sender(l);
-        /* Leaderships that end at once, time and again, must not follow each other without a pause. */
+        /* Leaderships that end at once, time and again, must not follow each other without a pause: one with jitter,
+         * which wake-ups do not shorten and an end does. */
         bool well = led && dt_shard_mono_us(l) - start_us >= CHECK_US;
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
-        pause_before_takeover(l, failures);
+        int64_t until_us = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
+        if (!ending(l))
+            dt_mailbox_pause(l->mailbox, until_us, STOP | RELEASE);
     }
-}
-
-static void run(void *arg)
-{
-    dt_shard_loop *l = arg;
-    dt_shard_wait_after_deaths(l);
-    serve(l);
     l->orders.abort = true;
     dt_sender_stop(&l->sender);
     dt_delivery_close(l->delivery);
@@ -565,23 +531,18 @@ static void topics_found_out(void *arg)
     dt_mailbox_signal(((dt_shard_loop *)arg)->mailbox, FOUND_OUT);
 }
 
-static dt_status make_delivery(dt_shard_loop *l)
-{
-    const struct dt_delivery_env env = {.servers = l->env->servers,
-                                        .config = l->env->config,
-                                        .clock = l->env->clock,
-                                        .ref = l->env->ref,
-                                        .shard = l->shard,
-                                        .abort = &l->orders.abort,
-                                        .told = topics_found_out,
-                                        .arg = l};
-    return dt_delivery_new(&env, &l->delivery);
-}
-
 static dt_status make_parts(dt_shard_loop *l)
 {
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
+    const struct dt_delivery_env delivery = {.servers = l->env->servers,
+                                             .config = l->env->config,
+                                             .clock = l->env->clock,
+                                             .ref = l->env->ref,
+                                             .shard = l->shard,
+                                             .abort = &l->orders.abort,
+                                             .told = topics_found_out,
+                                             .arg = l};
     l->fair.hints = calloc(batch, sizeof(*l->fair.hints));
     l->due.entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.entries));
     l->due.rows = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.rows));
@@ -595,7 +556,7 @@ static dt_status make_parts(dt_shard_loop *l)
     if (status == DT_OK)
         status = dt_topic_snapshot_new(&l->snapshot);
     if (status == DT_OK)
-        status = make_delivery(l);
+        status = dt_delivery_new(&delivery, &l->delivery);
     if (status == DT_OK)
         status = dt_sender_start(&l->sender, l->delivery, sender_done, l);
     return status == DT_OK ? dt_hands_claims_new(l->env->servers->hands, l->shard, &l->claims) : status;
@@ -664,6 +625,7 @@ void dt_shard_loop_wake(dt_shard_loop *l)
 {
     dt_mailbox_signal(l->mailbox, WAKE);
 }
+
 void dt_shard_loop_topics(dt_shard_loop *l)
 {
     dt_mailbox_signal(l->mailbox, TOPICS);

@@ -28,7 +28,6 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "closed.h"
 #include "delivery/delivery.h"
 #include "delivery/hands.h"
 #include "id_set.h"
@@ -51,7 +50,7 @@ struct dt_shard_meters {
     dt_metric *undeliverable, *offered, *lost;
 };
 
-/* ---- shard_batch.c ---- */
+/* ---- shard_batch.c, shard_takeover.c ---- */
 
 /* The row's list, and how far its head has come. A takeover reads the list anew. */
 struct dt_flight {
@@ -136,6 +135,45 @@ struct dt_shard_trust {
     _Atomic bool compared;      /* it was compared with MySQL since the last doubt. Any thread, with state_lock */
     struct dt_outage_part outage;
 };
+
+/* ---- shard_closed.c ---- */
+
+/*
+ * Why the jobs of a queue may not go, as one word, and what follows from it. Only shard_closed.c finds the reason out;
+ * fair queues ask what follows. A further reason is a word and a line of the table.
+ */
+enum dt_closed {
+    DT_CLOSED_NOT,         /* open */
+    DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being found out */
+    DT_CLOSED_NO_ROW,      /* jobs have the topic, and `topics` has not */
+    DT_CLOSED_PAUSED,
+    DT_CLOSED_LIMIT, /* it has no room within its limits */
+    DT_CLOSED_FULL,  /* there is no place for its attempts in hands: memory says when there is one, so none is tried */
+    DT_CLOSED_UNWRITABLE,
+    DT_CLOSED_UNREAD /* timeouts: reports of the attempts may be unread */
+};
+
+struct dt_closed_rule {
+    bool parks; /* what is due is parked, but for one job, which finds out whether the queue is open again */
+    bool few;   /* what is due stays where it is; of a few such queues at a time one job each is tried */
+    bool holds; /* what is parked stays parked */
+    bool tries; /* of what is parked the first job comes back now and then, so that the topic is asked for again */
+};
+
+static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
+{
+    static const struct dt_closed_rule rules[] = {
+        [DT_CLOSED_NOT] = {.parks = false},
+        [DT_CLOSED_FINDING_OUT] = {.few = true},
+        [DT_CLOSED_NO_ROW] = {.holds = true, .tries = true},
+        [DT_CLOSED_PAUSED] = {.parks = true, .holds = true},
+        [DT_CLOSED_LIMIT] = {.parks = true, .holds = true, .tries = true},
+        [DT_CLOSED_FULL] = {.parks = true, .holds = true},
+        [DT_CLOSED_UNWRITABLE] = {.parks = true, .holds = true, .tries = true},
+        [DT_CLOSED_UNREAD] = {.holds = true},
+    };
+    return rules[closed];
+}
 
 /* ---- shard_cursor.c ---- */
 
@@ -331,8 +369,6 @@ void dt_shard_abandon_sender(dt_shard_loop *l);
 
 /* ---- shard_batch.c ---- */
 
-/* Notes that the head of the list was sent. */
-void dt_shard_note_sent(dt_shard_loop *l, const struct dt_delivered *done);
 /* Reads the unsent part of the list again, and requests to send its head. OK also if nothing is in flight. */
 DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
 /* One leader transaction over the hints: settles what was sent, claims, sends, tells the index; sends the remainder.
@@ -344,12 +380,6 @@ DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
 /* True: the watch of MySQL has seen the row as our fence is, and would tell. */
 bool dt_shard_is_watched(const dt_shard_loop *l);
-/* Notes that the row has just been compared. */
-void dt_shard_fence_checked(dt_shard_loop *l);
-/* Forgets what is in flight, before the row is read anew. */
-void dt_shard_forget_flight(dt_shard_loop *l);
-/* Drops the first n entries of the list, which the row has no more. */
-void dt_shard_drop_settled(dt_shard_loop *l, size_t n);
 /* The topic without a row that was met lately, "" when there was none; borrowed until the next call. */
 const char *dt_shard_orphan(dt_shard_loop *l);
 
@@ -374,8 +404,6 @@ void dt_shard_leave_index(dt_shard_loop *l);
 
 /* ---- shard_limits.c ---- */
 
-/* Begins the limits of a leadership: no topic is known to be at one. */
-void dt_shard_limits_init(dt_shard_loop *l);
 /* Takes the room that was granted, and asks for room where none was. Before a due scan. */
 void dt_shard_limits_tend(dt_shard_loop *l);
 /* The jobs of a topic that may try to go; an answer for the leader transaction, from memory. */

@@ -18,14 +18,15 @@
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
  * many queues together stand before others, too.
  *
- * A queue may be closed, for a reason that is one word here (closed.h). A queue of timeouts is closed only if it was
- * parked because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
+ * A queue may be closed, for a reason that is one word here (enum dt_closed). A queue of timeouts is closed only if it
+ * was parked because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
  *
  * Invariants: within a queue jobs leave in order of next_at: what is due of a queue that has a held set goes there,
  * behind the others, but for as many as were just given back (shard_held.c).
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "base/log.h"
 #include "job/job_id.h"
@@ -41,8 +42,10 @@ void dt_shard_hint_none(dt_shard_loop *l)
     l->fair.n_hints = 0;
 }
 
-static void hint(struct dt_fair_queues *fair, const struct dt_entry *entry)
+static void hint(dt_shard_loop *l, const struct dt_entry *entry)
 {
+    struct dt_fair_queues *fair = &l->fair;
+    dt_assert_cmp(fair->n_hints, <, l->env->config->dispatch_batch_jobs);
     dt_topic_memory_forget(&fair->memory, entry->id);
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
@@ -57,7 +60,7 @@ void dt_shard_hint_lost(dt_shard_loop *l)
     qsort(l->lost.v, l->lost.n, sizeof(*l->lost.v), dt_by_job_id);
     for (size_t i = 0; i < l->lost.n; i++)
         if (i == 0 || l->lost.v[i] != l->lost.v[i - 1])
-            hint(fair, &(struct dt_entry){.id = l->lost.v[i]});
+            hint(l, &(struct dt_entry){.id = l->lost.v[i]});
     l->lost.n = 0;
     pthread_mutex_unlock(&l->state_lock);
 }
@@ -65,7 +68,7 @@ void dt_shard_hint_lost(dt_shard_loop *l)
 void dt_shard_hint_first(dt_shard_loop *l, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        hint(&l->fair, &l->due.entries[i]);
+        hint(l, &l->due.entries[i]);
 }
 
 /* ---- which queue an entry belongs to ---- */
@@ -101,6 +104,7 @@ static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots,
 {
     uint32_t *slot = slot_of(fair, slots, of);
     if (!*slot) {
+        dt_assert_cmp(2 * fair->n_queues, <, slots->n);
         fair->queues[fair->n_queues] =
             (struct dt_due_queue){.topic = of->topic, .timeouts = of->dispatched, .host = of->host, .hash = hash(of)};
         *slot = (uint32_t)++fair->n_queues;
@@ -124,35 +128,6 @@ static uint32_t place_by_host(dt_shard_loop *l, const struct slots *slots, const
         return at;
     queue->room--;
     return place_of(&l->fair, slots, &all);
-}
-
-static void find_own(struct dt_fair_queues *fair, const struct slots *slots)
-{
-    for (size_t i = 0; i < fair->n_queues; i++) {
-        const struct dt_topic_of own = {.topic = fair->queues[i].topic};
-        const uint32_t *slot = fair->queues[i].timeouts ? slot_of(fair, slots, &own) : NULL;
-        if (slot && *slot)
-            fair->queues[i].own = &fair->queues[*slot - 1];
-    }
-}
-
-/*
- * A queue may not send just what was given back to it: some of it was moved meanwhile, or is a hint that nobody
- * has taken away, of a job that was claimed. So its part ends where what is held still begins; of what is due at the
- * very same millisecond, where as many entries of its topic have been met as came back.
- */
-static void end_parts(dt_shard_loop *l, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
-        struct dt_due_queue *own = queue->timeouts ? queue->own : queue;
-        int64_t due_ms = l->due.entries[i].due_ms;
-        bool counts = !queue->timeouts || queue->met++ >= queue->given;
-        if (!own || !counts || due_ms > own->next_ms || (due_ms == own->next_ms && own->met >= own->given))
-            continue;
-        own->met++;
-        own->may += own == queue;
-    }
 }
 
 static dt_status make_room(struct dt_fair_queues *fair, size_t n, size_t queues, struct slots *slots)
@@ -192,14 +167,6 @@ static void see_queues(dt_shard_loop *l)
     }
 }
 
-/* False: MySQL is to be asked. */
-static bool remember(const struct dt_fair_queues *fair, int64_t id, bool by_host, struct dt_topic_of *out)
-{
-    bool names_host;
-    *out = (struct dt_topic_of){0};
-    return dt_topic_memory_find(&fair->memory, id, &out->topic, &names_host) && !(by_host && names_host);
-}
-
 /* The topics of ids[n), ascending: what is remembered, and for the others MySQL is asked. What queues up by its
  * acknowledgement, or by its host, is asked for each time. */
 static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
@@ -210,11 +177,14 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool 
     struct dt_topic_of *found = dt_arena_alloc(&fair->arena, n * sizeof(*found));
     size_t n_asked = 0;
     size_t at = 0;
+    bool names_host;
     if (!asked || !found)
         return dt_fail(err, DT_NOMEM, "queues");
-    for (size_t i = 0; i < n; i++)
-        if (!remember(fair, ids[i], by_host, &out[i]))
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct dt_topic_of){0};
+        if (!dt_topic_memory_find(&fair->memory, ids[i], &out[i].topic, &names_host) || (by_host && names_host))
             asked[n_asked++] = ids[i];
+    }
     if (n_asked == 0)
         return DT_OK;
     dt_status status = dt_store_topics_of(l->store, asked, n_asked, &fair->arena, found, err);
@@ -226,20 +196,6 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool 
             dt_topic_memory_note(&fair->memory, ids[i], out[i].topic, out[i].host != 0);
     }
     return status;
-}
-
-/* Gives each of due.entries[0..n) its queue. ids: theirs, ascending, beside topics. */
-static void place_entries(dt_shard_loop *l, const int64_t *ids, const struct dt_topic_of *topics, size_t n,
-                          bool by_host, const struct slots *slots)
-{
-    struct dt_fair_queues *fair = &l->fair;
-    for (size_t i = 0; i < n; i++) {
-        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id);
-        struct dt_topic_of of = topics[at - ids];
-        of.host = by_host ? of.host : 0;
-        fair->of[i] = place_by_host(l, slots, &of);
-        fair->queues[fair->of[i]].waiting++;
-    }
 }
 
 dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err)
@@ -257,8 +213,19 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
     status = topics_of(l, ids, n, by_host, topics, err);
     if (status != DT_OK)
         return status;
-    place_entries(l, ids, topics, n, by_host, &slots);
-    find_own(fair, &slots);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id);
+        struct dt_topic_of of = topics[at - ids];
+        of.host = by_host ? of.host : 0;
+        fair->of[i] = place_by_host(l, &slots, &of);
+        fair->queues[fair->of[i]].waiting++;
+    }
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        const struct dt_topic_of own = {.topic = fair->queues[i].topic};
+        const uint32_t *slot = fair->queues[i].timeouts ? slot_of(fair, &slots, &own) : NULL;
+        if (slot && *slot)
+            fair->queues[i].own = &fair->queues[*slot - 1];
+    }
     see_queues(l);
     return DT_OK;
 }
@@ -297,33 +264,13 @@ static void share(dt_shard_loop *l, bool held_sets)
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }
 
-/* Moves the entries of one queue that did not get a place to its held set. */
-static dt_status park_one(dt_shard_loop *l, size_t which, const struct dt_entry *entries, size_t n,
-                          struct dt_error *err)
-{
-    const struct dt_due_queue *queue = &l->fair.queues[which];
-    char name[DT_HELD_NAME_SIZE];
-    struct dt_str held = dt_held_name(queue->topic, queue->timeouts, name);
-    dt_status status = dt_index_hold(l->index, l->shard, held, entries, n, err);
-    if (status == DT_OK)
-        dt_shard_note_held(l, held, queue->closed);
-    return status;
-}
-
-/* The number of a queue's entries that may stay in the due set. */
-static size_t may_stay(const dt_shard_loop *l, bool limit)
-{
-    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
-    size_t queues = l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
-    return limit && queues ? batch / queues : batch;
-}
-
 /* left: entries that did not get a place, queue by queue; those of queue i end where fair->parts[i].waiting says. True:
  * all of them are parked. */
 static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_fair_queues *fair = &l->fair;
     struct dt_error err = {0};
+    char name[DT_HELD_NAME_SIZE];
     dt_status status = DT_OK;
     size_t from = 0;
     size_t parks = 0;
@@ -333,7 +280,10 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
         size_t n = fair->parts[i].waiting - from;
         bool too_many = dt_closed_rule(queue->closed).parks || queue->held || n > stay;
         if (n && too_many && queue->topic.p && parks < PARKS_AT_ONCE) {
-            status = park_one(l, i, left + from, n, &err);
+            const struct dt_str held = dt_held_name(queue->topic, queue->timeouts, name);
+            status = dt_index_hold(l->index, l->shard, held, left + from, n, &err);
+            if (status == DT_OK)
+                dt_shard_note_held(l, held, queue->closed);
             parks++;
         } else if (n)
             all = false;
@@ -368,7 +318,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
         }
         part->quota--;
         fair->others += !fair->queues[fair->of[i]].held;
-        hint(fair, &l->due.entries[i]);
+        hint(l, &l->due.entries[i]);
     }
     return end;
 }
@@ -381,10 +331,27 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         return status;
     if (!left)
         return dt_fail(err, DT_NOMEM, "queues");
-    end_parts(l, n);
+    /*
+     * A queue may not send just what was given back to it: some of it was moved meanwhile, or is a hint of a job that
+     * was claimed and that was not removed. So its part ends where what is held still begins; of what is due at the
+     * very same millisecond, where as many entries of its topic have been met as came back.
+     */
+    for (size_t i = 0; i < n; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+        struct dt_due_queue *own = queue->timeouts ? queue->own : queue;
+        int64_t due_ms = l->due.entries[i].due_ms;
+        bool counts = !queue->timeouts || queue->met++ >= queue->given;
+        if (!own || !counts || due_ms > own->next_ms || (due_ms == own->next_ms && own->met >= own->given))
+            continue;
+        own->met++;
+        own->may += own == queue;
+    }
     share(l, true);
-    size_t limit = DT_SCAN_BATCHES * (size_t)l->env->config->dispatch_batch_jobs;
-    *backlog = take(l, n, left) > 0 && !park(l, left, may_stay(l, n == limit));
+    /* Of each queue so many entries may stay in the due set. */
+    size_t stay = (size_t)l->env->config->dispatch_batch_jobs;
+    if (n == DT_SCAN_BATCHES * stay && l->fair.n_queues)
+        stay /= l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
+    *backlog = take(l, n, left) > 0 && !park(l, left, stay);
     return DT_OK;
 }
 
@@ -400,20 +367,6 @@ bool dt_shard_some_may_go(const dt_shard_loop *l)
 }
 
 /* ---- sharing out what MySQL's two readers found ---- */
-
-/* A queue of which something was passed by gets a part for what stands at the cursor alone: a part for what must not be
- * taken would be nobody's. */
-static void see_skipped(dt_shard_loop *l, size_t n_head)
-{
-    struct dt_fair_queues *fair = &l->fair;
-    for (size_t i = 0; i < fair->n_queues; i++) {
-        struct dt_due_queue *queue = &fair->queues[i];
-        queue->skipped = dt_shard_was_skipped(l, queue->hash);
-        queue->waiting = queue->skipped ? 0 : queue->waiting;
-    }
-    for (size_t i = 0; i < n_head; i++)
-        fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
-}
 
 /* Leaves the queue's entries to the cursor. Entries of a host's queue are sent when a scan reads them while the host
  * has places. */
@@ -431,16 +384,30 @@ static bool take_row(dt_shard_loop *l, size_t i, bool may)
     if (!may || part->quota == 0)
         return false;
     part->quota--;
-    hint(&l->fair, &l->due.entries[i]);
+    hint(l, &l->due.entries[i]);
     return true;
 }
 
-/* The cursor moves as far as nothing is left behind that may go. */
-static void take_head(dt_shard_loop *l, size_t n_head)
+dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err)
 {
+    struct dt_fair_queues *fair = &l->fair;
     bool passed = true;
-    for (size_t i = 0; i < n_head; i++) {
-        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+    dt_status status = dt_shard_sort_queues(l, n, true, err);
+    if (status != DT_OK)
+        return status;
+    dt_assert_cmp(n_head, <=, n);
+    /* A queue of which something was passed by gets a part for what stands at the cursor alone: a part for what must
+     * not be taken would be lost. */
+    for (size_t i = 0; i < fair->n_queues; i++) {
+        struct dt_due_queue *queue = &fair->queues[i];
+        queue->skipped = dt_shard_was_skipped(l, queue->hash);
+        queue->waiting = queue->skipped ? 0 : queue->waiting;
+    }
+    for (size_t i = 0; i < n_head; i++)
+        fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
+    share(l, false);
+    for (size_t i = 0; i < n_head; i++) { /* the cursor moves as far as nothing is left that may go */
+        struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;
         l->cursor.closed |= !taken && !stays;
@@ -449,24 +416,14 @@ static void take_head(dt_shard_loop *l, size_t n_head)
         if (passed)
             dt_shard_cursor_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
     }
-}
-
-dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err)
-{
-    dt_status status = dt_shard_sort_queues(l, n, true, err);
-    if (status != DT_OK)
-        return status;
-    see_skipped(l, n_head);
-    share(l, false);
-    take_head(l, n_head);
     /* Further on only queues of which nothing was left or skipped before: within a queue the order is kept. */
     for (size_t i = n_head; i < n; i++) {
-        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+        struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         if (!take_row(l, i, !queue->left && !queue->skipped))
             skip(l, queue);
     }
-    l->fair.head = n_head;
-    l->fair.rows = n;
+    fair->head = n_head;
+    fair->rows = n;
     return DT_OK;
 }
 

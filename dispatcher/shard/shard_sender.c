@@ -19,24 +19,6 @@
 
 enum { REQUEST = 1 }; /* a signal of the thread's mailbox */
 
-static void open_now(struct dt_sender *s)
-{
-    dt_delivery_forget(s->delivery);
-    s->status = dt_delivery_fence(s->delivery, &s->fence, &s->err);
-    DT_FAIL_POINT_STATUS("takeover.producer", s->status, &s->err);
-    if (s->status == DT_OK)
-        s->status = dt_delivery_read(s->delivery, &s->fence, &s->list, &s->found, &s->err);
-}
-
-static void send_now(struct dt_sender *s)
-{
-    const struct dt_delivery_batch batch = {
-        .fence = &s->fence, .claims = s->list.v, .jobs = s->jobs, .arena = &s->arena};
-    if (!dt_delivery_begun(s->delivery))
-        dt_delivery_begin(s->delivery, &batch, false);
-    s->status = dt_delivery_commit(s->delivery, &s->err);
-}
-
 static void run(void *arg)
 {
     struct dt_sender *s = arg;
@@ -44,15 +26,22 @@ static void run(void *arg)
         dt_mailbox_wait(s->mailbox, INT64_MAX);
         if (!atomic_load(&s->busy))
             continue;
-        if (s->state == DT_SENDER_CLOSED)
+        s->err = s->state == DT_SENDER_CLOSED ? s->err : (struct dt_error){0};
+        if (s->state == DT_SENDER_CLOSED) {
             dt_delivery_close(s->delivery);
-        else {
-            dt_assert_shard(s->fence.shard);
-            s->err = (struct dt_error){0};
-            if (s->state == DT_SENDER_OPENING)
-                open_now(s);
-            else
-                send_now(s);
+        } else if (s->state == DT_SENDER_OPENING) {
+            dt_delivery_forget(s->delivery);
+            s->status = dt_delivery_fence(s->delivery, &s->fence, &s->err);
+            DT_FAIL_POINT_STATUS("takeover.producer", s->status, &s->err);
+            if (s->status == DT_OK)
+                s->status = dt_delivery_read(s->delivery, &s->fence, &s->list, &s->found, &s->err);
+        } else {
+            const struct dt_delivery_batch batch = {
+                .fence = &s->fence, .claims = s->list.v, .jobs = s->jobs, .arena = &s->arena};
+            dt_assert_cmp(s->state, ==, DT_SENDER_SENDING);
+            if (!dt_delivery_begun(s->delivery))
+                dt_delivery_begin(s->delivery, &batch, false);
+            s->status = dt_delivery_commit(s->delivery, &s->err);
         }
         atomic_store(&s->busy, false);
         s->done(s->arg);
@@ -62,6 +51,9 @@ static void run(void *arg)
 dt_status dt_sender_request(struct dt_sender *s, enum dt_sender_state state, const struct dt_fence *fence,
                             const struct dt_inflight *list)
 {
+    dt_assert(!dt_sender_busy(s));
+    dt_assert_cmp(s->state, ==, state == DT_SENDER_OPENING ? DT_SENDER_CLOSED : DT_SENDER_OPEN);
+    dt_assert_cmp(fence->inflight, ==, list->n);
     s->list.n = 0;
     dt_status status = dt_inflight_append(&s->list, list);
     if (status != DT_OK)
@@ -77,6 +69,7 @@ dt_status dt_sender_send(struct dt_sender *s, const struct dt_fence *fence, cons
                          const struct dt_outgoing *jobs, struct dt_arena *arena)
 {
     struct dt_arena free_arena = s->arena;
+    dt_assert(!dt_sender_busy(s)); /* its thread reads the arena */
     s->arena = *arena;
     *arena = free_arena;
     s->jobs = jobs;
@@ -90,6 +83,7 @@ bool dt_sender_busy(const struct dt_sender *s)
 
 void dt_sender_close(struct dt_sender *s)
 {
+    dt_assert(!dt_sender_busy(s));
     s->state = DT_SENDER_CLOSED;
     atomic_store(&s->busy, true);
     dt_mailbox_signal(s->mailbox, REQUEST);

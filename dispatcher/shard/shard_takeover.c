@@ -33,23 +33,6 @@ int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alar
     return most_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(most_us / 2 + 1));
 }
 
-static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
-{
-    const struct dt_findings findings = {.inflight = &l->flight.list, .halt = why};
-    struct dt_settled done;
-    dt_status status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, err);
-    return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", why) : status;
-}
-
-static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done, const char *reason)
-{
-    if (done->ended)
-        dt_shard_tell_moved(l, l->flight.list.v[0].id, done);
-    dt_metric_add(l->meters.undeliverable, 1);
-    DT_LOG(ERROR, "shard", "undeliverable: this message is refused for good", DT_I("shard", l->shard),
-           DT_I("job", l->flight.list.v[0].id), DT_I("attempt", l->flight.list.v[0].attempt), DT_S("reason", reason));
-}
-
 /* The refusal is remembered until this transaction is known to be committed. */
 static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
 {
@@ -63,10 +46,18 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
     dt_status status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, err);
     if (status != DT_OK)
         return status;
-    if (done.shrink.undeliverable)
-        tell_undeliverable(l, &done, found->refusal);
+    if (done.shrink.undeliverable) {
+        const struct dt_claim *claim = &l->flight.list.v[0];
+        if (done.ended)
+            dt_shard_tell_moved(l, claim->id, &done);
+        dt_metric_add(l->meters.undeliverable, 1);
+        DT_LOG(ERROR, "shard", "undeliverable: this message is refused for good", DT_I("shard", l->shard),
+               DT_I("job", claim->id), DT_I("attempt", claim->attempt), DT_S("reason", found->refusal));
+    }
     dt_delivery_settled(l->delivery, found);
-    dt_shard_drop_settled(l, done.shrink.leave);
+    dt_assert_cmp(done.shrink.leave, <=, l->flight.list.n);
+    dt_inflight_drop(&l->flight.list, done.shrink.leave);
+    dt_assert_cmp(l->flight.list.n, ==, l->fence.inflight);
     DT_LOG(INFO, "shard", "took over", DT_I("shard", l->shard), DT_I("epoch", l->fence.epoch),
            DT_I("settled", done.shrink.leave), DT_I("in_flight", l->flight.list.n), DT_I("send_n", l->fence.send_n),
            DT_I("offset", l->fence.ledger_offset));
@@ -75,10 +66,16 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
     return DT_OK;
 }
 
+/* Settles what the ledger has, or halts the shard. */
 static dt_status judge(dt_shard_loop *l, struct dt_error *err)
 {
     const struct dt_delivery_findings *found = &l->sender.found;
-    dt_status status = found->halt[0] ? halt(l, found->halt, err) : settle(l, found, err);
+    const struct dt_findings halting = {.inflight = &l->flight.list, .halt = found->halt};
+    struct dt_settled done;
+    dt_status status =
+        found->halt[0] ? dt_store_takeover_settle(l->store, &l->fence, &halting, &done, err) : settle(l, found, err);
+    if (status == DT_OK && found->halt[0])
+        status = dt_fail(err, DT_HALTED, "%s", found->halt);
     DT_FAIL_POINT_STATUS("takeover.settled", status, err);
     return status;
 }
@@ -86,7 +83,9 @@ static dt_status judge(dt_shard_loop *l, struct dt_error *err)
 dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 {
     dt_metric_add(l->meters.takeovers, 1);
-    dt_shard_forget_flight(l);
+    l->flight.list.n = 0;
+    l->flight.sent = false;
+    l->flight.claimed_us = l->flight.shortest_ack_ms = 0;
     dt_topic_snapshot_forget(l->snapshot);
     dt_shard_read_map(l);
     const struct dt_leadership who = {.shard = l->shard,
@@ -95,6 +94,10 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
                                       .index_at = dt_index_home(l->index, l->shard)};
     dt_status status = dt_store_takeover(l->store, &who, &l->fence, &l->flight.list, err);
     DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
+    if (status == DT_OK) {
+        dt_assert_cmp(l->flight.list.n, ==, l->fence.inflight);
+        dt_assert_cmp(l->fence.send_n, <=, l->fence.inflight);
+    }
     return status;
 }
 
@@ -122,22 +125,6 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
 }
 
 /* ---- the sender ---- */
-
-/* Opens the sender. If this epoch has opened it before, writes a new epoch first. */
-static dt_status open_sender(dt_shard_loop *l, struct dt_error *err)
-{
-    struct dt_sender *s = &l->sender;
-    if (s->epoch == l->fence.epoch) {
-        const struct dt_marker was = dt_shard_marker(l);
-        dt_status status = dt_shard_begin_epoch(l, err);
-        if (status != DT_OK)
-            return status;
-        dt_shard_trust_renew(l, &was);
-    }
-    s->epoch = l->fence.epoch;
-    s->requested_us = dt_shard_mono_us(l);
-    return dt_sender_request(s, DT_SENDER_OPENING, &l->fence, &l->flight.list);
-}
 
 /* The delivery failed; the leadership continues without it. */
 static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_error *why)
@@ -196,7 +183,18 @@ static dt_status finish_sending(dt_shard_loop *l)
         dt_shard_topics_changed(l);
     s->state = DT_SENDER_OPEN;
     s->failures = 0;
-    dt_shard_note_sent(l, &done);
+    dt_assert(!l->flight.sent);
+    dt_assert_cmp(l->fence.send_n, <=, l->flight.list.n);
+    l->flight.sent = true;
+    l->flight.sent_us = dt_shard_mono_us(l);
+    l->flight.settle_offset = done.settle_offset;
+    int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
+    for (size_t i = 0; i < l->fence.send_n; i++)
+        dt_metric_observe(l->meters.lateness, (double)(now_ms - l->flight.list.v[i].due_ms) / 1000);
+    dt_metric_add(l->meters.dispatched, (int64_t)l->fence.send_n);
+    dt_metric_observe(l->meters.batch, (double)l->fence.send_n);
+    if (done.reopened)
+        dt_shard_topics_changed(l);
     return DT_OK;
 }
 
@@ -217,7 +215,16 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
     if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)
         return DT_OK;
     s->wanted_us = s->wanted_us ? s->wanted_us : dt_shard_mono_us(l);
-    return open_sender(l, err);
+    if (s->epoch == l->fence.epoch) { /* this epoch has opened it before: a new one first */
+        const struct dt_marker was = dt_shard_marker(l);
+        dt_status status = dt_shard_begin_epoch(l, err);
+        if (status != DT_OK)
+            return status;
+        dt_shard_trust_renew(l, &was);
+    }
+    s->epoch = l->fence.epoch;
+    s->requested_us = dt_shard_mono_us(l);
+    return dt_sender_request(s, DT_SENDER_OPENING, &l->fence, &l->flight.list);
 }
 
 void dt_shard_abandon_sender(dt_shard_loop *l)

@@ -152,18 +152,6 @@ static dt_status mark_again(dt_shard_loop *l, bool says_whole, struct dt_error *
     return status == DT_OK && gone ? mark_anew(l, err) : status;
 }
 
-/*
- * Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
- * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed.
- */
-static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
-{
-    if (there && l->trust.marked)
-        return mark_again(l, l->trust.says_whole, err);
-    l->trust.rebuild_unasked |= there; /* the answer to its marking was lost */
-    return mark_anew(l, err);
-}
-
 bool dt_shard_assume_marked(dt_shard_loop *l)
 {
     if (!l->trust.mark_unanswered)
@@ -181,8 +169,14 @@ void dt_shard_mark_soon(dt_shard_loop *l)
 dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    if (!there || !l->trust.marked || dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US)
-        status = mark(l, there, err);
+    /* Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
+     * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed. */
+    if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
+        status = mark_again(l, l->trust.says_whole, err);
+    } else if (!there || !l->trust.marked) {
+        l->trust.rebuild_unasked |= there; /* the answer to its marking was lost */
+        status = mark_anew(l, err);
+    }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)
         status = mark_again(l, true, err);
     return status;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define WAYS 4 /* so that hardly a job of a backlog is forgotten: one that is costs a statement */
 
 struct dt_remembered {
@@ -33,16 +35,6 @@ static struct dt_remembered *place_of(const struct dt_topic_memory *memory, int6
     return NULL;
 }
 
-static struct dt_remembered *place_for(const struct dt_topic_memory *memory, int64_t id)
-{
-    struct dt_remembered *at = places(memory, id);
-    struct dt_remembered *known = place_of(memory, id);
-    for (size_t i = 0; !known && i < WAYS; i++)
-        if (at[i].id == 0)
-            known = &at[i];
-    return known ? known : &at[(uint64_t)id % WAYS];
-}
-
 /* DT_TOPIC_MEMORY_TOPICS: there is no room for one more. */
 static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
 {
@@ -66,8 +58,15 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
     if (!memory->jobs)
         return;
     size_t number = number_of(memory, topic);
-    if (number < DT_TOPIC_MEMORY_TOPICS)
-        *place_for(memory, id) = (struct dt_remembered){id, (uint32_t)number, names_host};
+    if (number == DT_TOPIC_MEMORY_TOPICS)
+        return;
+    struct dt_remembered *at = places(memory, id);
+    struct dt_remembered *place = place_of(memory, id);
+    for (size_t i = 0; !place && i < WAYS; i++)
+        if (at[i].id == 0)
+            place = &at[i];
+    place = place ? place : &at[(uint64_t)id % WAYS];
+    *place = (struct dt_remembered){id, (uint32_t)number, names_host};
 }
 
 void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id)
@@ -82,6 +81,7 @@ bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, stru
     const struct dt_remembered *known = place_of(memory, id);
     if (!known)
         return false;
+    dt_assert_cmp(known->topic, <, memory->n_topics);
     *topic = dt_str(memory->topics[known->topic]);
     *names_host = known->names_host;
     return true;
