@@ -157,8 +157,8 @@ void dt_shard_list_held(dt_shard_loop *l)
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : dt_shard_why_held(l, names[i]));
-    /* Of a closed queue only the first entry comes back, so that its topic is asked for again: all of them would only be
-     * held again. */
+    /* Of a closed queue only the first entry comes back, so that its topic is asked for again: all of them would only
+     * be held again. */
     for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
         if (dt_closed_rule(held->closed).tries)
