@@ -150,21 +150,10 @@ static bool credential(const struct dt_properties *list, const char *name, struc
     return property && dt_property_now(property, out) == DT_OK && out->p;
 }
 
-static void give_password(const struct dt_properties *list)
+dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh, struct dt_error *err)
 {
     struct dt_strbuf user = {0};
     struct dt_strbuf password = {0};
-
-    if (credential(list, "sasl.username", &user) && credential(list, "sasl.password", &password)) {
-        for (size_t i = 0; i < n_handles; i++)
-            rd_kafka_error_destroy(rd_kafka_sasl_set_credentials(handles[i], user.p, password.p));
-    }
-    dt_secret_forget(&user);
-    dt_secret_forget(&password);
-}
-
-dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh, struct dt_error *err)
-{
     dt_status status = dt_kafka_check(fresh, err);
     if (status != DT_OK)
         return status;
@@ -172,12 +161,18 @@ dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config
     atomic_fetch_add(&generation, 1);
     dt_properties_hold(running->kafka_client);
     pthread_mutex_lock(&handles_lock);
-    give_password(running->kafka_client);
+    if (credential(running->kafka_client, "sasl.username", &user) &&
+        credential(running->kafka_client, "sasl.password", &password)) {
+        for (size_t i = 0; i < n_handles; i++)
+            rd_kafka_error_destroy(rd_kafka_sasl_set_credentials(handles[i], user.p, password.p));
+    }
     const struct dt_property *token = dt_properties_find(running->kafka_client, DT_KAFKA_TOKEN);
     for (size_t i = 0; token && i < n_handles; i++)
         dt_kafka_token_give(handles[i], token->file);
     pthread_mutex_unlock(&handles_lock);
     dt_properties_let_go(running->kafka_client);
+    dt_secret_forget(&user);
+    dt_secret_forget(&password);
     return DT_OK;
 }
 

@@ -206,33 +206,6 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 
 /* ---- metadata ---- */
 
-static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int timeout_ms,
-                                         struct dt_kafka_shape *shape)
-{
-    const struct rd_kafka_metadata *md = NULL;
-    struct dt_kafka_shape found = {0};
-    bool led = true;
-    rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 0, topic, &md, timeout_ms);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return code;
-    code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        const struct rd_kafka_metadata_topic *seen = &md->topics[0];
-        found = (struct dt_kafka_shape){.partitions = seen->partition_cnt, .brokers = md->broker_cnt};
-        for (int i = 0; i < seen->partition_cnt; i++) {
-            if (i == 0 || seen->partitions[i].replica_cnt < found.replicas)
-                found.replicas = seen->partitions[i].replica_cnt;
-            led = led && seen->partitions[i].leader >= 0;
-        }
-        if (shape)
-            *shape = found;
-    }
-    if (!led)
-        code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
-    rd_kafka_metadata_destroy(md);
-    return code;
-}
-
 /* librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice as long as the request
  * before it, until a slow broker answers one. Later requests of this process start with twice the time of that answer.
  * Between requests the caller checks `stop`. */
@@ -245,7 +218,24 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     int64_t begun_us = dt_kafka_now_us();
     int64_t left_ms = (deadline_us - begun_us) / 1000 + 1;
     int64_t ms = dt_later(dt_earlier(left_ms, ask_ms), ASK_FIRST_MS);
-    rd_kafka_resp_err_t code = look_at_topic(rk, topic, (int)ms, shape);
+    const struct rd_kafka_metadata *md = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 0, topic, &md, (int)ms);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        const struct rd_kafka_metadata_topic *seen = &md->topics[0];
+        struct dt_kafka_shape found = {.partitions = seen->partition_cnt, .brokers = md->broker_cnt};
+        for (int i = 0; i < seen->partition_cnt; i++) {
+            if (i == 0 || seen->partitions[i].replica_cnt < found.replicas)
+                found.replicas = seen->partitions[i].replica_cnt;
+            if (seen->partitions[i].leader < 0)
+                code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+        }
+        if (shape)
+            *shape = found;
+    }
+    if (md)
+        rd_kafka_metadata_destroy(md);
     int64_t need_ms = ask_ms;
 
     if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)

@@ -71,21 +71,6 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 
 /* ---- what the group has committed ---- */
 
-/* NULL, or the offsets of the one group that was asked about; the event's. */
-static const rd_kafka_topic_partition_list_t *answer_in(rd_kafka_event_t *event, rd_kafka_resp_err_t *code)
-{
-    size_t n = 0;
-    *code = !event ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(event);
-    if (*code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return NULL;
-    const rd_kafka_ListConsumerGroupOffsets_result_t *result = rd_kafka_event_ListConsumerGroupOffsets_result(event);
-    const rd_kafka_group_result_t **groups =
-        result ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
-    const rd_kafka_error_t *error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
-    *code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error ? rd_kafka_error_code(error) : *code;
-    return *code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_group_result_partitions(groups[0]) : NULL;
-}
-
 /* Where a partition begins or ends now (`which`, as for dt_kafka_ask_offsets). */
 static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t partition, int64_t which, int64_t *offset,
                             struct dt_error *err)
@@ -129,7 +114,6 @@ static dt_status compare(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka
 static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed, struct dt_error *err)
 {
     char reason[128];
-    rd_kafka_resp_err_t code;
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
     rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
     rd_kafka_ListConsumerGroupOffsets_t *request = rd_kafka_ListConsumerGroupOffsets_new(l->topic, l->ends);
@@ -138,7 +122,19 @@ static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed
     rd_kafka_ListConsumerGroupOffsets_destroy(request);
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ANSWER_MS + 500);
-    const rd_kafka_topic_partition_list_t *group = answer_in(event, &code);
+    rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+    const rd_kafka_topic_partition_list_t *group =
+        NULL; /* the offsets of the one group that was asked about; event's */
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        size_t n = 0;
+        const rd_kafka_ListConsumerGroupOffsets_result_t *result =
+            rd_kafka_event_ListConsumerGroupOffsets_result(event);
+        const rd_kafka_group_result_t **groups =
+            result ? rd_kafka_ListConsumerGroupOffsets_result_groups(result, &n) : NULL;
+        const rd_kafka_error_t *error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
+        code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error ? rd_kafka_error_code(error) : code;
+        group = code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_group_result_partitions(groups[0]) : NULL;
+    }
     dt_status status = group ? compare(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
     if (event)
         rd_kafka_event_destroy(event);

@@ -105,21 +105,6 @@ static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_mess
     }
 }
 
-/* Frees the batch, unless reports of it are still to come. */
-static dt_status await_batch(struct dt_notice_producer *s, struct batch *b, int64_t deadline_us, struct dt_error *err)
-{
-    int64_t left_us;
-    while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
-        rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
-    if (b->outstanding == 0) {
-        dt_status status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
-        free(b);
-        return status;
-    }
-    b->abandoned = true;
-    return dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
-}
-
 static dt_status send_together(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
                                bool *sent, int64_t deadline_us, struct dt_error *err)
 {
@@ -134,28 +119,22 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
         return status;
     }
     produce_all(s, messages, n, b, deadline_us);
-    status = await_batch(s, b, deadline_us, err);
+    int64_t left_us;
+    while (b->outstanding > 0 && (left_us = deadline_us - dt_kafka_now_us()) > 0)
+        rd_kafka_poll(s->rk, left_us > 100000 ? 100 : (int)(left_us / 1000) + 1);
+    b->abandoned = b->outstanding > 0; /* its last report frees it then */
+    if (b->abandoned) {
+        status = dt_fail(err, DT_UNAVAILABLE, "notices: no answer from Kafka in time");
+    } else {
+        status = b->error == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, b->error, "notice");
+        free(b);
+    }
     /* Messages that may still arrive may be repeated by the caller: at least once. */
     if (status == DT_UNAVAILABLE || rd_kafka_fatal_error(s->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR)
         dt_kafka_on_demand_discard(s->handle);
     else
         dt_kafka_on_demand_let_go(s->handle);
     return status;
-}
-
-/* A batch is refused as a whole for one message, or for being large: what it left behind goes one by one. */
-static dt_status send_singly(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                             bool *sent, int64_t deadline_us, struct dt_error *err)
-{
-    dt_status refused = DT_OK;
-    for (size_t i = 0; i < n; i++) {
-        dt_status status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);
-        if (status != DT_OK && status != DT_REFUSED)
-            return status;
-        if (status == DT_REFUSED)
-            refused = status;
-    }
-    return refused;
 }
 
 dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
@@ -167,8 +146,14 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     const int64_t deadline_us =
         dt_kafka_now_us() + timeout_ms * INT64_C(1000); /* waiting for the lock does not count */
     dt_status status = send_together(s, messages, n, sent, deadline_us, err);
-    if (status == DT_REFUSED && n > 1)
-        status = send_singly(s, messages, n, sent, deadline_us, err);
+    /* A batch is refused as a whole for one message, or for being large: what it left goes one by one. */
+    bool singly = status == DT_REFUSED && n > 1, refused = false;
+    for (size_t i = 0; singly && i < n && (status == DT_OK || status == DT_REFUSED); i++) {
+        status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);
+        refused = refused || status == DT_REFUSED;
+    }
+    if (refused && status == DT_OK)
+        status = DT_REFUSED;
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -163,17 +163,6 @@ static void note_applied(struct dt_kafka_reader *c, int32_t partition, int64_t o
         c->next[partition] = offset;
 }
 
-/* With all that came before it applied, the end of a partition counts as such. (What came behind it in the same poll is
- * further on.) */
-static void note_ends(struct dt_kafka_reader *c)
-{
-    for (int i = 0; i < c->partitions; i++) {
-        if (c->ends[i] > c->next[i] && !c->owed)
-            note_applied(c, i, c->ends[i]);
-        c->ends[i] = -1;
-    }
-}
-
 /* Commits the offsets of what was applied since the last commit, without waiting for the answer. */
 static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
 {
@@ -186,10 +175,15 @@ static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing offsets");
 }
 
-/* What came before the ends of partitions was applied. */
+/* With all that came before it applied, the end of a partition counts as such. (What came after it in the same poll is
+ * further on.) */
 static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
-    note_ends(c);
+    for (int i = 0; i < c->partitions; i++) {
+        if (c->ends[i] > c->next[i] && !c->owed)
+            note_applied(c, i, c->ends[i]);
+        c->ends[i] = -1;
+    }
     return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
@@ -455,22 +449,6 @@ static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
     return status;
 }
 
-static dt_status assign(struct dt_kafka_reader *c, struct dt_error *err)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
-    for (int i = 0; i < c->partitions; i++) {
-        if (is_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
-            rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
-                c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
-    }
-    rd_kafka_resp_err_t code = rd_kafka_assign(c->rk, list);
-    c->assigned = true;
-    DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
-           DT_I("partitions", list->cnt), DT_I("of", c->partitions));
-    rd_kafka_topic_partition_list_destroy(list);
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, rd_kafka_topic_name(c->topic));
-}
-
 /* Takes our part of so many partitions. Offsets of partitions that another reader has now are forgotten. */
 static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                                  struct dt_error *err)
@@ -493,11 +471,25 @@ static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsi
     c->rank = rank;
     c->members = members;
     dt_status status = c->how.begin ? begin(c, err) : DT_OK;
-    if (status == DT_OK)
-        status = assign(c, err);
-    if (status != DT_OK)
+    if (status != DT_OK) {
         dt_kafka_reader_restart(c);
-    return status;
+        return status;
+    }
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
+    for (int i = 0; i < c->partitions; i++) {
+        if (is_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
+            rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
+                c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
+    }
+    rd_kafka_resp_err_t code = rd_kafka_assign(c->rk, list);
+    c->assigned = true;
+    DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
+           DT_I("partitions", list->cnt), DT_I("of", c->partitions));
+    rd_kafka_topic_partition_list_destroy(list);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        return DT_OK;
+    dt_kafka_reader_restart(c);
+    return dt_kafka_fail(err, code, rd_kafka_topic_name(c->topic));
 }
 
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)

@@ -90,25 +90,6 @@ bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name)
     return entry;
 }
 
-static dt_status append(dt_topic_queue *queue, struct group *group, struct dt_str name)
-{
-    struct entry *entry = calloc(1, sizeof(*entry) + name.n + 1);
-    if (!entry)
-        return DT_NOMEM;
-    memcpy(entry->name, name.p, name.n);
-    entry->n = name.n;
-    HASH_ADD_KEYPTR(hh, queue->entries, entry->name, entry->n, entry);
-    if (!entry->hh.tbl) {
-        free(entry);
-        return DT_NOMEM;
-    }
-    DL_APPEND(group->entries, entry);
-    group->n_entries++;
-    queue->length++;
-    dt_assert_cmp(queue->length, ==, HASH_COUNT(queue->entries));
-    return DT_OK;
-}
-
 dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t owner)
 {
     if (name.n == 0 || name.n > DT_TOPIC_NAME_MAX)
@@ -120,9 +101,23 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t 
     struct group *group = group_of(queue, owner);
     if (!group)
         return DT_NOMEM;
-    dt_status status = group->n_entries < DT_TOPIC_QUEUE_GROUP ? append(queue, group, name) : DT_FULL;
+    const bool fits = group->n_entries < DT_TOPIC_QUEUE_GROUP;
+    struct entry *entry = fits ? calloc(1, sizeof(*entry) + name.n + 1) : NULL;
+    if (entry) {
+        memcpy(entry->name, name.p, name.n);
+        entry->n = name.n;
+        HASH_ADD_KEYPTR(hh, queue->entries, entry->name, entry->n, entry);
+    }
+    if (entry && entry->hh.tbl) {
+        DL_APPEND(group->entries, entry);
+        group->n_entries++;
+        queue->length++;
+        dt_assert_cmp(queue->length, ==, HASH_COUNT(queue->entries));
+        return DT_OK;
+    }
+    free(entry);
     drop_if_idle(queue, group, 0);
-    return status;
+    return fits ? DT_NOMEM : DT_FULL;
 }
 
 static int64_t group_ready_us(const struct group *group)

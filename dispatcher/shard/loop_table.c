@@ -130,37 +130,31 @@ static bool start_loop(dt_loop_table *table, unsigned shard)
     return true;
 }
 
-/* False: a loop did not start. */
-static bool carry_out(dt_loop_table *table, unsigned shard, bool forced)
-{
-    struct slot *slot = &table->slots[shard];
-    if (slot->ended)
-        end_loop(table, slot);
-    enum want what = (enum want)slot->want;
-    if (what == WANT_NOTHING && forced)
-        what = WANT_LEAD;
-    if (slot->loop && what != WANT_LEAD) {
-        if (!slot->told && what == WANT_RELEASE)
-            dt_shard_loop_release(slot->loop);
-        else if (what == WANT_NOTHING) /* perhaps lost while it was finishing */
-            dt_shard_loop_stop(slot->loop);
-        slot->told = true;
-    } else if (!slot->loop && what == WANT_LEAD) {
-        return start_loop(table, shard);
-    } else if (!slot->loop && what == WANT_RELEASE) {
-        /* The shard is given away once no loop works on it here any more. */
-        int release = WANT_RELEASE;
-        if (atomic_compare_exchange_strong(&slot->want, &release, WANT_NOTHING))
-            table->env.released(table->env.arg, shard);
-    }
-    return true;
-}
-
 bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
 {
     bool again = false;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        again |= !carry_out(table, shard, shard < forced);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct slot *slot = &table->slots[shard];
+        if (slot->ended)
+            end_loop(table, slot);
+        enum want what = (enum want)slot->want;
+        if (what == WANT_NOTHING && shard < forced)
+            what = WANT_LEAD;
+        if (slot->loop && what != WANT_LEAD) {
+            if (!slot->told && what == WANT_RELEASE)
+                dt_shard_loop_release(slot->loop);
+            else if (what == WANT_NOTHING) /* perhaps lost while it was finishing */
+                dt_shard_loop_stop(slot->loop);
+            slot->told = true;
+        } else if (!slot->loop && what == WANT_LEAD) {
+            again |= !start_loop(table, shard);
+        } else if (!slot->loop && what == WANT_RELEASE) {
+            /* The shard is given away once no loop works on it here any more. */
+            int release = WANT_RELEASE;
+            if (atomic_compare_exchange_strong(&slot->want, &release, WANT_NOTHING))
+                table->env.released(table->env.arg, shard);
+        }
+    }
     return again;
 }
 

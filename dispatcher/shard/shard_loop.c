@@ -308,7 +308,12 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
         say_leading(l, true, false);
     if (status == DT_OK && l->sender.state == DT_SENDER_OPEN)
         status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);
-    return status;
+    if (status != DT_OK)
+        return status;
+    dt_assert_cmp(l->flight.list.n, ==, l->fence.inflight);
+    dt_assert_cmp(l->fence.send_n, <=, l->fence.inflight);
+    (void)learn_topics(l);
+    return DT_OK;
 }
 
 /* Makes hints of what may be due, and asks for what they wait for. */
@@ -349,9 +354,6 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     dt_status status = tend_delivery(l, err);
     if (status != DT_OK)
         return status;
-    dt_assert_cmp(l->flight.list.n, ==, l->fence.inflight);
-    dt_assert_cmp(l->fence.send_n, <=, l->fence.inflight);
-    (void)learn_topics(l);
     if (l->sender.state == DT_SENDER_SENDING && began_us - l->sender.requested_us < SENDING_US) {
         *wake_us = l->sender.requested_us + SENDING_US;
         return DT_OK;

@@ -73,12 +73,6 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n)
 
 /* ---- which queue an entry belongs to ---- */
 
-static bool same_queue(const struct dt_due_queue *queue, const struct dt_topic_of *of)
-{
-    return queue->timeouts == of->dispatched && queue->host == of->host &&
-           (queue->topic.p == of->topic.p || dt_str_eq(queue->topic, of->topic));
-}
-
 static size_t hash(const struct dt_topic_of *of)
 {
     return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0) ^ (size_t)of->host * 0x85ebca6bu;
@@ -94,8 +88,12 @@ struct slots {
 static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
     size_t at = hash(of) & (slots->n - 1);
-    while (slots->v[at] && !same_queue(&fair->queues[slots->v[at] - 1], of))
-        at = (at + 1) & (slots->n - 1);
+    for (; slots->v[at]; at = (at + 1) & (slots->n - 1)) {
+        const struct dt_due_queue *queue = &fair->queues[slots->v[at] - 1];
+        if (queue->timeouts == of->dispatched && queue->host == of->host &&
+            (queue->topic.p == of->topic.p || dt_str_eq(queue->topic, of->topic)))
+            break;
+    }
     return &slots->v[at];
 }
 
@@ -232,20 +230,6 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* ---- sharing out ---- */
 
-static size_t at_most(const struct dt_due_queue *queue, bool held_sets)
-{
-    size_t most = queue->waiting;
-    if (queue->host)
-        return 0; /* places are looked up in memory: no job needs to find out */
-    if (dt_closed_rule(queue->closed).parks)
-        most = 1; /* that one finds out whether the queue is open again */
-    else if (held_sets && queue->held)
-        most = queue->timeouts ? queue->given : queue->may;
-    if (!dt_closed_rule(queue->closed).parks && queue->room < most)
-        most = queue->room;
-    return most < queue->waiting ? most : queue->waiting;
-}
-
 /* Fills fair.parts: how many of each queue go next. held_sets: of a queue that has one, only those that were given
  * back. */
 static void share(dt_shard_loop *l, bool held_sets)
@@ -254,12 +238,21 @@ static void share(dt_shard_loop *l, bool held_sets)
     size_t few = 0;
     for (size_t i = 0; i < fair->n_queues; i++) {
         const struct dt_due_queue *queue = &fair->queues[i];
-        fair->parts[i] = (struct dt_fair_queue){.owner = dt_topic_snapshot_owner(l->snapshot, queue->topic),
-                                                .waiting = at_most(queue, held_sets),
-                                                .timeouts = queue->timeouts};
-        /* Nothing of such a queue can go yet, and there may be more of them than there is room. */
-        if (dt_closed_rule(queue->closed).few)
-            fair->parts[i].waiting = few++ < FEW_AT_ONCE;
+        const struct dt_closed_rule rule = dt_closed_rule(queue->closed);
+        size_t most = queue->waiting;
+        if (rule.parks)
+            most = 1; /* that one finds out whether the queue is open again */
+        else if (held_sets && queue->held)
+            most = queue->timeouts ? queue->given : queue->may;
+        if (!rule.parks && queue->room < most)
+            most = queue->room;
+        if (queue->host) /* places are looked up in memory: no job needs to find out */
+            most = 0;
+        most = most < queue->waiting ? most : queue->waiting;
+        if (rule.few) /* nothing of such a queue can go yet, and there may be more of them than there is room */
+            most = few++ < FEW_AT_ONCE;
+        fair->parts[i] = (struct dt_fair_queue){
+            .owner = dt_topic_snapshot_owner(l->snapshot, queue->topic), .waiting = most, .timeouts = queue->timeouts};
     }
     dt_fair_share(fair->parts, fair->n_queues, (size_t)l->env->config->dispatch_batch_jobs);
 }

@@ -66,20 +66,6 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
     return DT_OK;
 }
 
-/* Settles what the ledger has, or halts the shard. */
-static dt_status judge(dt_shard_loop *l, struct dt_error *err)
-{
-    const struct dt_delivery_findings *found = &l->sender.found;
-    const struct dt_findings halting = {.inflight = &l->flight.list, .halt = found->halt};
-    struct dt_settled done;
-    dt_status status =
-        found->halt[0] ? dt_store_takeover_settle(l->store, &l->fence, &halting, &done, err) : settle(l, found, err);
-    if (status == DT_OK && found->halt[0])
-        status = dt_fail(err, DT_HALTED, "%s", found->halt);
-    DT_FAIL_POINT_STATUS("takeover.settled", status, err);
-    return status;
-}
-
 dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 {
     dt_metric_add(l->meters.takeovers, 1);
@@ -153,8 +139,16 @@ static dt_status finish_opening(dt_shard_loop *l, struct dt_error *err)
     }
     dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
     DT_FAIL_POINT_STATUS("takeover.checked", status, err);
-    if (status == DT_OK)
-        status = judge(l, err);
+    if (status == DT_OK && s->found.halt[0]) {
+        const struct dt_findings findings = {.inflight = &l->flight.list, .halt = s->found.halt};
+        struct dt_settled done;
+        status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, err);
+        if (status == DT_OK)
+            status = dt_fail(err, DT_HALTED, "%s", s->found.halt);
+    } else if (status == DT_OK) {
+        status = settle(l, &s->found, err);
+    }
+    DT_FAIL_POINT_STATUS("takeover.settled", status, err);
     if (status == DT_OK)
         status = dt_delivery_start(l->delivery, l->store, &l->fence, err);
     if (status != DT_OK)

@@ -230,28 +230,21 @@ static void drop_host(dt_places *places, struct dt_place_host *host)
     free(host);
 }
 
-/* Drops the first host of the list if it is idle, and is either old or one too many; else moves it to the end. */
-static void drop_one(dt_places *places, int64_t now_us)
-{
-    struct dt_place_host *first = places->hosts;
-    if (!first)
-        return;
-    bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
-    if (first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US))
-        drop_host(places, first);
-    else if (first->hh.next) { /* the table stays, so this needs no memory */
-        HASH_DEL(places->hosts, first);
-        HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
-    }
-}
-
 static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64_t now_us)
 {
+    struct dt_place_host *first = places->hosts;
     struct dt_place_host *host;
     HASH_FIND(hh, places->hosts, key.p, key.n, host);
     if (host)
         return host;
-    drop_one(places, now_us);
+    /* Drops the first host of the list if it is idle, and is either old or one too many; else moves it to the end. */
+    bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
+    if (first && first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US)) {
+        drop_host(places, first);
+    } else if (first && first->hh.next) { /* the table stays, so this needs no memory */
+        HASH_DEL(places->hosts, first);
+        HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
+    }
     host = calloc(1, sizeof(*host) + key.n + 1);
     if (!host)
         return NULL;

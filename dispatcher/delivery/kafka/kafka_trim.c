@@ -83,16 +83,21 @@ static void waited(void *arg)
 
 /* ---- the question ---- */
 
-static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
-                       struct dt_error *err)
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+                               struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     char reason[128];
     rd_kafka_conf_t *conf;
+    *out = NULL;
+    if (atomic_flag_test_and_set(&under_way))
+        return dt_fail(err, DT_FULL, "trimming the ledger: another shard's is under way");
     struct dt_ledger_trim *t = calloc(1, sizeof(*t));
     dt_status status = dt_kafka_topic_name(env, "ledger", topic, err);
-    if (!t)
+    if (!t) {
+        atomic_flag_clear(&under_way);
         return dt_fail(err, DT_NOMEM, "trimming the ledger");
+    }
     pthread_mutex_init(&t->lock, NULL);
     t->partition = (int32_t)shard;
     t->users = 1;
@@ -102,6 +107,7 @@ static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t b
         status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err);
     if (status != DT_OK) {
         let_go(t);
+        atomic_flag_clear(&under_way);
         return status;
     }
     t->queue = rd_kafka_queue_new(t->rk);
@@ -118,18 +124,6 @@ static dt_status start(const struct dt_kafka_env *env, unsigned shard, int64_t b
     *out = t;
     dt_kafka_reap(t->rk, await, waited, t);
     return DT_OK;
-}
-
-dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
-                               struct dt_error *err)
-{
-    *out = NULL;
-    if (atomic_flag_test_and_set(&under_way))
-        return dt_fail(err, DT_FULL, "trimming the ledger: another shard's is under way");
-    dt_status status = start(env, shard, before, out, err);
-    if (status != DT_OK)
-        atomic_flag_clear(&under_way);
-    return status;
 }
 
 bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *err)

@@ -236,21 +236,6 @@ struct strangers {
     size_t n, n_unsure; /* the first ones: their metadata is not known to be there */
 };
 
-static dt_status find_strangers(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
-                                struct strangers *s, struct dt_error *err)
-{
-    *s = (struct strangers){0};
-    for (size_t i = 0; i < n; i++) {
-        if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic) != NULL)
-            continue;
-        if (!s->names && (s->names = calloc(n - i, sizeof(*s->names))) == NULL)
-            return dt_fail(err, DT_NOMEM, "kafka producer: topics of a batch");
-        s->names[s->n++] = messages[i].topic;
-    }
-    s->n_unsure = s->n;
-    return DT_OK;
-}
-
 /*
  * Has librdkafka ask for the metadata of all of them at once: a topic that it meets for the first time costs a request
  * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
@@ -309,8 +294,17 @@ static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct 
 dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                                 struct dt_error *err)
 {
-    struct strangers s;
-    dt_status status = find_strangers(p, messages, n, &s, err);
+    struct strangers s = {0};
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic))
+            continue;
+        if (!s.names && (s.names = calloc(n - i, sizeof(*s.names))) == NULL)
+            status = dt_fail(err, DT_NOMEM, "kafka producer: topics of a batch");
+        else
+            s.names[s.n++] = messages[i].topic;
+    }
+    s.n_unsure = s.n;
     if (status == DT_OK && s.n > 0)
         status = meet_strangers(p, &s, err);
     free(s.names);
@@ -346,20 +340,6 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
 static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
 {
     dt_status status = dt_fail(err, DT_DOUBT, "%s: %s", what, rd_kafka_error_string(error));
-    rd_kafka_error_destroy(error);
-    return status;
-}
-
-/* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt like any
- * other. */
-static dt_status fail_to_produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error,
-                                 struct dt_error *err)
-{
-    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    if (rkt == p->ledger || !dt_kafka_refuses_message(code))
-        return fail_with(err, rd_kafka_topic_name(rkt), error);
-    note_refusal(p, code, rd_kafka_topic_name(rkt));
-    dt_status status = dt_fail(err, DT_REFUSED, "%s: %s", rd_kafka_topic_name(rkt), rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
     return status;
 }
@@ -466,30 +446,25 @@ static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t part
             p->outstanding++;
             return DT_OK; /* the headers are librdkafka's now */
         }
-        if (rd_kafka_error_code(error) != RD_KAFKA_RESP_ERR__QUEUE_FULL || dt_kafka_now_us() >= deadline_us) {
-            status = fail_to_produce(p, rkt, error, err);
-            break;
+        const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+        if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && dt_kafka_now_us() < deadline_us) {
+            rd_kafka_error_destroy(error);
+            rd_kafka_poll(p->rk, 10);
+            status = check_reports(p, err);
+            continue;
         }
+        /* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt
+         * like any other. */
+        const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
+        if (refused)
+            note_refusal(p, code, rd_kafka_topic_name(rkt));
+        status = dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "%s: %s", rd_kafka_topic_name(rkt),
+                         rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);
-        rd_kafka_poll(p->rk, 10);
-        status = check_reports(p, err);
     }
     if (headers)
         rd_kafka_headers_destroy(headers);
     return status;
-}
-
-/* No report is outstanding here, so nothing needs serving while the commit is waited for. */
-static dt_status commit(dt_txn_producer *p, int64_t deadline_us, struct dt_error *err)
-{
-    for (;;) {
-        rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
-        if (!error)
-            return DT_OK;
-        if (!rd_kafka_error_is_retriable(error) || dt_kafka_now_us() >= deadline_us)
-            return fail_with(err, "commit", error);
-        rd_kafka_error_destroy(error);
-    }
 }
 
 /* Opens the transaction and hands everything to librdkafka, which sends it by itself. */
@@ -537,7 +512,13 @@ static dt_status finish(dt_txn_producer *p, struct dt_error *err)
         dt_assert_cmp(p->outstanding, ==, 0);
         dt_assert(p->uncommitted);
         p->uncommitted = false;
-        status = commit(p, p->deadline_us, err);
+        /* No report is outstanding, so nothing needs serving while the commit is waited for. */
+        rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
+        while (error && rd_kafka_error_is_retriable(error) && dt_kafka_now_us() < p->deadline_us) {
+            rd_kafka_error_destroy(error);
+            error = rd_kafka_commit_transaction(p->rk, -1);
+        }
+        status = error ? fail_with(err, "commit", error) : DT_OK;
     }
     DT_FAIL_POINT_STATUS("endtxn.after", status, err);
     return status;

@@ -75,29 +75,12 @@ void dt_hands_claims_begin(dt_hands_claims *claims)
     claims->owner = 0;
 }
 
-/* Under the lock. All claims of a transaction carry one number. */
-static enum dt_hand_place take(dt_hands_claims *claims, const struct dt_hand_wanted *wanted, struct dt_str key)
-{
-    dt_hands *hands = claims->hands;
-    const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
-    dt_assert_cmp(claims->n, <, claims->cap);
-    if (!may_claim(hands, claims->shard) || (claims->owner && claims->owner != hands->owner))
-        return DT_HAND_FULL;
-    if (dt_places_take(hands->places, key, &who, wanted->bytes, dt_pool_now_us(hands), &claims->places[claims->n]) !=
-        DT_OK) {
-        hands->refused[claims->shard] = true;
-        bool others = wanted->own_url && dt_places_room_anywhere(hands->places, &who, dt_pool_now_us(hands));
-        return others ? DT_HAND_FULL_THERE : DT_HAND_FULL;
-    }
-    claims->owner = hands->owner;
-    claims->n++;
-    return DT_HAND_TAKEN;
-}
-
 enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner)
 {
     dt_hands_claims *claims = arg;
     dt_hands *hands = claims->hands;
+    const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
+    enum dt_hand_place taken = DT_HAND_FULL;
     struct dt_callback_url url;
     struct dt_str key = key_of(wanted->url, &url);
     if (claims->n == claims->cap) {
@@ -109,7 +92,21 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
         claims->cap = cap;
     }
     pthread_mutex_lock(&hands->lock);
-    enum dt_hand_place taken = take(claims, wanted, key);
+    const int64_t now_us = dt_pool_now_us(hands);
+    /* All claims of a transaction carry one number. */
+    if (may_claim(hands, claims->shard) && (!claims->owner || claims->owner == hands->owner)) {
+        dt_assert_cmp(claims->n, <, claims->cap);
+        struct dt_place *place = &claims->places[claims->n];
+        if (dt_places_take(hands->places, key, &who, wanted->bytes, now_us, place) == DT_OK) {
+            claims->owner = hands->owner;
+            claims->n++;
+            taken = DT_HAND_TAKEN;
+        } else {
+            hands->refused[claims->shard] = true;
+            bool others = wanted->own_url && dt_places_room_anywhere(hands->places, &who, now_us);
+            taken = others ? DT_HAND_FULL_THERE : DT_HAND_FULL;
+        }
+    }
     pthread_mutex_unlock(&hands->lock);
     if (taken == DT_HAND_TAKEN)
         *owner = claims->owner;
@@ -195,28 +192,6 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     dt_pool_unwanted(hands, s->callback);
 }
 
-/* A secret that a manual edit has spoiled signs nothing, so nothing is sent. */
-static void send_or_fail(const struct sending *s)
-{
-    struct dt_callback_secret secret;
-    const char *why =
-        s->url.p ? dt_callback_url_check(s->url, NULL) : "neither the job nor its topic has a callback_url";
-    if (why) {
-        fail(s, DT_HTTP_NO_URL, why);
-        return;
-    }
-    if (!s->trusted || !s->topic->secret.p) {
-        send_signed(s, NULL);
-        return;
-    }
-    why = dt_callback_secret_read(s->topic->secret, &secret);
-    if (why)
-        fail(s, DT_HTTP_NO_SECRET, why);
-    else
-        send_signed(s, &secret);
-    dt_callback_secret_wipe(&secret);
-}
-
 /* NULL: memory is out, so the attempt is not known here. */
 static struct dt_callback *note(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
 {
@@ -273,7 +248,21 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
         return false;
     sending.url = job->callback_url.p ? job->callback_url : sending.topic->places.url;
     sending.trusted = dt_callback_place_is_listed(&sending.topic->places, sending.url);
-    send_or_fail(&sending);
+    const char *why =
+        sending.url.p ? dt_callback_url_check(sending.url, NULL) : "neither the job nor its topic has a callback_url";
+    if (why) {
+        fail(&sending, DT_HTTP_NO_URL, why);
+    } else if (!sending.trusted || !sending.topic->secret.p) {
+        send_signed(&sending, NULL);
+    } else {
+        struct dt_callback_secret secret;
+        why = dt_callback_secret_read(sending.topic->secret, &secret);
+        if (why) /* a secret that a manual edit has spoiled signs nothing, so nothing is sent */
+            fail(&sending, DT_HTTP_NO_SECRET, why);
+        else
+            send_signed(&sending, &secret);
+        dt_callback_secret_wipe(&secret);
+    }
     return true;
 }
 
