@@ -237,7 +237,6 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     if (md)
         rd_kafka_metadata_destroy(md);
     int64_t need_ms = ask_ms;
-
     if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
         need_ms = dt_later(need_ms, 2 * ms);
     else if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
