@@ -55,31 +55,29 @@ static const struct {
     {"test.mock.num.brokers", "it is no Kafka"},
 };
 
-static dt_status set_one(rd_kafka_conf_t *conf, const struct dt_property *property, struct dt_error *err)
-{
-    struct dt_strbuf value = {0};
-    char reason[200];
-    dt_status status = DT_OK;
-    for (size_t i = 0; status == DT_OK && i < sizeof(refused) / sizeof(refused[0]); i++)
-        if (strcmp(refused[i].name, property->name) == 0)
-            status = dt_fail(err, DT_INVALID, "[kafka] client.%s cannot be set: %s", property->name, refused[i].reason);
-    if (strcmp(property->name, DT_KAFKA_TOKEN) == 0)
-        return dt_kafka_token_use(conf, property, err);
-    if (status == DT_OK)
-        status = dt_property_now(property, &value);
-    if (status == DT_OK && rd_kafka_conf_set(conf, property->name, value.p, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
-        status = dt_fail(err, DT_INVALID, "[kafka] client.%s: %s", property->name,
-                         dt_property_is_secret(property->name) ? "librdkafka does not take its value" : reason);
-    dt_secret_forget(&value);
-    return status;
-}
-
 dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config, struct dt_error *err)
 {
+    char reason[200];
     dt_status status = DT_OK;
     dt_properties_hold(config->kafka_client);
-    for (size_t i = 0; config->kafka_client && i < config->kafka_client->n && status == DT_OK; i++)
-        status = set_one(conf, &config->kafka_client->v[i], err);
+    for (size_t i = 0; config->kafka_client && i < config->kafka_client->n && status == DT_OK; i++) {
+        const struct dt_property *property = &config->kafka_client->v[i];
+        const char *name = property->name;
+        struct dt_strbuf value = {0};
+        if (strcmp(name, DT_KAFKA_TOKEN) == 0) {
+            status = dt_kafka_token_use(conf, property, err);
+            continue;
+        }
+        for (size_t k = 0; status == DT_OK && k < sizeof(refused) / sizeof(refused[0]); k++)
+            if (strcmp(refused[k].name, name) == 0)
+                status = dt_fail(err, DT_INVALID, "[kafka] client.%s cannot be set: %s", name, refused[k].reason);
+        if (status == DT_OK)
+            status = dt_property_now(property, &value);
+        if (status == DT_OK && rd_kafka_conf_set(conf, name, value.p, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
+            status = dt_fail(err, DT_INVALID, "[kafka] client.%s: %s", name,
+                             dt_property_is_secret(name) ? "librdkafka does not take its value" : reason);
+        dt_secret_forget(&value);
+    }
     dt_properties_let_go(config->kafka_client);
     return status;
 }

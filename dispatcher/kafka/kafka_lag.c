@@ -28,26 +28,6 @@ static void forget(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-static dt_status mark(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_error *err)
-{
-    struct dt_kafka_shape shape = {0};
-    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
-    if (!topic)
-        return dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
-    dt_status status =
-        dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, &shape, err);
-    rd_kafka_topic_destroy(topic);
-    if (status != DT_OK)
-        return status;
-    l->ends = rd_kafka_topic_partition_list_new(shape.partitions);
-    for (int i = 0; i < shape.partitions; i++)
-        rd_kafka_topic_partition_list_add(l->ends, l->topic, i);
-    status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
-    if (status != DT_OK)
-        forget(l);
-    return status;
-}
-
 /* A handle that got no answer is not kept: the next one connects anew. */
 static void close_handle(struct dt_result_lag *l, dt_status status)
 {
@@ -64,7 +44,21 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
     forget(l);
     if (status != DT_OK)
         return status;
-    status = mark(l, rk, err);
+    struct dt_kafka_shape shape = {0};
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
+    const int64_t until_us = dt_kafka_now_us() + ANSWER_MS * INT64_C(1000);
+    status = topic ? dt_kafka_await_topic(rk, topic, until_us, NULL, &shape, err)
+                   : dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
+    if (topic)
+        rd_kafka_topic_destroy(topic);
+    if (status == DT_OK) {
+        l->ends = rd_kafka_topic_partition_list_new(shape.partitions);
+        for (int i = 0; i < shape.partitions; i++)
+            rd_kafka_topic_partition_list_add(l->ends, l->topic, i);
+        status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
+        if (status != DT_OK)
+            forget(l);
+    }
     close_handle(l, status);
     return status;
 }

@@ -136,24 +136,6 @@ static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Less than a batch is due: all of it may try, or, where room is scarce, as many as there is room for. *all: nothing
- * that may go is left. */
-static dt_status hint_rest(dt_shard_loop *l, size_t n, bool *all, struct dt_error *err)
-{
-    bool scarce = l->limits.n || l->full_us; /* some topic or host may have room for fewer jobs than are due */
-    *all = true;
-    if (n == 0 || !scarce) {
-        dt_shard_forget_topics(l);
-        dt_shard_hint_first(l, n);
-        return DT_OK;
-    }
-    dt_status status = dt_shard_hint_rows(l, n, n, err);
-    const struct dt_entry *last = &l->due.entries[n - 1];
-    *all = l->cursor.ms == last->due_ms && l->cursor.id == last->id;
-    l->due.backlog = !*all;
-    return status;
-}
-
 /* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
@@ -163,7 +145,6 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
         return walked;
     dt_shard_begin_scan(l);
     struct dt_shard_scan part = part_of_rows(l, now_ms, l->cursor.ms, l->cursor.id);
-    bool all = true;
     dt_shard_hint_none(l);
     dt_status status = read_rows(l, &part, 0, err);
     if (status != DT_OK)
@@ -171,9 +152,18 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     *next_ms = now_ms;
     if (part.n == batch_jobs(l))
         return scan_ahead(l, now_ms, part.n, err);
-    status = hint_rest(l, part.n, &all, err);
-    if (status != DT_OK || !all)
-        return status;
+    /* Less than a batch is due: all of it may try. If some topic or host may have room for fewer jobs than are due, as
+     * many as there is room for. */
+    if (part.n && (l->limits.n || l->full_us)) {
+        const struct dt_entry *last = &l->due.entries[part.n - 1];
+        status = dt_shard_hint_rows(l, part.n, part.n, err);
+        l->due.backlog = l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* something is left that may go */
+        if (status != DT_OK || l->due.backlog)
+            return status;
+    } else {
+        dt_shard_forget_topics(l);
+        dt_shard_hint_first(l, part.n);
+    }
     dt_shard_cursor_to(l, part.end ? 0 : part.after_ms, part.end ? 0 : part.after_id);
     if (!part.end)
         return DT_OK;

@@ -27,27 +27,11 @@
 #define FEW_US    INT64_C(20000)
 
 struct batch {
-    struct dt_callback *v[BATCH];
     struct dt_hand_answer answers[BATCH];
     size_t n;
     struct dt_shard_map map;
     int64_t others_us; /* mono: when leaders are told that were not told yet; INT64_MAX: there are none */
 };
-
-static void take_batch(dt_hands *hands, struct batch *batch)
-{
-    batch->n = 0;
-    pthread_mutex_lock(&hands->lock);
-    while (hands->answered && batch->n < BATCH) {
-        struct dt_callback *callback = hands->answered;
-        hands->answered = callback->next;
-        batch->answers[batch->n] = callback->answer;
-        batch->v[batch->n++] = callback;
-    }
-    if (!hands->answered)
-        hands->answered_end = &hands->answered;
-    pthread_mutex_unlock(&hands->lock);
-}
 
 static void tell_index(dt_hands *hands, const struct batch *batch)
 {
@@ -124,7 +108,13 @@ void dt_pool_record(void *arg)
             batch->others_us = INT64_MAX;
             dt_pool_tell_room(hands);
         }
-        take_batch(hands, batch);
+        batch->n = 0;
+        pthread_mutex_lock(&hands->lock);
+        for (; hands->answered && batch->n < BATCH; hands->answered = hands->answered->next)
+            batch->answers[batch->n++] = hands->answered->answer;
+        if (!hands->answered)
+            hands->answered_end = &hands->answered;
+        pthread_mutex_unlock(&hands->lock);
         if (batch->n == 0) {
             (void)dt_mailbox_wait(hands->recorder_mailbox, batch->others_us);
             continue;
