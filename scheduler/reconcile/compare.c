@@ -16,6 +16,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "reconcile/parts.h"
 
@@ -24,6 +25,7 @@
 
 void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms)
 {
+    dt_assert(!dt_compare_active(compare));
     compare->phase = from_ms < to_ms && !dt_shard_set_empty(shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
     compare->shards = *shards;
     compare->from_ms = from_ms;
@@ -32,62 +34,10 @@ void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *sha
     compare->n_rows = 0;
 }
 
-static void suspect_row(dt_reconciler *r, const struct dt_due *row, unsigned shard)
+static void suspect(dt_reconciler *r, struct dt_suspect suspect)
 {
-    r->suspects[r->n_suspects++] = (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true};
-}
-
-static void suspect_entry(dt_reconciler *r, const struct dt_entry *entry, unsigned shard)
-{
-    r->suspects[r->n_suspects++] = (struct dt_suspect){entry->id, entry->due_ms, 0, shard, false};
-}
-
-/* ---- rows ---- */
-
-static void keep_rows(dt_reconciler *r, struct dt_compare *c, size_t n)
-{
-    c->n_rows = 0;
-    for (size_t i = 0; i < n && r->page[i].next_ms < c->piece_end_ms; i++) {
-        if (!dt_shard_set_has(&c->shards, dt_shard_of(r->map, r->page[i].id)))
-            continue;
-        c->matched[c->n_rows] = false;
-        c->rows[c->n_rows++] = r->page[i];
-    }
-}
-
-static void suspect_ties(dt_reconciler *r, struct dt_compare *c, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        unsigned shard = dt_shard_of(r->map, r->page[i].id);
-
-        if (dt_shard_set_has(&c->shards, shard))
-            suspect_row(r, &r->page[i], shard);
-    }
-    if (n)
-        c->tie_id = r->page[n - 1].id;
-}
-
-static void begin_entries(struct dt_compare *c)
-{
-    c->phase = DT_COMPARE_ENTRIES;
-    c->shard = 0;
-    c->has_after = false;
-}
-
-/* After a page: how far the piece reaches, and what comes next. */
-static void cut_piece(dt_reconciler *r, struct dt_compare *c, size_t n)
-{
-    bool full = n == r->slice;
-
-    if (full && r->page[n - 1].next_ms == c->from_ms) {
-        c->ties = true;
-        c->piece_end_ms = c->from_ms + 1;
-        suspect_ties(r, c, n);
-        return; /* more of them at the next step */
-    }
-    c->piece_end_ms = full ? r->page[n - 1].next_ms : c->to_ms;
-    keep_rows(r, c, n);
-    begin_entries(c);
+    dt_assert_cmp(r->n_suspects, <, 2 * r->slice);
+    r->suspects[r->n_suspects++] = suspect;
 }
 
 static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
@@ -103,17 +53,35 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     if (status != DT_OK)
         return status;
     r->work_us += (int64_t)n * LOOK_US;
-    if (!c->ties) {
-        cut_piece(r, c, n);
-        return DT_OK;
+    if (!c->ties) { /* how far the piece reaches */
+        bool full = n == r->slice;
+
+        c->ties = full && r->page[n - 1].next_ms == c->from_ms;
+        c->piece_end_ms = c->ties ? c->from_ms + 1 : full ? r->page[n - 1].next_ms : c->to_ms;
+        c->n_rows = 0;
     }
-    suspect_ties(r, c, n);
-    if (n < r->slice)
-        begin_entries(c);
+    for (size_t i = 0; i < n && r->page[i].next_ms < c->piece_end_ms; i++) {
+        const struct dt_due *row = &r->page[i];
+        unsigned shard = dt_shard_of(r->map, row->id);
+
+        if (!dt_shard_set_has(&c->shards, shard))
+            continue;
+        if (c->ties) {
+            suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
+        } else {
+            c->matched[c->n_rows] = false;
+            c->rows[c->n_rows++] = *row;
+        }
+    }
+    if (c->ties && n)
+        c->tie_id = r->page[n - 1].id;
+    if (c->ties && n == r->slice)
+        return DT_OK; /* more of them at the next step */
+    c->phase = DT_COMPARE_ENTRIES;
+    c->shard = 0;
+    c->has_after = false;
     return DT_OK;
 }
-
-/* ---- entries ---- */
 
 static int by_due(const void *a, const void *b)
 {
@@ -125,95 +93,73 @@ static int by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool matches_row(const dt_reconciler *r, struct dt_compare *c, const struct dt_entry *entry)
+/* Compares a page of one shard's entries with the rows. Returns how many there were: 0 = the shard has no more. */
+static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t limit)
 {
-    struct dt_due key = {entry->id, entry->due_ms};
-    const struct dt_due *row;
-
-    if (dt_shard_of(r->map, entry->id) != c->shard)
-        return false;
-    row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
-    if (!row)
-        return false;
-    c->matched[row - c->rows] = true;
-    return true;
-}
-
-/* A page of one shard's entries; *n = how many, 0 = the shard has no more. */
-static void read_entries(dt_reconciler *r, struct dt_compare *c, size_t limit, size_t *n)
-{
-    struct dt_error err;
     const struct dt_range range = {
         .from_ms = c->from_ms, .to_ms = c->piece_end_ms, .after = c->has_after ? &c->after : NULL, .limit = limit};
-    dt_status status = dt_index_range(r->index, c->shard, &range, r->entries, n, &err);
+    struct dt_error err;
+    size_t n = 0;
 
-    if (status != DT_OK) { /* nothing can be said about this shard now */
-        *n = 0;
+    if (dt_index_range(r->index, c->shard, &range, r->entries, &n, &err) != DT_OK) {
         dt_metric_add(r->failures, 1);
-        dt_shard_set_remove(&c->shards, c->shard);
-        return;
+        dt_shard_set_remove(&c->shards, c->shard); /* nothing can be said about this shard now */
+        return 0;
     }
-    r->work_us += (int64_t)*n * LOOK_US;
-    for (size_t i = 0; i < *n; i++) {
-        if (!matches_row(r, c, &r->entries[i]))
-            suspect_entry(r, &r->entries[i], c->shard);
+    dt_assert_cmp(n, <=, limit);
+    r->work_us += (int64_t)n * LOOK_US;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_entry *entry = &r->entries[i];
+        const struct dt_due key = {entry->id, entry->due_ms};
+        const struct dt_due *row = NULL;
+
+        if (dt_shard_of(r->map, entry->id) == c->shard)
+            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
+        if (row)
+            c->matched[row - c->rows] = true;
+        else
+            suspect(r, (struct dt_suspect){entry->id, entry->due_ms, 0, c->shard, false});
     }
-    if (*n) {
-        c->after = r->entries[*n - 1];
+    if (n) {
+        c->after = r->entries[n - 1];
         c->has_after = true;
     }
-}
-
-static void suspect_unmatched(dt_reconciler *r, const struct dt_compare *c)
-{
-    for (size_t i = 0; i < c->n_rows; i++) {
-        unsigned shard = dt_shard_of(r->map, c->rows[i].id);
-
-        if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
-            suspect_row(r, &c->rows[i], shard);
-    }
-}
-
-static void next_piece(struct dt_compare *c)
-{
-    c->from_ms = c->piece_end_ms;
-    c->ties = false;
-    c->n_rows = 0;
-    c->phase = c->from_ms < c->to_ms && !dt_shard_set_empty(&c->shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
+    return n;
 }
 
 static void step_entries(dt_reconciler *r, struct dt_compare *c)
 {
-    size_t budget = r->slice;
+    for (size_t budget = r->slice; budget > 0 && c->shard < DT_SHARDS_MAX;) {
+        size_t n = dt_shard_set_has(&c->shards, c->shard) ? compare_entries(r, c, budget) : 0;
 
-    while (budget > 0 && c->shard < DT_SHARDS_MAX) {
-        size_t n = 0;
-
-        if (dt_shard_set_has(&c->shards, c->shard))
-            read_entries(r, c, budget, &n);
         budget -= n;
         if (n == 0) {
             c->shard++;
             c->has_after = false;
         }
     }
-    if (c->shard == DT_SHARDS_MAX) {
-        suspect_unmatched(r, c);
-        next_piece(c);
-    }
-}
+    if (c->shard < DT_SHARDS_MAX)
+        return;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const struct dt_due *row = &c->rows[i];
+        unsigned shard = dt_shard_of(r->map, row->id);
 
-static void leave_out(struct dt_compare *compare, struct dt_shard_set *shards)
-{
-    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
-        compare->shards.bits[i] &= ~shards->bits[i];
-    *shards = (struct dt_shard_set){0};
+        if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
+            suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
+    }
+    c->from_ms = c->piece_end_ms; /* the next piece */
+    c->ties = false;
+    c->n_rows = 0;
+    c->phase = c->from_ms < c->to_ms && !dt_shard_set_empty(&c->shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
 }
 
 dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err)
 {
+    const struct dt_shard_set foreign = dt_shard_set_without(&compare->shards, &r->leads);
     dt_status status = DT_OK;
 
+    dt_assert(dt_compare_active(compare));
+    dt_assert(dt_shard_set_empty(&foreign)); /* a window has no shards that are not led */
     r->n_suspects = 0;
     r->work_us = 0;
     if (compare->phase == DT_COMPARE_ROWS)
@@ -225,7 +171,8 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)
         status = dt_repair(r, err);
-    leave_out(compare, &r->unrepaired);
+    compare->shards = dt_shard_set_without(&compare->shards, &r->unrepaired);
+    r->unrepaired = (struct dt_shard_set){0};
     if (status != DT_OK)
         compare->phase = DT_COMPARE_IDLE;
     return status;

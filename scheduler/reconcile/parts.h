@@ -42,6 +42,8 @@ struct dt_compare {
     bool has_after;
 };
 
+#define DT_WINDOWS 4
+
 enum dt_drift { DT_DRIFT_MISSING, DT_DRIFT_EXTRA, DT_DRIFT_WRONG, DT_DRIFTS };
 
 struct dt_shard_view {
@@ -86,7 +88,12 @@ struct dt_reconciler {
     struct dt_reconcile_out *out;
     int64_t work_us; /* about what this tick's compare cost, here and in the servers: counted, not measured */
 
-    struct dt_compare near, overdue, edge, exact;
+    union { /* by number, and by name */
+        struct dt_compare windows[DT_WINDOWS];
+        struct {
+            struct dt_compare near, overdue, edge, exact;
+        };
+    };
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
     bool slower_owed;               /* one step of what does not belong to a period */
     bool awaits_compare;            /* as this tick was told */
@@ -94,7 +101,7 @@ struct dt_reconciler {
     struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
     int64_t next_period_us, next_overdue_us, next_scan_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
-    struct dt_shard_set near_shards, scan_shards;
+    struct dt_shard_set scan_shards;
     int64_t scan_at_ms;
     unsigned scan_rounds, scan_steps; /* steps: of this round */
     bool scan_hurries, scan_owed;     /* this round is not spread over its time; another one follows it */

@@ -20,6 +20,7 @@
  * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
  * done never runs ahead of that.
  */
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "reconcile/parts.h"
@@ -33,17 +34,24 @@
 
 /* ---- who fills what ---- */
 
-/* Asks for shards from b->notes[from] on; what nobody else is at belongs to the pass. Notes of another slot map are no
- * good, and where there are none only our own shards are ours to fill. */
-static void take(dt_reconciler *r, size_t from, size_t n, bool own)
+/* Asks for our own shards, or others', beside the first b->n_notes that are noted; what nobody else is at belongs to
+ * the pass. Notes of another slot map are no good, and where there are none only our own shards are ours to fill. */
+static void take(dt_reconciler *r, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
     const int64_t generation = (int64_t)r->map->generation;
-    size_t kept = from;
+    const size_t from = b->n_notes;
+    size_t n = from;
 
-    if (dt_index_take_fillings(r->index, generation, b->notes + from, n, NULL) != DT_OK)
+    for (unsigned shard = 0; shard < r->map->shards; shard++) {
+        if (own ? dt_shard_set_has(&b->shards, shard) : !dt_shard_set_has(&r->leads, shard)) {
+            dt_assert_cmp(n, <, DT_SHARDS_MAX);
+            b->notes[n++] = (struct dt_filling){.shard = shard};
+        }
+    }
+    if (dt_index_take_fillings(r->index, generation, b->notes + from, n - from, NULL) != DT_OK)
         dt_metric_add(r->failures, 1);
-    for (size_t i = from; i < from + n; i++) {
+    for (size_t i = from; i < n; i++) {
         struct dt_filling note = b->notes[i];
         bool good = note.wanted && note.generation == generation;
 
@@ -52,20 +60,8 @@ static void take(dt_reconciler *r, size_t from, size_t n, bool own)
         dt_shard_set_add(&b->filling, note.shard);
         b->at_ms = dt_earlier(b->at_ms, good ? note.done_ms : 0);
         if (good)
-            b->notes[kept++] = note;
+            b->notes[b->n_notes++] = note;
     }
-    b->n_notes = kept;
-}
-
-static size_t list_shards(dt_reconciler *r, size_t at, bool own)
-{
-    struct dt_rebuild *b = &r->rebuild;
-    size_t n = at;
-
-    for (unsigned shard = 0; shard < r->map->shards; shard++)
-        if (own ? dt_shard_set_has(&b->shards, shard) : !dt_shard_set_has(&r->leads, shard))
-            b->notes[n++] = (struct dt_filling){.shard = shard};
-    return n - at;
 }
 
 /* Others are only helped by who has to read everything himself, and once: who begins again and again helps nobody. */
@@ -78,12 +74,13 @@ static void begin_pass(dt_reconciler *r)
     b->at_id = 0;
     b->has_page = false;
     b->told_us = r->now_us;
-    take(r, 0, list_shards(r, 0, true), true);
+    b->n_notes = 0;
+    take(r, true);
     b->passing = !dt_shard_set_empty(&b->filling);
     if (!b->passing)
         b->not_before_us = r->now_us + POLL_US;
     else if (b->at_ms == 0 && !b->helped) {
-        take(r, b->n_notes, list_shards(r, b->n_notes, false), false);
+        take(r, false);
         b->helped = true;
     }
 }
@@ -110,6 +107,7 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
     struct dt_rebuild *b = &r->rebuild;
     size_t kept = 0;
 
+    dt_assert(b->passing);
     b->told_us = r->now_us;
     for (size_t i = 0; i < b->n_notes; i++) {
         struct dt_filling *note = &b->notes[i];
@@ -202,36 +200,20 @@ bool dt_rebuild_active(const dt_reconciler *r)
 
 /* ---- pages ---- */
 
-static bool fills_all(const dt_reconciler *r)
-{
-    for (unsigned shard = 0; shard < r->map->shards; shard++)
-        if (!dt_shard_set_has(&r->rebuild.filling, shard))
-            return false;
-    return true;
-}
-
 /* The page's entries that are filled, in r->entries. */
 static size_t pick(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
-    const bool all = fills_all(r);
+    bool all = true;
     size_t n = 0;
 
+    dt_assert_cmp(b->n_page, <=, r->slice);
+    for (unsigned shard = 0; shard < r->map->shards && all; shard++)
+        all = dt_shard_set_has(&b->filling, shard);
     for (size_t i = 0; i < b->n_page; i++)
         if (all || dt_shard_set_has(&b->filling, dt_shard_of(r->map, b->page[i].id)))
             r->entries[n++] = (struct dt_entry){b->page[i].id, b->page[i].next_ms, 0};
     return n;
-}
-
-/* Copies the entries of one shard among the first n of r->entries behind them; how many. */
-static size_t pick_shard(dt_reconciler *r, unsigned shard, size_t n)
-{
-    size_t found = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (dt_shard_of(r->map, r->entries[i].id) == shard)
-            r->entries[n + found++] = r->entries[i];
-    return found;
 }
 
 static void done(dt_reconciler *r, const struct dt_entry *entries, size_t n)
@@ -242,51 +224,31 @@ static void done(dt_reconciler *r, const struct dt_entry *entries, size_t n)
         dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
 }
 
-/* Some endpoint failed: shard by shard, to see whose. */
-static void add_singly(dt_reconciler *r, size_t n)
+/* Ends the adding of the first n of r->entries. If an endpoint failed, they are added shard by shard, to see whose. */
+static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
 {
+    struct dt_entry *of_shard = r->entries + n; /* room for as many: r->entries has two slices */
     struct dt_rebuild *b = &r->rebuild;
-    struct dt_error err;
 
+    if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
+        done(r, r->entries, n);
+        return;
+    }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        size_t n_of = dt_shard_set_has(&b->filling, shard) ? pick_shard(r, shard, n) : 0;
+        size_t found = 0;
 
-        if (n_of == 0)
+        for (size_t i = 0; dt_shard_set_has(&b->filling, shard) && i < n; i++)
+            if (dt_shard_of(r->map, r->entries[i].id) == shard)
+                of_shard[found++] = r->entries[i];
+        if (found == 0)
             continue;
-        if (dt_index_add_missing(r->index, shard, r->entries + n, n_of, &err) == DT_OK) {
-            done(r, r->entries + n, n_of);
+        if (dt_index_add_missing(r->index, shard, of_shard, found, NULL) == DT_OK) {
+            done(r, of_shard, found);
             continue;
         }
         dt_metric_add(r->failures, 1);
         doubt(b, shard);
     }
-}
-
-static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
-{
-    dt_status ended = dt_index_end_fill(r->index, NULL);
-
-    if (begun == DT_OK && ended == DT_OK)
-        done(r, r->entries, n);
-    else
-        add_singly(r, n);
-}
-
-static void add_page(dt_reconciler *r)
-{
-    size_t n = pick(r);
-
-    end_adding(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
-}
-
-static dt_status read_page(dt_reconciler *r, struct dt_error *err)
-{
-    struct dt_rebuild *b = &r->rebuild;
-
-    b->page_end_ms = dt_reconcile_horizon_end_ms(r);
-    const struct dt_due_window window = {
-        .to_ms = b->page_end_ms, .after_ms = b->at_ms, .after_id = b->at_id, .limit = r->slice};
-    return dt_store_scan_due(r->store, &window, b->page, &b->n_page, err);
 }
 
 static void go_behind_page(struct dt_rebuild *b)
@@ -295,22 +257,6 @@ static void go_behind_page(struct dt_rebuild *b)
         return;
     b->at_ms = b->page[b->n_page - 1].next_ms;
     b->at_id = b->page[b->n_page - 1].id;
-}
-
-/* Behind the page. Of one that is full the last millisecond, of which it may have a part only, is left to the next
- * page, so that one range of the due index is all of it. */
-static void advance(dt_reconciler *r)
-{
-    struct dt_rebuild *b = &r->rebuild;
-    size_t n = b->n_page;
-
-    go_behind_page(b);
-    if (n < r->slice || b->page[0].next_ms == b->at_ms)
-        return;
-    while (b->page[n - 1].next_ms == b->at_ms)
-        n--;
-    b->n_page = n;
-    b->at_id = 0;
 }
 
 /* Redis adds the page while the next one comes from MySQL, which is in its place then. */
@@ -325,23 +271,18 @@ static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct 
     return status;
 }
 
-/* Others are told between two statements, so one is not made of many large pages. */
-static unsigned pages_ahead(const dt_reconciler *r)
-{
-    size_t pages = AHEAD_ROWS / r->slice;
-    return pages >= AHEAD ? AHEAD : pages ? (unsigned)pages : 1;
-}
-
 /* Adds all pages but the one that was got last; b->has_page tells whether there is one. */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    unsigned pages = pages_ahead(r);
+    /* Other leaders are told between two statements, so one is not made of many large pages. */
+    size_t pages = AHEAD_ROWS / r->slice;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
-    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
 
+    pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
+    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
     status = swap_page(r, status, pages == 1, err);
-    for (unsigned page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
+    for (size_t page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
         go_behind_page(b);
         status = swap_page(r, status, page == pages, err);
     }
@@ -357,6 +298,7 @@ static void finish(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;
 
+    dt_assert_cmp(b->n_notes, ==, 0); /* the pass has let go of all that it filled */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&b->shards, shard) || !dt_shard_set_has(&b->filling, shard))
             continue;
@@ -378,22 +320,41 @@ static void finish(dt_reconciler *r, int64_t to_ms)
     start_over(r);
 }
 
-static dt_status next_page(dt_reconciler *r, struct dt_error *err)
+dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    dt_status status = b->has_page ? DT_OK : read_page(r, err);
-    bool more;
+    dt_status status = DT_OK;
 
+    dt_assert(b->active && (b->passing || !dt_shard_set_empty(&b->shards)));
+    if (!b->passing)
+        begin_pass(r);
+    if (!b->passing)
+        return DT_OK;
+    if (!b->has_page) {
+        b->page_end_ms = dt_reconcile_horizon_end_ms(r);
+        const struct dt_due_window window = {
+            .to_ms = b->page_end_ms, .after_ms = b->at_ms, .after_id = b->at_id, .limit = r->slice};
+        status = dt_store_scan_due(r->store, &window, b->page, &b->n_page, err);
+    }
     if (status != DT_OK)
         return status;
     b->has_page = false;
     DT_FAIL_POINT("rebuild.page");
-    more = b->n_page == r->slice;
-    advance(r);
-    if (more && b->at_id == 0)
+    bool more = b->n_page == r->slice;
+    go_behind_page(b);
+    /* Of a full page the last millisecond, of which it may have a part only, is left to the next page, so that one
+     * range of the due index is all of it. */
+    if (more && b->page[0].next_ms != b->at_ms) {
+        while (b->page[b->n_page - 1].next_ms == b->at_ms)
+            b->n_page--;
+        b->at_id = 0;
+    }
+    if (more && b->at_id == 0) {
         status = add_and_read(r, err);
-    else
-        add_page(r);
+    } else {
+        size_t n = pick(r);
+        end_adding(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
+    }
     if (more && !dt_shard_set_empty(&b->filling)) {
         if (r->now_us - b->told_us >= TELL_US)
             tell(r, b->at_ms, false);
@@ -402,11 +363,4 @@ static dt_status next_page(dt_reconciler *r, struct dt_error *err)
     tell(r, more ? b->at_ms : b->page_end_ms, true);
     finish(r, b->page_end_ms);
     return status;
-}
-
-dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
-{
-    if (!r->rebuild.passing)
-        begin_pass(r);
-    return r->rebuild.passing ? next_page(r, err) : DT_OK;
 }

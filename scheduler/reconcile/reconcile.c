@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "reconcile/parts.h"
 
@@ -33,30 +34,12 @@
 #define EXACT_ROUNDS     16   /* of the others one in so many, another one in each round */
 #define UNSURE_US        INT64_C(250000) /* periods that leaders wait for begin so far apart */
 
-/* Shards whose windows may be compared: led, and not being rebuilt. */
-static struct dt_shard_set comparable(const dt_reconciler *r)
-{
-    return dt_shard_set_without(&r->leads, &r->rebuild.shards);
-}
-
 /* ---- the handle ---- */
-
-static dt_status compare_alloc(struct dt_compare *compare, size_t slice)
-{
-    compare->rows = malloc(slice * sizeof(*compare->rows));
-    compare->matched = malloc(slice * sizeof(*compare->matched));
-    return compare->rows && compare->matched ? DT_OK : DT_NOMEM;
-}
-
-static void compare_free(struct dt_compare *compare)
-{
-    free(compare->rows);
-    free(compare->matched);
-}
 
 static dt_status scratch_alloc(dt_reconciler *r)
 {
     size_t n = r->slice;
+    bool whole = true;
 
     r->views = calloc(DT_SHARDS_MAX, sizeof(*r->views));
     r->page = malloc(n * sizeof(*r->page));
@@ -68,13 +51,15 @@ static dt_status scratch_alloc(dt_reconciler *r)
     r->fixes = malloc(2 * n * sizeof(*r->fixes));
     r->ids = malloc(2 * n * sizeof(*r->ids));
     r->scores = malloc(2 * n * sizeof(*r->scores));
-    if (!r->views || !r->page || !r->rebuild.page || !r->rebuild.notes || !r->rebuild.told || !r->entries ||
-        !r->suspects || !r->fixes || !r->ids || !r->scores)
-        return DT_NOMEM;
-    if (compare_alloc(&r->near, n) != DT_OK || compare_alloc(&r->overdue, n) != DT_OK ||
-        compare_alloc(&r->edge, n) != DT_OK || compare_alloc(&r->exact, n) != DT_OK)
-        return DT_NOMEM;
-    return DT_OK;
+    for (size_t i = 0; i < DT_WINDOWS; i++) {
+        r->windows[i].rows = malloc(n * sizeof(*r->windows[i].rows));
+        r->windows[i].matched = malloc(n * sizeof(*r->windows[i].matched));
+        whole &= r->windows[i].rows && r->windows[i].matched;
+    }
+    return whole && r->views && r->page && r->rebuild.page && r->rebuild.notes && r->rebuild.told && r->entries &&
+                   r->suspects && r->fixes && r->ids && r->scores
+               ? DT_OK
+               : DT_NOMEM;
 }
 
 dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index, dt_reconciler **out,
@@ -108,10 +93,10 @@ void dt_reconciler_free(dt_reconciler *r)
 {
     if (!r)
         return;
-    compare_free(&r->near);
-    compare_free(&r->overdue);
-    compare_free(&r->edge);
-    compare_free(&r->exact);
+    for (size_t i = 0; i < DT_WINDOWS; i++) {
+        free(r->windows[i].rows);
+        free(r->windows[i].matched);
+    }
     free(r->views);
     free(r->page);
     free(r->rebuild.page);
@@ -156,63 +141,46 @@ void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_recon
 
 /* ---- who is led ---- */
 
-static void view_begin(dt_reconciler *r, unsigned shard)
-{
-    static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
-    struct dt_shard_view *view = &r->views[shard];
-
-    *view = (struct dt_shard_view){0};
-    for (int kind = 0; kind < DT_DRIFTS; kind++) {
-        char labels[64];
-
-        snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
-        view->meter[kind] = dt_counter("duetime_index_drift_total",
-                                       "Index entries that were not as MySQL says, and were repaired.", labels);
-    }
-}
-
 static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
 {
-    struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
+    static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
+    const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
 
     if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
         dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
 
-        if (is && !was)
-            view_begin(r, shard);
-        else if (was && !is)
-            r->views[shard] = (struct dt_shard_view){0};
+        if (is == was)
+            continue;
+        r->views[shard] = (struct dt_shard_view){0};
+        for (int kind = 0; is && kind < DT_DRIFTS; kind++) {
+            char labels[64];
+
+            snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
+            r->views[shard].meter[kind] = dt_counter(
+                "duetime_index_drift_total", "Index entries that were not as MySQL says, and were repaired.", labels);
+        }
     }
     r->leads = *leads;
-    dt_shard_set_keep(&r->near.shards, leads);
-    dt_shard_set_keep(&r->overdue.shards, leads);
-    dt_shard_set_keep(&r->edge.shards, leads);
-    dt_shard_set_keep(&r->exact.shards, leads);
+    for (size_t i = 0; i < DT_WINDOWS; i++)
+        dt_shard_set_keep(&r->windows[i].shards, leads);
     dt_shard_set_keep(&r->scan_shards, leads);
     dt_rebuild_keep(r, leads);
 }
 
-/* Windows that run leave out the shards that are being rebuilt from now on. */
-static void leave_to_rebuild(dt_reconciler *r, const struct dt_shard_set *shards)
-{
-    r->near.shards = dt_shard_set_without(&r->near.shards, shards);
-    r->overdue.shards = dt_shard_set_without(&r->overdue.shards, shards);
-    r->edge.shards = dt_shard_set_without(&r->edge.shards, shards);
-    r->exact.shards = dt_shard_set_without(&r->exact.shards, shards);
-    r->scan_shards = dt_shard_set_without(&r->scan_shards, shards);
-    dt_rebuild_request(r, shards);
-}
-
-/* A leader may ask before this thread was told that it leads: such a request waits. */
+/* Takes up what other threads ask. A leader may ask before this thread learns that it leads: such a request waits. */
 static void take_requests(dt_reconciler *r)
 {
     struct dt_shard_set asked;
 
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
-    leave_to_rebuild(r, &asked);
+    /* windows that run leave out the shards that are rebuilt from now on */
+    for (size_t i = 0; i < DT_WINDOWS; i++)
+        r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
+    r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
+    dt_rebuild_request(r, &asked);
     if (atomic_exchange(&r->doubt, false)) {
         dt_reconcile_full_scan_soon(r);
         r->next_period_us = dt_earlier(r->next_period_us, r->now_us);
@@ -231,6 +199,7 @@ static void report_drift(dt_reconciler *r)
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         for (int kind = 0; kind < DT_DRIFTS; kind++) {
+            dt_assert_cmp(view->drift[kind], >=, view->reported[kind]);
             fresh[kind] = view->drift[kind] - view->reported[kind];
             view->reported[kind] = view->drift[kind];
             sum += fresh[kind];
@@ -242,47 +211,33 @@ static void report_drift(dt_reconciler *r)
     }
 }
 
-static void begin_edge(dt_reconciler *r, const struct dt_shard_set *shards)
-{
-    int64_t to_ms = dt_reconcile_horizon_end_ms(r);
-    int64_t from_ms = r->edge_done_ms - OVERLAP_MS;
-
-    if (r->edge_done_ms == 0)
-        from_ms = to_ms - 2 * r->config->reconcile_period;
-    if (from_ms < r->near_end_ms)
-        from_ms = r->near_end_ms;
-    dt_compare_start(&r->edge, shards, from_ms, to_ms);
-    if (!dt_compare_active(&r->edge))
-        r->edge_done_ms = to_ms; /* the near window reaches as far */
-}
-
 static void begin_period(dt_reconciler *r)
 {
-    struct dt_shard_set shards = comparable(r);
+    const struct dt_shard_set shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
     int64_t period_ms = r->config->reconcile_period;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
 
+    r->next_period_us = r->now_us + period_ms * 1000;
+    r->stats_owed = true;
+    if (!r->index) /* nothing is compared, and the housekeeper alone promotes what comes near, as often */
+        return;
     report_drift(r);
     r->out->near_begun = true;
     r->hurry_us = r->now_us + UNSURE_US;
-    r->next_period_us = r->now_us + period_ms * 1000;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
-    r->near_shards = shards;
     dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
     if (!dt_compare_active(&r->overdue)) /* a long queue goes on where it was */
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
-    if (!dt_compare_active(&r->edge))
-        begin_edge(r, &shards);
+    if (!dt_compare_active(&r->edge)) {
+        int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
+
+        dt_compare_start(&r->edge, &shards, from_ms < r->near_end_ms ? r->near_end_ms : from_ms, end_ms);
+        if (!dt_compare_active(&r->edge))
+            r->edge_done_ms = end_ms; /* the near window reaches as far */
+    }
     r->overdue_owed = dt_compare_active(&r->overdue);
     r->edge_owed = dt_compare_active(&r->edge);
-    r->promote_owed = r->stats_owed = r->held_owed = r->slower_owed = true;
-}
-
-/* Without an index nothing is compared, and what comes near is promoted by the housekeeper alone, as often. */
-static void begin_plain_period(dt_reconciler *r)
-{
-    r->next_period_us = r->now_us + r->config->reconcile_period * 1000;
-    r->stats_owed = true;
+    r->promote_owed = r->held_owed = r->slower_owed = true;
 }
 
 static bool period_is_through(const dt_reconciler *r)
@@ -292,17 +247,6 @@ static bool period_is_through(const dt_reconciler *r)
 }
 
 /* ---- steps ---- */
-
-/* A far row that a manual edit moved near is still in the far part of the due index, and so is one whose attempt or job
- * such an edit ended; normally there is none. */
-static dt_status step_promote(dt_reconciler *r, struct dt_error *err)
-{
-    size_t done = 0;
-    dt_status status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
-
-    r->promote_owed = false;
-    return status == DT_BUSY ? DT_OK : status; /* somebody else is at it */
-}
 
 /* Only with what is overdue is the part below the near window's end complete. */
 static void load_near(struct dt_shard_view *view)
@@ -427,42 +371,8 @@ static void end_full_scan(dt_reconciler *r)
     r->scan_rounds++;
 }
 
-/* A new round, or on from where it was; the part that has become near is left out. */
-static void place_full_scan(dt_reconciler *r)
-{
-    if (r->scan_at_ms == 0) {
-        r->scan_shards = comparable(r);
-        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
-    }
-    if (r->scan_at_ms < r->near_end_ms)
-        r->scan_at_ms = r->near_end_ms;
-}
-
-/* A step counts a slice of rows, however close together they are; a round takes SCAN_STEPS steps when there are few. */
-static dt_status end_of_step(dt_reconciler *r, int64_t *to_ms, struct dt_error *err)
-{
-    int64_t steps = r->config->reconcile_walk * 1000 / SCAN_PAUSE_US;
-    int64_t widest_ms = (r->edge_done_ms - r->near_end_ms) / (steps < 1            ? 1
-                                                              : steps > SCAN_STEPS ? SCAN_STEPS
-                                                                                   : steps) +
-                        1;
-    int64_t end_ms = dt_earlier(r->scan_at_ms + widest_ms, r->edge_done_ms);
-    dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, to_ms, err);
-
-    if (*to_ms <= r->scan_at_ms) /* all of them in one millisecond */
-        *to_ms = r->scan_at_ms + 1;
-    return status;
-}
-
-/* Counts do not tell a lost entry beside one too many: what is cheap is compared exactly each time, all others by and
- * by. */
-static bool exact_anyway(dt_reconciler *r, int64_t n_rows)
-{
-    return n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS;
-}
-
-/* Shards that are to be compared exactly, at least those whose counts differ; those whose Redis does not answer leave
- * the round. Redis is counted first, MySQL second. */
+/* Finds the shards that are to be compared exactly, at least those whose counts differ; those whose Redis does not
+ * answer leave the round. Redis is counted first, MySQL second. */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
 {
     int64_t slots[DT_SLOTS];
@@ -485,7 +395,9 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
         rows[r->map->of_slot[slot]] += slots[slot];
         n_rows += slots[slot];
     }
-    if (exact_anyway(r, n_rows)) {
+    /* Counts do not tell a lost entry beside one too many: a step that is cheap is compared exactly each time, the
+     * others in turn. */
+    if (n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS) {
         *mismatched = r->scan_shards;
         return DT_OK;
     }
@@ -496,27 +408,34 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     return DT_OK;
 }
 
+/* A step counts a slice of rows, however close together they are; a round takes SCAN_STEPS steps when there are few. */
 static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 {
+    const int64_t round_us = r->config->reconcile_walk * 1000;
+    const int64_t span_ms = r->edge_done_ms - r->near_end_ms;
     struct dt_shard_set mismatched = {0};
-    int64_t span_ms;
     int64_t to_ms;
-    int64_t pause_us;
-    dt_status status;
 
-    place_full_scan(r);
-    span_ms = r->edge_done_ms - r->near_end_ms;
+    if (r->scan_at_ms == 0) {
+        r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
+        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
+    }
+    if (r->scan_at_ms < r->near_end_ms) /* what has become near is left out */
+        r->scan_at_ms = r->near_end_ms;
     if (r->scan_at_ms >= r->edge_done_ms) {
         end_full_scan(r);
-        r->next_scan_us = r->now_us + (r->scan_owed  ? DT_RECONCILE_DOUBT_US
-                                       : span_ms > 0 ? SCAN_PAUSE_US
-                                                     : r->config->reconcile_walk * 1000);
+        r->next_scan_us = r->now_us + (r->scan_owed ? DT_RECONCILE_DOUBT_US : span_ms > 0 ? SCAN_PAUSE_US : round_us);
         return DT_OK;
     }
-    status = end_of_step(r, &to_ms, err);
+    int64_t steps = round_us / SCAN_PAUSE_US;
+    steps = steps < 1 ? 1 : steps > SCAN_STEPS ? SCAN_STEPS : steps;
+    int64_t end_ms = dt_earlier(r->scan_at_ms + span_ms / steps + 1, r->edge_done_ms);
+    dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, &to_ms, err);
     if (status != DT_OK)
         return status;
-    pause_us = (int64_t)((double)r->config->reconcile_walk * 1000 * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
+    if (to_ms <= r->scan_at_ms) /* all of them in one millisecond */
+        to_ms = r->scan_at_ms + 1;
+    int64_t pause_us = (int64_t)((double)round_us * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
     r->next_scan_us = r->now_us + (r->scan_hurries || pause_us < SCAN_PAUSE_US ? SCAN_PAUSE_US : pause_us);
     status = compare_counts(r, to_ms, &mismatched, err);
     if (status != DT_OK)
@@ -526,24 +445,20 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-/* Compares exactly, slice by slice, where the full scan found mismatches. The full scan goes on after the repair and a
- * pause. */
-static dt_status step_exact(dt_reconciler *r, struct dt_error *err)
-{
-    dt_status status = dt_compare_step(r, &r->exact, err);
-
-    if (r->next_scan_us < r->now_us)
-        r->next_scan_us = r->now_us;
-    r->next_scan_us += SCAN_SHARE * r->work_us;
-    return status;
-}
-
 /* ---- the tick ---- */
 
 static dt_status step(dt_reconciler *r, struct dt_error *err)
 {
-    if (r->promote_owed)
-        return step_promote(r, err);
+    dt_status status;
+    size_t done;
+
+    if (r->promote_owed) {
+        /* A far row that a manual edit moved near is still in the far part of the due index, and so is one whose
+         * attempt or job such an edit ended; normally there is none. */
+        r->promote_owed = false;
+        status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
+        return status == DT_BUSY ? DT_OK : status; /* another process is at it */
+    }
     if (r->held_owed) {
         r->held_owed = false;
         return dt_reconcile_list_held(r);
@@ -559,8 +474,13 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
     r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
-    if (dt_compare_active(&r->exact))
-        return step_exact(r, err);
+    if (dt_compare_active(&r->exact)) { /* where the full scan found mismatches: it goes on after them, and a pause */
+        status = dt_compare_step(r, &r->exact, err);
+        if (r->next_scan_us < r->now_us)
+            r->next_scan_us = r->now_us;
+        r->next_scan_us += SCAN_SHARE * r->work_us;
+        return status;
+    }
     if (r->edge_done_ms && r->now_us >= r->next_scan_us)
         return step_full_scan(r, err);
     if (dt_compare_active(&r->edge))
@@ -581,17 +501,6 @@ static int64_t next_us(const dt_reconciler *r)
     if (dt_compare_active(&r->overdue))
         next = dt_earlier(next, r->next_overdue_us);
     return r->edge_done_ms ? dt_earlier(next, r->next_scan_us) : next;
-}
-
-/* MySQL did not answer: no window can be trusted; everything starts anew a little later. The rebuild keeps its place.
- */
-static void give_up(dt_reconciler *r, dt_status status, const struct dt_error *err)
-{
-    dt_metric_add(r->failures, 1);
-    dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, err);
-    r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
-    r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
-    r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
 }
 
 void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struct dt_reconcile_out *out)
@@ -615,12 +524,17 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     if (r->awaits_compare)
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
     if (r->now_us >= r->next_period_us && period_is_through(r))
-        r->index ? begin_period(r) : begin_plain_period(r);
+        begin_period(r);
     dt_status status = step(r, &err);
-    if (status != DT_OK)
-        give_up(r, status, &err);
-    else
+    if (status == DT_OK) {
         dt_outage_over(&r->outage);
+    } else { /* no window can be trusted, and all begin again a little later; the rebuild keeps its place */
+        dt_metric_add(r->failures, 1);
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, &err);
+        r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
+        r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
+        r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
+    }
     out->next_us = next_us(r);
     if (out->next_us < r->quiet_until_us)
         out->next_us = r->quiet_until_us;

@@ -39,6 +39,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
@@ -46,7 +47,6 @@
 #include "reconcile/parts.h"
 
 #define GRACE_MS 2000
-#define SOON_MS  2000 /* a leader looks by itself once a second */
 #define SLACK_MS 2000 /* of loaded_ms: clocks of two processes, commits out of order */
 
 #define HELD_SETS_MAX 4
@@ -85,17 +85,6 @@ static void join_twins(dt_reconciler *r)
     r->n_suspects = kept;
 }
 
-static void drop_unseen(dt_reconciler *r)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        if (r->suspects[i].seen_ms != DT_NOT_SEEN)
-            r->suspects[kept++] = r->suspects[i];
-    }
-    r->n_suspects = kept;
-}
-
 /* Says whether a call failed; nothing can be said about the shard now if it did. */
 static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
@@ -128,58 +117,51 @@ static void see_shard(dt_reconciler *r, unsigned shard)
 
 /* ---- what is parked ---- */
 
-static size_t held_sets_of(const dt_reconciler *r, unsigned shard)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_held; i++)
-        n += r->held[i].shard == shard;
-    return n;
-}
-
 /* Overdue rows without an entry in their due set. */
 static bool may_be_parked(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
 {
     return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
 }
 
-static void pass_by(dt_reconciler *r, unsigned shard, struct dt_str name)
-{
-    struct dt_error err;
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        if (may_be_parked(r, &r->suspects[i], shard))
-            r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
-    }
-    if (n == 0 || failed_at(r, shard, dt_index_held_scores(r->index, shard, name, r->entries, n, r->scores, &err)))
-        return;
-    n = 0;
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        struct dt_suspect *s = &r->suspects[i];
-
-        if (may_be_parked(r, s, shard) && r->scores[n++] == s->row_ms)
-            s->seen_ms = DT_NOT_SEEN;
-    }
-}
-
-/* What stands in a held set at its row's time is its leader's, who gives it back or takes it away: a backlog of ten
- * thousand need not be read again and held again for that. Where there are many held sets, that costs less than asking
- * each of them. */
+/* What a held set has at its row's time is its leader's, who gives it back or takes it away: a backlog of ten thousand
+ * need not be read again and held again for that. Where there are many held sets, that costs less than asking each of
+ * them. */
 static void pass_by_parked(dt_reconciler *r, unsigned shard)
 {
-    if (held_sets_of(r, shard) > HELD_SETS_MAX)
-        return;
-    for (size_t i = 0; i < r->n_held; i++) {
-        if (r->held[i].shard == shard)
-            pass_by(r, shard, r->held[i].topic);
+    struct dt_error err;
+    size_t n_sets = 0;
+
+    for (size_t set = 0; set < r->n_held; set++)
+        n_sets += r->held[set].shard == shard;
+    for (size_t set = 0; n_sets <= HELD_SETS_MAX && set < r->n_held; set++) {
+        size_t n = 0;
+
+        if (r->held[set].shard != shard)
+            continue;
+        for (size_t i = 0; i < r->n_suspects; i++) {
+            if (may_be_parked(r, &r->suspects[i], shard))
+                r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
+        }
+        if (n == 0 ||
+            failed_at(r, shard,
+                      dt_index_held_scores(r->index, shard, r->held[set].topic, r->entries, n, r->scores, &err)))
+            continue;
+        n = 0;
+        for (size_t i = 0; i < r->n_suspects; i++) {
+            struct dt_suspect *s = &r->suspects[i];
+
+            if (may_be_parked(r, s, shard) && r->scores[n++] == s->row_ms)
+                s->seen_ms = DT_NOT_SEEN;
+        }
     }
 }
 
 /* ---- what belongs into the index ---- */
 
+enum remedy { LEAVE, FIX, ADD, HOLD };
+
 struct verdict {
-    enum { LEAVE, FIX, ADD, HOLD } what;
+    enum remedy what;
     int64_t to_ms; /* FIX: 0 = remove */
     bool counts, timeout;
     int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets it; 0 = not so */
@@ -197,27 +179,10 @@ static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str n
     return false;
 }
 
-/* Then what is in no due set may be on its way between that and a held set. */
-static bool has_held_sets(const dt_reconciler *r, unsigned shard)
-{
-    for (size_t i = 0; i < r->n_held; i++) {
-        if (r->held[i].shard == shard)
-            return true;
-    }
-    return false;
-}
-
-/* The entry is there, and its score is not what it should be (0 = it should not be there). */
-static struct verdict put_right(int64_t to_ms, bool settled)
-{
-    return (struct verdict){
-        .what = FIX, .to_ms = to_ms, .counts = settled, .kind = to_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
-}
-
 static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t, bool settled)
 {
     const struct dt_shard_view *view = &r->views[s->shard];
-    bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED;
+    bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED, on_its_way = false;
     char text[DT_HELD_NAME_SIZE];
     struct verdict hold = {.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
 
@@ -227,11 +192,13 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
     }
     if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, dt_held_name(t->topic, timeout, text))))
         return hold;
+    /* While the shard has held sets, what is due and in no due set may be on its way between that and one of them. */
+    for (size_t i = 0; due && i < r->n_held; i++)
+        on_its_way |= r->held[i].shard == s->shard;
     return (struct verdict){.what = ADD,
                             .to_ms = t->next_ms,
                             .kind = DT_DRIFT_MISSING,
-                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS &&
-                                      !(due && has_held_sets(r, s->shard))};
+                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS && !on_its_way};
 }
 
 /* (2) t = NULL: there is no such row. */
@@ -248,7 +215,9 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
         return leave;
     if (s->seen_ms == 0)
         return add(r, s, t, settled);
-    struct verdict verdict = put_right(should_ms, settled);
+    /* the entry is there, and its score is not what it should be (0 = it should not be there) */
+    struct verdict verdict = {
+        .what = FIX, .to_ms = should_ms, .counts = settled, .kind = should_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
     if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
         verdict.elsewhere_ms = t->next_ms;
     if (here && should_ms == 0)
@@ -273,102 +242,73 @@ static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth,
     return verdicts;
 }
 
-static bool failed(dt_reconciler *r, dt_status status)
-{
-    if (status != DT_OK)
-        dt_metric_add(r->failures, 1);
-    return status != DT_OK;
-}
-
-static void count_done(dt_reconciler *r, unsigned shard, const struct verdict *v)
+/* Changes the shard's entries that are to be fixed, or adds those that are missing. */
+static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, enum remedy what)
 {
     struct dt_shard_view *view = &r->views[shard];
-
-    if (v->to_ms && dt_reconcile_is_soon(r, v->to_ms))
-        dt_shard_set_add(&r->out->wake, shard);
-    if (v->counts) {
-        view->drift[v->kind]++;
-        dt_metric_add(view->meter[v->kind], 1);
-    } else if (v->what == ADD) {
-        dt_metric_add(r->loaded, 1);
-    }
-}
-
-static void count_all(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, int what)
-{
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        if (r->suspects[i].shard == shard && (int)verdicts[i].what == what)
-            count_done(r, shard, &verdicts[i]);
-    }
-}
-
-static void fix_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts)
-{
     struct dt_error err;
     size_t n = 0;
 
     for (size_t i = 0; i < r->n_suspects; i++) {
-        if (r->suspects[i].shard == shard && verdicts[i].what == FIX)
-            r->fixes[n++] = (struct dt_fix){r->suspects[i].id, r->suspects[i].seen_ms, verdicts[i].to_ms};
+        const struct dt_suspect *s = &r->suspects[i];
+
+        if (s->shard != shard || verdicts[i].what != what)
+            continue;
+        if (what == FIX)
+            r->fixes[n++] = (struct dt_fix){s->id, s->seen_ms, verdicts[i].to_ms};
+        else
+            r->entries[n++] = (struct dt_entry){s->id, verdicts[i].to_ms, 0};
     }
-    if (n && !failed_at(r, shard, dt_index_fix(r->index, shard, r->fixes, n, &err)))
-        count_all(r, shard, verdicts, FIX);
-}
-
-static void add_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts)
-{
-    struct dt_error err;
-    size_t n = 0;
-
+    if (n == 0 || failed_at(r, shard,
+                            what == FIX ? dt_index_fix(r->index, shard, r->fixes, n, &err)
+                                        : dt_index_add_missing(r->index, shard, r->entries, n, &err)))
+        return;
     for (size_t i = 0; i < r->n_suspects; i++) {
-        if (r->suspects[i].shard == shard && verdicts[i].what == ADD)
-            r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
+        const struct verdict *v = &verdicts[i];
+
+        if (r->suspects[i].shard != shard || v->what != what)
+            continue;
+        if (v->to_ms && dt_reconcile_is_soon(r, v->to_ms))
+            dt_shard_set_add(&r->out->wake, shard);
+        if (v->counts) {
+            view->drift[v->kind]++;
+            dt_metric_add(view->meter[v->kind], 1);
+        } else if (what == ADD) {
+            dt_metric_add(r->loaded, 1);
+        }
     }
-    if (n && !failed_at(r, shard, dt_index_add_missing(r->index, shard, r->entries, n, &err)))
-        count_all(r, shard, verdicts, ADD);
 }
 
-/* Keeps the entries that are still in no due set: what the leader has given back meanwhile is not taken from it
- * again. */
-static bool keep_absent(dt_reconciler *r, unsigned shard, size_t *n)
-{
-    struct dt_error err;
-    size_t kept = 0;
-
-    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, *n, r->scores, &err)))
-        return false;
-    for (size_t i = 0; i < *n; i++) {
-        if (r->scores[i] == 0)
-            r->entries[kept++] = r->entries[i];
-    }
-    *n = kept;
-    return kept > 0;
-}
-
-static bool same_held_set(const struct verdict *a, const struct verdict *b)
-{
-    return a->timeout == b->timeout && a->host == b->host && dt_str_eq(a->topic, b->topic);
-}
-
-/* All of the shard's that go to the held set of suspect `first`; they are marked as done. The leader learns of it:
- * it may have emptied the set, and forgotten it, a moment ago. */
+/* Holds all of the shard's that belong into the held set of suspect `first`, and marks them as done. The leader learns
+ * of it: it may have emptied the set, and forgotten it, a moment ago. */
 static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
-    unsigned shard = r->suspects[first].shard;
+    const unsigned shard = r->suspects[first].shard;
     const struct verdict like = verdicts[first];
     char text[DT_HELD_NAME_SIZE];
     struct dt_str name =
         like.host ? dt_held_name_at(like.topic, like.host, text) : dt_held_name(like.topic, like.timeout, text);
     struct dt_error err;
-    size_t n = 0;
+    size_t n = 0, kept = 0;
 
     for (size_t i = first; i < r->n_suspects; i++) {
-        if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || !same_held_set(&verdicts[i], &like))
+        struct verdict *v = &verdicts[i];
+
+        if (r->suspects[i].shard != shard || v->what != HOLD || v->timeout != like.timeout || v->host != like.host ||
+            !dt_str_eq(v->topic, like.topic))
             continue;
-        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
-        verdicts[i].what = LEAVE;
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, v->to_ms, 0};
+        v->what = LEAVE;
     }
-    if (keep_absent(r, shard, &n) && !failed_at(r, shard, dt_index_hold(r->index, shard, name, r->entries, n, &err)))
+    dt_assert_cmp(n, >, 0);
+    /* What the leader has given back to the due set meanwhile is not taken from it again. */
+    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (r->scores[i] == 0)
+            r->entries[kept++] = r->entries[i];
+    }
+    if (kept && !failed_at(r, shard, dt_index_hold(r->index, shard, name, r->entries, kept, &err)))
         dt_shard_set_add(&r->out->held, shard);
 }
 
@@ -384,54 +324,38 @@ static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
         if (verdicts[i].what != FIX || !verdicts[i].elsewhere_ms)
             continue;
         r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].elsewhere_ms, 0};
-        if (verdicts[i].elsewhere_ms <= r->now_ms + SOON_MS)
+        if (dt_reconcile_is_soon(r, verdicts[i].elsewhere_ms))
             dt_shard_set_add(&soon, dt_shard_of(r->map, r->suspects[i].id));
     }
-    if (n == 0 || DT_UNGUARDED(HAND_ON) || failed(r, dt_index_fill(r->index, r->map, r->entries, n, &err)))
+    if (n == 0 || DT_UNGUARDED(HAND_ON))
         return;
+    if (dt_index_fill(r->index, r->map, r->entries, n, &err) != DT_OK) {
+        dt_metric_add(r->failures, 1);
+        return;
+    }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        if (dt_shard_set_has(&soon, shard))
-            (void)failed(r, dt_index_wake(r->index, shard, false, &err));
-}
-
-static void apply(dt_reconciler *r, struct verdict *verdicts, const struct dt_shard_set *shards)
-{
-    hand_on(r, verdicts);
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (!dt_shard_set_has(shards, shard))
-            continue;
-        fix_shard(r, shard, verdicts);
-        add_shard(r, shard, verdicts);
-    }
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        if (verdicts[i].what == HOLD)
-            hold_topic(r, i, verdicts);
-    }
-}
-
-/* A leader may move entries to held sets at any time: these are listed anew before entries are missed. */
-static bool misses_due_ones(const dt_reconciler *r, const struct verdict *verdicts)
-{
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        if (verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms)
-            return true;
-    }
-    return false;
+        if (dt_shard_set_has(&soon, shard) && dt_index_wake(r->index, shard, false, &err) != DT_OK)
+            dt_metric_add(r->failures, 1);
 }
 
 static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
 {
     struct dt_truths truth;
     struct verdict *verdicts;
+    bool misses_due_ones = false;
     dt_status status;
 
-    for (size_t i = 0; i < r->n_suspects; i++)
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        dt_assert(r->suspects[i].seen_ms != DT_NOT_SEEN);
         r->ids[i] = r->suspects[i].id;
+    }
     status = dt_store_truth(r->store, r->ids, r->n_suspects, &r->arena, &truth, err);
     if (status != DT_OK)
         return status;
     verdicts = judge_all(r, truth.v, truth.n);
-    if (verdicts && misses_due_ones(r, verdicts)) {
+    for (size_t i = 0; verdicts && i < r->n_suspects; i++)
+        misses_due_ones |= verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms;
+    if (misses_due_ones) { /* a leader may move entries to held sets at any time: these are listed again first */
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
             return dt_fail(err, status, "reconciler");
@@ -440,7 +364,17 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     DT_FAIL_POINT("reconcile.judged");
     if (!verdicts)
         return dt_fail(err, DT_NOMEM, "reconciler");
-    apply(r, verdicts, shards);
+    hand_on(r, verdicts);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(shards, shard))
+            continue;
+        change_shard(r, shard, verdicts, FIX);
+        change_shard(r, shard, verdicts, ADD);
+    }
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].what == HOLD)
+            hold_topic(r, i, verdicts);
+    }
     return DT_OK;
 }
 
@@ -448,7 +382,9 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_shard_set shards = {0};
     dt_status status = DT_OK;
+    size_t kept = 0;
 
+    dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
     if (r->n_suspects == 0)
         return DT_OK;
     join_twins(r);
@@ -460,7 +396,11 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
         see_shard(r, shard);
         pass_by_parked(r, shard);
     }
-    drop_unseen(r);
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].seen_ms != DT_NOT_SEEN)
+            r->suspects[kept++] = r->suspects[i];
+    }
+    r->n_suspects = kept;
     if (r->n_suspects)
         status = decide(r, &shards, err);
     r->n_suspects = 0;
