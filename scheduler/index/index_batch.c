@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "index/index_known.h"
 
 #define FEW    64u            /* so few items are sorted without being dealt out first */
@@ -49,21 +50,6 @@ static void sort_items(struct dt_shard_item *items, size_t n)
     }
 }
 
-/* end[shard]: where the items of the shard begin among all of them, in the order of shards. */
-static void find_begins(const struct dt_index_batch *batch, size_t end[DT_SHARDS_MAX])
-{
-    size_t sum = 0;
-
-    for (size_t i = 0; i < batch->n; i++)
-        end[batch->items[i].shard]++;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        size_t n = end[shard];
-
-        end[shard] = sum;
-        sum += n;
-    }
-}
-
 /*
  * Deals the items out to their shards, the last item first, and sorts each shard's. A caller's entries are loaded from
  * the last to the first, so entries that came in the order of their times are in that order again, and the sort has
@@ -71,14 +57,23 @@ static void find_begins(const struct dt_index_batch *batch, size_t end[DT_SHARDS
  */
 static void sort_batch(struct dt_index_batch *batch)
 {
-    size_t end[DT_SHARDS_MAX] = {0};
+    size_t end[DT_SHARDS_MAX] = {0}; /* of the items of each shard */
     struct dt_shard_item *loaded = batch->items;
+    size_t sum = 0;
 
     if (batch->n < FEW) {
         sort_items(loaded, batch->n);
         return;
     }
-    find_begins(batch, end);
+    for (size_t i = 0; i < batch->n; i++)
+        end[loaded[i].shard]++;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) { /* their beginning at first: dealing moves it */
+        size_t n = end[shard];
+
+        end[shard] = sum;
+        sum += n;
+    }
+    dt_assert_cmp(sum, ==, batch->n);
     batch->items = batch->dealt;
     batch->dealt = loaded;
     for (size_t i = batch->n; i-- > 0;)
@@ -93,6 +88,7 @@ static void sort_batch(struct dt_index_batch *batch)
 
 static void add_item(struct dt_index_batch *batch, unsigned shard, bool gone, int64_t id, int64_t due_ms)
 {
+    dt_assert_cmp(batch->n, <, 2 * DT_INDEX_BATCH_MAX);
     batch->items[batch->n++] = (struct dt_shard_item){shard, gone, dt_item_of(id, due_ms, 0)};
 }
 
@@ -103,6 +99,7 @@ void dt_index_batch_load(dt_index *index, const struct dt_shard_map *map, const 
     struct dt_index_batch *batch = index->batch;
     const int64_t last_ms = horizon_end_ms < INT64_MAX - FAR_MS ? horizon_end_ms + FAR_MS : INT64_MAX;
 
+    dt_assert_cmp(n, <=, DT_INDEX_BATCH_MAX);
     batch->n = 0;
     dt_known_clear(index, n);
     for (size_t i = n; i-- > 0;) {
@@ -134,55 +131,43 @@ static size_t shard_end(const struct dt_index_batch *batch, size_t from)
     return to;
 }
 
-static void build_shard(dt_index *index, dt_index_batch_build_fn *build, size_t from, size_t to)
+static void build_endpoint(dt_index *index, unsigned endpoint)
 {
     struct dt_index_batch *batch = index->batch;
-    size_t n_gone = 0;
-    size_t n_new = 0;
-
-    for (size_t i = from; i < to; i++) {
-        if (batch->items[i].gone)
-            batch->gone[n_gone++] = batch->items[i].item;
-        else
-            batch->new[n_new++] = batch->items[i].item;
-    }
-    build(index, batch->items[from].shard, n_gone, n_new);
-}
-
-struct batch_builder {
-    dt_index_batch_build_fn *build;
-};
-
-static void build_endpoint(dt_index *index, unsigned i, const void *arg)
-{
-    const struct batch_builder *builder = arg;
-    const struct dt_index_batch *batch = index->batch;
 
     for (size_t from = 0, to; from < batch->n; from = to) {
+        unsigned shard = batch->items[from].shard;
+        size_t n_gone = 0, n_new = 0;
+
+        dt_assert(from == 0 || batch->items[from - 1].shard < shard);
         to = shard_end(batch, from);
-        if (dt_index_link(index, batch->items[from].shard) == index->links[i])
-            build_shard(index, builder->build, from, to);
+        if (dt_index_link(index, shard) != index->links[endpoint])
+            continue;
+        for (size_t i = from; i < to; i++) {
+            if (batch->items[i].gone)
+                batch->gone[n_gone++] = batch->items[i].item;
+            else
+                batch->new[n_new++] = batch->items[i].item;
+        }
+        batch->build(index, shard, n_gone, n_new);
     }
-}
-
-/* Marks the endpoints that the batch has something for. */
-static void want_endpoints(dt_index *index)
-{
-    const struct dt_index_batch *batch = index->batch;
-
-    memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
-    for (size_t from = 0; from < batch->n; from = shard_end(batch, from))
-        index->wanted[index->link_of[batch->items[from].shard % DT_SHARDS_MAX]] = true;
 }
 
 dt_status dt_index_batch_send(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
 {
-    want_endpoints(index);
-    return dt_index_send_wanted(index, build_endpoint, &(struct batch_builder){build}, err);
+    struct dt_index_batch *batch = index->batch;
+
+    memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
+    for (size_t from = 0; from < batch->n; from = shard_end(batch, from))
+        index->wanted[index->link_of[batch->items[from].shard % DT_SHARDS_MAX]] = true;
+    batch->build = build;
+    return dt_index_send_wanted(index, build_endpoint, err);
 }
 
 dt_status dt_index_batch_ask(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
 {
-    want_endpoints(index);
-    return dt_index_ask_wanted(index, build_endpoint, &(struct batch_builder){build}, NULL, NULL, err);
+    dt_status sent = dt_index_batch_send(index, build, err);
+    dt_status received = dt_index_receive(index, NULL, NULL, sent == DT_OK ? err : NULL);
+
+    return sent == DT_OK ? received : sent;
 }

@@ -20,11 +20,16 @@ struct dt_shard_item {
     struct dt_item item;
 };
 
+/* Adds the commands for one shard, whose items are batch->gone[n_gone] and batch->new[n_new], to the shard's link. */
+typedef void dt_index_batch_build_fn(dt_index *index, unsigned shard, size_t n_gone, size_t n_new);
+
 struct dt_index_batch {
     struct dt_shard_item *items, *dealt; /* halves of `space`: the items, and room to deal them out to their shards */
     struct dt_shard_item space[4 * DT_INDEX_BATCH_MAX];
     struct dt_item gone[DT_INDEX_BATCH_MAX], new[DT_INDEX_BATCH_MAX]; /* of the shard whose commands are being built */
     size_t n;
+    dt_index_batch_build_fn *build; /* of the round trip that is under way */
+    bool wake;                      /* what build asks for: see dt_index_put */
 };
 
 DT_MUST_CHECK dt_status dt_index_batch_new(struct dt_index_batch **out);
@@ -36,9 +41,6 @@ DT_MUST_CHECK dt_status dt_index_batch_new(struct dt_index_batch **out);
  */
 void dt_index_batch_load(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                          int64_t horizon_end_ms);
-
-/* Adds the commands for one shard, whose items are batch->gone[n_gone] and batch->new[n_new], to the shard's link. */
-typedef void dt_index_batch_build_fn(dt_index *index, unsigned shard, size_t n_gone, size_t n_new);
 
 /* Writes the batch to the endpoints that it has something for. The first failure is the status; the others go on. */
 DT_MUST_CHECK dt_status dt_index_batch_send(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err);

@@ -3,6 +3,7 @@
  */
 #include "index/index_change.h"
 
+#include "base/assert.h"
 #include "index/index_keys.h"
 #include "index/lua/index_scripts.h"
 
@@ -14,14 +15,15 @@ void dt_change_command(dt_index *index, unsigned shard, const struct dt_change *
     dt_link *link = dt_index_link(index, shard);
     bool refs = change->how == DT_CHANGE_FIX;
 
+    dt_assert(change->n_gone <= DT_CHUNK && change->n_new <= DT_CHUNK);
     dt_link_script(link, DT_SCRIPT_CHANGE, 1, (unsigned)(5 + 2 * change->n_gone + (refs ? 3 : 2) * change->n_new));
     dt_arg_set(index, link, shard);
     if (change->wake)
-        dt_arg_channel(index, link);
+        dt_arg_common(index, link, "wake");
     else
-        dt_arg_word(link, "");
+        dt_link_arg(link, DT_STR_LIT(""));
     dt_link_arg_i64(link, shard);
-    dt_arg_word(link, HOW_WORDS[change->how]);
+    dt_link_arg(link, dt_str(HOW_WORDS[change->how]));
     dt_link_arg_i64(link, (int64_t)change->n_gone);
     for (size_t i = 0; i < change->n_gone; i++)
         dt_arg_entry(link, &change->gone[i]);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "index/index_batch.h"
 #include "index/index_change.h"
 #include "index/index_keys.h"
@@ -11,11 +12,11 @@
 
 #define ROUND_TRIP_MAX (DT_INDEX_BATCH_MAX / DT_CHUNK * DT_CHUNK)
 
-/* Exactly one of the pointers is set. */
 struct chunks {
-    const struct dt_fix *fixes;
-    const struct dt_entry *hold, *missing, *scores, *held;
-    struct dt_str topic; /* of `hold` and `held` */
+    enum { FIX, MISSING, HOLD, SCORES, HELD_SCORES } what;
+    const struct dt_fix *fixes;     /* of FIX, else NULL */
+    const struct dt_entry *entries; /* of all others */
+    struct dt_str topic;            /* of the held set */
 };
 
 /* The removals in the order of a set, then the additions in the order of a set, each with the number of its removal. */
@@ -39,78 +40,46 @@ static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fi
                       &(struct dt_change){.how = DT_CHANGE_FIX, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
 }
 
-/* Sorts items in the batch's scratch, valid until the next call. */
-static const struct dt_item *sorted_items(dt_index *index, const struct dt_entry *entries, size_t n)
-{
-    struct dt_item *items = index->batch->new;
-
-    for (size_t i = 0; i < n; i++)
-        items[i] = dt_item_of(entries[i].id, entries[i].due_ms, 0);
-    dt_items_sort(items, n);
-    return items;
-}
-
-static void build_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n)
-{
-    dt_link *link = dt_index_link(index, shard);
-    const struct dt_item *items = sorted_items(index, entries, n);
-
-    dt_link_script(link, DT_SCRIPT_HOLD, 3, (unsigned)(4 + 2 * n));
-    dt_arg_set(index, link, shard);
-    dt_arg_held(index, link, shard, topic);
-    dt_arg_registry(index, link, shard);
-    dt_link_arg(link, topic);
-    for (size_t i = 0; i < n; i++)
-        dt_arg_entry(link, &items[i]);
-}
-
-/* Keeps the order that was asked for: replies are told apart by their places. */
-static void build_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n)
-{
-    dt_link *link = dt_index_link(index, shard);
-
-    dt_link_script(link, DT_SCRIPT_SCORES, 1, (unsigned)(1 + 2 * n));
-    dt_arg_set(index, link, shard);
-    for (size_t i = 0; i < n; i++) {
-        struct dt_item item = dt_item_of(entries[i].id, entries[i].due_ms, 0);
-
-        dt_arg_entry(link, &item);
-    }
-}
-
-/* Members of a held set have their times as scores. */
-static void build_held(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n)
-{
-    dt_link *link = dt_index_link(index, shard);
-
-    dt_link_command(link, (unsigned)(2 + n));
-    dt_arg_word(link, "ZMSCORE");
-    dt_arg_held(index, link, shard, topic);
-    for (size_t i = 0; i < n; i++) {
-        struct dt_item item = dt_item_of(entries[i].id, entries[i].due_ms, 0);
-
-        dt_link_arg(link, (struct dt_str){(const char *)item.member.bytes, item.member.n});
-    }
-}
-
 static void build_chunk(dt_index *index, unsigned shard, const struct chunks *chunks, size_t from, size_t n)
 {
-    if (chunks->fixes)
+    dt_link *link = dt_index_link(index, shard);
+    struct dt_item *items = index->batch->new;
+
+    dt_assert_cmp(n, <=, DT_CHUNK);
+    if (chunks->what == FIX) {
         build_fixes(index, shard, chunks->fixes + from, n);
-    else if (chunks->hold)
-        build_hold(index, shard, chunks->topic, chunks->hold + from, n);
-    else if (chunks->missing)
-        dt_change_command(index, shard,
-                          &(struct dt_change){.how = DT_CHANGE_MISSING,
-                                              .new = sorted_items(index, chunks->missing + from, n),
-                                              .n_new = n});
-    else if (chunks->held)
-        build_held(index, shard, chunks->topic, chunks->held + from, n);
-    else
-        build_scores(index, shard, chunks->scores + from, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        items[i] = dt_item_of(chunks->entries[from + i].id, chunks->entries[from + i].due_ms, 0);
+    /* Scores keep the order in which they are asked for: replies are told apart by their places. */
+    if (chunks->what == MISSING || chunks->what == HOLD)
+        dt_items_sort(items, n);
+    if (chunks->what == MISSING) {
+        dt_change_command(index, shard, &(struct dt_change){.how = DT_CHANGE_MISSING, .new = items, .n_new = n});
+    } else if (chunks->what == HOLD) {
+        dt_link_script(link, DT_SCRIPT_HOLD, 3, (unsigned)(4 + 2 * n));
+        dt_arg_set(index, link, shard);
+        dt_arg_held(index, link, shard, chunks->topic);
+        dt_arg_registry(index, link, shard);
+        dt_link_arg(link, chunks->topic);
+        for (size_t i = 0; i < n; i++)
+            dt_arg_entry(link, &items[i]);
+    } else if (chunks->what == SCORES) {
+        dt_link_script(link, DT_SCRIPT_SCORES, 1, (unsigned)(1 + 2 * n));
+        dt_arg_set(index, link, shard);
+        for (size_t i = 0; i < n; i++)
+            dt_arg_entry(link, &items[i]);
+    } else { /* members of a held set have their times as scores */
+        dt_link_command(link, (unsigned)(2 + n));
+        dt_link_arg(link, DT_STR_LIT("ZMSCORE"));
+        dt_arg_held(index, link, shard, chunks->topic);
+        for (size_t i = 0; i < n; i++)
+            dt_link_arg(link, (struct dt_str){(const char *)items[i].member.bytes, items[i].member.n});
+    }
 }
 
-/* The place for the replies of one round trip of build_scores or build_held, one reply a chunk. */
+/* The place for the scores that one round trip asks for, one reply a chunk. */
 struct scores_reply {
     int64_t *scores;
     size_t n;
@@ -155,31 +124,31 @@ static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunk
 
 dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
 {
-    return send_chunks(index, shard, &(struct chunks){.fixes = fixes}, n, NULL, err);
+    return send_chunks(index, shard, &(struct chunks){FIX, .fixes = fixes}, n, NULL, err);
 }
 
 dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
                         struct dt_error *err)
 {
-    return send_chunks(index, shard, &(struct chunks){.hold = entries, .topic = topic}, n, NULL, err);
+    return send_chunks(index, shard, &(struct chunks){HOLD, .entries = entries, .topic = topic}, n, NULL, err);
 }
 
 dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                struct dt_error *err)
 {
-    return send_chunks(index, shard, &(struct chunks){.missing = entries}, n, NULL, err);
+    return send_chunks(index, shard, &(struct chunks){MISSING, .entries = entries}, n, NULL, err);
 }
 
 dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, int64_t *scores,
                           struct dt_error *err)
 {
     memset(scores, 0, n * sizeof(*scores));
-    return send_chunks(index, shard, &(struct chunks){.scores = entries}, n, scores, err);
+    return send_chunks(index, shard, &(struct chunks){SCORES, .entries = entries}, n, scores, err);
 }
 
 dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries,
                                size_t n, int64_t *scores, struct dt_error *err)
 {
     memset(scores, 0, n * sizeof(*scores));
-    return send_chunks(index, shard, &(struct chunks){.held = entries, .topic = topic}, n, scores, err);
+    return send_chunks(index, shard, &(struct chunks){HELD_SCORES, .entries = entries, .topic = topic}, n, scores, err);
 }

@@ -33,46 +33,23 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(&due->reading, reply, 1);
 }
 
-static void build_due(dt_index *index, dt_link *link, unsigned shard, const struct dt_due_scan *scan)
-{
-    dt_link_script(link, DT_SCRIPT_DUE, 1, 3);
-    dt_arg_set(index, link, shard);
-    dt_link_arg_i64(link, scan->now_ms);
-    dt_link_arg_i64(link, (int64_t)scan->limit + 1);
-
-    dt_link_command(link, 3);
-    dt_arg_word(link, "ZSCORE");
-    dt_arg_set(index, link, shard);
-    dt_arg_marker(link, scan->marker);
-}
-
-/* Keeps of each job the earliest entry, in place; how many are left. A later entry of a job is met by a due scan after
- * the earlier one is gone. */
-static size_t keep_ids_once(dt_index *index, struct dt_entry *entries, size_t n)
-{
-    size_t kept = 0;
-
-    if (n > DT_KNOWN_MAX)
-        n = DT_KNOWN_MAX;
-    dt_known_clear(index, n);
-    for (size_t i = 0; i < n; i++) {
-        struct dt_known_id *known = dt_known_find(index, entries[i].id);
-
-        if (known->id)
-            continue;
-        known->id = entries[i].id;
-        entries[kept++] = entries[i];
-    }
-    return kept;
-}
-
 /* Finds, in a reply of up to limit + 1 entries, which ones are due, and when the next due scan has something to find.
- * */
+ * Of each job the earliest entry counts: a later one is met by a due scan after the earlier one is gone. */
 static void take_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;
-    size_t once = keep_ids_once(index, reading->out, reading->n);
+    size_t n = dt_at_most(reading->n, DT_KNOWN_MAX);
+    size_t once = 0;
 
+    dt_known_clear(index, n);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_known_id *known = dt_known_find(index, reading->out[i].id);
+
+        if (known->id)
+            continue;
+        known->id = reading->out[i].id;
+        reading->out[once++] = reading->out[i];
+    }
     scan->n = dt_at_most(once, scan->limit);
     memcpy(scan->entries, reading->out, scan->n * sizeof(*scan->entries));
     scan->next_ms = due->next_ms;
@@ -102,7 +79,14 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan
     due->reading.out = (struct dt_entry *)(due + 1);
     due->reading.cap = scan->limit + 1;
     due->reading.to_ms = INT64_MAX;
-    build_due(index, link, shard, scan);
+    dt_link_script(link, DT_SCRIPT_DUE, 1, 3);
+    dt_arg_set(index, link, shard);
+    dt_link_arg_i64(link, scan->now_ms);
+    dt_link_arg_i64(link, (int64_t)scan->limit + 1);
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("ZSCORE"));
+    dt_arg_set(index, link, shard);
+    dt_arg_marker(link, scan->marker);
     status = dt_index_round_trip(link, on_due, due, err);
     if (status == DT_OK) {
         take_due(index, due, scan);

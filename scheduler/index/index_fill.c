@@ -16,55 +16,36 @@
 
 /* ---- commands ---- */
 
-/* Cuts pages off the head of items: their sizes in cuts[PACKED_PAGES], how many there are. *done: the entries of all of
- * them; *tied: see dt_page_cut. */
-static size_t cut_pages(const struct dt_item *items, size_t n, size_t *cuts, size_t *done, size_t *tied)
-{
-    size_t n_cuts = 0;
-
-    *done = *tied = 0;
-    while (n_cuts < PACKED_PAGES && *done < n) {
-        size_t cut = dt_page_cut(items + *done, n - *done, tied);
-
-        if (cut < PACKED_LEAST)
-            break;
-        *done += cuts[n_cuts++] = cut;
-    }
-    return n_cuts;
-}
-
-static void arg_page(dt_index *index, dt_link *link, const struct dt_item *items, size_t n)
-{
-    dt_strbuf_reset(&index->page);
-    dt_page_pack(&index->page, items, n);
-    dt_link_arg_i64(link, items[0].due_ms);
-    dt_link_arg_i64(link, items[n - 1].due_ms);
-    dt_link_arg(link, dt_strbuf_str(&index->page));
-}
-
 /* Adds a command with the packed pages at the head of items; *done: how many entries it has. False: there is nothing to
  * pack at the head of items, and the first *done of them are to be added as missing ones. */
 static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *items, size_t n, size_t *done)
 {
     dt_link *link = dt_index_link(index, shard);
     size_t cuts[PACKED_PAGES];
-    size_t tied;
-    size_t n_cuts = cut_pages(items, n, cuts, done, &tied);
+    size_t n_cuts = 0, tied = 0;
 
+    *done = 0;
+    while (n_cuts < PACKED_PAGES && *done < n) {
+        size_t cut = dt_page_cut(items + *done, n - *done, &tied);
+
+        if (cut < PACKED_LEAST)
+            break;
+        *done += cuts[n_cuts++] = cut;
+    }
     if (n_cuts == 0) {
         *done = tied ? dt_at_most(tied, DT_CHUNK) : dt_at_most(n, PACKED_LEAST);
         return false;
     }
     dt_link_script(link, DT_SCRIPT_FILL, 1, (unsigned)(1 + 3 * n_cuts));
     dt_arg_set(index, link, shard);
-    for (size_t i = 0; i < n_cuts; items += cuts[i++])
-        arg_page(index, link, items, cuts[i]);
+    for (size_t i = 0; i < n_cuts; items += cuts[i++]) {
+        dt_strbuf_reset(&index->page);
+        dt_page_pack(&index->page, items, cuts[i]);
+        dt_link_arg_i64(link, items[0].due_ms);
+        dt_link_arg_i64(link, items[cuts[i] - 1].due_ms);
+        dt_link_arg(link, dt_strbuf_str(&index->page));
+    }
     return true;
-}
-
-static void add_missing(dt_index *index, unsigned shard, const struct dt_item *items, size_t n)
-{
-    dt_change_command(index, shard, &(struct dt_change){.how = DT_CHANGE_MISSING, .new = items, .n_new = n});
 }
 
 static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
@@ -74,7 +55,7 @@ static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t 
         const struct dt_item *items = index->batch->new + at;
 
         if (!pack_command(index, shard, items, n_new - at, &done))
-            add_missing(index, shard, items, done);
+            dt_change_command(index, shard, &(struct dt_change){.how = DT_CHANGE_MISSING, .new = items, .n_new = done});
     }
 }
 
@@ -83,7 +64,8 @@ static void build_missing(dt_index *index, unsigned shard, size_t n_gone, size_t
     (void)n_gone;
     for (size_t at = 0, some; at < n_new; at += some) {
         some = dt_at_most(n_new - at, DT_CHUNK);
-        add_missing(index, shard, index->batch->new + at, some);
+        dt_change_command(index, shard,
+                          &(struct dt_change){.how = DT_CHANGE_MISSING, .new = index->batch->new + at, .n_new = some});
     }
 }
 

@@ -17,19 +17,6 @@ static void on_filling(void *arg, size_t i, const dt_reply *reply)
     f->ours = f->wanted && ours;
 }
 
-static void build_filling(dt_index *index, dt_link *link, const struct dt_filling *f, bool tell)
-{
-    dt_link_script(link, DT_SCRIPT_FILLED, 1, tell ? 6 : 4);
-    dt_arg_set(index, link, f->shard);
-    dt_link_arg_i64(link, index->self);
-    dt_link_arg_i64(link, tell && !f->keep ? 0 : DT_FILLING_MS);
-    dt_link_arg_i64(link, f->generation);
-    if (tell) {
-        dt_link_arg_i64(link, f->life);
-        dt_link_arg_i64(link, f->done_ms);
-    }
-}
-
 /* Asks for the fillings at one endpoint; tell: only for ours, and notes what is done along with it. */
 static dt_status ask_endpoint(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
                               struct dt_error *err)
@@ -50,7 +37,15 @@ static dt_status ask_endpoint(dt_index *index, dt_link *link, struct dt_filling 
         if (status != DT_OK)
             continue;
         asked[n_asked++] = f;
-        build_filling(index, link, f, tell);
+        dt_link_script(link, DT_SCRIPT_FILLED, 1, tell ? 6 : 4);
+        dt_arg_set(index, link, f->shard);
+        dt_link_arg_i64(link, index->self);
+        dt_link_arg_i64(link, tell && !f->keep ? 0 : DT_FILLING_MS);
+        dt_link_arg_i64(link, f->generation);
+        if (tell) {
+            dt_link_arg_i64(link, f->life);
+            dt_link_arg_i64(link, f->done_ms);
+        }
     }
     return n_asked ? dt_index_round_trip(link, on_filling, asked, err) : status;
 }

@@ -26,7 +26,7 @@ _Static_assert(DT_SCRIPTS <= DT_LINK_SCRIPTS, "a link has no room for so many sc
 
 /* ---- the handle ---- */
 
-static dt_status alloc_scratch(dt_index *index)
+static dt_status make_links(dt_index *index, const struct dt_config *config, const dt_clock *clock)
 {
     index->names = calloc(index->n_links, sizeof(*index->names));
     index->links = calloc(index->n_links, sizeof(dt_link *));
@@ -36,24 +36,14 @@ static dt_status alloc_scratch(dt_index *index)
     dt_strbuf_init(&index->page);
     if (!index->names || !index->links || !index->wanted || !index->sent || !index->known)
         return DT_NOMEM;
-    return dt_index_batch_new(&index->batch);
-}
-
-static dt_status make_links(dt_index *index, const struct dt_config *config, const dt_clock *clock)
-{
-    dt_status status = alloc_scratch(index);
-
-    if (status != DT_OK)
-        return status;
-    for (unsigned i = 0; i < index->n_links; i++) {
+    dt_status status = dt_index_batch_new(&index->batch);
+    for (unsigned i = 0; status == DT_OK && i < index->n_links; i++) {
         status = dt_link_new(config, &index->endpoints[i], clock, SCRIPT_TEXTS, DT_SCRIPTS, &index->links[i]);
-        if (status != DT_OK)
-            return status;
         index->names[i] = dt_str(index->endpoints[i].name);
     }
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+    for (unsigned shard = 0; status == DT_OK && shard < DT_SHARDS_MAX; shard++)
         index->link_of[shard] = (uint16_t)dt_rendezvous(shard, index->names, index->n_links);
-    return DT_OK;
+    return status;
 }
 
 dt_status dt_index_check(const struct dt_config *config, struct dt_error *err)
@@ -145,11 +135,10 @@ void dt_index_failing(const dt_index *index, char *out, size_t cap)
         snprintf(out, cap, "*");
 }
 
-static void build_ping(dt_index *index, unsigned i, const void *arg)
+static void build_ping(dt_index *index, unsigned i)
 {
-    (void)arg;
     dt_link_command(index->links[i], 1);
-    dt_arg_word(index->links[i], "PING");
+    dt_link_arg(index->links[i], DT_STR_LIT("PING"));
 }
 
 dt_status dt_index_ping(dt_index *index, struct dt_error *err)
@@ -157,11 +146,10 @@ dt_status dt_index_ping(dt_index *index, struct dt_error *err)
     return dt_index_ask_all(index, build_ping, err);
 }
 
-static void build_probe(dt_index *index, unsigned i, const void *arg)
+static void build_probe(dt_index *index, unsigned i)
 {
-    (void)arg;
     dt_link_script(index->links[i], DT_SCRIPT_PROBE, 1, 1);
-    dt_arg_probe(index, index->links[i]);
+    dt_arg_common(index, index->links[i], "probe");
 }
 
 dt_status dt_index_probe(dt_index *index, struct dt_error *err)
@@ -193,7 +181,7 @@ dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *o
     if (status != DT_OK)
         return status;
     dt_link_command(index->links[i], 2);
-    dt_arg_word(index->links[i], "INFO");
-    dt_arg_word(index->links[i], "memory");
+    dt_link_arg(index->links[i], DT_STR_LIT("INFO"));
+    dt_link_arg(index->links[i], DT_STR_LIT("memory"));
     return dt_index_round_trip(index->links[i], take_memory, out, err);
 }

@@ -5,33 +5,26 @@
 #include "index/index_keys.h"
 #include "index/lua/index_scripts.h"
 
-static dt_status unhold_some(dt_index *index, unsigned shard, struct dt_str topic, size_t some, int64_t *next_ms,
-                             struct dt_error *err)
-{
-    dt_link *link = dt_index_link(index, shard);
-    dt_status status = dt_link_ready(link, err);
-
-    if (status != DT_OK)
-        return status;
-    dt_link_script(link, DT_SCRIPT_UNHOLD, 3, 5);
-    dt_arg_set(index, link, shard);
-    dt_arg_held(index, link, shard, topic);
-    dt_arg_registry(index, link, shard);
-    dt_link_arg(link, topic);
-    dt_link_arg_i64(link, (int64_t)some);
-    return dt_index_round_trip(link, dt_on_integer, next_ms, err);
-}
-
 dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
                           struct dt_error *err)
 {
+    dt_link *link = dt_index_link(index, shard);
     dt_status status;
 
     *next_ms = 0;
     do {
         size_t some = dt_at_most(limit, DT_CHUNK);
 
-        status = unhold_some(index, shard, topic, some, next_ms, err);
+        status = dt_link_ready(link, err);
+        if (status != DT_OK)
+            return status;
+        dt_link_script(link, DT_SCRIPT_UNHOLD, 3, 5);
+        dt_arg_set(index, link, shard);
+        dt_arg_held(index, link, shard, topic);
+        dt_arg_registry(index, link, shard);
+        dt_link_arg(link, topic);
+        dt_link_arg_i64(link, (int64_t)some);
+        status = dt_index_round_trip(link, dt_on_integer, next_ms, err);
         limit -= some;
     } while (status == DT_OK && *next_ms > 0 && limit > 0);
     return status;
@@ -74,7 +67,7 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     if (status != DT_OK)
         return status;
     dt_link_command(link, 2);
-    dt_arg_word(link, "SMEMBERS");
+    dt_link_arg(link, DT_STR_LIT("SMEMBERS"));
     dt_arg_registry(index, link, shard);
     status = dt_index_round_trip(link, on_held, &held, err);
     if (status == DT_OK && held.failed)

@@ -29,7 +29,7 @@ struct dt_index {
     unsigned n_links;
     uint16_t link_of[DT_SHARDS_MAX];
     bool *wanted;                 /* scratch: the round trip has commands for this endpoint */
-    bool *sent;                   /* scratch: its commands were written */
+    bool *sent;                   /* its commands were written, and their replies are to be read */
     struct dt_known_id *known;    /* scratch of index_known.h */
     size_t known_mask;            /* scratch of index_known.h */
     struct dt_index_batch *batch; /* scratch of index_batch.h */
@@ -60,22 +60,18 @@ static inline void dt_keep_first(dt_status *first, dt_status status)
 DT_MUST_CHECK dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);
 
 /* Adds the commands for endpoint i to index->links[i]. */
-typedef void dt_index_build_fn(dt_index *index, unsigned i, const void *arg);
+typedef void dt_index_build_fn(dt_index *index, unsigned i);
 
 /*
  * Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. An endpoint that has to be
  * connected first comes after the connected ones, so that a silent server keeps no other endpoint's commands waiting. A
  * failure does not keep the other endpoints from theirs; the first one is the status, and err has its text.
  */
-DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, const void *arg,
-                                             struct dt_error *err);
+DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 /* Reads the replies of all endpoints that dt_index_send_wanted wrote to. The status is the first failure. */
 DT_MUST_CHECK dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg,
                                          struct dt_error *err);
-/* Sends to the wanted endpoints and receives: one round trip. The status is the first failure. */
-DT_MUST_CHECK dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, const void *arg,
-                                            dt_link_reply_fn *on_reply, void *reply_arg, struct dt_error *err);
-/* One round trip with every endpoint; the replies count only as failures. */
+/* One round trip with every endpoint; the replies count only as failures, of which the first is the status. */
 DT_MUST_CHECK dt_status dt_index_ask_all(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 
 #endif

@@ -11,11 +11,6 @@
 #define KEY_CAP    512
 #define MARKER_CAP 256
 
-void dt_arg_word(dt_link *link, const char *word)
-{
-    dt_link_arg(link, dt_str(word));
-}
-
 void dt_arg_set(const dt_index *index, dt_link *link, unsigned shard)
 {
     char key[KEY_CAP];
@@ -40,28 +35,12 @@ void dt_arg_held(const dt_index *index, dt_link *link, unsigned shard, struct dt
     dt_link_arg(link, (struct dt_str){key, (size_t)n});
 }
 
-void dt_arg_channel(const dt_index *index, dt_link *link)
+void dt_arg_common(const dt_index *index, dt_link *link, const char *what)
 {
     char name[KEY_CAP];
-    int n = snprintf(name, sizeof(name), "%s:wake", index->installation);
+    int n = snprintf(name, sizeof(name), "%s:%s", index->installation, what);
 
     dt_link_arg(link, (struct dt_str){name, (size_t)n});
-}
-
-void dt_arg_pops(const dt_index *index, dt_link *link)
-{
-    char name[KEY_CAP];
-    int n = snprintf(name, sizeof(name), "%s:pops", index->installation);
-
-    dt_link_arg(link, (struct dt_str){name, (size_t)n});
-}
-
-void dt_arg_probe(const dt_index *index, dt_link *link)
-{
-    char key[KEY_CAP];
-    int n = snprintf(key, sizeof(key), "%s:probe", index->installation);
-
-    dt_link_arg(link, (struct dt_str){key, (size_t)n});
 }
 
 void dt_arg_marker(dt_link *link, struct dt_marker marker)

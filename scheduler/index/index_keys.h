@@ -11,19 +11,14 @@
 #include "index/index_internal.h"
 #include "index/index_pack.h"
 
-void dt_arg_word(dt_link *link, const char *word);
 /* <installation>:{<shard>}:due */
 void dt_arg_set(const dt_index *index, dt_link *link, unsigned shard);
 /* <installation>:{<shard>}:held */
 void dt_arg_registry(const dt_index *index, dt_link *link, unsigned shard);
 /* <installation>:{<shard>}:held:<topic> */
 void dt_arg_held(const dt_index *index, dt_link *link, unsigned shard, struct dt_str topic);
-/* <installation>:wake */
-void dt_arg_channel(const dt_index *index, dt_link *link);
-/* <installation>:pops */
-void dt_arg_pops(const dt_index *index, dt_link *link);
-/* <installation>:probe */
-void dt_arg_probe(const dt_index *index, dt_link *link);
+/* <installation>:<what>: the channels "wake" and "pops", and the key "probe" */
+void dt_arg_common(const dt_index *index, dt_link *link, const char *what);
 void dt_arg_marker(dt_link *link, struct dt_marker marker);
 /* Two arguments: the time and the member. */
 void dt_arg_entry(dt_link *link, const struct dt_item *item);

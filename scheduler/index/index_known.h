@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "index/index_internal.h"
 
 #define DT_KNOWN_SLOTS 65536u /* a power of two */
@@ -25,6 +26,7 @@ static inline void dt_known_clear(dt_index *index, size_t n)
 {
     size_t slots = 16;
 
+    dt_assert_cmp(n, <=, DT_KNOWN_MAX);
     while (slots < 2 * n)
         slots *= 2;
     index->known_mask = slots - 1;

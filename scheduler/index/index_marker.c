@@ -4,25 +4,6 @@
 #include "index/index_keys.h"
 #include "index/lua/index_scripts.h"
 
-static void build_mark(dt_index *index, dt_link *link, unsigned shard, const struct dt_marker *marker,
-                       const struct dt_marker *was)
-{
-    dt_link_script(link, DT_SCRIPT_MARK, 1, 7);
-    dt_arg_set(index, link, shard);
-    dt_arg_marker(link, *marker);
-    dt_link_arg_i64(link, marker->generation);
-    dt_link_arg_i64(link, marker->oldest);
-    if (was)
-        dt_arg_marker(link, *was);
-    else
-        dt_arg_word(link, "");
-    if (marker->filling)
-        dt_link_arg_i64(link, dt_marker_life(marker));
-    else
-        dt_arg_word(link, "");
-    dt_link_arg_i64(link, marker->map);
-}
-
 dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
                         bool *intact, bool *gone, struct dt_error *err)
 {
@@ -33,7 +14,20 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
     *intact = *gone = false;
     if (status != DT_OK)
         return status;
-    build_mark(index, link, shard, &marker, was);
+    dt_link_script(link, DT_SCRIPT_MARK, 1, 7);
+    dt_arg_set(index, link, shard);
+    dt_arg_marker(link, marker);
+    dt_link_arg_i64(link, marker.generation);
+    dt_link_arg_i64(link, marker.oldest);
+    if (was)
+        dt_arg_marker(link, *was);
+    else
+        dt_link_arg(link, DT_STR_LIT(""));
+    if (marker.filling)
+        dt_link_arg_i64(link, dt_marker_life(&marker));
+    else
+        dt_link_arg(link, DT_STR_LIT(""));
+    dt_link_arg_i64(link, marker.map);
     status = dt_index_round_trip(link, dt_on_integer, &found, err);
     *intact = status == DT_OK && found > 0;
     *gone = status == DT_OK && found < 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "job/job.h"
 
 #define RDB_ZSET_LISTPACK   17
@@ -21,17 +22,12 @@
 
 /* ---- members ---- */
 
-static int64_t home_of(int64_t due_ms)
-{
-    return dt_job_id(due_ms, 0);
-}
-
 struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
     int64_t sequence = id & ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
 
-    if (id - sequence == home_of(due_ms))
+    if (id - sequence == dt_job_id(due_ms, 0)) /* its home day */
         member.n = sequence >> 32 ? 5 : 4;
     for (unsigned i = 0; i < member.n; i++)
         member.bytes[i] = (unsigned char)((uint64_t)id >> (8 * (member.n - 1u - i)));
@@ -48,7 +44,7 @@ bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id)
         value = value << 8 | (unsigned char)p[i];
     if (value > INT64_MAX)
         return false;
-    *id = n == 8 ? (int64_t)value : home_of(due_ms) | (int64_t)value;
+    *id = n == 8 ? (int64_t)value : dt_job_id(due_ms, 0) | (int64_t)value;
     return *id > 0;
 }
 
@@ -203,30 +199,25 @@ static unsigned char *put_member(unsigned char *p, const struct dt_member *membe
     return end_entry(begin, p + member->n);
 }
 
-static size_t listpack_of(unsigned char *pack, const struct dt_item *items, size_t n)
+void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
 {
+    unsigned char text[3 + LISTPACK_BYTES_MAX + 10];
+    unsigned char *pack = text + 3;
     unsigned char *p = pack + LISTPACK_HEADER;
 
+    dt_assert_cmp(n, <=, DT_PAGE_MAX);
     for (size_t i = 0; i < n; i++) {
         p = put_member(p, &items[i].member);
         p = put_integer(p, items[i].due_ms - items[0].due_ms);
     }
     *p++ = 0xFF;
-    put_le(pack, (uint64_t)(p - pack), 4);
+    const size_t bytes = (size_t)(p - pack);
+    put_le(pack, bytes, 4);
     put_le(pack + 4, 2 * n, 2);
-    return (size_t)(p - pack);
-}
-
-void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
-{
-    unsigned char text[3 + LISTPACK_BYTES_MAX + 10];
-    unsigned char *pack = text + 3;
-    size_t bytes = listpack_of(pack, items, n);
-
     text[0] = RDB_ZSET_LISTPACK;
     text[1] = (unsigned char)(0x40 | bytes >> 8); /* a length of 14 bits */
     text[2] = (unsigned char)bytes;
-    unsigned char *p = put_le(pack + bytes, RDB_VERSION, 2);
+    p = put_le(p, RDB_VERSION, 2);
     p = put_le(p, crc_of(text, (size_t)(p - text)), 8);
     dt_strbuf_add(out, (const char *)text, (size_t)(p - text));
 }

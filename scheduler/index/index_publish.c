@@ -18,23 +18,24 @@ dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_
     if (status != DT_OK)
         return status;
     dt_link_command(link, 3);
-    dt_arg_word(link, "PUBLISH");
-    dt_arg_channel(index, link);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "wake");
     dt_link_arg(link, (struct dt_str){text, (size_t)n});
     return dt_index_round_trip(link, NULL, NULL, err);
 }
 
-static void build_wake_all(dt_index *index, unsigned i, const void *arg)
+static void build_wake_all(dt_index *index, unsigned i)
 {
-    (void)arg;
-    dt_link_command(index->links[i], 3);
-    dt_arg_word(index->links[i], "PUBLISH");
-    dt_arg_channel(index, index->links[i]);
-    dt_arg_word(index->links[i], "topic");
-    dt_link_command(index->links[i], 3);
-    dt_arg_word(index->links[i], "PUBLISH");
-    dt_arg_pops(index, index->links[i]);
-    dt_arg_word(index->links[i], "");
+    dt_link *link = index->links[i];
+
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "wake");
+    dt_link_arg(link, DT_STR_LIT("topic"));
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "pops");
+    dt_link_arg(link, DT_STR_LIT(""));
 }
 
 dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
@@ -61,8 +62,8 @@ dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_
         return dt_fail(err, DT_NOMEM, "offers");
     }
     dt_link_command(link, 3);
-    dt_arg_word(link, "PUBLISH");
-    dt_arg_pops(index, link);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "pops");
     dt_link_arg(link, dt_strbuf_str(&names));
     dt_strbuf_clear(&names);
     return dt_index_round_trip(link, NULL, NULL, err);

@@ -6,7 +6,7 @@
 
 /* Adds the shard's changes to its link, at most DT_CHUNK removals and additions a command. What goes is removed before
  * what comes is added, within a command. */
-static void build_changes(dt_index *index, unsigned shard, bool wake, size_t n_gone, size_t n_new)
+static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
 {
     const struct dt_index_batch *batch = index->batch;
 
@@ -15,7 +15,7 @@ static void build_changes(dt_index *index, unsigned shard, bool wake, size_t n_g
         size_t comes = dt_at_most(n_new - a, DT_CHUNK);
 
         const struct dt_change change = {.how = DT_CHANGE_PUT,
-                                         .wake = wake,
+                                         .wake = batch->wake,
                                          .gone = batch->gone + g,
                                          .n_gone = goes,
                                          .new = batch->new + a,
@@ -27,26 +27,16 @@ static void build_changes(dt_index *index, unsigned shard, bool wake, size_t n_g
     }
 }
 
-static void build_silent(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
-{
-    build_changes(index, shard, false, n_gone, n_new);
-}
-
-static void build_waking(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
-{
-    build_changes(index, shard, true, n_gone, n_new);
-}
-
 dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                        int64_t horizon_end_ms, bool wake, struct dt_error *err)
 {
     dt_status first = DT_OK;
 
+    index->batch->wake = wake;
     for (size_t at = 0, some; at < n; at += some) {
         some = dt_at_most(n - at, DT_INDEX_BATCH_MAX);
         dt_index_batch_load(index, map, entries + at, some, horizon_end_ms);
-        dt_keep_first(&first,
-                      dt_index_batch_ask(index, wake ? build_waking : build_silent, first == DT_OK ? err : NULL));
+        dt_keep_first(&first, dt_index_batch_ask(index, build_changes, first == DT_OK ? err : NULL));
     }
     return first;
 }

@@ -15,43 +15,36 @@ static void on_range(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(arg, reply, 0);
 }
 
-static dt_status range_once(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_reading *reading,
-                            struct dt_error *err)
-{
-    const struct dt_entry *after = range->after;
-    int64_t from_ms = range->from_ms;
-    dt_link *link = dt_index_link(index, shard);
-    struct dt_member member = {.n = 0};
-    dt_status status = dt_link_ready(link, err);
-
-    if (status != DT_OK)
-        return status;
-    if (after && after->due_ms >= from_ms) {
-        from_ms = after->due_ms;
-        member = dt_member_of(after->id, after->due_ms);
-    }
-    dt_link_script(link, DT_SCRIPT_RANGE, 1, 5);
-    dt_arg_set(index, link, shard);
-    dt_link_arg_i64(link, from_ms);
-    dt_link_arg_i64(link, reading->to_ms);
-    dt_link_arg_i64(link, (int64_t)reading->cap);
-    dt_link_arg(link, (struct dt_str){(const char *)member.bytes, member.n});
-    return dt_index_round_trip(link, on_range, reading, err);
-}
-
 /* An answer of nothing but junk is followed by another question once the junk is removed: n = 0 means the end. */
 dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
                          size_t *n, struct dt_error *err)
 {
+    const struct dt_entry *after = range->after;
     struct dt_reading *reading = malloc(sizeof(*reading));
+    struct dt_member member = {.n = 0};
+    int64_t from_ms = range->from_ms;
+    dt_link *link = dt_index_link(index, shard);
     dt_status status;
 
     *n = 0;
     if (!reading)
         return dt_fail(err, DT_NOMEM, "dt_index_range");
+    if (after && after->due_ms >= from_ms) {
+        from_ms = after->due_ms;
+        member = dt_member_of(after->id, after->due_ms);
+    }
     do {
         *reading = (struct dt_reading){.out = entries, .cap = range->limit, .to_ms = range->to_ms};
-        status = range_once(index, shard, range, reading, err);
+        status = dt_link_ready(link, err);
+        if (status != DT_OK)
+            break;
+        dt_link_script(link, DT_SCRIPT_RANGE, 1, 5);
+        dt_arg_set(index, link, shard);
+        dt_link_arg_i64(link, from_ms);
+        dt_link_arg_i64(link, range->to_ms);
+        dt_link_arg_i64(link, (int64_t)range->limit);
+        dt_link_arg(link, (struct dt_str){(const char *)member.bytes, member.n});
+        status = dt_index_round_trip(link, on_range, reading, err);
     } while (status == DT_OK && dt_reading_tidy(index, shard, reading) && reading->n == 0);
     if (status == DT_OK)
         *n = reading->n;

@@ -26,35 +26,28 @@ static void note_junk(struct dt_reading *reading, const dt_reply *page, const dt
     reading->n_junk++;
 }
 
-static void take_entries(struct dt_reading *reading, const dt_reply *page, double start_ms, const dt_reply *entries)
-{
-    size_t n = dt_reply_count(entries);
-
-    reading->seen += n / 2;
-    for (size_t i = 0; i + 1 < n; i += 2) {
-        const dt_reply *member = dt_reply_element(entries, i);
-        struct dt_entry entry;
-
-        if (!dt_reply_entry(start_ms, member, dt_reply_element(entries, i + 1), &entry))
-            note_junk(reading, page, member);
-        else if (entry.due_ms < reading->to_ms && reading->n < reading->cap)
-            reading->out[reading->n++] = entry;
-    }
-}
-
 void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t from)
 {
-    size_t n = dt_reply_count(reply);
-
-    for (size_t i = from; i + 2 < n; i += 3) {
+    for (size_t i = from; i + 2 < dt_reply_count(reply); i += 3) {
         const dt_reply *page = dt_reply_element(reply, i);
         const dt_reply *entries = dt_reply_element(reply, i + 2);
+        size_t n = dt_reply_count(entries);
         double start_ms;
 
         if (dt_reply_is_nil(entries))
             note_junk(reading, page, NULL);
-        else if (dt_reply_number(dt_reply_element(reply, i + 1), &start_ms))
-            take_entries(reading, page, start_ms, entries);
+        if (dt_reply_is_nil(entries) || !dt_reply_number(dt_reply_element(reply, i + 1), &start_ms))
+            continue;
+        reading->seen += n / 2;
+        for (size_t k = 0; k + 1 < n; k += 2) {
+            const dt_reply *member = dt_reply_element(entries, k);
+            struct dt_entry entry;
+
+            if (!dt_reply_entry(start_ms, member, dt_reply_element(entries, k + 1), &entry))
+                note_junk(reading, page, member);
+            else if (entry.due_ms < reading->to_ms && reading->n < reading->cap)
+                reading->out[reading->n++] = entry;
+        }
     }
 }
 
@@ -69,7 +62,7 @@ bool dt_reading_tidy(dt_index *index, unsigned shard, const struct dt_reading *r
     for (size_t i = 0; i < reading->n_junk; i++) {
         const struct dt_junk *junk = &reading->junk[i];
 
-        dt_arg_word(link, junk->page);
+        dt_link_arg(link, dt_str(junk->page));
         dt_link_arg(link, (struct dt_str){junk->member, junk->n_member});
     }
     return dt_index_round_trip(link, NULL, NULL, NULL) == DT_OK;
