@@ -44,16 +44,10 @@ bool dt_redis_credentials(const struct dt_config *config, struct dt_strbuf *pass
 
 /* ---- connecting ---- */
 
-static struct timeval patience(const struct dt_config *config)
-{
-    int64_t ms = config->redis_timeout;
-
-    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
-}
-
 static redisContext *open_tls(const struct dt_config *config, const char *host, int port)
 {
-    struct timeval tv = patience(config);
+    const int64_t ms = config->redis_timeout;
+    const struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
     redisContext *c = redisConnectWithTimeout(host, port, tv);
 
     if (!c || c->err)
@@ -83,23 +77,20 @@ static bool log_in(redisContext *c, const char *user, const char *password)
 
 /* ---- Sentinels ---- */
 
-static bool read_address(const redisReply *reply, struct dt_host *out)
-{
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str || !reply->element[1]->str)
-        return false;
-    snprintf(out->name, sizeof(out->name), "%s", reply->element[0]->str);
-    long port = strtol(reply->element[1]->str, NULL, 10);
-    out->port = (int)port;
-    return port > 0 && port <= 65535;
-}
-
 static bool ask_sentinel(redisContext *c, const char *master, struct dt_host *out)
 {
     redisReply *reply = redisCommand(c, "SENTINEL get-master-addr-by-name %s", master);
+    bool found = false;
 
     if (!reply)
         return false;
-    bool found = read_address(reply, out);
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str && reply->element[1]->str) {
+        long port = strtol(reply->element[1]->str, NULL, 10);
+
+        snprintf(out->name, sizeof(out->name), "%s", reply->element[0]->str);
+        out->port = (int)port;
+        found = port > 0 && port <= 65535;
+    }
     if (!found)
         give_up(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "knows no master of this name");
     freeReplyObject(reply);
@@ -139,30 +130,11 @@ bool dt_sentinel_find(const struct dt_config *config, const char *master, struct
     return found;
 }
 
-/* A Sentinel may not know yet that its master was deposed. A server whose user may not ask for its role is believed. */
-static void check_role(redisContext *c)
-{
-    redisReply *reply = redisCommand(c, "ROLE");
-
-    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
-        strcmp(reply->element[0]->str, "master") != 0)
-        give_up(c, "the sentinels name a server that is no master");
-    freeReplyObject(reply);
-}
-
-static void meet_master(redisContext *c, const struct dt_config *config)
-{
-    struct dt_strbuf password = {0};
-    const char *user;
-
-    if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p))
-        check_role(c);
-    dt_secret_forget(&password);
-}
-
 redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_endpoint *endpoint)
 {
+    struct dt_strbuf password = {0};
     struct dt_host master;
+    const char *user;
     char why[128] = "";
 
     if (!endpoint->master)
@@ -172,7 +144,18 @@ redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_e
     redisContext *c = found ? open_tls(config, master.name, master.port) : redisConnectFd(-1);
     if (c && !found)
         give_up(c, why);
-    else if (c && !c->err)
-        meet_master(c, config);
+    if (!c || c->err)
+        return c;
+    if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p)) {
+        /* A Sentinel may not know yet that its master was deposed. A server whose user may not ask for its role is
+         * believed. */
+        redisReply *reply = redisCommand(c, "ROLE");
+
+        if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
+            strcmp(reply->element[0]->str, "master") != 0)
+            give_up(c, "the sentinels name a server that is no master");
+        freeReplyObject(reply);
+    }
+    dt_secret_forget(&password);
     return c;
 }

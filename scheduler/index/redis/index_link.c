@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/assert.h"
 #include "base/connection/secrets.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -43,6 +44,7 @@ struct dt_link {
     bool failing;
     struct dt_strbuf out;
     size_t pending;
+    size_t args_owed; /* of the last command in `out` */
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     int64_t retry_at_us;
@@ -52,17 +54,10 @@ struct dt_link {
 
 /* ---- endpoints ---- */
 
-/* "master:NAME", where NAME is no number: that would be a host called master. */
-static bool is_master(const char *name)
-{
-    static const char prefix[] = "master:";
-    const char *rest = name + sizeof(prefix) - 1;
-
-    return strncmp(name, prefix, sizeof(prefix) - 1) == 0 && *rest && strspn(rest, "0123456789") != strlen(rest);
-}
-
 static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, struct dt_error *err)
 {
+    static const char master[] = "master:";
+    const size_t n_master = sizeof(master) - 1;
     char *colon;
     char *end = NULL;
     long port;
@@ -71,9 +66,10 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     out->host = out->name ? strdup(out->name) : NULL;
     if (!out->host)
         return dt_fail(err, DT_NOMEM, "redis.endpoints");
-    if (is_master(out->name)) {
+    /* "master:NAME", where NAME is no number: that would be a host called master */
+    if (strncmp(out->name, master, n_master) == 0 && out->name[n_master + strspn(out->name + n_master, "0123456789")]) {
         out->master = true;
-        memmove(out->host, out->host + 7, strlen(out->host + 7) + 1);
+        memmove(out->host, out->host + n_master, strlen(out->host + n_master) + 1);
         return DT_OK;
     }
     colon = strrchr(out->host, ':');
@@ -91,17 +87,6 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     return DT_OK;
 }
 
-static struct dt_str trim(const char *p, size_t n)
-{
-    while (n && (*p == ' ' || *p == '\t')) {
-        p++;
-        n--;
-    }
-    while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
-        n--;
-    return (struct dt_str){p, n};
-}
-
 dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n, struct dt_error *err)
 {
     struct dt_endpoint *v = NULL;
@@ -110,11 +95,9 @@ dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigne
 
     *out = NULL;
     *n = 0;
-    for (const char *p = list; *p && status == DT_OK;) {
-        size_t len = strcspn(p, ",");
-        struct dt_str word = trim(p, len);
+    for (struct dt_str rest = dt_str(list); rest.n && status == DT_OK;) {
+        struct dt_str word = dt_str_next_element(&rest);
 
-        p += len + (p[len] == ',');
         if (word.n == 0)
             continue;
         struct dt_endpoint *grown = realloc(v, (count + 1) * sizeof(*v));
@@ -193,7 +176,8 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
     link->endpoint = endpoint;
     link->clock = clock;
     link->scripts = scripts;
-    link->n_scripts = n_scripts <= DT_LINK_SCRIPTS ? n_scripts : DT_LINK_SCRIPTS;
+    dt_assert_cmp(n_scripts, <=, DT_LINK_SCRIPTS);
+    link->n_scripts = n_scripts;
     dt_strbuf_init(&link->out);
     snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", endpoint->name);
     link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined round trip to Redis.", labels);
@@ -223,18 +207,7 @@ void dt_link_free(dt_link *link)
 static void forget_commands(dt_link *link)
 {
     dt_strbuf_reset(&link->out);
-    link->pending = 0;
-}
-
-/* A server that answers with silence is asked less often: at most a fifth of the caller's time goes into waiting for
- * it.
- */
-static int64_t backoff_after(dt_link *link, int64_t now_us)
-{
-    int64_t wait_us = dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
-    int64_t silence_us = (now_us - link->began_us) * SILENCE_FACTOR;
-
-    return dt_later(wait_us, silence_us);
+    link->pending = link->args_owed = 0;
 }
 
 /* Drops the connection, and begins the back-off before the next one. */
@@ -243,12 +216,14 @@ static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
     char reason[160];
     struct dt_error why = {0};
     int64_t now_us = dt_clock_mono_us(link->clock);
+    int64_t wait_us = dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
 
     snprintf(reason, sizeof(reason), "%s", link->c && link->c->errstr[0] ? link->c->errstr : "no memory");
     hang_up(link);
     forget_commands(link);
     link->failing = true;
-    link->retry_at_us = now_us + backoff_after(link, now_us);
+    /* A server that answers with silence is asked less often: at most a fifth of the caller's time is spent waiting. */
+    link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
     (void)dt_fail(&why, DT_UNAVAILABLE, "redis %s: %s: %s", link->endpoint->name, what, reason);
@@ -264,13 +239,48 @@ static dt_status ask(dt_link *link, const char *what, redisReply **reply, struct
     return *reply ? DT_OK : drop(link, err, what);
 }
 
-static dt_status authenticate(dt_link *link, struct dt_error *err)
+/* Loads all scripts, unless they go whole. An error reply (the server is loading still, or wants a password) ends the
+ * attempt to connect. */
+static dt_status load_scripts(dt_link *link, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    for (unsigned i = 0; i < link->n_scripts && status == DT_OK && !link->whole; i++) {
+        redisReply *reply;
+
+        status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
+        if (status != DT_OK)
+            return status;
+        if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
+            memcpy(link->sha[i], reply->str, SHA_LEN + 1);
+        } else if (reply->type == REDIS_REPLY_ERROR &&
+                   (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
+                    strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
+            /* A user that may not run SCRIPT, or a server that has no such command: scripts go whole from now on, some
+             * kilobytes a round trip. */
+            DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
+                   DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
+            link->whole = true;
+        } else {
+            snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
+            status = drop(link, err, "SCRIPT LOAD");
+        }
+        freeReplyObject(reply);
+    }
+    return status;
+}
+
+static dt_status handshake(dt_link *link, struct dt_error *err)
 {
     struct dt_strbuf password = {0};
     redisReply *reply = NULL;
     const char *user;
     dt_status status = DT_OK;
 
+    link->c = dt_redis_connect(link->config, link->endpoint);
+    if (!link->c || link->c->err)
+        return drop(link, err, "connect");
+    dt_link_keep_alive(link->c->fd);
     if (dt_redis_credentials(link->config, &password, &user)) {
         const char *words[] = {"AUTH", user ? user : password.p, password.p};
         status = ask(link, "AUTH", &reply, err, user ? 3 : 2, words);
@@ -281,64 +291,6 @@ static dt_status authenticate(dt_link *link, struct dt_error *err)
     }
     freeReplyObject(reply);
     dt_secret_forget(&password);
-    return status;
-}
-
-/* A user that may not run SCRIPT, or a server that has no such command. */
-static bool forbids(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_ERROR &&
-           (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
-            strncmp(reply->str, "ERR unknown subcommand", 22) == 0);
-}
-
-/* Scripts go whole from now on, some kilobytes a round trip. */
-static void do_without_load(dt_link *link, const char *why)
-{
-    if (!link->whole)
-        DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
-               DT_S("endpoint", link->endpoint->name), DT_S("reason", why));
-    link->whole = true;
-}
-
-/* Loads all scripts. An error reply (the server is loading still, or wants a password) ends the attempt to connect. */
-static dt_status load_script(dt_link *link, unsigned i, struct dt_error *err)
-{
-    redisReply *reply;
-    dt_status status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
-
-    if (status != DT_OK)
-        return status;
-    if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
-        memcpy(link->sha[i], reply->str, SHA_LEN + 1);
-    } else if (forbids(reply)) {
-        do_without_load(link, reply->str);
-    } else {
-        snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
-        status = drop(link, err, "SCRIPT LOAD");
-    }
-    freeReplyObject(reply);
-    return status;
-}
-
-static dt_status load_scripts(dt_link *link, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-
-    for (unsigned i = 0; i < link->n_scripts && status == DT_OK && !link->whole; i++)
-        status = load_script(link, i, err);
-    return status;
-}
-
-static dt_status handshake(dt_link *link, struct dt_error *err)
-{
-    dt_status status;
-
-    link->c = dt_redis_connect(link->config, link->endpoint);
-    if (!link->c || link->c->err)
-        return drop(link, err, "connect");
-    dt_link_keep_alive(link->c->fd);
-    status = authenticate(link, err);
     return status == DT_OK ? load_scripts(link, err) : status;
 }
 
@@ -352,31 +304,25 @@ bool dt_link_failing(const dt_link *link)
     return link->failing;
 }
 
-/* Between two round trips no answer is owed, so whatever can be read is the end of the connection, or a message that
- * nobody asked for. */
-static bool has_ended(const dt_link *link)
-{
-    char byte;
-    ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-}
-
 dt_status dt_link_ready(dt_link *link, struct dt_error *err)
 {
-    dt_status status;
-
     forget_commands(link);
     link->began_us = dt_clock_mono_us(link->clock);
-    if (link->c && has_ended(link)) {
+    if (link->c) {
+        char byte;
+
+        dt_assert_cmp(link->c->err, ==, 0);
+        /* Between two round trips no answer is owed, so whatever can be read is the end of the connection, or a message
+         * that this program did not ask for. */
+        ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return DT_OK;
         DT_LOG(DEBUG, "index", "a Redis server had ended an idle connection", DT_S("endpoint", link->endpoint->name));
         hang_up(link);
     }
-    if (link->c)
-        return DT_OK;
     if (link->began_us < link->retry_at_us)
         return dt_fail(err, DT_UNAVAILABLE, "redis %s: waiting before the next try to connect", link->endpoint->name);
-    status = handshake(link, err);
+    dt_status status = handshake(link, err);
     if (status != DT_OK)
         return status;
     link->backoff.failures = 0;
@@ -433,12 +379,16 @@ static void add_header(dt_link *link, char kind, size_t n)
 
 void dt_link_command(dt_link *link, unsigned n_args)
 {
+    dt_assert_cmp(link->args_owed, ==, 0);
     add_header(link, '*', n_args);
     link->pending++;
+    link->args_owed = n_args;
 }
 
 void dt_link_arg(dt_link *link, struct dt_str arg)
 {
+    dt_assert_cmp(link->args_owed, >, 0);
+    link->args_owed--;
     add_header(link, '$', arg.n);
     dt_strbuf_add(&link->out, arg.n ? arg.p : "", arg.n);
     dt_strbuf_add(&link->out, "\r\n", 2);
@@ -509,6 +459,8 @@ dt_status dt_link_flush(dt_link *link, struct dt_error *err)
         forget_commands(link);
         return dt_fail(err, DT_NOMEM, "redis %s: no memory for commands", link->endpoint->name);
     }
+    dt_assert_cmp(link->args_owed, ==, 0);
+    dt_assert((link->pending == 0) == (link->out.n == 0));
     if (link->pending == 0 || write_commands(link) == DT_OK)
         return DT_OK;
     return was_stale(link) ? send_again(link, err) : drop(link, err, "write");
@@ -527,31 +479,23 @@ static void note_error(struct outcome *outcome, const char *text)
         snprintf(outcome->error, sizeof(outcome->error), "%s", text);
 }
 
-/* Reads the next reply. Where the connection is stale, the first reply comes from the connection that replaces it. */
-static dt_status get_reply(dt_link *link, bool first, void **raw, struct dt_error *err)
-{
-    dt_status status;
-
-    if (redisGetReply(link->c, raw) == REDIS_OK)
-        return DT_OK;
-    if (!first || !was_stale(link))
-        return drop(link, err, "read");
-    status = send_again(link, err);
-    if (status != DT_OK || redisGetReply(link->c, raw) == REDIS_OK)
-        return status;
-    return drop(link, err, "read");
-}
-
 static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
                            struct dt_error *err)
 {
     memset(outcome, 0, sizeof(*outcome));
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
-        dt_status status = get_reply(link, i == 0, &raw, err);
 
-        if (status != DT_OK)
-            return status;
+        if (redisGetReply(link->c, &raw) != REDIS_OK) {
+            /* If the connection is stale, the first reply comes from the connection that replaces it. */
+            if (i > 0 || !was_stale(link))
+                return drop(link, err, "read");
+            dt_status status = send_again(link, err);
+            if (status != DT_OK)
+                return status;
+            if (redisGetReply(link->c, &raw) != REDIS_OK)
+                return drop(link, err, "read");
+        }
         redisReply *reply = raw;
         if (reply->type == REDIS_REPLY_ERROR)
             note_error(outcome, reply->str);
@@ -562,20 +506,6 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     return DT_OK;
 }
 
-static dt_status read_with_scripts(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
-                                   struct dt_error *err)
-{
-    dt_status status = load_scripts(link, err);
-
-    if (status == DT_OK)
-        status = dt_link_flush(link, err);
-    if (status == DT_OK)
-        status = read_once(link, on_reply, arg, outcome, err);
-    if (status == DT_OK && outcome->no_script)
-        note_error(outcome, "scripts vanish as fast as they are loaded");
-    return status;
-}
-
 dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
 {
     struct outcome outcome;
@@ -584,8 +514,15 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     if (link->pending == 0)
         return DT_OK;
     status = read_once(link, on_reply, arg, &outcome, err);
-    if (status == DT_OK && outcome.no_script)
-        status = read_with_scripts(link, on_reply, arg, &outcome, err);
+    if (status == DT_OK && outcome.no_script) {
+        status = load_scripts(link, err);
+        if (status == DT_OK)
+            status = dt_link_flush(link, err);
+        if (status == DT_OK)
+            status = read_once(link, on_reply, arg, &outcome, err);
+        if (status == DT_OK && outcome.no_script)
+            note_error(&outcome, "scripts vanish as fast as they are loaded");
+    }
     forget_commands(link);
     if (status != DT_OK)
         return status;

@@ -30,6 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/connection/secrets.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -89,6 +90,7 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
     bool was_up = sub->state == SUB_UP;
     struct dt_error err = {0};
 
+    dt_assert_cmp(wake->n_up, >=, was_up);
     (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", sub->endpoint->name, why);
     dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
     if (sub->c)
@@ -105,24 +107,19 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
         tell_all(wake);
 }
 
-/* Sentinels and TLS take some round trips, which are waited for; what follows is not. */
-static redisContext *connect_elaborately(const struct dt_wake *wake, const struct subscriber *sub)
-{
-    redisContext *c = dt_redis_connect(wake->config, sub->endpoint);
-
-    if (c && !c->err) {
-        c->flags &= ~REDIS_BLOCK;
-        (void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
-    }
-    return c;
-}
-
 static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 {
-    if (dt_redis_is_elaborate(wake->config, sub->endpoint))
-        sub->c = connect_elaborately(wake, sub);
-    else
+    dt_assert(sub->state == SUB_DOWN && !sub->c);
+    /* Sentinels and TLS take some round trips, which are waited for; what follows is not. */
+    if (dt_redis_is_elaborate(wake->config, sub->endpoint)) {
+        sub->c = dt_redis_connect(wake->config, sub->endpoint);
+        if (sub->c && !sub->c->err) {
+            sub->c->flags &= ~REDIS_BLOCK;
+            (void)fcntl(sub->c->fd, F_SETFL, fcntl(sub->c->fd, F_GETFL) | O_NONBLOCK);
+        }
+    } else {
         sub->c = redisConnectNonBlock(sub->endpoint->host, sub->endpoint->port);
+    }
     if (!sub->c || sub->c->err) {
         subscriber_fail(wake, sub, sub->c ? sub->c->errstr : "no memory");
         return;
@@ -142,24 +139,11 @@ static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
         sub->unsent = !done;
 }
 
-/* False: out of memory. */
-static bool say_who(struct dt_wake *wake, struct subscriber *sub)
+static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
 {
     struct dt_strbuf password = {0};
     const char *user;
     bool said = true;
-
-    sub->owed = dt_redis_credentials(wake->config, &password, &user);
-    if (sub->owed && user)
-        said = redisAppendCommand(sub->c, "AUTH %s %s", user, password.p) == REDIS_OK;
-    else if (sub->owed)
-        said = redisAppendCommand(sub->c, "AUTH %s", password.p) == REDIS_OK;
-    dt_secret_forget(&password);
-    return said;
-}
-
-static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
-{
     int problem = 0;
     socklen_t size = sizeof(problem);
 
@@ -171,7 +155,13 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
     }
     sub->state = SUB_GREETING;
     dt_link_keep_alive(sub->c->fd);
-    if (!say_who(wake, sub) || redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
+    sub->owed = dt_redis_credentials(wake->config, &password, &user);
+    if (sub->owed && user)
+        said = redisAppendCommand(sub->c, "AUTH %s %s", user, password.p) == REDIS_OK;
+    else if (sub->owed)
+        said = redisAppendCommand(sub->c, "AUTH %s", password.p) == REDIS_OK;
+    dt_secret_forget(&password);
+    if (!said || redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
         subscriber_fail(wake, sub, "no memory");
         return;
     }
@@ -195,44 +185,50 @@ static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, l
 
 static void subscriber_up(struct dt_wake *wake, struct subscriber *sub)
 {
+    dt_assert(sub->state == SUB_SUBSCRIBING);
     sub->state = SUB_UP;
     wake->n_up++;
+    dt_assert_cmp(wake->n_up, <=, wake->n);
     sub->backoff.failures = 0;
     dt_outage_over(&sub->outage);
     dt_metric_set(sub->up, 1);
     tell_all(wake);
 }
 
-static void subscriber_ping(struct dt_wake *wake, struct subscriber *sub)
-{
-    if (sub->pinged) {
-        subscriber_fail(wake, sub, "no answer");
-        return;
-    }
-    if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
-        subscriber_fail(wake, sub, "no memory");
-        return;
-    }
-    sub->pinged = true;
-    sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
-    subscriber_send(wake, sub);
-}
-
 static void subscriber_late(struct dt_wake *wake, struct subscriber *sub)
 {
-    if (sub->state == SUB_DOWN)
+    if (sub->state == SUB_DOWN) {
         subscriber_connect(wake, sub);
-    else if (sub->state == SUB_UP)
-        subscriber_ping(wake, sub);
-    else
+    } else if (sub->state != SUB_UP) {
         subscriber_fail(wake, sub, "timed out");
+    } else if (sub->pinged) {
+        subscriber_fail(wake, sub, "no answer");
+    } else if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
+        subscriber_fail(wake, sub, "no memory");
+    } else {
+        sub->pinged = true;
+        sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
+        subscriber_send(wake, sub);
+    }
 }
 
 /* ---- messages ---- */
 
-/* Topics, separated by spaces; nothing: any. */
-static void announce_offers(struct dt_wake *wake, const char *text)
+static void announce(struct dt_wake *wake, const char *text)
 {
+    if (!wake->on_offers) {
+        /* "<shard>", "<shard> outbox", "topic"; anything else is taken for "everything may have changed". */
+        char *end = NULL;
+        long shard = strtol(text, &end, 10);
+        bool outbox = strcmp(end, " outbox") == 0;
+
+        if (end == text || shard < 0 || shard >= DT_SHARDS_MAX || (*end && !outbox))
+            wake->on_wake(wake->arg, -1, false);
+        else
+            wake->on_wake(wake->arg, (int)shard, outbox);
+        return;
+    }
+    /* Topics, separated by spaces; nothing: any. */
     if (!*text)
         tell_all(wake);
     while (*text) {
@@ -242,50 +238,20 @@ static void announce_offers(struct dt_wake *wake, const char *text)
     }
 }
 
-/* "<shard>", "<shard> outbox", "topic"; anything else is taken for "everything may have changed". */
-static void announce_wake(struct dt_wake *wake, const char *text)
-{
-    char *end = NULL;
-    long shard = strtol(text, &end, 10);
-    bool outbox = strcmp(end, " outbox") == 0;
-
-    if (end == text || shard < 0 || shard >= DT_SHARDS_MAX || (*end && !outbox))
-        wake->on_wake(wake->arg, -1, false);
-    else
-        wake->on_wake(wake->arg, (int)shard, outbox);
-}
-
-static void announce(struct dt_wake *wake, const char *text)
-{
-    if (wake->on_offers)
-        announce_offers(wake, text);
-    else
-        announce_wake(wake, text);
-}
-
 static const char *word(const redisReply *reply, size_t i)
 {
     return i < reply->elements && reply->element[i]->str ? reply->element[i]->str : "";
 }
 
-/* The answers of a greeting: to AUTH, where there is a password, and to CLIENT ID. */
-static void subscriber_greeted(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
-{
-    if (!sub->owed)
-        subscriber_subscribe(wake, sub, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
-    else if (reply->type == REDIS_REPLY_ERROR)
-        subscriber_fail(wake, sub, reply->str);
-    else
-        sub->owed--;
-}
-
 /* "message" of either channel: of FLUSHED it has no text. */
 static void subscriber_take(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
 {
-    if (sub->state == SUB_GREETING)
-        subscriber_greeted(wake, sub, reply);
+    if (sub->state == SUB_GREETING && !sub->owed) /* this answers CLIENT ID */
+        subscriber_subscribe(wake, sub, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
+    else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
+        subscriber_fail(wake, sub, reply->str);
     else if (sub->owed)
-        sub->owed--; /* whether it tracks or not */
+        sub->owed--; /* logged in; or, while it subscribes, whether it tracks or not */
     else if (reply->type == REDIS_REPLY_ERROR && sub->state == SUB_UP && sub->tracks)
         sub->tracks = false;
     else if (reply->type == REDIS_REPLY_ERROR)
@@ -324,30 +290,6 @@ static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
 
 /* ---- the thread ---- */
 
-static short interests(const struct subscriber *sub)
-{
-    if (sub->state == SUB_CONNECTING)
-        return POLLOUT;
-    return (short)(POLLIN | (sub->unsent ? POLLOUT : 0));
-}
-
-/* Fills the poll set; the answer is the timeout in ms, rounded up so that a deadline is over when it is looked at. */
-static int prepare_poll(struct dt_wake *wake)
-{
-    int64_t first_us = INT64_MAX;
-    int64_t wait_us;
-
-    for (unsigned i = 0; i < wake->n; i++) {
-        const struct subscriber *sub = &wake->subscribers[i];
-
-        wake->fds[i + 1] = (struct pollfd){.fd = sub->c ? sub->c->fd : -1, .events = interests(sub)};
-        if (sub->deadline_us < first_us)
-            first_us = sub->deadline_us;
-    }
-    wait_us = first_us - dt_clock_mono_us(wake->clock);
-    return wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1);
-}
-
 static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
 {
     if (events && sub->state == SUB_CONNECTING) {
@@ -367,9 +309,19 @@ static void listen_for_ever(void *arg)
     struct dt_wake *wake = arg;
 
     for (;;) {
-        int timeout_ms = prepare_poll(wake);
+        int64_t first_us = INT64_MAX;
 
-        if (poll(wake->fds, wake->n + 1, timeout_ms) < 0) {
+        for (unsigned i = 0; i < wake->n; i++) {
+            const struct subscriber *sub = &wake->subscribers[i];
+            short events = (short)(POLLIN | (sub->unsent ? POLLOUT : 0));
+
+            wake->fds[i + 1] = (struct pollfd){.fd = sub->c ? sub->c->fd : -1,
+                                               .events = sub->state == SUB_CONNECTING ? POLLOUT : events};
+            first_us = dt_earlier(first_us, sub->deadline_us);
+        }
+        /* In ms, rounded up so that a deadline is over when it is looked at. */
+        int64_t wait_us = first_us - dt_clock_mono_us(wake->clock);
+        if (poll(wake->fds, wake->n + 1, wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1)) < 0) {
             if (errno == EINTR)
                 continue;
             break; /* out of memory in the kernel: the leaders' own looks remain */
@@ -409,26 +361,14 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
     return DT_OK;
 }
 
-/* Signals are for the main thread. */
-static dt_status start_thread(struct dt_wake *wake, struct dt_error *err)
-{
-    sigset_t all;
-    sigset_t before;
-    dt_status status;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    status = dt_thread_start(&wake->thread, "wake", listen_for_ever, wake, err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return status;
-}
-
 /* `made` says whom to call. */
 static dt_status start(const struct dt_wake *made, const char *installation, const char *channel, dt_wake **out,
                        struct dt_error *err)
 {
     struct dt_wake *wake;
     dt_status status;
+    sigset_t all;
+    sigset_t before;
 
     *out = NULL;
     if (!dt_index_configured(made->config))
@@ -444,8 +384,12 @@ static dt_status start(const struct dt_wake *made, const char *installation, con
     wake->stop_fd = -1;
     snprintf(wake->channel, sizeof(wake->channel), "%s:%s", installation, channel);
     status = fill(wake, err);
-    if (status == DT_OK)
-        status = start_thread(wake, err);
+    if (status == DT_OK) { /* signals are for the main thread */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        status = dt_thread_start(&wake->thread, "wake", listen_for_ever, wake, err);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
     if (status != DT_OK) {
         dt_wake_stop(wake);
         return status;

@@ -47,33 +47,13 @@ static const char *load_files(SSL_CTX *ctx, const struct dt_tls *tls)
     return NULL;
 }
 
-/* The certificate must be for the host's name, or for its address. */
-static bool demand_name(SSL *ssl, const char *host)
-{
-    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1)
-        return true;
-    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
-}
-
-static void start_tls(redisContext *c, SSL_CTX *ctx, const struct dt_tls *tls, const char *host)
-{
-    SSL *ssl = SSL_new(ctx);
-
-    if (!ssl || (tls->mode == DT_TLS_VERIFY && !demand_name(ssl, host))) {
-        SSL_free(ssl);
-        explain(c, "no memory", NULL);
-    } else if (redisInitiateSSL(c, ssl) != REDIS_OK) {
-        explain(c, "handshake", ssl);
-        SSL_free(ssl); /* the context owns it only where it has succeeded */
-    }
-}
-
 void dt_redis_secure(redisContext *c, const struct dt_config *config, const char *host)
 {
     struct dt_tls tls = dt_tls_of_redis(config);
 
     if (tls.mode == DT_TLS_OFF)
         return;
+    SSL *ssl = NULL;
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (!ctx) {
         explain(c, "no memory", NULL);
@@ -82,10 +62,23 @@ void dt_redis_secure(redisContext *c, const struct dt_config *config, const char
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_verify(ctx, tls.mode == DT_TLS_VERIFY ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     const char *bad = load_files(ctx, &tls);
-    if (bad)
+    if (bad) {
         explain(c, bad, NULL);
+        goto out;
+    }
+    ssl = SSL_new(ctx);
+    /* The certificate must be for the host's name, or for its address. */
+    if (!ssl || (tls.mode == DT_TLS_VERIFY && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) != 1 &&
+                 (SSL_set1_host(ssl, host) != 1 || SSL_set_tlsext_host_name(ssl, host) != 1))) {
+        explain(c, "no memory", NULL);
+        goto out;
+    }
+    if (redisInitiateSSL(c, ssl) == REDIS_OK)
+        ssl = NULL; /* it is the connection's */
     else
-        start_tls(c, ctx, &tls, host);
+        explain(c, "handshake", ssl);
+out:
+    SSL_free(ssl);
     SSL_CTX_free(ctx);
 }
 
