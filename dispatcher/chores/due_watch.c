@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/thread.h"
@@ -52,11 +53,6 @@ struct dt_due_watch {
     bool known[DT_SHARDS_MAX];
 };
 
-static int64_t mono_us(const dt_due_watch *w)
-{
-    return dt_clock_mono_us(w->env.clock);
-}
-
 static void wake_all(dt_due_watch *w, void (*tell)(void *arg, unsigned shard))
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
@@ -74,13 +70,9 @@ static int by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool was_told(const struct told *told, const struct dt_due *due)
-{
-    return bsearch(due, told->v, told->n, sizeof(*told->v), by_due) != NULL;
-}
-
 static void remember(struct told *told, const struct dt_due *due, size_t n)
 {
+    dt_assert_cmp(n, <=, DT_WATCH_DUE);
     memcpy(told->v, due, n * sizeof(*due));
     told->n = n;
 }
@@ -93,7 +85,7 @@ static bool tell(dt_due_watch *w, const struct told *told, const struct dt_due *
     struct dt_shard_set news = {0};
     w->env.map(w->env.arg, &map);
     for (size_t i = 0; i < n; i++)
-        if (!was_told(told, &due[i]))
+        if (!bsearch(&due[i], told->v, told->n, sizeof(*told->v), by_due))
             dt_shard_set_add(&news, dt_shard_of(&map, due[i].id));
     for (unsigned shard = 0; shard < map.shards; shard++)
         if (dt_shard_set_has(&news, shard))
@@ -101,19 +93,12 @@ static bool tell(dt_due_watch *w, const struct told *told, const struct dt_due *
     return !dt_shard_set_empty(&news);
 }
 
-/* How many of the answer's rows were due before the window. */
-static size_t before_window(const struct dt_watched *seen)
-{
-    size_t n = 0;
-    while (n < seen->n_due && seen->due[n].next_ms < seen->now_ms - WINDOW_MS)
-        n++;
-    return n;
-}
-
 static void take_due(dt_due_watch *w, bool all)
 {
     const struct dt_watched *seen = &w->seen;
-    size_t n_old = before_window(seen);
+    size_t n_old = 0; /* rows that were due before the window */
+    while (n_old < seen->n_due && seen->due[n_old].next_ms < seen->now_ms - WINDOW_MS)
+        n_old++;
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
     if (seen->n_due == DT_WATCH_DUE) /* loops walk over a long backlog by themselves */
@@ -123,18 +108,13 @@ static void take_due(dt_due_watch *w, bool all)
         remember(&w->old, seen->due, n_old);
     }
     if (tell(w, &w->recent, recent, n, w->env.wake))
-        w->busy_us = mono_us(w) + BUSY_US;
+        w->busy_us = dt_clock_mono_us(w->env.clock) + BUSY_US;
     remember(&w->recent, recent, n);
     w->watch.look_from_ms = seen->now_ms - WINDOW_MS;
     w->watch.due_from_ms = n ? recent[n - 1].next_ms + 1 : w->watch.look_from_ms;
 }
 
 /* ---- what else changed ---- */
-
-static bool same_leadership(const struct dt_watched_row *a, const struct dt_watched_row *b)
-{
-    return a->epoch == b->epoch && a->token == b->token;
-}
 
 /* Who lost a leadership, be it to this very process, compares its row itself. */
 static void take_rows(dt_due_watch *w)
@@ -145,7 +125,7 @@ static void take_rows(dt_due_watch *w)
     for (size_t i = 0; i < w->seen.n_rows; i++) {
         const struct dt_watched_row *row = &w->seen.rows[i];
         unsigned shard = row->shard % DT_SHARDS_MAX;
-        if (w->known[shard] && !same_leadership(&w->rows[shard], row))
+        if (w->known[shard] && (w->rows[shard].epoch != row->epoch || w->rows[shard].token != row->token))
             dt_shard_set_add(&changed, shard);
         w->rows[shard] = *row;
         there[shard] = true;
@@ -161,9 +141,30 @@ static void take_rows(dt_due_watch *w)
             w->env.wake(w->env.arg, shard);
 }
 
-static void take_versions(dt_due_watch *w)
+/* ---- the wait ---- */
+
+static dt_status look(dt_due_watch *w, struct dt_error *err)
 {
+    struct dt_watch watch = w->watch;
     const struct dt_watched *seen = &w->seen;
+    int64_t most_ms = dt_clock_mono_us(w->env.clock) < w->busy_us
+                          ? BUSY_WAIT_MS
+                          : dt_earlier(WAIT_MS, w->env.config->mysql_io_timeout / 2);
+    bool all = dt_clock_mono_us(w->env.clock) + most_ms * 1000 >= w->all_us; /* the next one would come too late */
+    dt_status status = DT_OK;
+    if (dt_clock_mono_us(w->env.clock) >= w->clock_us) {
+        status = dt_store_ping(w->store, err);
+        w->clock_us = dt_clock_mono_us(w->env.clock) + CLOCK_US;
+    }
+    watch.wait_ms = most_ms;
+    watch.look_from_ms = all ? 0 : watch.look_from_ms;
+    if (status == DT_OK)
+        status = dt_store_watch(w->store, &watch, &w->seen, err);
+    if (status != DT_OK)
+        return status;
+    w->heard_us = dt_clock_mono_us(w->env.clock);
+    if (all)
+        w->all_us = w->heard_us + w->env.config->reconcile_period * 1000;
     if (w->watch.generation && seen->generation != w->watch.generation)
         w->env.stale_map(w->env.arg);
     if (w->watch.topics_version && seen->topics_version != w->watch.topics_version)
@@ -173,55 +174,9 @@ static void take_versions(dt_due_watch *w)
     w->watch.generation = seen->generation;
     w->watch.topics_version = seen->topics_version;
     w->watch.leads = seen->leads;
-}
-
-/* ---- the wait ---- */
-
-static int64_t wait_ms(const dt_due_watch *w)
-{
-    return mono_us(w) < w->busy_us ? BUSY_WAIT_MS : dt_earlier(WAIT_MS, w->env.config->mysql_io_timeout / 2);
-}
-
-static dt_status look(dt_due_watch *w, struct dt_error *err)
-{
-    struct dt_watch watch = w->watch;
-    int64_t most_ms = wait_ms(w);
-    bool all = mono_us(w) + most_ms * 1000 >= w->all_us; /* the next one would come too late */
-    dt_status status = DT_OK;
-    if (mono_us(w) >= w->clock_us) {
-        status = dt_store_ping(w->store, err);
-        w->clock_us = mono_us(w) + CLOCK_US;
-    }
-    watch.wait_ms = most_ms;
-    watch.look_from_ms = all ? 0 : watch.look_from_ms;
-    if (status == DT_OK)
-        status = dt_store_watch(w->store, &watch, &w->seen, err);
-    if (status != DT_OK)
-        return status;
-    w->heard_us = mono_us(w);
-    if (all)
-        w->all_us = w->heard_us + w->env.config->reconcile_period * 1000;
-    take_versions(w);
     take_rows(w);
     take_due(w, all);
     return DT_OK;
-}
-
-/* Loops that sleep long because they would be told look by themselves from now on. */
-static void note(dt_due_watch *w, dt_status status, const struct dt_error *err)
-{
-    if (status == DT_OK) {
-        w->failed = false;
-        return;
-    }
-    w->heard_us = 0;
-    w->watch.due_from_ms = w->watch.look_from_ms = 0;
-    w->clock_us = 0;
-    wake_all(w, w->env.wake);
-    if (!w->failed)
-        DT_LOG(WARN, "watch", "leaders look by themselves for what is due", DT_S("status", dt_status_name(status)),
-               DT_S("reason", err->text));
-    w->failed = true;
 }
 
 static void run(void *arg)
@@ -230,9 +185,19 @@ static void run(void *arg)
     while (!dt_thread_stopping(&w->thread)) {
         struct dt_error err = {0};
         dt_status status = look(w, &err);
-        note(w, status, &err);
+        if (status != DT_OK) { /* loops that sleep long because they would be told look by themselves from now on */
+            w->heard_us = 0;
+            w->watch.due_from_ms = w->watch.look_from_ms = 0;
+            w->clock_us = 0;
+            wake_all(w, w->env.wake);
+            if (!w->failed)
+                DT_LOG(WARN, "watch", "leaders look by themselves for what is due",
+                       DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
+        }
+        w->failed = status != DT_OK;
         if (!dt_thread_stopping(&w->thread))
-            dt_mailbox_pause(w->mailbox, mono_us(w) + (status == DT_OK ? APART_US : RETRY_US), DT_THREAD_STOP);
+            dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + (status == DT_OK ? APART_US : RETRY_US),
+                             DT_THREAD_STOP);
     }
     w->heard_us = 0;
 }
@@ -244,7 +209,7 @@ bool dt_due_watch_hears(dt_due_watch *w)
     if (!w)
         return false;
     int64_t heard_us = w->heard_us;
-    return heard_us && mono_us(w) - heard_us < HEARS_US;
+    return heard_us && dt_clock_mono_us(w->env.clock) - heard_us < HEARS_US;
 }
 
 bool dt_due_watch_row(dt_due_watch *w, unsigned shard, struct dt_watched_row *out)
@@ -259,14 +224,6 @@ bool dt_due_watch_row(dt_due_watch *w, unsigned shard, struct dt_watched_row *ou
 }
 
 /* ---- life ---- */
-
-static void free_parts(dt_due_watch *w)
-{
-    dt_store_free(w->store);
-    dt_mailbox_free(w->mailbox);
-    pthread_mutex_destroy(&w->lock);
-    free(w);
-}
 
 dt_status dt_due_watch_start(const struct dt_due_watch_env *env, dt_due_watch **out, struct dt_error *err)
 {
@@ -285,7 +242,7 @@ dt_status dt_due_watch_start(const struct dt_due_watch_env *env, dt_due_watch **
     if (status == DT_OK)
         status = dt_thread_start(&w->thread, "watch", run, w, err);
     if (status != DT_OK) {
-        free_parts(w);
+        dt_due_watch_stop(w);
         return dt_fail(err, status, "the watch");
     }
     *out = w;
@@ -303,5 +260,8 @@ void dt_due_watch_stop(dt_due_watch *w)
     if (!w)
         return;
     dt_thread_stop(&w->thread, w->mailbox);
-    free_parts(w);
+    dt_store_free(w->store);
+    dt_mailbox_free(w->mailbox);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
 }

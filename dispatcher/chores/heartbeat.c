@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
@@ -51,23 +52,6 @@ struct dt_heartbeat {
     bool waits_kafka, waits_redis;
 };
 
-static void list_led(dt_heartbeat *h)
-{
-    struct dt_loop_state state;
-    dt_strbuf_reset(&h->leads);
-    h->elected = h->waits_redis = false;
-    h->waits_kafka = *h->env.kafka_away;
-    for (unsigned shard = 0, all = h->env.shards ? h->env.shards(h->env.arg) : 0; shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state)) {
-            h->elected = true;
-            if (state.leading)
-                dt_strbuf_addf(&h->leads, "%s%u", h->leads.n ? "," : "", shard);
-            h->waits_kafka |= state.waiting && strcmp(state.waiting, "kafka") == 0;
-            h->waits_redis |= state.waiting && strcmp(state.waiting, "redis") == 0;
-        }
-    dt_strbuf_addc(&h->leads, '\0');
-}
-
 /* A list of endpoints has this one. */
 static bool names(const char *list, const char *endpoint)
 {
@@ -94,7 +78,19 @@ static dt_status beat(dt_heartbeat *h, struct dt_error *err)
 {
     char down[sizeof(h->down)];
     int64_t losses = own_losses(h, down);
-    list_led(h);
+    struct dt_loop_state state;
+    dt_strbuf_reset(&h->leads);
+    h->elected = h->waits_redis = false;
+    h->waits_kafka = *h->env.kafka_away;
+    for (unsigned shard = 0, all = h->env.shards ? h->env.shards(h->env.arg) : 0; shard < all; shard++)
+        if (h->env.state(h->env.arg, shard, &state)) {
+            h->elected = true;
+            if (state.leading)
+                dt_strbuf_addf(&h->leads, "%s%u", h->leads.n ? "," : "", shard);
+            h->waits_kafka |= state.waiting && strcmp(state.waiting, "kafka") == 0;
+            h->waits_redis |= state.waiting && strcmp(state.waiting, "redis") == 0;
+        }
+    dt_strbuf_addc(&h->leads, '\0');
     if (h->leads.failed)
         return DT_NOMEM;
     struct dt_process row = {.id = h->env.id,
@@ -116,36 +112,18 @@ static dt_status beat(dt_heartbeat *h, struct dt_error *err)
     return status;
 }
 
-/* True: another list than before. */
-static bool owe(dt_heartbeat *h, const char *down)
-{
-    pthread_mutex_lock(&h->lock);
-    bool news = strcmp(h->owed, down) != 0;
-    snprintf(h->owed, sizeof(h->owed), "%s", down);
-    h->owes = down[0] != '\0';
-    pthread_mutex_unlock(&h->lock);
-    return news;
-}
-
-/* Losses of this process's own need not be read first. */
-static bool tell_own_losses(dt_heartbeat *h)
-{
-    char down[sizeof(h->down)];
-    int64_t losses = own_losses(h, down);
-    if (losses == h->told)
-        return false;
-    h->told = losses;
-    h->env.doubt(h->env.arg);
-    return true;
-}
-
 static void take_debts(dt_heartbeat *h, const struct dt_index_debts *debts)
 {
-    bool owed = h->owes, news = owe(h, debts->down);
-    if (!owed && debts->down[0])
+    const bool owed = h->owes;
+    pthread_mutex_lock(&h->lock);
+    bool news = strcmp(h->owed, debts->down) != 0;
+    snprintf(h->owed, sizeof(h->owed), "%s", debts->down);
+    h->owes = debts->down[0] != '\0';
+    pthread_mutex_unlock(&h->lock);
+    if (!owed && h->owes)
         DT_LOG(WARN, "heartbeat", "somebody cannot tell the index: due jobs are read from MySQL",
                DT_S("endpoints", debts->down));
-    if (owed && !debts->down[0])
+    if (owed && !h->owes)
         DT_LOG(INFO, "heartbeat", "everybody can tell the index again");
     if (news || debts->losses != h->seen)
         h->env.doubt(h->env.arg);
@@ -155,7 +133,13 @@ static void take_debts(dt_heartbeat *h, const struct dt_index_debts *debts)
 static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
-    bool lost = tell_own_losses(h);
+    char down[sizeof(h->down)];
+    int64_t losses = own_losses(h, down);
+    bool lost = losses != h->told;
+    dt_assert_cmp(losses, >=, h->told);
+    h->told = losses;
+    if (lost) /* losses of this process's own need not be read first */
+        h->env.doubt(h->env.arg);
     dt_status status = beats || lost ? beat(h, err) : DT_OK;
     if (status == DT_OK && h->has_index) {
         status = dt_store_index_debts(h->store, &debts, err);
@@ -167,26 +151,15 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     return status;
 }
 
-static int64_t every_us(const dt_heartbeat *h)
-{
-    return h->has_index ? EVERY_US : PLAIN_US;
-}
-
-/* Others wait for whom ZooKeeper elects, as long as its last word holds. */
-static void say_farewell(dt_heartbeat *h)
-{
-    struct dt_error err = {0};
-    (void)beat(h, &err); /* if it fails, it is believed for DT_PROCESS_FRESH_MS */
-}
-
 static void run(void *arg)
 {
     dt_heartbeat *h = arg;
     int64_t beat_us = 0;
+    const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
     bool told = false, asked = true;
     while (!dt_thread_stopping(&h->thread)) {
         struct dt_error err = {0};
-        bool beats = asked || dt_clock_mono_us(h->env.clock) - beat_us >= every_us(h);
+        bool beats = asked || dt_clock_mono_us(h->env.clock) - beat_us >= every_us;
         dt_status status = look(h, beats, &err);
         if (beats)
             beat_us = dt_clock_mono_us(h->env.clock);
@@ -202,17 +175,10 @@ static void run(void *arg)
             came = dt_mailbox_wait(h->mailbox, h->has_index ? now_us + DEBTS_US : beat_us + PLAIN_US);
         asked = came != 0;
     }
-    if (h->said_elected && !told)
-        say_farewell(h);
-}
-
-static void free_parts(dt_heartbeat *h)
-{
-    pthread_mutex_destroy(&h->lock);
-    dt_store_free(h->store);
-    dt_mailbox_free(h->mailbox);
-    dt_strbuf_clear(&h->leads);
-    free(h);
+    if (h->said_elected && !told) { /* others wait for whom ZooKeeper elects, as long as its last word holds */
+        struct dt_error err = {0};
+        (void)beat(h, &err); /* if it fails, it is believed for DT_PROCESS_FRESH_MS */
+    }
 }
 
 dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out, struct dt_error *err)
@@ -231,7 +197,7 @@ dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **
     if (status == DT_OK)
         status = dt_thread_start(&h->thread, "heartbeat", run, h, err);
     if (status != DT_OK) {
-        free_parts(h);
+        dt_heartbeat_stop(h);
         return status;
     }
     *out = h;
@@ -243,15 +209,11 @@ void dt_heartbeat_stop(dt_heartbeat *h)
     if (!h)
         return;
     dt_thread_stop(&h->thread, h->mailbox);
-    free_parts(h);
-}
-
-static void add_down(dt_heartbeat *h, const char *down)
-{
-    if (!h->down[0])
-        snprintf(h->down, sizeof(h->down), "%s", down);
-    else if (strcmp(h->down, down) != 0 && !names(h->down, down))
-        snprintf(h->down, sizeof(h->down), "*"); /* several */
+    pthread_mutex_destroy(&h->lock);
+    dt_store_free(h->store);
+    dt_mailbox_free(h->mailbox);
+    dt_strbuf_clear(&h->leads);
+    free(h);
 }
 
 void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
@@ -261,7 +223,11 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     pthread_mutex_lock(&h->lock);
     h->lost_us = dt_clock_mono_us(h->env.clock);
     h->losses++;
-    add_down(h, down[0] ? down : "*");
+    down = down[0] ? down : "*";
+    if (!h->down[0])
+        snprintf(h->down, sizeof(h->down), "%s", down);
+    else if (strcmp(h->down, down) != 0 && !names(h->down, down))
+        snprintf(h->down, sizeof(h->down), "*"); /* several */
     pthread_mutex_unlock(&h->lock);
     dt_mailbox_signal(h->mailbox, LOOK);
 }
@@ -285,6 +251,7 @@ bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)
     if (!h || !h->owes)
         return false;
     pthread_mutex_lock(&h->lock);
+    dt_assert(h->owes == (h->owed[0] != '\0'));
     bool owed = names(h->owed, endpoint);
     pthread_mutex_unlock(&h->lock);
     return owed;

@@ -76,10 +76,6 @@ struct dt_housekeeper {
     dt_metric *overdue, *held, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
-static int64_t mono_us(const dt_housekeeper *h)
-{
-    return dt_clock_mono_us(h->env.clock);
-}
 static unsigned shards(const dt_housekeeper *h)
 {
     return h->env.shards(h->env.arg);
@@ -108,26 +104,20 @@ static void tend_partitions(dt_housekeeper *h, int64_t now_ms, const struct dt_w
     dt_status status = dt_store_partitions_tend(h->store, now_ms, wanted, &h->archiver.partitions, &done, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     h->archiver.make_do = status != DT_OK;
-    h->parts_us = mono_us(h) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
+    h->parts_us = dt_clock_mono_us(h->env.clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, done.dropped);
-}
-
-static void tend_events(dt_housekeeper *h, int64_t now_ms)
-{
-    struct dt_error err = {0};
-    dt_status status = dt_store_events_tend(h->store, now_ms, h->env.config->events_keep, &err);
-    tell_wait(h, "partitions of events wait", status, &err);
 }
 
 static void look_after_partitions(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_wanted wanted;
     struct dt_error err = {0};
-    if (mono_us(h) < h->parts_us)
+    if (dt_clock_mono_us(h->env.clock) < h->parts_us)
         return;
-    h->parts_us = mono_us(h) + PARTS_SOON_US;
-    tend_events(h, now_ms);
-    dt_status status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
+    h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
+    dt_status status = dt_store_events_tend(h->store, now_ms, h->env.config->events_keep, &err);
+    tell_wait(h, "partitions of events wait", status, &err);
+    status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     if (status == DT_OK)
         tend_partitions(h, now_ms, &wanted);
@@ -166,22 +156,15 @@ static bool give_up_notices(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_error err = {0};
     size_t done = 0;
-    if (dt_config_has_kafka(h->env.config) || mono_us(h) < h->notices_us)
+    if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
         return false;
     dt_status status = dt_store_give_up_notices(h->store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
     tell_wait(h, "notices that nobody sends wait to be removed", status, &err);
     if (done)
         DT_LOG(WARN, "housekeeper", "dead letters were given up: there is no Kafka any more", DT_I("notices", done));
     bool more = status == DT_OK && done == STEP_ROWS;
-    h->notices_us = more ? 0 : mono_us(h) + NOTICES_US;
+    h->notices_us = more ? 0 : dt_clock_mono_us(h->env.clock) + NOTICES_US;
     return more;
-}
-
-/* With nothing to do for anybody, all but promotion is done every other time. */
-static bool rests(dt_housekeeper *h)
-{
-    h->rested = h->idle && !h->rested;
-    return h->rested;
 }
 
 /* One step of each; true: there is more. */
@@ -194,7 +177,10 @@ static bool do_chores(dt_housekeeper *h)
     dt_status status = dt_store_promote(h->store, now_ms, STEP_ROWS, &promoted, &err);
     tell_wait(h, "promotion waits", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
-    if (status != DT_OK || rests(h))
+    if (status != DT_OK)
+        return promoted == STEP_ROWS;
+    h->rested = h->idle && !h->rested; /* with nothing to do, all but promotion is done every other time */
+    if (h->rested)
         return promoted == STEP_ROWS;
     look_after_partitions(h, now_ms);
     bool gives_up = give_up_notices(h, now_ms);
@@ -211,7 +197,7 @@ static void tidy_offers(dt_housekeeper *h)
     struct dt_error err = {0};
     size_t repaired = 0;
     bool more = false;
-    if (mono_us(h) < h->offers_us)
+    if (dt_clock_mono_us(h->env.clock) < h->offers_us)
         return;
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     dt_status status =
@@ -219,24 +205,8 @@ static void tidy_offers(dt_housekeeper *h)
     tell_wait(h, "offers to pops wait to be looked at", status, &err);
     dt_metric_add(h->offers_repaired, (int64_t)repaired);
     int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
-    h->offers_us = mono_us(h) + (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
-}
-
-static void chores(dt_housekeeper *h)
-{
-    if (mono_us(h) < h->chores_us)
-        return;
-    bool more = keeps_house(h) && do_chores(h);
-    h->chores_us = mono_us(h) + (more ? STEP_PAUSE_US : dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000));
-}
-
-static void tell_audited(dt_housekeeper *h, const struct dt_audited *audited)
-{
-    dt_metric_add(h->audited, audited->rows);
-    dt_metric_add(h->corrected, audited->corrected);
-    if (audited->corrected)
-        DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were changed by hand", DT_I("piece", audited->piece),
-               DT_I("jobs", audited->corrected), DT_I("of", audited->rows));
+    h->offers_us = dt_clock_mono_us(h->env.clock) +
+                   (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
 }
 
 /* A piece is one snapshot, so its steps follow each other closely; other work comes after it. */
@@ -244,7 +214,7 @@ static void audit(dt_housekeeper *h)
 {
     struct dt_error err = {0};
     struct dt_audited audited = {0};
-    int64_t begun_us = mono_us(h);
+    int64_t begun_us = dt_clock_mono_us(h->env.clock);
     int64_t pause_us = h->env.config->reconcile_audit * 1000;
     if (begun_us < h->audit_us)
         return;
@@ -256,14 +226,18 @@ static void audit(dt_housekeeper *h)
     }
     dt_status status = dt_audit_step(h->audit, AUDIT_ROWS, &audited, &err);
     tell_wait(h, "the audit of counters waits", status, &err);
-    h->audit_took_us += mono_us(h) - begun_us;
+    h->audit_took_us += dt_clock_mono_us(h->env.clock) - begun_us;
     if (status == DT_OK && !audited.done) {
-        h->audit_us = mono_us(h) + STEP_PAUSE_US;
+        h->audit_us = dt_clock_mono_us(h->env.clock) + STEP_PAUSE_US;
         return;
     }
-    tell_audited(h, &audited);
+    dt_metric_add(h->audited, audited.rows);
+    dt_metric_add(h->corrected, audited.corrected);
+    if (audited.corrected)
+        DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were changed by hand", DT_I("piece", audited.piece),
+               DT_I("jobs", audited.corrected), DT_I("of", audited.rows));
     int64_t share_us = AUDIT_SHARE * h->audit_took_us;
-    h->audit_us = mono_us(h) + (share_us > pause_us ? share_us : pause_us);
+    h->audit_us = dt_clock_mono_us(h->env.clock) + (share_us > pause_us ? share_us : pause_us);
     h->audit_took_us = 0;
 }
 
@@ -331,82 +305,64 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     return number;
 }
 
-/* Of the shards that are led here, as the reconciler counted last. */
-static void tell_overdue(dt_housekeeper *h)
-{
-    struct dt_loop_state state;
-    int64_t overdue = 0;
-    int64_t held = 0;
-    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
-            const struct dt_shard_stats stats = stats_of(h, shard, &state);
-            overdue += stats.overdue;
-            held += stats.held;
-        }
-    dt_metric_set(h->overdue, (double)overdue);
-    dt_metric_set(h->held, (double)held);
-}
-
 static void tell_stats(dt_housekeeper *h)
 {
     struct dt_error err = {0};
-    if (mono_us(h) < h->stats_us)
+    struct dt_loop_state state;
+    int64_t overdue = 0, held = 0;
+    if (dt_clock_mono_us(h->env.clock) < h->stats_us)
         return;
-    tell_overdue(h);
+    /* Of the shards that are led here, as the reconciler counted last. */
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
+            struct dt_reconcile_stats seen;
+            dt_reconciler_stats(h->reconciler, shard, &seen);
+            overdue += seen.overdue;
+            held += seen.held;
+        }
+    dt_metric_set(h->overdue, (double)overdue);
+    dt_metric_set(h->held, (double)held);
     const int64_t period_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
-    h->stats_us = mono_us(h) + dt_earlier(NEWS_US, period_us);
+    h->stats_us = dt_clock_mono_us(h->env.clock) + dt_earlier(NEWS_US, period_us);
     bool live = false;
     uint64_t news = news_of_shards(h, &live);
-    if (news == h->told && mono_us(h) - h->told_us < (live ? period_us : 2 * period_us))
+    if (news == h->told && dt_clock_mono_us(h->env.clock) - h->told_us < (live ? period_us : 2 * period_us))
         return;
     h->told = news;
-    h->told_us = mono_us(h);
+    h->told_us = dt_clock_mono_us(h->env.clock);
     if (write_stats(h, &err) != DT_OK) {
         h->told = 0; /* again at the next look */
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
     }
 }
 
-/* Notes which shards are led, and how often the set of each was lost, and doubted, before this tick. True: one waits
- * for a compare. */
-static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
+static void reconcile(dt_housekeeper *h)
 {
+    struct dt_shard_map map;
+    struct dt_shard_set led = {0};
     struct dt_loop_state state;
+    struct dt_reconcile_out out = {0};
     bool awaits_compare = false;
-    *led = (struct dt_shard_set){0};
+    if (!atomic_exchange(&h->hurry, false) && dt_clock_mono_us(h->env.clock) < h->reconcile_us)
+        return;
+    h->env.map(h->env.arg, &map);
+    /* How often the set of each shard was lost, and doubted, before this tick. */
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state) && state.leading) {
-            dt_shard_set_add(led, shard);
+            dt_shard_set_add(&led, shard);
             h->losses[shard] = state.losses;
             h->doubts[shard] = state.doubts;
             awaits_compare |= state.awaits_compare;
         }
-    return awaits_compare;
-}
-
-static void tell_compared(dt_housekeeper *h, const struct dt_reconcile_out *out)
-{
-    if (out->near_begun)
-        memcpy(h->compared, h->doubts, sizeof(h->compared));
-    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
-        if (dt_shard_set_has(&out->near, shard))
-            h->env.index_compared(h->env.arg, shard, h->compared[shard]);
-}
-
-static void reconcile(dt_housekeeper *h)
-{
-    struct dt_shard_map map;
-    struct dt_shard_set led;
-    struct dt_reconcile_out out = {0};
-    if (!atomic_exchange(&h->hurry, false) && mono_us(h) < h->reconcile_us)
-        return;
-    h->env.map(h->env.arg, &map);
-    bool awaits_compare = led_here(h, &led);
-    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led, awaits_compare};
+    struct dt_reconcile_in in = {dt_clock_mono_us(h->env.clock), dt_refclock_earliest_ms(h->env.ref), &map, &led,
+                                 awaits_compare};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
-    tell_compared(h, &out);
+    if (out.near_begun)
+        memcpy(h->compared, h->doubts, sizeof(h->compared));
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
+        if (dt_shard_set_has(&out.near, shard))
+            h->env.index_compared(h->env.arg, shard, h->compared[shard]);
         if (dt_shard_set_has(&out.whole, shard))
             h->env.index_whole(h->env.arg, shard, h->losses[shard]);
         if (dt_shard_set_has(&out.wake, shard))
@@ -421,7 +377,11 @@ static void run(void *arg)
     dt_housekeeper *h = arg;
     while (!dt_thread_stopping(&h->thread)) {
         reconcile(h);
-        chores(h);
+        if (dt_clock_mono_us(h->env.clock) >= h->chores_us) {
+            bool more = keeps_house(h) && do_chores(h);
+            int64_t idle_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
+            h->chores_us = dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
+        }
         tidy_offers(h);
         tell_stats(h);
         audit(h);
@@ -429,16 +389,6 @@ static void run(void *arg)
         if (!dt_thread_stopping(&h->thread) && !h->hurry)
             dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, until_us));
     }
-}
-
-static void free_parts(dt_housekeeper *h)
-{
-    dt_reconciler_free(h->reconciler);
-    dt_audit_free(h->audit);
-    dt_index_free(h->index);
-    dt_store_free(h->store);
-    dt_mailbox_free(h->mailbox);
-    free(h);
 }
 
 dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out, struct dt_error *err)
@@ -475,7 +425,7 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     if (status == DT_OK)
         status = dt_thread_start(&h->thread, "housekeeper", run, h, err);
     if (status != DT_OK) {
-        free_parts(h);
+        dt_housekeeper_stop(h);
         return status;
     }
     *out = h;
@@ -509,5 +459,10 @@ void dt_housekeeper_stop(dt_housekeeper *h)
     if (!h)
         return;
     dt_thread_stop(&h->thread, h->mailbox);
-    free_parts(h);
+    dt_reconciler_free(h->reconciler);
+    dt_audit_free(h->audit);
+    dt_index_free(h->index);
+    dt_store_free(h->store);
+    dt_mailbox_free(h->mailbox);
+    free(h);
 }

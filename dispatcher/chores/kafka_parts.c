@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 
 #define ALERTS_MS 5000 /* after a timeout the retry needs a new connection; webhooks that are not under way wait */
@@ -43,37 +44,31 @@ dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status start_commands(dt_kafka_parts *p, struct dt_error *err)
+dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
 {
     const struct dt_results_env *r = &p->env.results;
-    const struct dt_command_reader_env env = {
+    const struct dt_command_reader_env commands = {
         .intake = {r->config, r->kafka->installation, r->clock, r->ref, r->arg, r->map, r->index_untold},
         .kafka = r->kafka,
         .place = r->place,
         .outbox = r->outbox,
         .topics_changed = p->env.topics_changed};
-    return dt_command_reader_start(&env, &p->commands, err);
-}
-
-static dt_status start_with_kafka(dt_kafka_parts *p, struct dt_error *err)
-{
-    dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
-    p->env.outbox.notices = p->env.results.notices = p->notices;
-    if (status == DT_OK)
-        status = dt_notice_producer_new(p->env.kafka, &p->alerts, err);
-    if (status == DT_OK)
-        status = dt_outbox_start(&p->env.outbox, &p->outbox, err);
-    if (status == DT_OK)
-        status = dt_results_watermark_start(&p->env.reads, &p->reads, err);
-    if (status == DT_OK)
-        status = start_commands(p, err);
-    return status;
-}
-
-dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
-{
-    dt_status status = p->has_kafka ? start_with_kafka(p, err) : DT_OK;
-    return status == DT_OK ? dt_results_start(&p->env.results, &p->results, err) : status;
+    dt_assert(p->has_kafka == (p->admin != NULL)); /* reach has returned OK */
+    if (p->has_kafka) {
+        dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
+        p->env.outbox.notices = p->env.results.notices = p->notices;
+        if (status == DT_OK)
+            status = dt_notice_producer_new(p->env.kafka, &p->alerts, err);
+        if (status == DT_OK)
+            status = dt_outbox_start(&p->env.outbox, &p->outbox, err);
+        if (status == DT_OK)
+            status = dt_results_watermark_start(&p->env.reads, &p->reads, err);
+        if (status == DT_OK)
+            status = dt_command_reader_start(&commands, &p->commands, err);
+        if (status != DT_OK)
+            return status;
+    }
+    return dt_results_start(&p->env.results, &p->results, err);
 }
 
 void dt_kafka_parts_outbox(dt_kafka_parts *p, unsigned shard)

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/metrics.h"
 
 enum {
@@ -35,14 +36,6 @@ struct dt_metrics_server {
     unsigned n_open;
 };
 
-static struct MHD_Response *text_response(struct dt_strbuf *text, const char *type)
-{
-    struct MHD_Response *response = MHD_create_response_from_buffer(text->n, text->p, MHD_RESPMEM_MUST_COPY);
-    if (response)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    return response;
-}
-
 static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
                               const char *version, const char *body, size_t *body_size, void **state)
 {
@@ -62,7 +55,9 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
         dt_strbuf_adds(&text, "not found\n");
     }
     struct MHD_Response *response =
-        text.failed ? NULL : text_response(&text, "text/plain; version=0.0.4; charset=utf-8");
+        text.failed ? NULL : MHD_create_response_from_buffer(text.n, text.p, MHD_RESPMEM_MUST_COPY);
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     enum MHD_Result queued = response ? MHD_queue_response(connection, code, response) : MHD_NO;
     if (response)
         MHD_destroy_response(response);
@@ -90,13 +85,30 @@ static int read_address(const char *text, uint16_t port, struct sockaddr_storage
 
 static void take_out(dt_metrics_server *server, struct connection *c)
 {
+    dt_assert(c->open && server->n_open > 0);
     DL_DELETE(server->open, c);
     server->n_open--;
     c->open = false;
 }
 
-static void let_in(dt_metrics_server *server, struct connection *c)
+static void comes_or_goes(void *arg, struct MHD_Connection *connection, void **ours,
+                          enum MHD_ConnectionNotificationCode what)
 {
+    dt_metrics_server *server = arg;
+    if (what != MHD_CONNECTION_NOTIFY_STARTED) {
+        struct connection *gone = *ours;
+        if (gone && gone->open)
+            take_out(server, gone);
+        free(gone);
+        return;
+    }
+    const int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    struct connection *c = *ours = calloc(1, sizeof(*c));
+    if (!c) {
+        shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    c->fd = fd;
     if (server->n_open == CONNECTIONS) {
         struct connection *oldest = server->open;
         shutdown(oldest->fd, SHUT_RDWR); /* the library sees its end, and closes it */
@@ -105,34 +117,7 @@ static void let_in(dt_metrics_server *server, struct connection *c)
     DL_APPEND(server->open, c);
     server->n_open++;
     c->open = true;
-}
-
-static struct connection *comes(dt_metrics_server *server, int fd)
-{
-    struct connection *c = calloc(1, sizeof(*c));
-    if (!c) {
-        shutdown(fd, SHUT_RDWR);
-        return NULL;
-    }
-    c->fd = fd;
-    let_in(server, c);
-    return c;
-}
-
-static void goes(dt_metrics_server *server, struct connection *c)
-{
-    if (c && c->open)
-        take_out(server, c);
-    free(c);
-}
-
-static void comes_or_goes(void *server, struct MHD_Connection *connection, void **ours,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    if (what == MHD_CONNECTION_NOTIFY_STARTED)
-        *ours = comes(server, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
-    else
-        goes(server, *ours);
+    dt_assert_cmp(server->n_open, <=, CONNECTIONS);
 }
 
 dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound, dt_metrics_server **out,

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
@@ -85,30 +86,19 @@ static dt_status empty(dt_outbox *o, unsigned shard, struct dt_error *err)
     return status == DT_OK ? refused : status;
 }
 
-/* The shards to look at now: those that were told, or all. */
-static bool take(dt_outbox *o, unsigned shard, bool all)
-{
-    uint32_t bit = UINT32_C(1) << (shard % 32);
-    bool told = (atomic_fetch_and(&o->told[shard / 32], ~bit) & bit) != 0;
-    return (told || all) && o->env.sends(o->env.arg, shard);
-}
-
-/* Nothing for anybody, as nearly always: then no shard's outbox need be read. A failure is met again there. */
-static bool waits(dt_outbox *o)
-{
-    bool waits = true;
-    return dt_store_outbox_waits(o->store, &waits, NULL) != DT_OK || waits;
-}
-
+/* Looks at the shards that were told, or at all. */
 static dt_status look(dt_outbox *o, bool all)
 {
     struct dt_error err = {0};
     dt_status status = DT_OK;
-    all = all && waits(o);
-    bool failed = false;
+    bool failed = false, waits = true;
+    /* Nothing for anybody, as nearly always: then no shard's outbox need be read. A failure is met again there. */
+    all = all && (dt_store_outbox_waits(o->store, &waits, NULL) != DT_OK || waits);
     for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !dt_thread_stopping(&o->thread);
          shard++) {
-        if (!take(o, shard, all))
+        const uint32_t bit = UINT32_C(1) << (shard % 32);
+        bool told = (atomic_fetch_and(&o->told[shard / 32], ~bit) & bit) != 0;
+        if (!(told || all) || !o->env.sends(o->env.arg, shard))
             continue;
         dt_status emptied = empty(o, shard, &err);
         if (emptied == DT_OK)
@@ -142,14 +132,6 @@ static void run(void *arg)
     }
 }
 
-static void free_parts(dt_outbox *o)
-{
-    dt_store_free(o->store);
-    dt_mailbox_free(o->mailbox);
-    dt_arena_clear(&o->arena);
-    free(o);
-}
-
 dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, struct dt_error *err)
 {
     dt_outbox *o = calloc(1, sizeof(*o));
@@ -164,7 +146,7 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, stru
     if (status == DT_OK)
         status = dt_thread_start(&o->thread, "outbox", run, o, err);
     if (status != DT_OK) {
-        free_parts(o);
+        dt_outbox_stop(o);
         return status;
     }
     *out = o;
@@ -173,6 +155,7 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out, stru
 
 void dt_outbox_post(dt_outbox *o, unsigned shard)
 {
+    dt_assert_cmp(shard, <, DT_SHARDS_MAX);
     atomic_fetch_or(&o->told[shard / 32], UINT32_C(1) << (shard % 32));
     dt_mailbox_signal(o->mailbox, NOTICES);
 }
@@ -182,5 +165,8 @@ void dt_outbox_stop(dt_outbox *o)
     if (!o)
         return;
     dt_thread_stop(&o->thread, o->mailbox);
-    free_parts(o);
+    dt_store_free(o->store);
+    dt_mailbox_free(o->mailbox);
+    dt_arena_clear(&o->arena);
+    free(o);
 }

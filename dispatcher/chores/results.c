@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -77,18 +78,9 @@ static void note(void *arg, const char *pointer, const char *reason)
         dt_strbuf_addf(text, "%s%s %s", text->n ? "; " : "", pointer, reason);
 }
 
-static bool copy_error(struct dt_arena *arena, struct dt_result *result)
-{
-    struct dt_str code = dt_arena_copy(arena, result->error_code);
-    struct dt_str message = dt_arena_copy(arena, result->error_message);
-    bool copied = (code.p || !result->error_code.p) && (message.p || !result->error_message.p);
-    result->error_code = code;
-    result->error_message = message;
-    return copied;
-}
-
 static dt_status reject(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
 {
+    dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
     struct rejected *rejected = &r->rejected[r->n_rejected++];
     *rejected = (struct rejected){record, dt_arena_copy(&r->arena, reason)};
     dt_metric_add(r->refused, 1);
@@ -110,27 +102,40 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
         return reject(r, record, dt_str(err.text));
     dt_strbuf_init(&reasons);
     status = dt_result_decode(r->json, dt_json_root(r->json), -1, &result, note, &reasons);
-    if (status == DT_OK)
-        status = copy_error(&r->arena, &result) ? DT_OK : DT_NOMEM;
-    else
+    if (status != DT_OK) {
         status = reasons.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&reasons));
-    if (status == DT_OK && reasons.n == 0)
+    } else {
+        struct dt_str code = dt_arena_copy(&r->arena, result.error_code);
+        struct dt_str message = dt_arena_copy(&r->arena, result.error_message);
+        if ((result.error_code.p && !code.p) || (result.error_message.p && !message.p))
+            status = DT_NOMEM;
+        result.error_code = code;
+        result.error_message = message;
+    }
+    if (status == DT_OK && reasons.n == 0) {
+        dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
         r->batch[r->n++] = (struct dt_apply){.result = result};
+    }
     dt_strbuf_clear(&reasons);
     return status;
 }
 
 /* ---- what follows from applied results ---- */
 
-static void count(dt_results *r, const struct dt_apply *v, size_t n)
+/* Counts the outcomes. Returns how many results wait for a locked row. */
+static size_t count(dt_results *r, const struct dt_apply *v, size_t n)
 {
     dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
                        [DT_OUTCOME_DUPLICATE] = r->duplicate,
                        [DT_OUTCOME_STALE] = r->stale,
                        [DT_OUTCOME_UNKNOWN_JOB] = r->unknown,
                        [DT_OUTCOME_BUSY] = r->busy};
-    for (size_t i = 0; i < n; i++)
+    size_t busy = 0;
+    for (size_t i = 0; i < n; i++) {
         dt_metric_add(of[v[i].outcome], 1);
+        busy += v[i].outcome == DT_OUTCOME_BUSY;
+    }
+    return busy;
 }
 
 static void tell_index(dt_results *r, const struct dt_shard_map *map, const struct dt_apply *v, size_t n_results)
@@ -191,35 +196,6 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
 
 /* ---- results of locked jobs ---- */
 
-static void some_are_stored(dt_results *r, size_t n)
-{
-    struct deferred *d = &r->deferred;
-    int64_t soon_us = dt_clock_mono_us(r->env.clock) + DEFERRED_US;
-    if (n && !d->some)
-        DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", n));
-    d->stored += n;
-    d->some = true;
-    if (d->next_us > soon_us) /* nothing was stored so far, and nobody was in a hurry to ask */
-        d->next_us = soon_us;
-}
-
-static size_t count_busy(const struct dt_apply *v, size_t n)
-{
-    size_t busy = 0;
-    for (size_t i = 0; i < n; i++)
-        busy += v[i].outcome == DT_OUTCOME_BUSY;
-    return busy;
-}
-
-/* The walk has come to its end, and begins anew unless it has met nothing. */
-static void end_walk(struct deferred *d)
-{
-    d->some = d->met > 0;
-    d->stored = d->met;
-    d->met = 0;
-    d->after_id = 0;
-}
-
 /* One page of what is stored. Where something could be applied the next page follows at once. */
 static dt_status apply_deferred(dt_results *r, struct dt_error *err)
 {
@@ -232,13 +208,15 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     dt_status status = dt_store_apply_deferred(r->store, &map, &r->arena, &page, err);
     if (status != DT_OK)
         return status;
-    size_t busy = count_busy(page.v, page.n);
+    size_t busy = count(r, page.v, page.n);
     d->after_id = page.after_id;
-    count(r, page.v, page.n);
     tell_index(r, &map, page.v, page.n);
     d->met += busy;
-    if (page.n < page.limit) {
-        end_walk(d);
+    if (page.n < page.limit) { /* the walk ends here, and begins again unless it has met nothing */
+        d->some = d->met > 0;
+        d->stored = d->met;
+        d->met = 0;
+        d->after_id = 0;
         dt_metric_set(r->waiting, (double)d->stored);
     }
     int64_t now_us = dt_clock_mono_us(r->env.clock);
@@ -250,38 +228,38 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
 
 /* ---- the loop ---- */
 
-static dt_status decode_all(dt_results *r, const struct dt_kafka_record *records, size_t n)
-{
-    dt_status status = DT_OK;
-    r->n = 0;
-    r->n_rejected = 0;
-    dt_arena_reset(&r->arena);
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        status = decode(r, &records[i]);
-    return status;
-}
-
 static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
 {
+    struct deferred *d = &r->deferred;
     struct dt_shard_map map;
     int64_t start_us = dt_clock_mono_us(r->env.clock);
     r->env.map(r->env.arg, &map);
-    dt_status status = decode_all(r, records, n);
+    dt_status status = DT_OK;
+    r->n = r->n_rejected = 0;
+    dt_arena_reset(&r->arena);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        status = decode(r, &records[i]);
     if (status == DT_OK && r->n)
         status = dt_store_apply_or_defer(r->store, &map, r->batch, r->n, r->deferred.some, err);
     if (status == DT_OK)
         status = send_rejected(r, err);
     if (status != DT_OK)
         return status;
-    count(r, r->batch, r->n);
+    size_t busy = count(r, r->batch, r->n);
     if (r->env.room)
         dt_room_news(*r->env.room);
     dt_metric_observe(r->batch_size, (double)r->n);
     tell_index(r, &map, r->batch, r->n);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
-    size_t busy = count_busy(r->batch, r->n);
-    if (busy)
-        some_are_stored(r, busy);
+    if (busy == 0)
+        return DT_OK;
+    int64_t soon_us = dt_clock_mono_us(r->env.clock) + DEFERRED_US;
+    if (!d->some)
+        DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
+    d->stored += busy;
+    d->some = true;
+    if (d->next_us > soon_us) /* nothing was stored so far, and nobody was in a hurry to ask */
+        d->next_us = soon_us;
     return DT_OK;
 }
 
@@ -309,31 +287,27 @@ static dt_status take_share(dt_results *r, dt_kafka_reader *consumer, struct dt_
     return consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
 }
 
-/* How long records may be waited for: until stored results are to be tried. */
-static int wait_ms(const dt_results *r)
-{
-    int64_t left_us = r->deferred.next_us - dt_clock_mono_us(r->env.clock);
-    if (left_us <= 0)
-        return 0;
-    return left_us < WAIT_MS * INT64_C(1000) ? (int)(left_us / 1000) + 1 : WAIT_MS;
-}
-
-static dt_status serve_stored(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
-{
-    dt_status status = take_share(r, consumer, err);
-    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
-        status = apply_deferred(r, err);
-    return status;
-}
-
-static dt_status serve_batch(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
+/* Tries stored results when it is time to, then reads a batch; without a consumer it sleeps until then. */
+static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
+    dt_status status = take_share(r, consumer, err);
+    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
+        status = apply_deferred(r, err);
+    if (status != DT_OK)
+        return status;
+    if (!consumer) {
+        dt_mailbox_pause(r->mailbox, r->deferred.next_us, DT_THREAD_STOP);
+        return DT_OK;
+    }
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    dt_status status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
-                                            &r->thread.stopping, &records, &n, err);
+    /* How long records may be waited for: until stored results are to be tried. */
+    int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env.clock), 0);
+    int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
+    status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms, LINGER_MS,
+                                  &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("results.read");
@@ -344,17 +318,6 @@ static dt_status serve_batch(dt_results *r, dt_kafka_reader *consumer, struct dt
         return status;
     }
     return dt_kafka_reader_commit(consumer, err);
-}
-
-/* Without a consumer it sleeps until stored results are to be tried. */
-static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
-{
-    dt_status status = serve_stored(r, consumer, err);
-    if (status == DT_OK && consumer)
-        return serve_batch(r, consumer, err);
-    if (status == DT_OK)
-        dt_mailbox_pause(r->mailbox, r->deferred.next_us, DT_THREAD_STOP);
-    return status;
 }
 
 /* NULL: there is no Kafka, or the thread is to end. */
@@ -417,18 +380,6 @@ static void make_meters(dt_results *r)
     r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
 }
 
-static void free_parts(dt_results *r)
-{
-    dt_json_free(r->json);
-    dt_index_free(r->index);
-    dt_store_free(r->store);
-    dt_mailbox_free(r->mailbox);
-    dt_arena_clear(&r->arena);
-    free(r->batch);
-    free(r->rejected);
-    free(r);
-}
-
 dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
 {
     dt_results *r = calloc(1, sizeof(*r));
@@ -451,7 +402,7 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     if (status == DT_OK)
         status = dt_thread_start(&r->thread, "results", run, r, err);
     if (status != DT_OK) {
-        free_parts(r);
+        dt_results_stop(r);
         return status;
     }
     *out = r;
@@ -463,5 +414,12 @@ void dt_results_stop(dt_results *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    free_parts(r);
+    dt_json_free(r->json);
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    free(r->batch);
+    free(r->rejected);
+    free(r);
 }

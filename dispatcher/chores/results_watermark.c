@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/thread.h"
@@ -52,11 +53,6 @@ struct dt_results_watermark {
     bool told;         /* that it waits long */
 };
 
-static int64_t mono_us(const dt_results_watermark *w)
-{
-    return dt_clock_mono_us(w->env.clock);
-}
-
 static void rise(_Atomic int64_t *to, int64_t value)
 {
     int64_t was = *to;
@@ -73,8 +69,9 @@ struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *w)
 
 void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t deadline_ms)
 {
+    dt_assert_cmp(shard, <, DT_SHARDS_MAX);
     rise(&w->wanted_ms, deadline_ms);
-    w->asked_us = mono_us(w);
+    w->asked_us = dt_clock_mono_us(w->env.clock);
     atomic_fetch_or(&w->waiting[shard / 32], UINT32_C(1) << (shard % 32));
     dt_mailbox_signal(w->mailbox, WANTED);
 }
@@ -91,25 +88,16 @@ static void wake_leaders(dt_results_watermark *w)
 
 static bool somebody_waits(const dt_results_watermark *w)
 {
-    return w->wanted_ms > w->kafka_up_to_ms && mono_us(w) - w->asked_us < SILENCE_US;
+    return w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env.clock) - w->asked_us < SILENCE_US;
 }
 
 /* ---- one look ---- */
-
-static dt_status mark(dt_results_watermark *w, struct dt_error *err)
-{
-    int64_t us = mono_us(w);
-    int64_t ms = dt_refclock_earliest_ms(w->env.ref);
-    dt_status status = dt_result_lag_mark(w->lag, err);
-    w->mark_ms = status == DT_OK ? ms : 0;
-    w->mark_us = us;
-    return status;
-}
 
 static void has_read(dt_results_watermark *w)
 {
     rise(&w->other_up_to_ms, w->mark_ms);
     rise(&w->kafka_up_to_ms, w->mark_ms);
+    dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
     w->since_us = w->since_us > w->mark_us ? w->since_us : w->mark_us;
     w->mark_ms = 0;
     w->pause_us = PAUSE_FIRST;
@@ -120,7 +108,14 @@ static void has_read(dt_results_watermark *w)
 static dt_status look(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
-    dt_status status = w->mark_ms ? DT_OK : mark(w, err);
+    dt_status status = DT_OK;
+    if (!w->mark_ms) { /* the clocks are read before the question */
+        int64_t us = dt_clock_mono_us(w->env.clock);
+        int64_t ms = dt_refclock_earliest_ms(w->env.ref);
+        status = dt_result_lag_mark(w->lag, err);
+        w->mark_ms = status == DT_OK ? ms : 0;
+        w->mark_us = us;
+    }
     if (status == DT_OK)
         status = dt_result_lag_passed(w->lag, &passed, err);
     if (status == DT_OK && passed)
@@ -128,17 +123,17 @@ static dt_status look(dt_results_watermark *w, struct dt_error *err)
     if (status == DT_UNAVAILABLE)
         w->answers_us = INT64_MAX;
     else if (w->answers_us == INT64_MAX)
-        w->answers_us = mono_us(w);
+        w->answers_us = dt_clock_mono_us(w->env.clock);
     return status;
 }
 
 /* Deadlines that leaders have waited for long enough. */
 static void give_up(dt_results_watermark *w)
 {
-    const int64_t missed_us = dt_clock_missed_us(&w->looked_us, mono_us(w), SILENCE_US);
+    const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
     w->since_us += missed_us;
     w->answers_us += w->answers_us == INT64_MAX ? 0 : missed_us;
-    const int64_t enough_us = mono_us(w) - WAIT_MS * 1000;
+    const int64_t enough_us = dt_clock_mono_us(w->env.clock) - WAIT_MS * 1000;
     const int64_t up_to_ms = dt_refclock_earliest_ms(w->env.ref) - WAIT_MS;
     if (w->since_us > enough_us)
         return;
@@ -149,19 +144,13 @@ static void give_up(dt_results_watermark *w)
     rise(&w->other_up_to_ms, up_to_ms);
     if (w->answers_us <= enough_us)
         rise(&w->kafka_up_to_ms, up_to_ms);
-}
-
-static int64_t pause_of(dt_results_watermark *w, dt_status status)
-{
-    int64_t us = status == DT_OK ? w->pause_us : RETRY_US;
-    w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
-    return us;
+    dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
 }
 
 /* From the first leader that waits until none does. */
 static void serve(dt_results_watermark *w)
 {
-    w->since_us = w->answers_us = w->looked_us = mono_us(w);
+    w->since_us = w->answers_us = w->looked_us = dt_clock_mono_us(w->env.clock);
     w->mark_ms = 0;
     w->pause_us = PAUSE_FIRST;
     w->told = false;
@@ -175,8 +164,11 @@ static void serve(dt_results_watermark *w)
         bool rose = w->other_up_to_ms + w->kafka_up_to_ms > was_ms;
         if (rose)
             wake_leaders(w);
-        if (somebody_waits(w) && !rose)
-            dt_mailbox_pause(w->mailbox, mono_us(w) + pause_of(w, status), DT_THREAD_STOP);
+        if (!somebody_waits(w) || rose)
+            continue;
+        int64_t pause_us = status == DT_OK ? w->pause_us : RETRY_US;
+        w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
+        dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us, DT_THREAD_STOP);
     }
 }
 
@@ -192,13 +184,6 @@ static void run(void *arg)
 
 /* ---- life ---- */
 
-static void free_parts(dt_results_watermark *w)
-{
-    dt_result_lag_free(w->lag);
-    dt_mailbox_free(w->mailbox);
-    free(w);
-}
-
 dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env, dt_results_watermark **out,
                                      struct dt_error *err)
 {
@@ -213,7 +198,7 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
     if (status == DT_OK)
         status = dt_thread_start(&w->thread, "watermark", run, w, err);
     if (status != DT_OK) {
-        free_parts(w);
+        dt_results_watermark_stop(w);
         return status;
     }
     *out = w;
@@ -225,5 +210,7 @@ void dt_results_watermark_stop(dt_results_watermark *w)
     if (!w)
         return;
     dt_thread_stop(&w->thread, w->mailbox);
-    free_parts(w);
+    dt_result_lag_free(w->lag);
+    dt_mailbox_free(w->mailbox);
+    free(w);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -62,21 +63,9 @@ static struct wanted *find(const struct dt_room *r, struct dt_str topic)
     return NULL;
 }
 
-static struct wanted *find_or_add(struct dt_room *r, struct dt_str topic)
-{
-    struct wanted *w = find(r, topic);
-    if (w || r->n == TOPICS || topic.n > DT_TOPIC_MAX)
-        return w;
-    w = calloc(1, sizeof(*w));
-    if (!w)
-        return NULL;
-    memcpy(w->name, topic.p, topic.n);
-    r->topics[r->n++] = w;
-    return w;
-}
-
 static void end_wish(struct wanted *w, unsigned shard)
 {
+    dt_assert_cmp(w->waiting, >=, w->wishes[shard].wanted_us != 0);
     w->waiting -= w->wishes[shard].wanted_us != 0;
     w->wishes[shard].wanted_us = 0;
 }
@@ -88,11 +77,14 @@ static void age(struct dt_room *r, int64_t now_us)
     for (size_t i = r->n; i-- > 0;) {
         struct wanted *w = r->topics[i];
         bool any = false;
+        unsigned waiting = 0;
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
             if (w->wishes[shard].wanted_us && now_us - w->wishes[shard].wanted_us > WANTED_US)
                 end_wish(w, shard);
             any |= w->wishes[shard].granted != 0;
+            waiting += w->wishes[shard].wanted_us != 0;
         }
+        dt_assert_cmp(w->waiting, ==, waiting);
         if (w->waiting || (any && r->n < TOPICS))
             continue;
         free(w);
@@ -155,27 +147,22 @@ static void grant(struct dt_room *r, size_t n)
             r->env.granted(r->env.arg, shard);
 }
 
-static void look(struct dt_room *r, bool *told)
-{
-    struct dt_error err = {0};
-    size_t n = list(r);
-    dt_metric_set(r->at_limit, (double)n);
-    if (n == 0)
-        return;
-    dt_status status = dt_store_gates_look(r->store, r->gates, n, &err);
-    if (status == DT_OK)
-        grant(r, n);
-    else if (!*told)
-        DT_LOG(WARN, "room", "topics at their limits are not looked after", DT_S("reason", err.text));
-    *told = status != DT_OK;
-}
-
 static void run(void *arg)
 {
     struct dt_room *r = arg;
     bool told = false;
     while (!dt_thread_stopping(&r->thread)) {
-        look(r, &told);
+        struct dt_error err = {0};
+        size_t n = list(r);
+        dt_metric_set(r->at_limit, (double)n);
+        if (n) {
+            dt_status status = dt_store_gates_look(r->store, r->gates, n, &err);
+            if (status == DT_OK)
+                grant(r, n);
+            else if (!told)
+                DT_LOG(WARN, "room", "topics at their limits are not looked after", DT_S("reason", err.text));
+            told = status != DT_OK;
+        }
         if (dt_thread_stopping(&r->thread))
             break;
         int64_t now_us = dt_clock_mono_us(r->env.clock);
@@ -186,16 +173,6 @@ static void run(void *arg)
 }
 
 /* ---- life ---- */
-
-static void free_parts(struct dt_room *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        free(r->topics[i]);
-    pthread_mutex_destroy(&r->lock);
-    dt_store_free(r->store);
-    dt_mailbox_free(r->mailbox);
-    free(r);
-}
 
 dt_status dt_room_start(const struct dt_room_env *env, dt_room **out, struct dt_error *err)
 {
@@ -212,7 +189,7 @@ dt_status dt_room_start(const struct dt_room_env *env, dt_room **out, struct dt_
     if (status == DT_OK)
         status = dt_thread_start(&r->thread, "room", run, r, err);
     if (status != DT_OK) {
-        free_parts(r);
+        dt_room_stop(r);
         return status;
     }
     *out = r;
@@ -224,7 +201,12 @@ void dt_room_stop(dt_room *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    free_parts(r);
+    for (size_t i = 0; i < r->n; i++)
+        free(r->topics[i]);
+    pthread_mutex_destroy(&r->lock);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    free(r);
 }
 
 /* ---- any thread ---- */
@@ -233,8 +215,13 @@ bool dt_room_want(dt_room *r, unsigned shard, struct dt_str topic)
 {
     if (!r)
         return false;
+    dt_assert_cmp(shard, <, DT_SHARDS_MAX);
     pthread_mutex_lock(&r->lock);
-    struct wanted *w = find_or_add(r, topic);
+    struct wanted *w = find(r, topic);
+    if (!w && r->n < TOPICS && topic.n <= DT_TOPIC_MAX && (w = calloc(1, sizeof(*w)))) {
+        memcpy(w->name, topic.p, topic.n);
+        r->topics[r->n++] = w;
+    }
     if (w) {
         w->waiting += w->wishes[shard].wanted_us == 0;
         w->wishes[shard].wanted_us = dt_clock_mono_us(r->env.clock);
