@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/connection/certificates.h"
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -55,36 +56,22 @@ struct dt_examiner {
     bool failed;                     /* to write, the last time */
 };
 
-static int64_t now_us(const dt_examiner *e)
-{
-    return dt_clock_mono_us(e->env.clock);
-}
-
-static bool is_there(const struct seen *seen, const char *finding, const char *subject)
-{
-    for (size_t i = 0; i < seen->n; i++)
-        if (strcmp(seen->v[i].finding, finding) == 0 &&
-            strncmp(seen->v[i].subject, subject, sizeof(seen->v[i].subject) - 1) == 0)
-            return true;
-    return false;
-}
-
 /* A subject is found once by a name: several settings may name one file. */
 static void add(void *arg, const char *finding, const char *subject, const char *detail)
 {
     struct seen *seen = arg;
-    if (seen->n == MAX || is_there(seen, finding, subject))
+    dt_assert_cmp(seen->n, <=, MAX);
+    for (size_t i = 0; i < seen->n; i++)
+        if (strcmp(seen->v[i].finding, finding) == 0 &&
+            strncmp(seen->v[i].subject, subject, sizeof(seen->v[i].subject) - 1) == 0)
+            return;
+    if (seen->n == MAX)
         return;
     memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* they are compared as a whole */
     snprintf(seen->v[seen->n].finding, sizeof(seen->v[0].finding), "%s", finding);
     snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);
     snprintf(seen->v[seen->n].detail, sizeof(seen->v[0].detail), "%s", detail);
     seen->n++;
-}
-
-static bool are_equal(const struct seen *a, const struct seen *b)
-{
-    return a->n == b->n && memcmp(a->v, b->v, a->n * sizeof(a->v[0])) == 0;
 }
 
 /* ---- looking ---- */
@@ -100,14 +87,14 @@ static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 /* A part of the process meets an outage of Kafka: whether it is one, or a broker of several, only an answer shows. */
 static bool is_suspect(const dt_examiner *e)
 {
-    return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && now_us(e) - e->asked_us >= SOON_US;
+    return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
 }
 
 static void look_at_kafka(dt_examiner *e)
 {
     struct dt_kafka_state state;
     struct dt_error err = {0};
-    if (!e->env.admin || (now_us(e) < e->kafka_us && !is_suspect(e)))
+    if (!e->env.admin || (dt_clock_mono_us(e->env.clock) < e->kafka_us && !is_suspect(e)))
         return;
     e->kafka.n = 0;
     dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
@@ -120,14 +107,8 @@ static void look_at_kafka(dt_examiner *e)
         dt_outage_failed(&e->outage, DT_OUTAGE_KAFKA, "examiner", "Kafka cannot be asked", status, &err);
         add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
-    e->kafka_us = now_us(e) + (e->kafka.n ? SOON_US : KAFKA_US);
-    e->asked_us = now_us(e);
-}
-
-static void look_at_election(dt_examiner *e)
-{
-    if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
-        add(&e->now, "zookeeper-away", e->env.config->zookeeper_servers, "this dispatcher has no session there");
+    e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
+    e->asked_us = dt_clock_mono_us(e->env.clock);
 }
 
 /* The figure is rounded, so that a clock that drifts is not written anew each time. */
@@ -161,25 +142,22 @@ static void hear_certificate(void *arg, const char *key, const char *file, int64
 
 /* ---- writing ---- */
 
-static dt_status put(dt_examiner *e, struct dt_error *err)
-{
-    struct dt_process_finding findings[MAX];
-    for (size_t i = 0; i < e->now.n; i++)
-        findings[i] = (struct dt_process_finding){.finding = dt_str(e->now.v[i].finding),
-                                                  .subject = dt_str(e->now.v[i].subject),
-                                                  .detail = dt_str(e->now.v[i].detail)};
-    return dt_store_put_findings(e->store, e->env.process, findings, e->now.n, err);
-}
-
 static void write_changes(dt_examiner *e)
 {
+    const struct seen *now = &e->now;
+    struct dt_process_finding findings[MAX];
     struct dt_error err = {0};
-    if (are_equal(&e->now, &e->written) && now_us(e) < e->anew_us)
+    if (now->n == e->written.n && memcmp(now->v, e->written.v, now->n * sizeof(now->v[0])) == 0 &&
+        dt_clock_mono_us(e->env.clock) < e->anew_us)
         return;
-    dt_status status = put(e, &err);
+    for (size_t i = 0; i < now->n; i++)
+        findings[i] = (struct dt_process_finding){.finding = dt_str(now->v[i].finding),
+                                                  .subject = dt_str(now->v[i].subject),
+                                                  .detail = dt_str(now->v[i].detail)};
+    dt_status status = dt_store_put_findings(e->store, e->env.process, findings, now->n, &err);
     if (status == DT_OK) {
-        e->written = e->now;
-        e->anew_us = now_us(e) + (e->now.n ? ANEW_US : WELL_US);
+        e->written = *now;
+        e->anew_us = dt_clock_mono_us(e->env.clock) + (now->n ? ANEW_US : WELL_US);
     }
     if (status != DT_OK && !e->failed)
         DT_LOG(WARN, "examiner", "what is wrong is not written", DT_S("reason", err.text));
@@ -189,7 +167,8 @@ static void write_changes(dt_examiner *e)
 static void look(dt_examiner *e)
 {
     e->now.n = 0;
-    look_at_election(e);
+    if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
+        add(&e->now, "zookeeper-away", e->env.config->zookeeper_servers, "this dispatcher has no session there");
     look_at_clock(e);
     dt_certificates_look(e->env.config, hear_certificate, e);
     look_at_kafka(e);
@@ -201,12 +180,13 @@ static void look(dt_examiner *e)
 static void run(void *arg)
 {
     dt_examiner *e = arg;
-    dt_mailbox_pause(e->mailbox, now_us(e) + FIRST_US, DT_THREAD_STOP);
+    dt_mailbox_pause(e->mailbox, dt_clock_mono_us(e->env.clock) + FIRST_US, DT_THREAD_STOP);
     while (!dt_thread_stopping(&e->thread)) {
         look(e);
-        int64_t until_us = now_us(e) + (e->now.n || e->failed ? SOON_US : REST_US);
-        while (!dt_thread_stopping(&e->thread) && now_us(e) < until_us && !is_suspect(e))
-            dt_mailbox_pause(e->mailbox, dt_earlier(until_us, now_us(e) + SUSPECT_US), DT_THREAD_STOP);
+        int64_t until_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
+        while (!dt_thread_stopping(&e->thread) && dt_clock_mono_us(e->env.clock) < until_us && !is_suspect(e))
+            dt_mailbox_pause(e->mailbox, dt_earlier(until_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US),
+                             DT_THREAD_STOP);
     }
 }
 
@@ -226,7 +206,7 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
         return dt_fail(err, DT_NOMEM, "out of memory");
     e->env = *env;
     dt_status status = dt_mailbox_new(&e->mailbox);
-    e->anew_us = now_us(e) + WELL_US;
+    e->anew_us = dt_clock_mono_us(e->env.clock) + WELL_US;
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &e->store);
     if (status == DT_OK)

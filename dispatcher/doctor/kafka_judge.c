@@ -34,36 +34,25 @@ static int64_t wanted(int64_t replicas, int brokers)
     return replicas > possible ? replicas : possible;
 }
 
-static void judge_replicas(struct judging *j, const struct dt_kafka_topic_state *topic)
-{
-    char detail[160];
-    if (!topic->replicas || topic->replicas >= j->wanted)
-        return;
-    snprintf(detail, sizeof(detail), "it has partitions with %d replicas, and should have %lld", topic->replicas,
-             (long long)j->wanted);
-    tell(j, "kafka-replication", topic->name, detail);
-}
-
-static void judge_in_sync(struct judging *j, const struct dt_kafka_topic_state *topic)
-{
-    char detail[160];
-    bool many = topic->replicas && topic->min_in_sync > topic->replicas;
-    bool few = topic->replicas > 1 && topic->min_in_sync == 1;
-    if (!many && !few)
-        return;
-    snprintf(detail, sizeof(detail), "min.insync.replicas is %lld, of %d replicas%s", (long long)topic->min_in_sync,
-             topic->replicas, many ? ": nothing can be written" : "");
-    tell(j, "kafka-min-isr", topic->name, detail);
-}
-
 static void judge_topic(struct judging *j, const struct dt_kafka_topic_state *topic)
 {
+    const bool many = topic->replicas && topic->min_in_sync > topic->replicas;
+    const bool few = topic->replicas > 1 && topic->min_in_sync == 1;
+    char detail[160];
     if (!topic->there) {
         tell(j, "kafka-topic-missing", topic->name, "Kafka knows no topic of this name");
         return;
     }
-    judge_replicas(j, topic);
-    judge_in_sync(j, topic);
+    if (topic->replicas && topic->replicas < j->wanted) {
+        snprintf(detail, sizeof(detail), "it has partitions with %d replicas, and should have %lld", topic->replicas,
+                 (long long)j->wanted);
+        tell(j, "kafka-replication", topic->name, detail);
+    }
+    if (many || few) {
+        snprintf(detail, sizeof(detail), "min.insync.replicas is %lld, of %d replicas%s", (long long)topic->min_in_sync,
+                 topic->replicas, many ? ": nothing can be written" : "");
+        tell(j, "kafka-min-isr", topic->name, detail);
+    }
     if (topic->elects_unclean)
         tell(j, "kafka-unclean-election", topic->name, "unclean.leader.election.enable is true");
 }

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/json.h"
@@ -64,11 +65,6 @@ struct dt_command_reader {
     dt_metric *done, *refused, *lag, *halted, *lost, *batch_size, *seconds;
 };
 
-static int64_t mono_us(const dt_command_reader *r)
-{
-    return dt_clock_mono_us(r->env.intake.clock);
-}
-
 /* ---- where partitions go on ---- */
 
 /* The row says it to people, and to nobody else: a failure is of no consequence. */
@@ -82,24 +78,16 @@ static void write_halt(dt_command_reader *r, struct dt_command_place *place, con
 
 static void halt(dt_command_reader *r, size_t i, const char *reason)
 {
+    dt_assert(i < r->n_places && !r->partitions[i].halted);
     r->partitions[i].halted = true;
     r->n_halted++;
-    r->halted_us = mono_us(r) + HALTED_US;
+    r->halted_us = dt_clock_mono_us(r->env.intake.clock) + HALTED_US;
     dt_metric_set(r->halted, (double)r->n_halted);
     if (r->places[i].halted) /* somebody has said so */
         return;
     DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
            DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
     write_halt(r, &r->places[i], reason);
-}
-
-static void tell_lost(dt_command_reader *r, const struct dt_command_place *place, int64_t first)
-{
-    if (place->last < 0 && place->next == 0)
-        return; /* it was never read: what was there before the installation is nobody's loss */
-    DT_LOG(WARN, "commands", "messages were removed from the topic before they were read",
-           DT_I("partition", place->partition), DT_I("from", place->next), DT_I("to", first));
-    dt_metric_add(r->lost, first - place->next);
 }
 
 static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
@@ -109,8 +97,12 @@ static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
     if (place->next > start->end) {
         halt(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
     } else if (place->next < start->first) {
-        tell_lost(r, place, start->first);
         start->next = start->first;
+        if (place->last >= 0 || place->next > 0) { /* what was there before the installation is not lost to anybody */
+            DT_LOG(WARN, "commands", "messages were removed from the topic before they were read",
+                   DT_I("partition", place->partition), DT_I("from", place->next), DT_I("to", start->first));
+            dt_metric_add(r->lost, start->first - place->next);
+        }
     } else {
         r->partitions[i].check = place->last >= start->first;
         start->next = r->partitions[i].check ? place->last : place->next;
@@ -119,8 +111,10 @@ static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
         write_halt(r, place, NULL);
 }
 
-static dt_status make_room(dt_command_reader *r, size_t n, struct dt_error *err)
+static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
 {
+    dt_command_reader *r = arg;
+    r->n_places = r->n_halted = 0;
     struct dt_command_place *places = realloc(r->places, (n + 1) * sizeof(*places));
     r->places = places ? places : r->places;
     struct partition *partitions = realloc(r->partitions, (n + 1) * sizeof(*partitions));
@@ -128,18 +122,9 @@ static dt_status make_room(dt_command_reader *r, size_t n, struct dt_error *err)
     if (!places || !partitions)
         return dt_fail(err, DT_NOMEM, "out of memory");
     memset(partitions, 0, (n + 1) * sizeof(*partitions));
-    return DT_OK;
-}
-
-static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
-{
-    dt_command_reader *r = arg;
-    r->n_places = r->n_halted = 0;
-    dt_status status = make_room(r, n, err);
-    for (size_t i = 0; i < n && status == DT_OK; i++)
-        r->places[i] = (struct dt_command_place){.partition = v[i].partition};
-    if (status == DT_OK)
-        status = dt_store_command_places(r->store, r->places, n, err);
+    for (size_t i = 0; i < n; i++)
+        places[i] = (struct dt_command_place){.partition = v[i].partition};
+    dt_status status = dt_store_command_places(r->store, places, n, err);
     if (status != DT_OK)
         return status;
     r->n_places = n;
@@ -167,26 +152,10 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 
 /* ---- carrying out ---- */
 
-/* What follows from a transaction that was committed. */
-static void follow(dt_command_reader *r, const struct dt_command_batch *b)
-{
-    const struct dt_intake_env *env = &r->env.intake;
-    dt_metric_add(r->done, (int64_t)b->done);
-    dt_metric_add(r->refused, (int64_t)b->refused);
-    dt_metric_observe(r->batch_size, (double)(b->done + b->refused));
-    dt_intake_tell_index(env, r->index, &r->arena, b->moves, b->n_moves);
-    for (size_t i = 0; i < b->n_dead; i++)
-        r->env.outbox(env->arg, dt_shard_of(&b->map, b->dead[i]));
-    if (b->topics)
-        r->env.topics_changed(env->arg);
-    if (b->answers.n)
-        dt_command_sender_wake(r->sender);
-}
-
 /* Only the first message of a partition may give up waiting: those behind it were not looked at. */
 static void be_patient(dt_command_reader *r, struct dt_command_message *v, size_t n)
 {
-    int64_t now_us = mono_us(r);
+    int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
     for (size_t i = 0; i < r->n_places; i++)
         r->places[i].touched = false;
     for (size_t i = 0; i < n; i++) {
@@ -202,8 +171,9 @@ static void be_patient(dt_command_reader *r, struct dt_command_message *v, size_
 /* Keeps those that wait, in their order; returns how many. */
 static size_t keep_waiting(dt_command_reader *r, struct dt_command_message *v, size_t n, size_t tried)
 {
-    int64_t now_us = mono_us(r);
+    int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
     size_t kept = 0;
+    dt_assert_cmp(tried, <=, n);
     for (size_t i = 0; i < r->n_places; i++) {
         if (r->places[i].up_to)
             r->partitions[i].since_us = 0;
@@ -224,9 +194,10 @@ static bool is_a_message_at_fault(dt_status status)
 
 static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
 {
-    int64_t start_us = mono_us(r);
-    r->env.intake.map(r->env.intake.arg, &b->map);
-    r->taker.rules.payload_max = dt_store_payload_max(r->env.intake.config);
+    int64_t start_us = dt_clock_mono_us(r->env.intake.clock);
+    const struct dt_intake_env *env = &r->env.intake;
+    env->map(env->arg, &b->map);
+    r->taker.rules.payload_max = dt_store_payload_max(env->config);
     dt_status status = dt_store_carry_out(&r->taker, b, false, err);
     if (is_a_message_at_fault(status) && b->n > 1) {
         *most = b->n / 2;
@@ -239,11 +210,21 @@ static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b
         status = dt_store_carry_out(&r->taker, b, true, err);
     }
     if (status == DT_UNKNOWN && r->index) /* jobs may be there that the index was not told of */
-        r->env.intake.index_untold(r->env.intake.arg, r->index);
-    dt_metric_observe(r->seconds, (double)(mono_us(r) - start_us) / 1e6);
-    if (status == DT_OK)
-        follow(r, b);
-    return status;
+        env->index_untold(env->arg, r->index);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.intake.clock) - start_us) / 1e6);
+    if (status != DT_OK)
+        return status;
+    dt_metric_add(r->done, (int64_t)b->done);
+    dt_metric_add(r->refused, (int64_t)b->refused);
+    dt_metric_observe(r->batch_size, (double)(b->done + b->refused));
+    dt_intake_tell_index(env, r->index, &r->arena, b->moves, b->n_moves);
+    for (size_t i = 0; i < b->n_dead; i++)
+        r->env.outbox(env->arg, dt_shard_of(&b->map, b->dead[i]));
+    if (b->topics)
+        r->env.topics_changed(env->arg);
+    if (b->answers.n)
+        dt_command_sender_wake(r->sender);
+    return DT_OK;
 }
 
 static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *err)
@@ -259,49 +240,34 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             continue;
         n = keep_waiting(r, r->messages, n, b.n);
         most = most < n ? 2 * most : most; /* it would pass all bounds while one waits for long */
-        status = dt_intent_topics_make(&r->taker.topics, r->store, mono_us(r), err);
+        status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
-            dt_mailbox_pause(r->mailbox, mono_us(r) + SOON_US, DT_THREAD_STOP);
+            dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + SOON_US, DT_THREAD_STOP);
     }
     return status;
 }
 
 /* ---- reading ---- */
 
-static bool is_last_done(const struct dt_command_place *place, const struct dt_kafka_record *record)
+/* Whether the message is to be done. *place: of its partition. */
+static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
-    unsigned char digest[16];
-    dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
-    return memcmp(digest, place->digest, sizeof(digest)) == 0;
-}
-
-static struct dt_command_place *place_of(const dt_command_reader *r, int32_t partition)
-{
-    for (size_t i = 0; i < r->n_places; i++)
-        if (r->places[i].partition == partition)
-            return &r->places[i];
-    return NULL;
-}
-
-/* Compares the first message of a partition, if it is the last one that was done, with what is known of that. */
-static void check_first(dt_command_reader *r, size_t i, const struct dt_kafka_record *record)
-{
-    struct dt_command_place *place = &r->places[i];
-    r->partitions[i].check = false;
-    if (record->offset == place->last && !is_last_done(place, record))
-        halt(r, i, "the message before the offset that is done is another one: the topic was made anew");
-    else if (place->halted)
-        write_halt(r, place, NULL);
-}
-
-/* Whether the message is to be done. */
-static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record)
-{
-    const struct dt_command_place *place = place_of(r, record->partition);
-    size_t i = place ? (size_t)(place - r->places) : 0;
-    if (place && r->partitions[i].check)
-        check_first(r, i, record);
-    return place && DT_GUARD(COMMAND_NEXT, record->offset >= place->next) && !r->partitions[i].halted;
+    size_t i = 0;
+    while (i < r->n_places && r->places[i].partition != record->partition)
+        i++;
+    if (i == r->n_places)
+        return false;
+    struct dt_command_place *p = *place = &r->places[i];
+    if (r->partitions[i].check) { /* the first message is compared with what is known of the last one that was done */
+        unsigned char digest[16];
+        r->partitions[i].check = false;
+        dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
+        if (record->offset == p->last && memcmp(digest, p->digest, sizeof(digest)) != 0)
+            halt(r, i, "the message before the offset that is done is another one: the topic was made anew");
+        else if (p->halted)
+            write_halt(r, p, NULL);
+    }
+    return DT_GUARD(COMMAND_NEXT, record->offset >= p->next) && !r->partitions[i].halted;
 }
 
 static dt_status take_headers(dt_command_reader *r, size_t i, struct dt_command_message *m)
@@ -329,10 +295,12 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
     *taken = 0;
     for (size_t i = 0; i < n && status == DT_OK; i++) {
         const struct dt_kafka_record *record = &records[i];
-        if (!is_wanted(r, record))
+        struct dt_command_place *place;
+        if (!is_wanted(r, record, &place))
             continue;
+        dt_assert_cmp(*taken, <, r->env.intake.config->commands_batch);
         struct dt_command_message *m = &r->messages[(*taken)++];
-        *m = (struct dt_command_message){.place = place_of(r, record->partition),
+        *m = (struct dt_command_message){.place = place,
                                          .offset = record->offset,
                                          .timestamp_ms = record->timestamp_ms,
                                          .key = record->key,
@@ -368,21 +336,9 @@ static dt_status poll(dt_command_reader *r, struct dt_error *err)
 
 /* ---- the loop ---- */
 
-/* Before the election was seen for the first time there is no share, and nothing to read. */
-static dt_status take_share(dt_command_reader *r, bool *some, struct dt_error *err)
-{
-    unsigned rank;
-    unsigned members;
-    *some = r->env.place(r->env.intake.arg, &rank, &members);
-    if (!*some)
-        return DT_OK;
-    if (r->n_halted > 0 && mono_us(r) >= r->halted_us)
-        dt_kafka_reader_restart(r->consumer);
-    return dt_kafka_reader_share(r->consumer, rank, members, err);
-}
-
 static dt_status serve(dt_command_reader *r, struct dt_error *err)
 {
+    unsigned rank, members;
     bool some = false;
     dt_arena_reset(&r->arena);
     dt_status status = DT_OK;
@@ -391,33 +347,22 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
             .suffix = "commands", .bytes = POLL_BYTES, .begin = begin, .arg = r, .stop = &r->thread.stopping};
         status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
     }
-    if (status == DT_OK)
-        status = take_share(r, &some, err);
-    const bool looks = some && mono_us(r) >= r->look_us;
+    if (status == DT_OK) /* before the election was seen for the first time there is no share, and nothing to read */
+        some = r->env.place(r->env.intake.arg, &rank, &members);
+    if (some && r->n_halted > 0 && dt_clock_mono_us(r->env.intake.clock) >= r->halted_us)
+        dt_kafka_reader_restart(r->consumer);
+    if (some)
+        status = dt_kafka_reader_share(r->consumer, rank, members, err);
+    const bool looks = some && dt_clock_mono_us(r->env.intake.clock) >= r->look_us;
     if (status == DT_OK && looks) {
         status = compare_places(r, err);
-        r->look_us = mono_us(r) + LOOK_US;
+        r->look_us = dt_clock_mono_us(r->env.intake.clock) + LOOK_US;
     }
     if (status == DT_OK && some)
         return poll(r, err);
     if (status == DT_OK)
-        dt_mailbox_pause(r->mailbox, mono_us(r) + PAUSE_FIRST_US, DT_THREAD_STOP);
+        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + PAUSE_FIRST_US, DT_THREAD_STOP);
     return status;
-}
-
-static void fail(dt_command_reader *r, unsigned failures, dt_status status, const struct dt_error *err)
-{
-    int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
-    if (r->consumer && (status == DT_DEPOSED || dt_kafka_reader_must_restart(r->consumer)))
-        dt_kafka_reader_restart(r->consumer);
-    if (dt_thread_stopping(&r->thread))
-        return;
-    if (status == DT_DEPOSED)
-        DT_LOG(INFO, "commands", "begins anew", DT_S("reason", err->text));
-    else
-        dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
-                         "commands wait", status, err);
-    dt_mailbox_pause(r->mailbox, mono_us(r) + dt_earlier(pause_us, PAUSE_MAX_US), DT_THREAD_STOP);
 }
 
 static void run(void *arg)
@@ -430,8 +375,21 @@ static void run(void *arg)
         if (status == DT_OK) {
             dt_outage_over(&r->outage);
             failures = 0;
-        } else
-            fail(r, failures++, status, &err);
+            continue;
+        }
+        int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
+        failures++;
+        if (r->consumer && (status == DT_DEPOSED || dt_kafka_reader_must_restart(r->consumer)))
+            dt_kafka_reader_restart(r->consumer);
+        if (dt_thread_stopping(&r->thread))
+            break;
+        if (status == DT_DEPOSED)
+            DT_LOG(INFO, "commands", "begins anew", DT_S("reason", err.text));
+        else
+            dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
+                             "commands wait", status, &err);
+        pause_us = dt_earlier(pause_us, PAUSE_MAX_US);
+        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + pause_us, DT_THREAD_STOP);
     }
     dt_kafka_reader_free(r->consumer);
 }
@@ -454,21 +412,6 @@ static void make_meters(dt_command_reader *r)
     r->seconds = dt_histogram("duetime_commands_seconds", "Carrying out one batch of messages.", "");
 }
 
-static void free_parts(dt_command_reader *r)
-{
-    dt_command_sender_stop(r->sender);
-    dt_arena_clear(&r->taker.arena);
-    dt_json_free(r->taker.json);
-    dt_index_free(r->index);
-    dt_store_free(r->store);
-    dt_mailbox_free(r->mailbox);
-    dt_arena_clear(&r->arena);
-    free(r->places);
-    free(r->partitions);
-    free(r->messages);
-    free(r);
-}
-
 static dt_status make_taker(dt_command_reader *r)
 {
     const struct dt_config *config = r->env.intake.config;
@@ -487,38 +430,32 @@ static dt_status make_taker(dt_command_reader *r)
     return dt_json_new(&r->taker.json);
 }
 
-static dt_status make_parts(dt_command_reader *r, struct dt_error *err)
-{
-    const struct dt_intake_env *env = &r->env.intake;
-    r->messages = calloc((size_t)env->config->commands_batch, sizeof(*r->messages));
-    dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_new(&r->config, env->ref, &r->store);
-    if (status == DT_OK)
-        status = make_taker(r);
-    if (status == DT_OK)
-        status = dt_command_sender_start(env, r->env.kafka, &r->sender, err);
-    if (status == DT_OK)
-        status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
-    return status;
-}
-
 dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
                                   struct dt_error *err)
 {
     dt_command_reader *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
+    const struct dt_intake_env *intake = &r->env.intake;
     r->env = *env;
-    r->config = *env->intake.config;
+    r->config = *intake->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
     dt_arena_init(&r->arena);
     make_meters(r);
-    dt_status status = make_parts(r, err);
+    r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));
+    dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_new(&r->config, intake->ref, &r->store);
+    if (status == DT_OK)
+        status = make_taker(r);
+    if (status == DT_OK)
+        status = dt_command_sender_start(intake, env->kafka, &r->sender, err);
+    if (status == DT_OK)
+        status = dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err);
     if (status == DT_OK)
         status = dt_thread_start(&r->thread, "commands", run, r, err);
     if (status != DT_OK) {
-        free_parts(r);
+        dt_command_reader_stop(r);
         return status;
     }
     *out = r;
@@ -530,5 +467,15 @@ void dt_command_reader_stop(dt_command_reader *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    free_parts(r);
+    dt_command_sender_stop(r->sender);
+    dt_command_taker_clear(&r->taker);
+    dt_json_free(r->taker.json);
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    free(r->places);
+    free(r->partitions);
+    free(r->messages);
+    free(r);
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "base/hash.h"
 #include "base/hooks/fail_point.h"
@@ -61,11 +62,6 @@ struct dt_command_sender {
     dt_metric *sent, *dropped;
 };
 
-static int64_t mono_us(const dt_command_sender *s)
-{
-    return dt_clock_mono_us(s->env.clock);
-}
-
 /* ---- topics ---- */
 
 static struct bar *bar_of(const dt_command_sender *s, struct dt_str topic)
@@ -73,15 +69,6 @@ static struct bar *bar_of(const dt_command_sender *s, struct dt_str topic)
     struct bar *bar;
     HASH_FIND(hh, s->bars, topic.p, topic.n, bar);
     return bar;
-}
-
-static void lift_bar(dt_command_sender *s, struct dt_str topic)
-{
-    struct bar *bar = s->bars ? bar_of(s, topic) : NULL;
-    if (!bar)
-        return;
-    HASH_DEL(s->bars, bar);
-    free(bar);
 }
 
 static void raise_bar(dt_command_sender *s, struct dt_str topic, bool longer)
@@ -96,10 +83,10 @@ static void raise_bar(dt_command_sender *s, struct dt_str topic, bool longer)
             return;
         }
     }
-    if (!bar || mono_us(s) < bar->until_us)
+    if (!bar || dt_clock_mono_us(s->env.clock) < bar->until_us)
         return;
     bar->pause_us = longer && bar->pause_us ? dt_earlier(2 * bar->pause_us, BAR_MAX_US) : BAR_US;
-    bar->until_us = mono_us(s) + bar->pause_us;
+    bar->until_us = dt_clock_mono_us(s->env.clock) + bar->pause_us;
 }
 
 /* OK: the topic can be written. REFUSED: it cannot. BUSY: not now, or Kafka has not answered yet. */
@@ -109,7 +96,7 @@ static dt_status ask_topic(dt_command_sender *s, const struct dt_command_answers
     const struct bar *bar = s->bars ? bar_of(s, row->topic) : NULL;
     if (!row->topic.n) /* written by a program before this one */
         return DT_OK;
-    if (bar && mono_us(s) < bar->until_us)
+    if (bar && dt_clock_mono_us(s->env.clock) < bar->until_us)
         return DT_BUSY;
     dt_status status = dt_kafka_asker_ask(s->asker, row->topic, row->owner, &info, err);
     if (status == DT_OK && info.replicas && info.min_in_sync > info.replicas) /* Kafka would take nothing */
@@ -123,20 +110,6 @@ static void drop(dt_command_sender *s, struct dt_str topic, const char *why)
 {
     DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", topic, DT_S("reason", why));
     dt_metric_add(s->dropped, 1);
-}
-
-static dt_status add_ready(dt_command_sender *s, const struct dt_command_answers_row *row)
-{
-    if (s->n_ready == s->room) {
-        const size_t room = s->room ? 2 * s->room : 256;
-        struct ready *v = realloc(s->ready, room * sizeof(*v));
-        if (!v)
-            return DT_NOMEM;
-        s->ready = v;
-        s->room = room;
-    }
-    s->ready[s->n_ready++] = (struct ready){row->owner, row->id};
-    return DT_OK;
 }
 
 /* Rows of an owner that wait for topics. */
@@ -168,12 +141,19 @@ static dt_status sort_out(dt_command_sender *s, const struct dt_command_answers_
         struct dt_error why = {0};
         const dt_status asked = ask_topic(s, &v[i], &why);
         const char *reason = asked == DT_REFUSED ? why.text : NULL;
-        const int64_t heard_us = mono_us(s) - s->silent_us;
+        const int64_t heard_us = dt_clock_mono_us(s->env.clock) - s->silent_us;
         s->answered |= asked != DT_BUSY;
-        if (asked == DT_OK) {
-            status = add_ready(s, &v[i]);
-            continue;
+        if (asked == DT_OK && s->n_ready == s->room) {
+            const size_t room = s->room ? 2 * s->room : 256;
+            struct ready *grown = realloc(s->ready, room * sizeof(*grown));
+            s->ready = grown ? grown : s->ready;
+            s->room = grown ? room : s->room;
+            status = grown ? DT_OK : DT_NOMEM;
         }
+        if (asked == DT_OK && status == DT_OK)
+            s->ready[s->n_ready++] = (struct ready){v[i].owner, v[i].id};
+        if (asked == DT_OK)
+            continue;
         if (!reason && v[i].age_ms > KEPT_MS && heard_us > 1000 * KEPT_MS)
             reason = "its topic could not be written for an hour";
         if (!reason && is_one_too_many(s, owners, v[i].owner) && heard_us > CROWDED_US)
@@ -213,7 +193,7 @@ static dt_status list_ready(dt_command_sender *s, struct dt_error *err)
     }
     HASH_CLEAR(hh, owners);
     if (s->waits && !s->answered)
-        s->silent_us = mono_us(s);
+        s->silent_us = dt_clock_mono_us(s->env.clock);
     return status;
 }
 
@@ -259,8 +239,10 @@ static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
         queues[i] = (struct dt_fair_queue){.owner = s->ready[owners[i].first].owner, .waiting = owners[i].n};
     dt_fair_share(queues, n_owners, TOGETHER);
     for (size_t i = 0; i < n_owners; i++)
-        for (size_t k = 0; k < queues[i].quota; k++)
+        for (size_t k = 0; k < queues[i].quota; k++) {
+            dt_assert_cmp(*n, <, TOGETHER);
             ids[(*n)++] = s->ready[owners[i].first + k].id;
+        }
     qsort(ids, *n, sizeof(*ids), dt_by_job_id);
     size_t left = 0;
     for (size_t i = 0; i < s->n_ready; i++)
@@ -272,18 +254,6 @@ static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
 
 /* ---- sending ---- */
 
-static dt_status fill_message(dt_command_sender *s, const struct dt_command_answer *a, struct dt_kafka_message *out)
-{
-    struct dt_kafka_header *headers = dt_arena_alloc(&s->arena, (a->n_headers + 1) * sizeof(*headers));
-    if (!headers)
-        return DT_NOMEM;
-    for (size_t i = 0; i < a->n_headers; i++)
-        headers[i] = (struct dt_kafka_header){a->headers[i].name, a->headers[i].value};
-    *out = (struct dt_kafka_message){
-        .topic = a->topic, .key = a->key, .value = a->value, .headers = headers, .n_headers = a->n_headers};
-    return DT_OK;
-}
-
 /* Sends answers, and drops the ones that Kafka refuses. *stay: the rows with an answer that Kafka did not take. */
 static dt_status send_answers(dt_command_sender *s, const struct dt_command_answers *answers, int64_t *stay,
                               size_t *n_stay, struct dt_error *err)
@@ -292,47 +262,34 @@ static dt_status send_answers(dt_command_sender *s, const struct dt_command_answ
     bool *sent = dt_arena_alloc(&s->arena, answers->n + 1);
     dt_status status = messages && sent ? DT_OK : DT_NOMEM;
     *n_stay = 0;
-    for (size_t i = 0; i < answers->n && status == DT_OK; i++)
-        status = fill_message(s, &answers->v[i], &messages[i]);
+    for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
+        const struct dt_command_answer *a = &answers->v[i];
+        struct dt_kafka_header *headers = dt_arena_alloc(&s->arena, (a->n_headers + 1) * sizeof(*headers));
+        for (size_t k = 0; headers && k < a->n_headers; k++)
+            headers[k] = (struct dt_kafka_header){a->headers[k].name, a->headers[k].value};
+        messages[i] = (struct dt_kafka_message){
+            .topic = a->topic, .key = a->key, .value = a->value, .headers = headers, .n_headers = a->n_headers};
+        status = headers ? DT_OK : DT_NOMEM;
+    }
     if (status != DT_OK)
         return dt_fail(err, status, "out of memory");
     memset(sent, 0, answers->n + 1);
     status = dt_notice_producer_send(s->notices, messages, answers->n, sent, SEND_MS, err);
     for (size_t i = 0; i < answers->n; i++) {
+        struct bar *bar = sent[i] && s->bars ? bar_of(s, messages[i].topic) : NULL;
         dt_metric_add(s->sent, sent[i]);
+        if (bar) {
+            HASH_DEL(s->bars, bar);
+            free(bar);
+        }
         if (sent[i])
-            lift_bar(s, messages[i].topic);
-        else if (status == DT_REFUSED)
+            continue;
+        if (status == DT_REFUSED)
             drop(s, messages[i].topic, err->text);
         else if (*n_stay == 0 || stay[*n_stay - 1] != answers->v[i].row)
             stay[(*n_stay)++] = answers->v[i].row;
     }
     return status == DT_REFUSED ? DT_OK : status;
-}
-
-/* Bars the topics of the rows that Kafka did not take: longer each time if Kafka took other rows. */
-static void raise_bars(dt_command_sender *s, const struct dt_command_answers *answers, const int64_t *stay,
-                       size_t n_stay, bool took_others)
-{
-    for (size_t i = 0, k = 0; i < answers->n && k < n_stay; i++) {
-        if (answers->v[i].row != stay[k])
-            continue;
-        raise_bar(s, answers->v[i].topic, took_others);
-        k += i + 1 == answers->n || answers->v[i + 1].row != stay[k];
-    }
-}
-
-/* Rows that stay are not removed; both lists ascend. */
-static size_t drop_staying(int64_t *ids, size_t n, const int64_t *stay, size_t n_stay)
-{
-    size_t kept = 0;
-    for (size_t i = 0, k = 0; i < n; i++) {
-        if (k < n_stay && ids[i] == stay[k])
-            k++;
-        else
-            ids[kept++] = ids[i];
-    }
-    return kept;
 }
 
 static dt_status send_some(dt_command_sender *s, struct dt_error *err)
@@ -354,8 +311,21 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
     status = send_answers(s, &answers, stay, &n_stay, err);
     if (status != DT_OK && status != DT_UNAVAILABLE)
         return status;
-    n = drop_staying(ids, n, stay, n_stay);
-    raise_bars(s, &answers, stay, n_stay, n > 0);
+    size_t kept = 0;
+    for (size_t i = 0, k = 0; i < n; i++) { /* rows that stay are not removed; both lists ascend */
+        if (k < n_stay && ids[i] == stay[k])
+            k++;
+        else
+            ids[kept++] = ids[i];
+    }
+    n = kept;
+    /* The topics of the rows that Kafka did not take are barred: longer each time if Kafka took other rows. */
+    for (size_t i = 0, k = 0; i < answers.n && k < n_stay; i++) {
+        if (answers.v[i].row != stay[k])
+            continue;
+        raise_bar(s, answers.v[i].topic, n > 0);
+        k += i + 1 == answers.n || answers.v[i + 1].row != stay[k];
+    }
     DT_FAIL_POINT_STATUS("commands.answered", status, err);
     dt_status removed = dt_store_command_answered(s->store, ids, n, err);
     return removed != DT_OK || n == 0 ? (removed != DT_OK ? removed : status) : DT_OK;
@@ -364,18 +334,19 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
 /* *next_us: when to look again. */
 static dt_status round_of(dt_command_sender *s, int64_t *next_us, struct dt_error *err)
 {
-    const int64_t until_us = mono_us(s) + AGAIN_US;
+    const int64_t until_us = dt_clock_mono_us(s->env.clock) + AGAIN_US;
     dt_arena_reset(&s->arena);
     dt_status status = list_ready(s, err);
     do {
         dt_arena_reset(&s->arena);
         if (status == DT_OK)
             status = send_some(s, err);
-    } while (status == DT_OK && s->n_ready && mono_us(s) < until_us && !dt_thread_stopping(&s->thread));
-    *next_us = status != DT_OK ? mono_us(s) + AGAIN_US
+    } while (status == DT_OK && s->n_ready && dt_clock_mono_us(s->env.clock) < until_us &&
+             !dt_thread_stopping(&s->thread));
+    *next_us = status != DT_OK ? dt_clock_mono_us(s->env.clock) + AGAIN_US
                : s->n_ready    ? 0
-               : s->waits      ? mono_us(s) + ASK_US
-                               : mono_us(s) + LOOK_US;
+               : s->waits      ? dt_clock_mono_us(s->env.clock) + ASK_US
+                               : dt_clock_mono_us(s->env.clock) + LOOK_US;
     return status;
 }
 
@@ -426,8 +397,45 @@ static void on_topic_known(void *arg)
     dt_command_sender_wake(arg);
 }
 
-static void free_parts(dt_command_sender *s)
+dt_status dt_command_sender_start(const struct dt_intake_env *intake, const struct dt_kafka_env *kafka,
+                                  dt_command_sender **out, struct dt_error *err)
 {
+    const char *name = "duetime_command_answers_total";
+    const char *help = "Answers to commands, and commands that were refused, by whether Kafka took them.";
+    dt_command_sender *s = calloc(1, sizeof(*s));
+    if (!s)
+        return DT_NOMEM;
+    s->env = *intake;
+    s->silent_us = dt_clock_mono_us(s->env.clock);
+    pthread_mutex_init(&s->lock, NULL);
+    dt_arena_init(&s->arena);
+    dt_arena_init(&s->page);
+    s->sent = dt_counter(name, help, "outcome=\"sent\"");
+    s->dropped = dt_counter(name, help, "outcome=\"dropped\"");
+    dt_status status = dt_mailbox_new(&s->mailbox);
+    if (status == DT_OK)
+        status = dt_json_new(&s->json);
+    if (status == DT_OK)
+        status = dt_store_new(intake->config, intake->ref, &s->store);
+    if (status == DT_OK)
+        status = dt_notice_producer_new(kafka, &s->notices, err);
+    if (status == DT_OK)
+        status = dt_kafka_asker_new(kafka->admin, on_topic_known, s, &s->asker);
+    if (status == DT_OK)
+        status = dt_thread_start(&s->thread, "command-answers", run, s, err);
+    if (status != DT_OK) {
+        dt_command_sender_stop(s);
+        return status;
+    }
+    *out = s;
+    return DT_OK;
+}
+
+void dt_command_sender_stop(dt_command_sender *s)
+{
+    if (!s)
+        return;
+    dt_thread_stop(&s->thread, s->mailbox);
     struct bar *bar;
     struct bar *next;
     HASH_ITER(hh, s->bars, bar, next)
@@ -446,46 +454,4 @@ static void free_parts(dt_command_sender *s)
     free(s->partitions);
     pthread_mutex_destroy(&s->lock);
     free(s);
-}
-
-dt_status dt_command_sender_start(const struct dt_intake_env *intake, const struct dt_kafka_env *kafka,
-                                  dt_command_sender **out, struct dt_error *err)
-{
-    const char *name = "duetime_command_answers_total";
-    const char *help = "Answers to commands, and commands that were refused, by whether Kafka took them.";
-    dt_command_sender *s = calloc(1, sizeof(*s));
-    if (!s)
-        return DT_NOMEM;
-    s->env = *intake;
-    s->silent_us = mono_us(s);
-    pthread_mutex_init(&s->lock, NULL);
-    dt_arena_init(&s->arena);
-    dt_arena_init(&s->page);
-    s->sent = dt_counter(name, help, "outcome=\"sent\"");
-    s->dropped = dt_counter(name, help, "outcome=\"dropped\"");
-    dt_status status = dt_mailbox_new(&s->mailbox);
-    if (status == DT_OK)
-        status = dt_json_new(&s->json);
-    if (status == DT_OK)
-        status = dt_store_new(intake->config, intake->ref, &s->store);
-    if (status == DT_OK)
-        status = dt_notice_producer_new(kafka, &s->notices, err);
-    if (status == DT_OK)
-        status = dt_kafka_asker_new(kafka->admin, on_topic_known, s, &s->asker);
-    if (status == DT_OK)
-        status = dt_thread_start(&s->thread, "command-answers", run, s, err);
-    if (status != DT_OK) {
-        free_parts(s);
-        return status;
-    }
-    *out = s;
-    return DT_OK;
-}
-
-void dt_command_sender_stop(dt_command_sender *s)
-{
-    if (!s)
-        return;
-    dt_thread_stop(&s->thread, s->mailbox);
-    free_parts(s);
 }

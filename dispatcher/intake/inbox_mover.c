@@ -44,31 +44,22 @@ struct dt_inbox_chore {
     dt_metric *done, *refused, *errors;
 };
 
-static int64_t mono_us(const dt_inbox_chore *c)
-{
-    return dt_clock_mono_us(c->env.clock);
-}
-
 /* ---- chores ---- */
 
-static dt_status remove_old(dt_inbox_chore *c, struct dt_error *err)
+/* Removes errors that are kept no longer, and counts the others. */
+static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 {
+    int64_t now_us = dt_clock_mono_us(c->env.clock);
     int64_t before_ms = dt_refclock_earliest_ms(c->env.ref) - c->env.config->inbox_keep_errors;
     uint64_t purged;
+    int64_t n = 0;
     dt_status status;
+    if (now_us < c->chores_us)
+        return DT_OK;
+    c->chores_us = now_us + CHORES_US;
     do
         status = dt_store_purge_inbox(c->store, before_ms, &purged, err);
     while (status == DT_OK && purged > 0 && !dt_thread_stopping(&c->thread));
-    return status;
-}
-
-static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
-{
-    int64_t n = 0;
-    if (mono_us(c) < c->chores_us)
-        return DT_OK;
-    c->chores_us = mono_us(c) + CHORES_US;
-    dt_status status = remove_old(c, err);
     if (status == DT_OK)
         status = dt_store_count_inbox_errors(c->store, &n, err);
     if (status == DT_OK)
@@ -78,22 +69,16 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 
 /* ---- the loop ---- */
 
-/* At most half of mysql.io_timeout, like other waits inside MySQL: a busy server answers seconds after the wait ends.
- * In whole seconds, the unit of the wait for the lock. */
-static int64_t wait_of(const dt_inbox_chore *c)
-{
-    int64_t seconds = c->env.config->mysql_io_timeout / 2 / 1000;
-    int64_t longest_ms = c->mover.schedules ? WAIT_MS : BUSY_MS;
-    return dt_earlier(longest_ms, (seconds > 0 ? seconds : 1) * 1000);
-}
-
 /* Waits, or looks; *pause_us is set where it did not wait. */
 static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
 {
     c->mover.operations = dt_operation_runner_rests(c->operations);
     c->mover.schedules = dt_schedule_maker_rests(c->schedules);
     c->mover.operation_due = c->mover.schedule_due = false;
-    int64_t wait_ms = wait_of(c);
+    /* At most half of mysql.io_timeout, like other waits inside MySQL: a busy server answers seconds after the wait ends.
+     * In whole seconds, the unit of the wait for the lock. */
+    int64_t seconds = dt_later(c->env.config->mysql_io_timeout / 2 / 1000, 1);
+    int64_t wait_ms = dt_earlier(c->mover.schedules ? WAIT_MS : BUSY_MS, seconds * 1000);
     atomic_store(&c->waits, true);
     dt_status status = c->looks                         ? DT_FORBIDDEN
                        : dt_thread_stopping(&c->thread) ? DT_OK
@@ -124,7 +109,7 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     dt_metric_add(c->done, (int64_t)moved.done);
     dt_metric_add(c->refused, (int64_t)moved.refused);
     if (moved.refused)
-        c->chores_us = dt_earlier(c->chores_us, mono_us(c) + 1000000);
+        c->chores_us = dt_earlier(c->chores_us, dt_clock_mono_us(c->env.clock) + 1000000);
     dt_intake_tell_index(&c->env, c->index, &c->mover.arena, moved.moves, moved.n_moves);
     if (moved.done + moved.refused == 0 && !moved.again)
         *pause_us = SOON_US;
@@ -158,30 +143,11 @@ static void run(void *arg)
     while (!dt_thread_stopping(&c->thread)) {
         int64_t pause_us = turn(c);
         if (pause_us > 0)
-            dt_mailbox_pause(c->mailbox, mono_us(c) + pause_us, DT_THREAD_STOP);
+            dt_mailbox_pause(c->mailbox, dt_clock_mono_us(c->env.clock) + pause_us, DT_THREAD_STOP);
     }
 }
 
 /* ---- life ---- */
-
-static void free_parts(dt_inbox_chore *c)
-{
-    dt_arena_clear(&c->mover.arena);
-    dt_json_free(c->mover.json);
-    dt_index_free(c->index);
-    dt_store_free(c->store);
-    dt_mailbox_free(c->mailbox);
-    free(c);
-}
-
-static void make_meters(dt_inbox_chore *c)
-{
-    const char *name = "duetime_inbox_rows_total";
-    const char *help = "Rows of job_inbox by what became of them.";
-    c->done = dt_counter(name, help, "outcome=\"done\"");
-    c->refused = dt_counter(name, help, "outcome=\"refused\"");
-    c->errors = dt_gauge("duetime_inbox_errors", "Rows of job_inbox that are kept with an error, up to 100,000.", "");
-}
 
 static dt_status make_mover(dt_inbox_chore *c)
 {
@@ -198,16 +164,20 @@ static dt_status make_mover(dt_inbox_chore *c)
     return dt_json_new(&c->mover.json);
 }
 
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, const struct dt_inbox_wakes *wakes,
-                               dt_inbox_chore **out, struct dt_error *err)
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
+                               dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
+    const char *name = "duetime_inbox_rows_total";
+    const char *help = "Rows of job_inbox by what became of them.";
     dt_inbox_chore *c = calloc(1, sizeof(*c));
     if (!c)
         return DT_NOMEM;
     c->env = *env;
-    c->operations = wakes->operations;
-    c->schedules = wakes->schedules;
-    make_meters(c);
+    c->operations = operations;
+    c->schedules = schedules;
+    c->done = dt_counter(name, help, "outcome=\"done\"");
+    c->refused = dt_counter(name, help, "outcome=\"refused\"");
+    c->errors = dt_gauge("duetime_inbox_errors", "Rows of job_inbox that are kept with an error, up to 100,000.", "");
     dt_status status = dt_mailbox_new(&c->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &c->store);
@@ -218,7 +188,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, const struct dt_
     if (status == DT_OK)
         status = dt_thread_start(&c->thread, "inbox", run, c, err);
     if (status != DT_OK) {
-        free_parts(c);
+        dt_inbox_chore_stop(c);
         return status;
     }
     *out = c;
@@ -239,5 +209,10 @@ void dt_inbox_chore_stop(dt_inbox_chore *c)
     if (!c)
         return;
     dt_thread_stop(&c->thread, c->mailbox);
-    free_parts(c);
+    dt_inbox_mover_clear(&c->mover);
+    dt_json_free(c->mover.json);
+    dt_index_free(c->index);
+    dt_store_free(c->store);
+    dt_mailbox_free(c->mailbox);
+    free(c);
 }

@@ -11,13 +11,10 @@
 
 typedef struct dt_inbox_chore dt_inbox_chore;
 
-/* The threads that are woken when an operation is due, or a schedule is to be looked at. Borrowed. */
-struct dt_inbox_wakes {
-    dt_operation_runner *operations;
-    dt_schedule_maker *schedules;
-};
-DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, const struct dt_inbox_wakes *wakes,
-                                             dt_inbox_chore **out, struct dt_error *err);
+/* operations, schedules: the threads that are woken when an operation is due, or a schedule is to be looked at; they
+ * outlive it. */
+DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
+                                             dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err);
 /* Begins nothing new from now on. The thread may still be waiting in MySQL, for as long as that wait lasts. Accepts
  * NULL. */
 void dt_inbox_chore_leave(dt_inbox_chore *chore);

@@ -50,21 +50,6 @@ struct dt_operation_runner {
     dt_metric *changed, *refused, *due;
 };
 
-static int64_t now_us(const dt_operation_runner *r)
-{
-    return dt_clock_mono_us(r->env.clock);
-}
-
-/* An operation that cannot go on must not keep the others waiting. */
-static void give_up(dt_operation_runner *r, int64_t id, const struct dt_error *why)
-{
-    struct dt_error err = {0};
-    DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", id), DT_S("reason", why->text));
-    dt_status status = dt_store_operation_fail(r->store, id, dt_str(why->text), &err);
-    if (status != DT_OK)
-        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, &err);
-}
-
 /* Returns the monotonic time of the next piece; 0: now, an operation that cannot go on has ended. */
 static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                       const struct dt_error *err)
@@ -73,11 +58,15 @@ static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *p
     if (status == DT_UNKNOWN && r->index) /* jobs may have moved that the index was not told of */
         r->env.index_untold(r->env.arg, r->index);
     if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
-        give_up(r, piece->id, err);
-        return 0;
+        struct dt_error again = {0};
+        DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", piece->id), DT_S("reason", err->text));
+        status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
+        if (status != DT_OK)
+            dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, &again);
+        return 0; /* it must not keep the others waiting */
     }
     dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, err);
-    return now_us(r) + RETRY_US;
+    return dt_clock_mono_us(r->env.clock) + RETRY_US;
 }
 
 /* Reads the owners, and gives those of which an operation is due in the order of their turns. Returns the monotonic
@@ -101,51 +90,45 @@ static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n,
         int64_t at_us =
             all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
         look_us = dt_earlier(look_us, at_us);
-        if (at_us <= now_us(r))
+        if (at_us <= dt_clock_mono_us(r->env.clock))
             (*due)[(*n)++] = (struct dt_turn){.owner = all[i].owner};
     }
     dt_turns_sort(&r->had, *due, *n);
     dt_metric_set(r->due, *n > 0);
     if (*n > 0) {
-        r->busy_us = now_us(r);
+        r->busy_us = dt_clock_mono_us(r->env.clock);
         return 0;
     }
     *rests = true;
-    bool busy = r->busy_us && now_us(r) - r->busy_us < BUSY_US;
-    return dt_earlier(look_us, now_us(r) + (busy ? LOOK_US : REST_US));
-}
-
-/* Does one piece of an operation of an owner that is due. Returns the monotonic time of the next one. *status: BUSY:
- * the owner's alone waits. */
-static int64_t do_piece(dt_operation_runner *r, int64_t owner, dt_status *status)
-{
-    struct dt_operation_piece piece = {.owner = owner};
-    struct dt_error err = {0};
-    dt_arena_reset(&r->arena);
-    *status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
-    if (*status != DT_OK)
-        return failed(r, &piece, *status, &err);
-    if (!piece.id) /* another dispatcher does it */
-        return now_us(r) + RETRY_US;
-    if (piece.changed)
-        DT_FAIL_POINT("operation.changed");
-    dt_metric_add(r->changed, piece.changed);
-    dt_metric_add(r->refused, piece.refused);
-    dt_intake_tell_index(&r->env, r->index, &r->arena, piece.moves, piece.n_moves);
-    return 0;
+    bool busy = r->busy_us && dt_clock_mono_us(r->env.clock) - r->busy_us < BUSY_US;
+    return dt_earlier(look_us, dt_clock_mono_us(r->env.clock) + (busy ? LOOK_US : REST_US));
 }
 
 /* One piece for each owner. Returns the monotonic time of the next round. */
 static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
-    dt_status status = DT_OK;
     for (size_t i = 0; i < n && !dt_thread_stopping(&r->thread); i++) {
-        dt_turns_note(&r->had, due[i].owner, 0);
-        int64_t at_us = do_piece(r, due[i].owner, &status);
+        struct dt_operation_piece piece = {.owner = due[i].owner};
+        struct dt_error err = {0};
+        int64_t at_us = 0;
+        dt_turns_note(&r->had, piece.owner, 0);
+        dt_arena_reset(&r->arena);
+        dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
+        if (status != DT_OK) {
+            at_us = failed(r, &piece, status, &err);
+            if (at_us && status != DT_BUSY) /* BUSY: the owner's alone waits */
+                return at_us;
+        } else if (!piece.id) { /* another dispatcher does it */
+            at_us = dt_clock_mono_us(r->env.clock) + RETRY_US;
+        } else {
+            if (piece.changed)
+                DT_FAIL_POINT("operation.changed");
+            dt_metric_add(r->changed, piece.changed);
+            dt_metric_add(r->refused, piece.refused);
+            dt_intake_tell_index(&r->env, r->index, &r->arena, piece.moves, piece.n_moves);
+        }
         next_us = dt_earlier(next_us, at_us);
-        if (at_us && status != DT_OK && status != DT_BUSY)
-            return at_us;
     }
     return next_us;
 }
@@ -154,9 +137,9 @@ static void revive_topics(dt_operation_runner *r)
 {
     struct dt_error err = {0};
     size_t n = 0;
-    if (now_us(r) < r->wanted_us)
+    if (dt_clock_mono_us(r->env.clock) < r->wanted_us)
         return;
-    r->wanted_us = now_us(r) + WANTED_US;
+    r->wanted_us = dt_clock_mono_us(r->env.clock) + WANTED_US;
     dt_arena_reset(&r->arena);
     dt_status status = dt_store_topics_revive(r->store, &r->arena, &n, &err);
     if (status != DT_OK)
@@ -169,9 +152,9 @@ static void revive_topics(dt_operation_runner *r)
 static void update_owners(dt_operation_runner *r)
 {
     struct dt_error err = {0};
-    if (now_us(r) < r->owners_us)
+    if (dt_clock_mono_us(r->env.clock) < r->owners_us)
         return;
-    r->owners_us = now_us(r) + OWNERS_US;
+    r->owners_us = dt_clock_mono_us(r->env.clock) + OWNERS_US;
     dt_status status = dt_store_topic_owners_update(r->store, &err);
     if (status == DT_FORBIDDEN)
         DT_LOG(WARN, "operations", "the owners of topics cannot be decided: the account needs new grants",
@@ -179,14 +162,6 @@ static void update_owners(dt_operation_runner *r)
     else if (status != DT_OK)
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "the owners of topics wait to be compared", status,
                          &err);
-}
-
-static void sleep_until(dt_operation_runner *r, int64_t until_us, bool rests)
-{
-    atomic_store(&r->rests, rests);
-    if (until_us > now_us(r))
-        dt_mailbox_pause(r->mailbox, until_us, DT_THREAD_STOP | WOKEN);
-    atomic_store(&r->rests, false);
 }
 
 static void run(void *arg)
@@ -201,39 +176,27 @@ static void run(void *arg)
         int64_t next_us = find_due(r, &due, &n, &rests);
         if (n)
             next_us = do_round(r, due, n);
-        sleep_until(r, next_us, rests);
+        atomic_store(&r->rests, rests);
+        if (next_us > dt_clock_mono_us(r->env.clock))
+            dt_mailbox_pause(r->mailbox, next_us, DT_THREAD_STOP | WOKEN);
+        atomic_store(&r->rests, false);
     }
-}
-
-static void free_parts(dt_operation_runner *r)
-{
-    dt_index_free(r->index);
-    dt_store_free(r->store);
-    dt_mailbox_free(r->mailbox);
-    dt_arena_clear(&r->arena);
-    dt_arena_clear(&r->turns);
-    free(r);
-}
-
-static void make_meters(dt_operation_runner *r)
-{
-    const char *name = "duetime_operation_jobs_total";
-    const char *help = "Jobs of operations by what became of them, in pieces that this process did.";
-    r->changed = dt_counter(name, help, "outcome=\"changed\"");
-    r->refused = dt_counter(name, help, "outcome=\"refused\"");
-    r->due = dt_gauge("duetime_operations_due",
-                      "1 while an operation is due for its next piece, as this process saw last.", "");
 }
 
 dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
 {
+    const char *name = "duetime_operation_jobs_total";
+    const char *help = "Jobs of operations by what became of them, in pieces that this process did.";
     dt_operation_runner *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
     r->env = *env;
     dt_arena_init(&r->arena);
     dt_arena_init(&r->turns);
-    make_meters(r);
+    r->changed = dt_counter(name, help, "outcome=\"changed\"");
+    r->refused = dt_counter(name, help, "outcome=\"refused\"");
+    r->due = dt_gauge("duetime_operations_due",
+                      "1 while an operation is due for its next piece, as this process saw last.", "");
     dt_status status = dt_mailbox_new(&r->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &r->store);
@@ -242,7 +205,7 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
     if (status == DT_OK)
         status = dt_thread_start(&r->thread, "operations", run, r, err);
     if (status != DT_OK) {
-        free_parts(r);
+        dt_operation_runner_stop(r);
         return status;
     }
     *out = r;
@@ -265,5 +228,10 @@ void dt_operation_runner_stop(dt_operation_runner *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    free_parts(r);
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    dt_arena_clear(&r->turns);
+    free(r);
 }

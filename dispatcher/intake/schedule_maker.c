@@ -49,44 +49,30 @@ struct dt_schedule_maker {
     dt_metric *made, *skipped, *returned;
 };
 
-static void count(dt_schedule_maker *m, const struct dt_fires_made *made)
-{
-    dt_metric_add(m->made, (int64_t)made->made);
-    dt_metric_add(m->skipped, (int64_t)made->skipped);
-    dt_metric_add(m->returned, (int64_t)made->returned);
-}
-
 /* ---- a new tzdata ---- */
-
-/* The memory of a zone; NULL: memory is out. *known: it was there. */
-static struct seen_zone *seen_of(dt_schedule_maker *m, struct dt_str name, bool *known)
-{
-    struct seen_zone *z = m->seen;
-    while (z && !dt_str_is(name, z->name))
-        z = z->next;
-    *known = z;
-    if (z || name.n > DT_ZONE_NAME_MAX || !(z = calloc(1, sizeof(*z))))
-        return z;
-    memcpy(z->name, name.p, name.n);
-    z->next = m->seen;
-    m->seen = z;
-    return z;
-}
 
 /* Schedules are looked at again when the zone's file is another one than this process saw, or when it sees it first: of
  * two hosts with two versions each has its say once. */
 static dt_status follow_zone(dt_schedule_maker *m, struct dt_str name, struct dt_error *err)
 {
+    struct seen_zone *z = m->seen;
     dt_zone *zone;
-    bool known;
     uint64_t n = 0;
     if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
         return DT_OK; /* its schedules say so themselves */
     int64_t stamp = dt_zone_stamp(zone);
-    struct seen_zone *z = seen_of(m, name, &known);
     dt_zone_free(zone);
-    if (!z || (known && z->stamp == stamp))
+    while (z && !dt_str_is(name, z->name))
+        z = z->next;
+    if (z && z->stamp == stamp)
         return DT_OK;
+    if (!z) {
+        if (name.n > DT_ZONE_NAME_MAX || !(z = calloc(1, sizeof(*z))))
+            return DT_OK;
+        memcpy(z->name, name.p, name.n);
+        z->next = m->seen;
+        m->seen = z;
+    }
     dt_status status = dt_store_schedule_zone_is(m->store, name, stamp, &n, err);
     z->stamp = status == DT_OK ? stamp : ~stamp;
     if (n)
@@ -127,7 +113,9 @@ static int64_t look(dt_schedule_maker *m, bool *rests)
         return now_us + RETRY_US;
     }
     dt_outage_over(&m->outage);
-    count(m, &made);
+    dt_metric_add(m->made, (int64_t)made.made);
+    dt_metric_add(m->skipped, (int64_t)made.skipped);
+    dt_metric_add(m->returned, (int64_t)made.returned);
     dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
     int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
     *rests = made.schedules || next_us > now_us;
@@ -149,37 +137,18 @@ static void run(void *arg)
     }
 }
 
-static void free_parts(dt_schedule_maker *m)
-{
-    for (struct seen_zone *z = m->seen, *next; z; z = next) {
-        next = z->next;
-        free(z);
-    }
-    dt_index_free(m->index);
-    dt_store_free(m->store);
-    dt_zone_files_free(m->zones);
-    dt_mailbox_free(m->mailbox);
-    dt_arena_clear(&m->arena);
-    free(m);
-}
-
-static void make_meters(dt_schedule_maker *m)
+dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out, struct dt_error *err)
 {
     const char *name = "duetime_fires_total";
     const char *help = "Fires of schedules by what became of them when a dispatcher made them.";
-    m->made = dt_counter(name, help, "outcome=\"made\"");
-    m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
-    m->returned = dt_counter(name, help, "outcome=\"returned\"");
-}
-
-dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out, struct dt_error *err)
-{
     dt_schedule_maker *m = calloc(1, sizeof(*m));
     if (!m)
         return DT_NOMEM;
     m->env = *env;
     dt_arena_init(&m->arena);
-    make_meters(m);
+    m->made = dt_counter(name, help, "outcome=\"made\"");
+    m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
+    m->returned = dt_counter(name, help, "outcome=\"returned\"");
     dt_status status = dt_mailbox_new(&m->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &m->store);
@@ -191,7 +160,7 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_m
     if (status == DT_OK)
         status = dt_thread_start(&m->thread, "schedules", run, m, err);
     if (status != DT_OK) {
-        free_parts(m);
+        dt_schedule_maker_stop(m);
         return status;
     }
     *out = m;
@@ -214,5 +183,14 @@ void dt_schedule_maker_stop(dt_schedule_maker *m)
     if (!m)
         return;
     dt_thread_stop(&m->thread, m->mailbox);
-    free_parts(m);
+    for (struct seen_zone *z = m->seen, *next; z; z = next) {
+        next = z->next;
+        free(z);
+    }
+    dt_index_free(m->index);
+    dt_store_free(m->store);
+    dt_zone_files_free(m->zones);
+    dt_mailbox_free(m->mailbox);
+    dt_arena_clear(&m->arena);
+    free(m);
 }
