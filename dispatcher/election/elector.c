@@ -65,7 +65,8 @@ void dt_elector_released(dt_elector *e, unsigned shard)
 
 bool dt_elector_leads(const dt_elector *e, unsigned shard)
 {
-    return shard < DT_SHARDS_MAX && atomic_load(&e->leads[shard]) && dt_lease_runs(&e->lease, dt_elector_now_us(e));
+    return shard < DT_SHARDS_MAX && atomic_load(&e->leads[shard]) &&
+           dt_lease_runs(&e->lease, dt_clock_mono_us(e->clock));
 }
 
 bool dt_elector_rank(const dt_elector *e, unsigned *rank, unsigned *members)
@@ -147,26 +148,22 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
     return DT_OK;
 }
 
-/* Says once, for people and for metrics, who elects. */
-static void tell(const struct dt_elector_kind *kind)
-{
-    char label[32];
-
-    snprintf(label, sizeof(label), "by=\"%s\"", kind->name);
-    dt_metric_set(
-        dt_gauge("duetime_election", "1; by: what elects the leaders of shards, zookeeper or mysql (leases).", label),
-        1);
-    DT_LOG(INFO, "elector", "leaders are elected", DT_S("by", kind->name));
-}
-
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
     dt_status status = dt_elector_new(env, out, err); /* *out is there before anything is called back */
 
     if (status == DT_OK)
         status = dt_thread_start(&(*out)->thread, "election", run, *out, err);
-    if (status == DT_OK)
-        tell((*out)->kind);
+    if (status == DT_OK) { /* once, for people and for metrics: who elects */
+        const char *by = (*out)->kind->name;
+        char label[32];
+
+        snprintf(label, sizeof(label), "by=\"%s\"", by);
+        dt_metric_set(dt_gauge("duetime_election",
+                               "1; by: what elects the leaders of shards, zookeeper or mysql (leases).", label),
+                      1);
+        DT_LOG(INFO, "elector", "leaders are elected", DT_S("by", by));
+    }
     if (status != DT_OK && *out) {
         elector_free(*out);
         *out = NULL;

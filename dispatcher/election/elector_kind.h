@@ -13,6 +13,7 @@
 
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "base/mailbox.h"
 #include "base/thread.h"
 #include "elector.h"
@@ -66,20 +67,13 @@ static inline void dt_elector_set_leads(dt_elector *e, unsigned shard, bool lead
 {
     if (atomic_exchange(&e->leads[shard], leads) == leads)
         return;
-    if (leads)
-        atomic_fetch_add(&e->n_leads, 1);
-    else
-        atomic_fetch_sub(&e->n_leads, 1);
+    const unsigned was = leads ? atomic_fetch_add(&e->n_leads, 1) : atomic_fetch_sub(&e->n_leads, 1);
+    dt_assert(leads ? was < DT_SHARDS_MAX : was > 0);
 }
 
 static inline void dt_elector_set_place(dt_elector *e, unsigned rank, unsigned members)
 {
     atomic_store(&e->place, (uint64_t)members << 32 | rank);
-}
-
-static inline int64_t dt_elector_now_us(const dt_elector *e)
-{
-    return dt_clock_mono_us(e->clock);
 }
 
 /* For numbers of sessions and members, and for jitter. */
@@ -88,7 +82,7 @@ static inline uint64_t dt_elector_random(const dt_elector *e)
     uint64_t v;
 
     if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != (ssize_t)sizeof(v))
-        v = (uint64_t)dt_elector_now_us(e) * UINT64_C(6364136223846793005);
+        v = (uint64_t)dt_clock_mono_us(e->clock) * UINT64_C(6364136223846793005);
     return v;
 }
 

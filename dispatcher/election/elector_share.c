@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank)
 {
+    dt_assert_cmp(members, >, 0);
     return shards / members + (rank < shards % members);
 }
 
@@ -37,17 +40,16 @@ bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigne
     return true;
 }
 
-static unsigned count_mine(const struct dt_share_view *view)
+void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out)
 {
-    unsigned n = 0;
+    const unsigned share =
+        view->leaving || view->members == 0 ? 0 : dt_share_of(view->shards, view->members, view->rank);
+    unsigned have = 0;
 
+    out->n_release = out->n_take = 0;
     for (unsigned s = 0; s < view->shards; s++)
-        n += view->mine[s];
-    return n;
-}
-
-static void plan_release(const struct dt_share_view *view, unsigned surplus, struct dt_share_plan *out)
-{
+        have += view->mine[s];
+    unsigned surplus = have > share ? have - share : 0;
     for (unsigned s = DT_SHARDS_MAX; s-- > 0;) {
         bool unnamed = s >= view->shards;
 
@@ -56,28 +58,14 @@ static void plan_release(const struct dt_share_view *view, unsigned surplus, str
         out->release[out->n_release++] = s;
         surplus -= !unnamed;
     }
-}
-
-static void plan_take(const struct dt_share_view *view, unsigned want, struct dt_share_plan *out)
-{
+    dt_assert_cmp(surplus, ==, 0);
+    if (have >= share)
+        return;
     const unsigned start = (unsigned)((unsigned long long)view->rank * view->shards / view->members);
-
-    for (unsigned i = 0; i < view->shards && out->n_take < want; i++) {
+    for (unsigned i = 0; i < view->shards && out->n_take < share - have; i++) {
         unsigned s = (start + i) % view->shards;
 
         if (!view->taken[s] && !view->mine[s])
             out->take[out->n_take++] = s;
     }
-}
-
-void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out)
-{
-    const unsigned share =
-        view->leaving || view->members == 0 ? 0 : dt_share_of(view->shards, view->members, view->rank);
-    const unsigned have = count_mine(view);
-
-    out->n_release = out->n_take = 0;
-    plan_release(view, have > share ? have - share : 0, out);
-    if (have < share)
-        plan_take(view, share - have, out);
 }

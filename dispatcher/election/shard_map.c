@@ -70,42 +70,25 @@ static void take_map(dt_shard_map_source *s, const struct dt_installation *inst)
         s->env.changed(s->env.arg);
 }
 
-/* An entry from before this process leads anything may be nobody's. If somebody has it still, he steps down by himself.
- */
-static void take_standing(dt_shard_map_source *s, const struct dt_shard_range *range)
-{
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
-}
-
-/* Never a leadership of this process, or it would go on for ever: none that it may hold, and none since it last might
- * have begun one. */
-static bool is_orphan(dt_shard_map_source *s, unsigned shard, int64_t token, int64_t now_us)
-{
-    struct leaving *shards = &s->leaving[shard];
-    if (token == 0 || token != shards->token)
-        *shards = (struct leaving){token, now_us, false};
-    else if (shard < s->led && !shards->orphan)
-        shards->since_us = now_us;
-    else if (now_us - shards->since_us >= ORPHAN_US)
-        shards->orphan = true;
-    return shards->orphan && !DT_UNGUARDED(ORPHANS);
-}
-
-static unsigned with_orphans(dt_shard_map_source *s, const struct dt_shard_range *range, unsigned led)
-{
-    int64_t now_us = dt_clock_mono_us(s->env.clock);
-    unsigned last = led;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        if (is_orphan(s, shard, shard < led ? 0 : range->standing[shard], now_us))
-            last = shard + 1;
-    return last;
-}
-
 static void take_range(dt_shard_map_source *s, const struct dt_shard_range *range)
 {
-    bool grace = dt_clock_mono_us(s->env.clock) < s->grace_us;
-    unsigned led = with_orphans(s, range, grace && range->led < s->led ? s->led : range->led);
+    const int64_t now_us = dt_clock_mono_us(s->env.clock);
+    const unsigned kept = now_us < s->grace_us && range->led < s->led ? s->led : range->led;
+    unsigned led = kept;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct leaving *leaving = &s->leaving[shard];
+        int64_t token = shard < kept ? 0 : range->standing[shard];
+        /* An orphan is never a leadership of this process, or it would go on for ever: none that it may hold, and none
+         * since it last might have begun one. */
+        if (token == 0 || token != leaving->token)
+            *leaving = (struct leaving){token, now_us, false};
+        else if (shard < s->led && !leaving->orphan)
+            leaving->since_us = now_us;
+        else if (now_us - leaving->since_us >= ORPHAN_US)
+            leaving->orphan = true;
+        if (leaving->orphan && !DT_UNGUARDED(ORPHANS))
+            led = shard + 1;
+    }
     s->rows = range->rows;
     if (led == s->led)
         return;
@@ -129,14 +112,10 @@ static dt_status look(dt_shard_map_source *s, struct dt_error *err)
     return DT_OK;
 }
 
-static int64_t every_us(const dt_shard_map_source *s)
-{
-    return dt_index_configured(s->env.config) ? EVERY_US : TOLD_US;
-}
-
 static void run(void *arg)
 {
     dt_shard_map_source *s = arg;
+    const int64_t every_us = dt_index_configured(s->env.config) ? EVERY_US : TOLD_US;
     struct dt_outage_part outage = {0};
     while (!dt_thread_stopping(&s->thread)) {
         struct dt_error err = {0};
@@ -146,7 +125,7 @@ static void run(void *arg)
                              &err);
         else
             dt_outage_over(&outage);
-        int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : every_us(s);
+        int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : every_us;
         if (dt_thread_stopping(&s->thread))
             break;
         if (status == DT_OK)
@@ -178,7 +157,10 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     s->named = inst->shards;
     s->rows = range->rows;
     s->led = range->led;
-    take_standing(s, range);
+    /* A leadership from before this process leads anything may be an orphan. If its leader lives, it steps down by
+     * itself. */
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
     dt_status status = dt_mailbox_new(&s->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &s->store);

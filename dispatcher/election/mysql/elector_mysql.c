@@ -45,15 +45,6 @@ static bool is_leaving(const dt_mysql_elector *e)
 
 /* ---- answers ---- */
 
-static void back_off(dt_mysql_elector *e)
-{
-    const int64_t step_us = e->backoff_us;
-
-    e->not_before_us =
-        dt_elector_now_us(&e->base) + step_us / 2 + (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step_us / 2));
-    e->backoff_us = dt_earlier(step_us * 2, BACKOFF_MAX_US);
-}
-
 /* The membership is over: another one ended it, or its row is gone. The next one has another number. */
 static void forget(dt_mysql_elector *e, const char *why)
 {
@@ -65,40 +56,10 @@ static void forget(dt_mysql_elector *e, const char *why)
     e->n_watches = 0;
 }
 
-/* Finds this member among those who take shards. False: it is not there at all. */
-static bool find_self(dt_mysql_elector *e)
+static void take_good_answer(dt_mysql_elector *e, const struct dt_lease_answer *answer)
 {
     bool found = false;
 
-    e->n_members = e->rank = 0;
-    for (size_t i = 0; i < e->view.n; i++) {
-        const struct dt_election_member *m = &e->view.members[i];
-
-        if (m->id == e->member) {
-            found = true;
-            e->rank = e->n_members;
-        }
-        e->n_members += !m->leaving;
-    }
-    return found;
-}
-
-static void take_view(dt_mysql_elector *e, const struct dt_lease_answer *answer)
-{
-    e->view = answer->view;
-    if (!find_self(e)) {
-        forget(e, "the member is not there any more");
-        return;
-    }
-    e->known = true;
-    if (e->n_members > 0 && !is_leaving(e))
-        dt_elector_set_place(&e->base, e->rank, e->n_members);
-    dt_watches_update(e, answer->read_us);
-    dt_holds_update(e, dt_elector_now_us(&e->base));
-}
-
-static void take_good_answer(dt_mysql_elector *e, const struct dt_lease_answer *answer)
-{
     e->backoff_us = BACKOFF_MIN_US;
     dt_outage_over(&e->outage);
     if (answer->gone) {
@@ -108,7 +69,26 @@ static void take_good_answer(dt_mysql_elector *e, const struct dt_lease_answer *
     if (!e->joined)
         DT_LOG(INFO, "elector", "joined", DT_I("member", e->member));
     e->joined = true;
-    take_view(e, answer);
+    e->view = answer->view;
+    e->n_members = e->rank = 0; /* of those who take shards */
+    for (size_t i = 0; i < e->view.n; i++) {
+        const struct dt_election_member *m = &e->view.members[i];
+
+        if (m->id == e->member) {
+            found = true;
+            e->rank = e->n_members;
+        }
+        e->n_members += !m->leaving;
+    }
+    if (found) {
+        e->known = true;
+        if (e->n_members > 0 && !is_leaving(e))
+            dt_elector_set_place(&e->base, e->rank, e->n_members);
+        dt_watches_update(e, answer->read_us);
+        dt_holds_update(e, dt_clock_mono_us(e->base.clock));
+    } else {
+        forget(e, "the member is not there any more");
+    }
     if (e->tells && e->base.events.moved) {
         DT_FAIL_POINT("election.moved");
         e->base.events.moved(e->base.events.arg);
@@ -118,6 +98,7 @@ static void take_good_answer(dt_mysql_elector *e, const struct dt_lease_answer *
 static void read_answer(dt_mysql_elector *e)
 {
     const struct dt_lease_answer *answer = dt_lease_link_take(e->link);
+    const int64_t step_us = e->backoff_us;
 
     if (!answer)
         return;
@@ -128,55 +109,41 @@ static void read_answer(dt_mysql_elector *e)
     e->renewed_us = 0; /* perhaps it did not get there: once more with the next order */
     e->told_leaving = false;
     dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election waits", answer->status, &answer->err);
-    back_off(e);
+    e->not_before_us = dt_clock_mono_us(e->base.clock) + step_us / 2 +
+                       (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step_us / 2));
+    e->backoff_us = dt_earlier(step_us * 2, BACKOFF_MAX_US);
 }
 
 /* ---- the plan ---- */
 
-/* A view with somebody who should lead more than it does is looked at again, less and less often. */
-static void pace(dt_mysql_elector *e, bool below)
+static void serve_plan(dt_mysql_elector *e)
 {
-    if (!below)
-        e->pause_us = 0;
-    else if (e->pause_us == 0)
-        e->pause_us = LOOK_MIN_US;
-}
-
-static void make_plan(dt_mysql_elector *e)
-{
+    const bool leaving = is_leaving(e);
     bool mine[DT_SHARDS_MAX];
     bool taken[DT_SHARDS_MAX];
     const struct dt_share_view view = {.shards = atomic_load(&e->base.shards),
                                        .members = e->n_members,
                                        .rank = e->rank,
-                                       .leaving = is_leaving(e) || e->view.elsewhere,
+                                       .leaving = leaving || e->view.elsewhere,
                                        .mine = mine,
                                        .taken = taken};
 
-    dt_holds_view(e, mine, taken);
-    dt_share_plan(&view, &e->base.plan);
-    for (size_t i = 0; i < e->base.plan.n_release; i++)
-        dt_holds_release(e, e->base.plan.release[i]);
-}
-
-/* Whether this member should lead more than it does, and others may have to give something back first. */
-static bool is_below(const dt_mysql_elector *e)
-{
-    const unsigned shards = atomic_load(&e->base.shards);
-
-    if (!e->known || is_leaving(e) || e->view.elsewhere || e->n_members == 0)
-        return false;
-    return atomic_load(&e->base.n_leads) < dt_share_of(shards, e->n_members, e->rank);
-}
-
-static void serve_plan(dt_mysql_elector *e)
-{
     e->base.plan.n_take = 0;
-    if (e->known || is_leaving(e))
-        make_plan(e);
+    if (e->known || leaving) {
+        dt_holds_view(e, mine, taken);
+        dt_share_plan(&view, &e->base.plan);
+        for (size_t i = 0; i < e->base.plan.n_release; i++)
+            dt_holds_release(e, e->base.plan.release[i]);
+    }
     if (!e->known)
         e->base.plan.n_take = 0;
-    pace(e, is_below(e));
+    /* While this member should lead more than it does, and others may have to give something back first, the view is
+     * looked at again, less and less often. */
+    if (!e->known || view.leaving || e->n_members == 0 ||
+        atomic_load(&e->base.n_leads) >= dt_share_of(view.shards, e->n_members, e->rank))
+        e->pause_us = 0;
+    else if (e->pause_us == 0)
+        e->pause_us = LOOK_MIN_US;
 }
 
 /* ---- orders ---- */
@@ -189,49 +156,29 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void order_takes(const dt_mysql_elector *e, struct dt_lease_order *order)
+static void give_order(dt_mysql_elector *e, int64_t now_us)
 {
-    order->n_take = e->base.plan.n_take;
-    for (size_t i = 0; i < order->n_take; i++)
-        order->take[i] = e->base.plan.take[i];
-    qsort(order->take, order->n_take, sizeof(*order->take), by_number);
-}
+    struct dt_lease_order *order = dt_lease_link_order(e->link);
+    const bool leaving = is_leaving(e);
 
-static bool renewal_is_due(const dt_mysql_elector *e, int64_t now_us)
-{
-    return now_us >= e->renewed_us + period_us(e) || (is_leaving(e) && !e->told_leaving);
-}
-
-/* Others wait for it. */
-static bool concerns_others(const dt_mysql_elector *e, const struct dt_lease_order *order)
-{
-    return order->n_drop > 0 || (order->renew && order->leaving && !e->told_leaving);
-}
-
-static void order_announcement(dt_mysql_elector *e, struct dt_lease_order *order, int64_t now_us)
-{
     if (e->member == 0)
         e->member = (int64_t)((dt_elector_random(&e->base) >> 1) | 1);
     order->member = e->member;
     order->join = !e->joined;
-    order->renew = e->joined && renewal_is_due(e, now_us);
-    order->leaving = is_leaving(e);
+    order->renew = e->joined && (now_us >= e->renewed_us + period_us(e) || (leaving && !e->told_leaving));
+    order->leaving = leaving;
     order->leave = false;
     if (order->join || order->renew)
         e->renewed_us = now_us;
-}
-
-static void give_order(dt_mysql_elector *e, int64_t now_us)
-{
-    struct dt_lease_order *order = dt_lease_link_order(e->link);
-
-    order_announcement(e, order, now_us);
     order->n_over = dt_watches_over(e, now_us, order->over);
     order->n_drop = dt_holds_dropping(e, order->drop);
-    order_takes(e, order);
+    order->n_take = e->base.plan.n_take;
+    for (size_t i = 0; i < order->n_take; i++)
+        order->take[i] = e->base.plan.take[i];
+    qsort(order->take, order->n_take, sizeof(*order->take), by_number);
     order->free = order->n_take && e->took; /* what could not be taken may be left of a member that has ended */
-    e->tells = concerns_others(e, order);
-    e->told_leaving = e->told_leaving || (order->renew && order->leaving);
+    e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving); /* others wait for it */
+    e->told_leaving = e->told_leaving || (order->renew && leaving);
     e->took = order->n_take > 0;
     atomic_store(&e->base.news, false);
     e->asked_us = now_us;
@@ -254,15 +201,6 @@ static int64_t order_due_us(const dt_mysql_elector *e)
     return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;
 }
 
-static void serve_orders(dt_mysql_elector *e)
-{
-    const int64_t now_us = dt_elector_now_us(&e->base);
-
-    e->drops = dt_holds_serve(e);
-    if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= order_due_us(e))
-        give_order(e, now_us);
-}
-
 /* ---- the step ---- */
 
 static void step(dt_elector *base, uint32_t signals)
@@ -271,10 +209,13 @@ static void step(dt_elector *base, uint32_t signals)
 
     (void)signals;
     read_answer(e);
-    if (!dt_lease_runs(&base->lease, dt_elector_now_us(base)))
+    if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
         dt_holds_lose_all(e, "MySQL has not answered for two thirds of the timeout");
     serve_plan(e);
-    serve_orders(e);
+    const int64_t now_us = dt_clock_mono_us(base->clock);
+    e->drops = dt_holds_serve(e);
+    if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= order_due_us(e))
+        give_order(e, now_us);
 }
 
 static int64_t next_us(const dt_elector *base)
@@ -294,9 +235,9 @@ static int64_t next_us(const dt_elector *base)
 /* An answer that is under way; false: it did not come in time. */
 static bool await_answer(dt_mysql_elector *e)
 {
-    const int64_t until_us = dt_elector_now_us(&e->base) + CLOSE_WAIT_US;
+    const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;
 
-    while (dt_lease_link_busy(e->link) && !dt_lease_link_take(e->link) && dt_elector_now_us(&e->base) < until_us)
+    while (dt_lease_link_busy(e->link) && !dt_lease_link_take(e->link) && dt_clock_mono_us(e->base.clock) < until_us)
         dt_mailbox_wait(e->base.box, until_us);
     return !dt_lease_link_busy(e->link);
 }
@@ -328,18 +269,6 @@ static void free_mysql(dt_elector *base)
 
 /* ---- the beginning ---- */
 
-static dt_status make_parts(dt_mysql_elector *e, const struct dt_elector_env *env, dt_mailbox *box,
-                            struct dt_error *err)
-{
-    e->owner = strndup(env->owner, OWNER_MAX);
-    if (!e->owner)
-        return dt_fail(err, DT_NOMEM, "elector");
-    const struct dt_lease_link_env link = {
-        .config = env->config, .clock = env->clock, .name = e->owner, .box = box, .lease = &e->base.lease};
-
-    return dt_lease_link_new(&link, &e->link, err);
-}
-
 static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)
 {
     dt_mysql_elector *e = calloc(1, sizeof(*e));
@@ -349,8 +278,10 @@ static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elec
     e->timeout_us = env->config->zookeeper_session_timeout * 1000;
     e->backoff_us = BACKOFF_MIN_US;
     dt_lease_set_timeout(&e->base.lease, (int)env->config->zookeeper_session_timeout);
-    const dt_status status = make_parts(e, env, box, err);
-
+    e->owner = strndup(env->owner, OWNER_MAX);
+    const struct dt_lease_link_env link = {
+        .config = env->config, .clock = env->clock, .name = e->owner, .box = box, .lease = &e->base.lease};
+    const dt_status status = e->owner ? dt_lease_link_new(&link, &e->link, err) : dt_fail(err, DT_NOMEM, "elector");
     if (status == DT_OK)
         *out = &e->base;
     else

@@ -22,6 +22,8 @@ static bool leads_in(enum dt_hold hold)
 /* The one place where it changes. */
 static void hold_to(dt_mysql_elector *e, unsigned shard, enum dt_hold hold)
 {
+    dt_assert(hold != DT_HOLD_LED || e->holds[shard] == DT_HOLD_NONE);
+    dt_assert(hold != DT_HOLD_RELEASING || e->holds[shard] == DT_HOLD_LED);
     e->holds[shard] = hold;
     if (hold == DT_HOLD_LED)
         atomic_store(&e->base.released[shard], false);
@@ -34,31 +36,24 @@ static void lose(dt_mysql_elector *e, unsigned shard, enum dt_hold hold)
     e->base.events.lost(e->base.events.arg, shard);
 }
 
-/* The lease is ours. It is given back at once where others are to lead. */
-static void own(dt_mysql_elector *e, unsigned shard, int64_t now_us)
-{
-    if (atomic_load(&e->base.leaving) || e->view.elsewhere) {
-        hold_to(e, shard, DT_HOLD_DROPPING);
-        return;
-    }
-    if (!dt_lease_runs(&e->base.lease, now_us))
-        return;
-    hold_to(e, shard, DT_HOLD_LED);
-    e->base.events.gained(e->base.events.arg, shard);
-}
-
 void dt_holds_update(dt_mysql_elector *e, int64_t now_us)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         const bool ours = e->view.holder[s] == e->member;
         const enum dt_hold hold = e->holds[s];
 
-        if (ours && hold == DT_HOLD_NONE)
-            own(e, s, now_us);
-        else if (!ours && leads_in(hold))
+        if (!ours && leads_in(hold)) {
             lose(e, s, DT_HOLD_NONE);
-        else if (!ours && hold == DT_HOLD_DROPPING)
+        } else if (!ours && hold == DT_HOLD_DROPPING) {
             hold_to(e, s, DT_HOLD_NONE);
+        } else if (ours && hold == DT_HOLD_NONE) {
+            if (atomic_load(&e->base.leaving) || e->view.elsewhere) { /* given back at once: others are to lead */
+                hold_to(e, s, DT_HOLD_DROPPING);
+            } else if (dt_lease_runs(&e->base.lease, now_us)) {
+                hold_to(e, s, DT_HOLD_LED);
+                e->base.events.gained(e->base.events.arg, s);
+            }
+        }
     }
 }
 

@@ -11,26 +11,6 @@
  */
 #include "lease_parts.h"
 
-static const struct dt_lease_watch *watch_of(const dt_mysql_elector *e, size_t n, int64_t id)
-{
-    for (size_t i = 0; i < n; i++)
-        if (e->watches[i].member.id == id)
-            return &e->watches[i];
-    return NULL;
-}
-
-static int64_t first_seen_us(const dt_mysql_elector *e, size_t n, const struct dt_election_member *m, int64_t read_us)
-{
-    const struct dt_lease_watch *was = watch_of(e, n, m->id);
-
-    return was && was->member.renewals == m->renewals ? was->seen_us : read_us;
-}
-
-static int64_t left_us(const struct dt_election_member *m)
-{
-    return m->age_ms < 0 || m->age_ms >= m->timeout_ms ? 0 : (m->timeout_ms - m->age_ms) * 1000;
-}
-
 void dt_watches_update(dt_mysql_elector *e, int64_t read_us)
 {
     struct dt_lease_watch now[DT_ELECTION_MEMBERS];
@@ -38,9 +18,18 @@ void dt_watches_update(dt_mysql_elector *e, int64_t read_us)
 
     for (size_t i = 0; i < e->view.n; i++) {
         const struct dt_election_member *m = &e->view.members[i];
+        int64_t seen_us = read_us;
+        int64_t left_ms = m->age_ms < 0 || m->age_ms >= m->timeout_ms ? 0 : m->timeout_ms - m->age_ms;
 
-        if (m->id != e->member)
-            now[n++] = (struct dt_lease_watch){*m, first_seen_us(e, e->n_watches, m, read_us), read_us + left_us(m)};
+        if (m->id == e->member)
+            continue;
+        for (size_t k = 0; k < e->n_watches; k++) {
+            const struct dt_lease_watch *was = &e->watches[k];
+
+            if (was->member.id == m->id && was->member.renewals == m->renewals)
+                seen_us = was->seen_us;
+        }
+        now[n++] = (struct dt_lease_watch){*m, seen_us, read_us + left_ms * 1000};
     }
     for (size_t i = 0; i < n; i++)
         e->watches[i] = now[i];

@@ -14,7 +14,7 @@ void dt_zk_elector_back_off(dt_zk_elector *e)
     int64_t step = e->backoff_us;
 
     e->not_before_us =
-        dt_elector_now_us(&e->base) + step / 2 + (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step / 2));
+        dt_clock_mono_us(e->base.clock) + step / 2 + (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step / 2));
     e->backoff_us = step * 2 < BACKOFF_MAX_US ? step * 2 : BACKOFF_MAX_US;
 }
 
@@ -28,7 +28,7 @@ struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request r
     }
     r->request = (int)request;
     r->index = index;
-    r->sent_us = e->asked_us = dt_elector_now_us(&e->base);
+    r->sent_us = e->asked_us = dt_clock_mono_us(e->base.clock);
     e->outstanding++;
     return r;
 }

@@ -10,18 +10,6 @@
 #include "base/log.h"
 #include "elector_parts.h"
 
-static void ask_join(dt_zk_elector *e)
-{
-    char path[DT_ELECTOR_PATH + DT_ELECTOR_GUID + 8];
-    struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_JOIN, 0);
-
-    if (!r)
-        return;
-    e->joined = DT_JOIN_SENT;
-    snprintf(path, sizeof(path), "%s/m-%s-", e->members_path, e->guid);
-    dt_zk_create(e->zk, r, path, e->owner, DT_ZK_SEQUENTIAL);
-}
-
 static void ask_quit(dt_zk_elector *e, const char *name)
 {
     char path[DT_ELECTOR_PATH * 2];
@@ -35,13 +23,21 @@ static void ask_quit(dt_zk_elector *e, const char *name)
 
 void dt_member_serve(dt_zk_elector *e)
 {
-    if (!atomic_load(&e->base.leaving)) {
-        if (e->joined == DT_JOIN_NO)
-            ask_join(e);
-    } else if (e->member_name && !e->quit_asked) {
-        e->quit_asked = true;
-        ask_quit(e, e->member_name);
+    char path[DT_ELECTOR_PATH + DT_ELECTOR_GUID + 8];
+
+    if (atomic_load(&e->base.leaving)) {
+        if (e->member_name && !e->quit_asked) {
+            e->quit_asked = true;
+            ask_quit(e, e->member_name);
+        }
+        return;
     }
+    struct dt_zk_reply *r = e->joined == DT_JOIN_NO ? dt_zk_elector_request(e, DT_ASK_JOIN, 0) : NULL;
+    if (!r)
+        return;
+    e->joined = DT_JOIN_SENT;
+    snprintf(path, sizeof(path), "%s/m-%s-", e->members_path, e->guid);
+    dt_zk_create(e->zk, r, path, e->owner, DT_ZK_SEQUENTIAL);
 }
 
 void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *r)
@@ -69,44 +65,32 @@ void dt_member_quit(dt_zk_elector *e, const struct dt_zk_reply *r)
 }
 
 /* Finds our place among the members, and deletes what is ours beyond one node. */
-static void find_self(dt_zk_elector *e, const struct dt_zk_reply *r)
-{
-    const char *const *names = (const char *const *)r->children;
-    bool found = dt_share_rank(names, r->n_children, e->guid, &e->rank);
-    unsigned own_nodes = 0;
-
-    for (size_t i = 0; i < r->n_children; i++) {
-        if (strstr(names[i], e->guid) == NULL || own_nodes++ == 0)
-            continue;
-        ask_quit(e, names[i]);
-    }
-    if (found)
-        e->joined = DT_JOIN_YES;
-    else if (e->joined == DT_JOIN_UNSURE || e->joined == DT_JOIN_YES)
-        e->joined = DT_JOIN_NO;
-    e->n_members = (unsigned)r->n_children;
-    if (found)
-        dt_elector_set_place(&e->base, e->rank, e->n_members);
-}
-
-static void remember_member(dt_zk_elector *e, const struct dt_zk_reply *r)
-{
-    for (size_t i = 0; !e->member_name && i < r->n_children; i++) {
-        if (strstr(r->children[i], e->guid) != NULL)
-            e->member_name = strdup(r->children[i]);
-    }
-}
-
 void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
+    const char *const *names = (const char *const *)r->children;
+    unsigned own_nodes = 0;
+
     e->members.asked = false;
     if (r->outcome != DT_ZK_OK) {
         dt_zk_elector_list_failed(e, &e->members, r);
         return;
     }
     e->members.known = true;
-    find_self(e, r);
-    remember_member(e, r);
+    e->n_members = (unsigned)r->n_children;
+    if (dt_share_rank(names, r->n_children, e->guid, &e->rank)) {
+        e->joined = DT_JOIN_YES;
+        dt_elector_set_place(&e->base, e->rank, e->n_members);
+    } else if (e->joined == DT_JOIN_UNSURE || e->joined == DT_JOIN_YES) {
+        e->joined = DT_JOIN_NO;
+    }
+    for (size_t i = 0; i < r->n_children; i++) {
+        if (strstr(names[i], e->guid) == NULL)
+            continue;
+        if (own_nodes++ > 0)
+            ask_quit(e, names[i]);
+        else if (!e->member_name)
+            e->member_name = strdup(names[i]);
+    }
 }
 
 void dt_member_forget(dt_zk_elector *e)

@@ -30,6 +30,8 @@ static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
 {
     struct dt_node *node = &e->nodes[shard];
 
+    dt_assert(state != DT_NODE_HELD || node->state == DT_NODE_TAKING || node->state == DT_NODE_UNSURE);
+    dt_assert(state != DT_NODE_RELEASING || node->state == DT_NODE_HELD);
     node->state = state;
     if (state == DT_NODE_NONE || state == DT_NODE_HELD)
         node->unwanted = false;
@@ -175,7 +177,7 @@ static void own(dt_zk_elector *e, unsigned shard)
         ask_drop(e, shard);
         return;
     }
-    if (!dt_lease_runs(&e->base.lease, dt_elector_now_us(&e->base))) {
+    if (!dt_lease_runs(&e->base.lease, dt_clock_mono_us(e->base.clock))) {
         node_to(e, shard, DT_NODE_UNSURE);
         return;
     }

@@ -33,36 +33,19 @@ static void throw_replies_away(dt_zk_elector *e)
 
     for (struct dt_zk_reply *r = dt_zk_take(e->zk); r; r = next) {
         next = r->next;
+        dt_assert_cmp(e->outstanding, >, 0);
         e->outstanding--;
         dt_zk_reply_free(r);
     }
 }
 
-/* ZooKeeper's client may lose what is under way while it closes: replies that are on their way are waited for a
- * moment. */
-static void await_replies(dt_zk_elector *e)
-{
-    const int64_t until_us = dt_elector_now_us(&e->base) + CLOSE_WAIT_US;
-
-    throw_replies_away(e);
-    while (e->outstanding > 0 && dt_elector_now_us(&e->base) < until_us) {
-        dt_mailbox_wait(e->base.box, dt_elector_now_us(&e->base) + 10000); /* an answered ping signals nothing */
-        throw_replies_away(e);
-    }
-}
-
 typedef bool open_fn(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
-
-static bool read_digest(const dt_zk_elector *e, struct dt_strbuf *digest)
-{
-    return dt_secret_now(e->config, &e->config->zookeeper_auth, digest) == DT_OK;
-}
 
 /* False: there is no handle now. */
 static bool open_handle(dt_zk_elector *e, open_fn *by)
 {
     struct dt_strbuf digest = {0};
-    bool known = read_digest(e, &digest);
+    bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
     const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
     bool open = known && by(e->zk, &server, e->timeout_ms);
 
@@ -70,21 +53,21 @@ static bool open_handle(dt_zk_elector *e, open_fn *by)
     return open;
 }
 
-static void session_open(dt_zk_elector *e)
-{
-    snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
-             dt_elector_random(&e->base));
-    if (!open_handle(e, dt_zk_open))
-        dt_zk_elector_back_off(e);
-}
-
 void dt_zk_elector_session_close(dt_zk_elector *e)
 {
+    const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;
     int timeout_ms;
 
     dt_nodes_lose_all(e, "the session has ended");
     if (dt_zk_state(e->zk, &timeout_ms) != DT_ZK_CLOSED) {
-        await_replies(e);
+        /* ZooKeeper's client may lose what is under way while it closes: replies that are on their way are waited for a
+         * moment. */
+        throw_replies_away(e);
+        while (e->outstanding > 0 && dt_clock_mono_us(e->base.clock) < until_us) {
+            dt_mailbox_wait(e->base.box,
+                            dt_clock_mono_us(e->base.clock) + 10000); /* an answered ping signals nothing */
+            throw_replies_away(e);
+        }
         dt_zk_close(e->zk);
         throw_replies_away(e);
     }
@@ -99,27 +82,6 @@ void dt_zk_elector_session_close(dt_zk_elector *e)
     dt_lease_end(&e->base.lease);
 }
 
-static void on_connected(dt_zk_elector *e, int timeout_ms)
-{
-    e->timeout_ms = timeout_ms; /* as negotiated */
-    dt_lease_set_timeout(&e->base.lease, timeout_ms);
-    e->asked_us = 0; /* a request at once: the lease may be short */
-    DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", timeout_ms));
-}
-
-static bool note_state(dt_zk_elector *e, bool connected, int timeout_ms)
-{
-    bool was = e->connected;
-
-    e->connected = connected;
-    e->away_us = connected ? 0 : e->away_us ? e->away_us : dt_elector_now_us(&e->base);
-    if (connected && !was)
-        on_connected(e, timeout_ms);
-    else if (was && !connected)
-        dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
-    return connected;
-}
-
 /* ---- away ---- */
 
 static int64_t replaced_us(const dt_zk_elector *e)
@@ -127,37 +89,40 @@ static int64_t replaced_us(const dt_zk_elector *e)
     return e->away_us ? e->away_us + AWAY_TIMEOUTS * e->timeout_ms * INT64_C(1000) : INT64_MAX;
 }
 
-/* What was asked has had its answer when the connection was lost; an answer that is missing costs the session. */
-static void replace_handle(dt_zk_elector *e)
+static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
 {
-    e->away_us = dt_elector_now_us(&e->base);
+    struct dt_strbuf digest = {0};
+    const bool was = e->connected;
+
+    /* A request was refused, and the password is another one by now: nodes of a new session are for that one alone. */
+    bool other = e->refused && dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK &&
+                 !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
+    e->refused = false;
+    dt_secret_forget(&digest);
+    if (other) {
+        dt_zk_elector_session_close(e);
+        return false;
+    }
+    e->connected = connected;
+    e->away_us = connected ? 0 : e->away_us ? e->away_us : dt_clock_mono_us(e->base.clock);
+    if (connected && !was) {
+        e->timeout_ms = timeout_ms; /* as negotiated */
+        dt_lease_set_timeout(&e->base.lease, timeout_ms);
+        e->asked_us = 0; /* a request at once: the lease may be short */
+        DT_LOG(INFO, "elector", "connected to ZooKeeper", DT_I("session_timeout_ms", timeout_ms));
+    } else if (was && !connected) {
+        dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
+    }
+    if (connected || dt_clock_mono_us(e->base.clock) < replaced_us(e))
+        return connected;
+    e->away_us = dt_clock_mono_us(e->base.clock);
     e->members.stale = e->leaders.stale = true; /* nobody watches them any more */
+    /* What was asked has had its answer when the connection was lost; an answer that is missing costs the session. */
     if (e->outstanding > 0 || !open_handle(e, dt_zk_reopen)) {
         dt_zk_elector_session_close(e);
         dt_zk_elector_back_off(e);
     }
-}
-
-/* A request was refused, and the password is another one by now: nodes of a new session are for that one alone. */
-static bool is_somebody_else(dt_zk_elector *e)
-{
-    struct dt_strbuf digest = {0};
-    bool other = e->refused && read_digest(e, &digest) && !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
-
-    e->refused = false;
-    dt_secret_forget(&digest);
-    return other;
-}
-
-static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
-{
-    if (is_somebody_else(e)) {
-        dt_zk_elector_session_close(e);
-        return false;
-    }
-    if (!note_state(e, connected, timeout_ms) && dt_elector_now_us(&e->base) >= replaced_us(e))
-        replace_handle(e);
-    return e->connected;
+    return false;
 }
 
 bool dt_zk_elector_session_serve(dt_zk_elector *e)
@@ -167,8 +132,12 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
 
     switch (state) {
     case DT_ZK_CLOSED:
-        if (!atomic_load(&e->base.leaving) && dt_elector_now_us(&e->base) >= e->not_before_us)
-            session_open(e);
+        if (atomic_load(&e->base.leaving) || dt_clock_mono_us(e->base.clock) < e->not_before_us)
+            return false;
+        snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
+                 dt_elector_random(&e->base));
+        if (!open_handle(e, dt_zk_open))
+            dt_zk_elector_back_off(e);
         return false;
     case DT_ZK_EXPIRED:
         DT_LOG(WARN, "elector", "the ZooKeeper session has expired");
@@ -187,7 +156,7 @@ void dt_zk_elector_session_ping(dt_zk_elector *e)
     struct dt_zk_reply *r;
 
     if (atomic_load(&e->base.n_leads) == 0 || e->pinging ||
-        dt_elector_now_us(&e->base) < e->asked_us + ping_every_us(e))
+        dt_clock_mono_us(e->base.clock) < e->asked_us + ping_every_us(e))
         return;
     r = dt_zk_elector_request(e, DT_ASK_PING, 0);
     if (!r)
@@ -198,7 +167,7 @@ void dt_zk_elector_session_ping(dt_zk_elector *e)
 
 int64_t dt_zk_elector_session_next_us(const dt_zk_elector *e)
 {
-    const int64_t now_us = dt_elector_now_us(&e->base);
+    const int64_t now_us = dt_clock_mono_us(e->base.clock);
     const int64_t ping_us = e->asked_us + ping_every_us(e);
     int64_t at_us;
 
@@ -210,8 +179,10 @@ int64_t dt_zk_elector_session_next_us(const dt_zk_elector *e)
 
 /* ---- paths ---- */
 
-static void ask_paths(dt_zk_elector *e)
+bool dt_zk_elector_session_paths_made(dt_zk_elector *e)
 {
+    if (e->paths_asked)
+        return e->paths_made;
     e->paths_asked = true;
     for (unsigned i = 0; i < PATHS; i++) {
         struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_PATH, i);
@@ -221,19 +192,19 @@ static void ask_paths(dt_zk_elector *e)
         else
             e->paths_asked = false;
     }
-}
-
-bool dt_zk_elector_session_paths_made(dt_zk_elector *e)
-{
-    if (!e->paths_asked)
-        ask_paths(e);
     return e->paths_made;
 }
 
-/* Above the first path there is only a chroot; the others are missed where the one above was not made. */
-static void path_failed(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
+    dt_assert_cmp(r->index, <, PATHS);
+    if (r->outcome == DT_ZK_OK || r->outcome == DT_ZK_EXISTS) {
+        if (r->index == PATHS - 1 && e->paths_asked)
+            e->paths_made = e->members.stale = e->leaders.stale = true;
+        return;
+    }
     e->paths_asked = false;
+    /* Above the first path there is only a chroot; the others are missed where the one above was not made. */
     if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
         return;
     if (r->outcome == DT_ZK_MISSING) {
@@ -241,17 +212,5 @@ static void path_failed(dt_zk_elector *e, const struct dt_zk_reply *r)
         dt_zk_elector_back_off(e);
     } else {
         dt_zk_elector_trouble(e, e->paths[r->index], r);
-    }
-}
-
-void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
-{
-    if (r->outcome != DT_ZK_OK && r->outcome != DT_ZK_EXISTS) {
-        path_failed(e, r);
-        return;
-    }
-    if (r->index == PATHS - 1 && e->paths_asked) {
-        e->paths_made = true;
-        e->members.stale = e->leaders.stale = true;
     }
 }

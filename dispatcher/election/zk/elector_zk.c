@@ -21,21 +21,14 @@ static dt_zk_elector *of(dt_elector *base)
 
 /* ---- replies ---- */
 
-/* Any answer says that the session lived when the request was sent. */
-static void confirm(dt_zk_elector *e, const struct dt_zk_reply *r)
+static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
 {
-    if (r->outcome == DT_ZK_LOST)
-        return;
     if (r->outcome == DT_ZK_OK) {
         e->backoff_us = BACKOFF_MIN_US;
         dt_outage_over(&e->outage);
     }
-    dt_lease_extend(&e->base.lease, r->sent_us);
-}
-
-static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
-{
-    confirm(e, r);
+    if (r->outcome != DT_ZK_LOST) /* any answer says that the session lived when the request was sent */
+        dt_lease_extend(&e->base.lease, r->sent_us);
     switch ((enum dt_zk_request)r->request) {
     case DT_ASK_PATH:
         dt_zk_elector_session_path_made(e, r);
@@ -73,6 +66,7 @@ static void read_replies(dt_zk_elector *e)
 
     for (struct dt_zk_reply *r = dt_zk_take(e->zk); r; r = next) {
         next = r->next;
+        dt_assert_cmp(e->outstanding, >, 0);
         e->outstanding--;
         on_reply(e, r);
         dt_zk_reply_free(r);
@@ -81,7 +75,12 @@ static void read_replies(dt_zk_elector *e)
 
 /* ---- the plan ---- */
 
-static void make_plan(dt_zk_elector *e)
+static bool is_fresh(const struct dt_listing *list)
+{
+    return list->known && !list->stale && !list->asked;
+}
+
+static void serve_plan(dt_zk_elector *e)
 {
     bool mine[DT_SHARDS_MAX];
     bool taken[DT_SHARDS_MAX];
@@ -92,6 +91,8 @@ static void make_plan(dt_zk_elector *e)
                                        .mine = mine,
                                        .taken = taken};
 
+    if (!view.leaving && !(e->connected && e->joined == DT_JOIN_YES && is_fresh(&e->members) && is_fresh(&e->leaders)))
+        return;
     dt_nodes_view(e, mine, taken);
     dt_share_plan(&view, &e->base.plan);
     for (size_t i = 0; i < e->base.plan.n_release; i++)
@@ -100,34 +101,19 @@ static void make_plan(dt_zk_elector *e)
         dt_nodes_take(e, e->base.plan.take[i]);
 }
 
-static bool is_fresh(const struct dt_listing *list)
-{
-    return list->known && !list->stale && !list->asked;
-}
-
-static void serve_plan(dt_zk_elector *e)
-{
-    if (atomic_load(&e->base.leaving) ||
-        (e->connected && e->joined == DT_JOIN_YES && is_fresh(&e->members) && is_fresh(&e->leaders)))
-        make_plan(e);
-}
-
 /* ---- the step ---- */
 
-static void serve_list(dt_zk_elector *e, const struct dt_listing *list, enum dt_zk_request request)
-{
-    if (list->stale && !list->asked)
-        dt_zk_elector_list(e, request);
-}
-
+/* Asks for what is wanted of a server that answers. */
 static void serve_connected(dt_zk_elector *e)
 {
     dt_zk_elector_session_ping(e);
-    if (dt_elector_now_us(&e->base) < e->not_before_us || !dt_zk_elector_session_paths_made(e))
+    if (dt_clock_mono_us(e->base.clock) < e->not_before_us || !dt_zk_elector_session_paths_made(e))
         return;
     dt_member_serve(e);
-    serve_list(e, &e->members, DT_ASK_MEMBERS);
-    serve_list(e, &e->leaders, DT_ASK_LEADERS);
+    if (e->members.stale && !e->members.asked)
+        dt_zk_elector_list(e, DT_ASK_MEMBERS);
+    if (e->leaders.stale && !e->leaders.asked)
+        dt_zk_elector_list(e, DT_ASK_LEADERS);
     dt_nodes_serve(e);
 }
 
@@ -138,7 +124,7 @@ static void step(dt_elector *base, uint32_t signals)
     e->members.stale = e->members.stale || (signals & DT_ELECTOR_MEMBERS) != 0;
     e->leaders.stale = e->leaders.stale || (signals & DT_ELECTOR_LEADERS) != 0;
     read_replies(e);
-    if (!dt_lease_runs(&base->lease, dt_elector_now_us(base)))
+    if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
         dt_nodes_lose_all(e, "ZooKeeper has not answered for two thirds of the session timeout");
     if (dt_zk_elector_session_serve(e))
         serve_connected(e);
@@ -152,7 +138,7 @@ static int64_t next_us(const dt_elector *base)
     const dt_zk_elector *e = (const dt_zk_elector *)base;
     const int64_t at_us = dt_zk_elector_session_next_us(e);
 
-    return e->not_before_us > dt_elector_now_us(base) ? dt_earlier(at_us, e->not_before_us) : at_us;
+    return e->not_before_us > dt_clock_mono_us(base->clock) ? dt_earlier(at_us, e->not_before_us) : at_us;
 }
 
 /* ---- life ---- */
@@ -172,22 +158,10 @@ static void free_zk(dt_elector *base)
     free(e);
 }
 
-static dt_status make_paths(dt_zk_elector *e, const char *installation, struct dt_error *err)
-{
-    int n = snprintf(e->leaders_path, DT_ELECTOR_PATH, "/duetime/%s/leaders", installation);
-
-    if (n < 0 || n >= DT_ELECTOR_PATH)
-        return dt_fail(err, DT_INVALID, "elector: the installation's name is too long");
-    snprintf(e->members_path, DT_ELECTOR_PATH, "/duetime/%s/members", installation);
-    snprintf(e->paths[0], DT_ELECTOR_PATH, "/duetime");
-    snprintf(e->paths[1], DT_ELECTOR_PATH, "/duetime/%s", installation);
-    memcpy(e->paths[2], e->members_path, DT_ELECTOR_PATH);
-    memcpy(e->paths[3], e->leaders_path, DT_ELECTOR_PATH);
-    return DT_OK;
-}
-
 static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, dt_mailbox *box, struct dt_error *err)
 {
+    int n = snprintf(e->leaders_path, DT_ELECTOR_PATH, "/duetime/%s/leaders", env->installation);
+
     e->config = env->config;
     e->servers = strdup(env->config->zookeeper_servers);
     e->owner = strndup(env->owner, OWNER_MAX);
@@ -195,7 +169,14 @@ static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, 
         return dt_fail(err, DT_NOMEM, "elector");
     e->members_watch = (struct dt_zk_watch){box, DT_ELECTOR_MEMBERS};
     e->leaders_watch = (struct dt_zk_watch){box, DT_ELECTOR_LEADERS};
-    return make_paths(e, env->installation, err);
+    if (n < 0 || n >= DT_ELECTOR_PATH)
+        return dt_fail(err, DT_INVALID, "elector: the installation's name is too long");
+    snprintf(e->members_path, DT_ELECTOR_PATH, "/duetime/%s/members", env->installation);
+    snprintf(e->paths[0], DT_ELECTOR_PATH, "/duetime");
+    snprintf(e->paths[1], DT_ELECTOR_PATH, "/duetime/%s", env->installation);
+    memcpy(e->paths[2], e->members_path, DT_ELECTOR_PATH);
+    memcpy(e->paths[3], e->leaders_path, DT_ELECTOR_PATH);
+    return DT_OK;
 }
 
 static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)

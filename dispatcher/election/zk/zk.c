@@ -202,26 +202,24 @@ static void forget_who(dt_zk *zk)
     zk->digest = NULL;
 }
 
-/* ZooKeeper takes any digest: a wrong one shows where a node is somebody else's. The client says it again after each
- * reconnect. */
-static bool say_who(dt_zk *zk, const char *digest)
-{
-    forget_who(zk);
-    zk->secured = digest[0];
-    zk->digest = strdup(digest);
-    return zk->digest &&
-           (!zk->secured || zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) == ZOK);
-}
-
 bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
 {
     return zk->digest && strcmp(zk->digest, digest) == 0;
 }
 
+/* ZooKeeper takes any digest: a wrong one shows where a node is somebody else's. The client says it again after each
+ * reconnect. */
 static bool open_as(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms, const clientid_t *session)
 {
+    const char *digest = server->digest;
+
     zk->zh = zookeeper_init2(server->hosts, on_session, timeout_ms, session, zk, 0, on_log);
-    if (zk->zh && !say_who(zk, server->digest))
+    if (!zk->zh)
+        return false;
+    forget_who(zk);
+    zk->secured = digest[0];
+    zk->digest = strdup(digest);
+    if (!zk->digest || (zk->secured && zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) != ZOK))
         dt_zk_close(zk);
     return zk->zh;
 }
@@ -276,17 +274,13 @@ static void handed_over(dt_zk *zk, struct dt_zk_reply *reply, int rc)
         post(zk, reply, ZCONNECTIONLOSS);
 }
 
-static int flags_of(enum dt_zk_node node)
-{
-    return node == DT_ZK_PERSISTENT ? 0 : node == DT_ZK_EPHEMERAL ? ZOO_EPHEMERAL : ZOO_EPHEMERAL | ZOO_SEQUENCE;
-}
-
 void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
 {
     const struct ACL_vector *acl = zk->secured ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 
+    int flags = node == DT_ZK_PERSISTENT ? 0 : ZOO_EPHEMERAL | (node == DT_ZK_SEQUENTIAL ? ZOO_SEQUENCE : 0);
     reply->zk = zk;
-    handed_over(zk, reply, zoo_acreate(zk->zh, path, data, (int)strlen(data), acl, flags_of(node), on_string, reply));
+    handed_over(zk, reply, zoo_acreate(zk->zh, path, data, (int)strlen(data), acl, flags, on_string, reply));
 }
 
 void dt_zk_delete(dt_zk *zk, struct dt_zk_reply *reply, const char *path)
