@@ -33,12 +33,13 @@
 #include "store/clock/test_clock.h"
 #include "store/process_findings.h"
 #include "store/store.h"
-#include "until_ready.h"
 
 enum { NEWS = 1, STOP = 2 }; /* signals */
 
-#define DRAIN_MS 3000
-#define AGAIN_US INT64_C(2000000)
+#define DRAIN_MS       3000
+#define AGAIN_US       INT64_C(2000000)
+#define PAUSE_FIRST_US INT64_C(100000) /* between attempts to reach a server at the start */
+#define PAUSE_MAX_US   INT64_C(3000000)
 
 struct dt_dispatcher {
     const struct dt_config *config;
@@ -155,19 +156,9 @@ static void stale_map(void *arg)
     dt_shard_map_source_stale(((dt_dispatcher *)arg)->watch);
 }
 
-static void tell_loop(dt_dispatcher *d, unsigned shard, void (*what)(dt_shard_loop *loop))
-{
-    dt_loop_table_tell(d->loops, shard, what);
-}
-
-static void tell_all_loops(dt_dispatcher *d, void (*what)(dt_shard_loop *loop))
-{
-    dt_loop_table_tell_all(d->loops, what);
-}
-
 static void on_map(void *arg)
 {
-    tell_all_loops(arg, dt_shard_loop_wake);
+    dt_loop_table_tell_all(((dt_dispatcher *)arg)->loops, dt_shard_loop_wake);
 }
 
 static void on_led(void *arg, unsigned shards)
@@ -261,7 +252,7 @@ static uint64_t random_number(void *arg)
 
 static void wake_shard(void *arg, unsigned shard)
 {
-    tell_loop(arg, shard, dt_shard_loop_wake);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_wake);
 }
 
 static struct dt_read_up_to read_up_to(void *arg)
@@ -276,12 +267,12 @@ static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
 
 static void held_shard(void *arg, unsigned shard)
 {
-    tell_loop(arg, shard, dt_shard_loop_topics);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_topics);
 }
 
 static void room_for(void *arg, unsigned shard)
 {
-    tell_loop(arg, shard, dt_shard_loop_room);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_room);
 }
 
 static void ended_in_hands(void *arg)
@@ -295,7 +286,7 @@ static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
-    get_map(d, &map);
+    dt_shard_map_source_get(d->watch, &map);
     dt_loop_table_tell_lost(d->loops, &map, ids, n);
 }
 
@@ -304,10 +295,10 @@ static void on_wake(void *arg, int shard, bool outbox)
     dt_dispatcher *d = arg;
     if (shard >= DT_SHARDS_MAX)
         return;
-    if (shard >= 0)
-        wake_shard(d, (unsigned)shard);
-    if (shard < 0) {
-        tell_all_loops(d, dt_shard_loop_topics);
+    if (shard >= 0) {
+        dt_loop_table_tell(d->loops, (unsigned)shard, dt_shard_loop_wake);
+    } else {
+        dt_loop_table_tell_all(d->loops, dt_shard_loop_topics);
         dt_shard_map_source_stale(d->watch);
         dt_heartbeat_news(heartbeat_of(d));
         dt_elector_news(d->elector);
@@ -325,7 +316,7 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 static void doubt_all(void *arg)
 {
     dt_dispatcher *d = arg;
-    tell_all_loops(d, dt_shard_loop_index_doubted);
+    dt_loop_table_tell_all(d->loops, dt_shard_loop_index_doubted);
     dt_housekeeper_doubt(d->housekeeper);
 }
 
@@ -335,7 +326,7 @@ static void clock_changed(void *arg)
     dt_dispatcher *d = arg;
     if (dt_index_configured(d->config))
         doubt_all(d);
-    tell_all_loops(d, dt_shard_loop_wake);
+    dt_loop_table_tell_all(d->loops, dt_shard_loop_wake);
     dt_intake_clock_changed(d->intake);
 }
 
@@ -344,40 +335,7 @@ static void tell_all(void *arg)
     dt_announcer_all(((dt_dispatcher *)arg)->announcer);
 }
 
-static void index_compared(void *arg, unsigned shard, uint64_t doubts)
-{
-    dt_loop_table_tell_number(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_index_compared, doubts);
-}
-
-static void index_whole(void *arg, unsigned shard, uint64_t losses)
-{
-    dt_loop_table_tell_number(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_index_whole, losses);
-}
-
 /* ---- carrying orders out ---- */
-
-static void leave(dt_dispatcher *d)
-{
-    DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
-    dt_elector_leave(d->elector);
-    dt_due_watch_leave(d->due_watch);
-    dt_intake_leave(d->intake);
-    dt_alerts_leave(d->alerts);
-}
-
-/* Returns when the next sign of life is due. */
-static int64_t show_life(dt_dispatcher *d)
-{
-    int64_t pause_us = dt_service_pause_us(d->service);
-    if (pause_us == INT64_MAX)
-        return INT64_MAX;
-    int64_t now_us = dt_clock_mono_us(d->clock);
-    if (now_us >= d->life_us) {
-        dt_service_alive(d->service);
-        d->life_us = now_us + pause_us;
-    }
-    return d->life_us;
-}
 
 static void supervise(dt_dispatcher *d)
 {
@@ -385,27 +343,50 @@ static void supervise(dt_dispatcher *d)
     while (!leaving || !dt_elector_idle(d->elector)) {
         if (d->stop && !leaving) {
             leaving = true;
-            leave(d);
+            DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
+            dt_elector_leave(d->elector);
+            dt_due_watch_leave(d->due_watch);
+            dt_intake_leave(d->intake);
+            dt_alerts_leave(d->alerts);
         }
-        /* A test forces a process to lead what the election has given to another one; no news tells of that. */
-        bool forced = DT_FAIL_FORCED("lead.forced");
+        /* A test forces a process to lead what the election has given to another one; nobody tells of such shards. */
+        const bool forced = DT_FAIL_FORCED("lead.forced");
         bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
-        int64_t until = leaving || again ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : AGAIN_US) : INT64_MAX;
-        dt_mailbox_wait(d->mailbox, dt_earlier(until, show_life(d)));
+        int64_t now_us = dt_clock_mono_us(d->clock);
+        int64_t until_us = leaving ? now_us + 50000 : again ? now_us + AGAIN_US : INT64_MAX;
+        const int64_t alive_us = dt_service_pause_us(d->service);
+        if (alive_us != INT64_MAX && now_us >= d->life_us) {
+            dt_service_alive(d->service);
+            d->life_us = now_us + alive_us;
+        }
+        dt_mailbox_wait(d->mailbox, alive_us != INT64_MAX ? dt_earlier(until_us, d->life_us) : until_us);
     }
 }
 
 /* ---- starting ---- */
 
-static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what, dt_attempt_fn *attempt)
+/* Repeats an attempt, at growing distances, until it succeeds; SHUTDOWN: the process is to stop. Failures are an outage
+ * of `what`. */
+static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
+                             dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
 {
-    const struct dt_attempts attempts = {d->clock, d->mailbox, STOP, &d->stop, d->random};
-    return dt_until_ready(&attempts, what, attempt, d);
+    struct dt_outage_part outage = {0};
+    for (int64_t pause_us = PAUSE_FIRST_US; !d->stop; pause_us = dt_earlier(pause_us * 2, PAUSE_MAX_US)) {
+        struct dt_error err = {0};
+        dt_status status = attempt(d, &err);
+        if (status == DT_OK) {
+            dt_outage_over(&outage);
+            return DT_OK;
+        }
+        dt_outage_failed(&outage, what, "dispatcher", "waits before it starts", status, &err);
+        int64_t jitter_us = (int64_t)(d->random() % (uint64_t)(pause_us / 2));
+        dt_mailbox_pause(d->mailbox, dt_clock_mono_us(d->clock) + pause_us / 2 + jitter_us, STOP);
+    }
+    return DT_SHUTDOWN;
 }
 
-static dt_status reach_mysql(void *arg, struct dt_error *err)
+static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
 {
-    dt_dispatcher *d = arg;
     dt_service_waits(d->service, "waits for MySQL and its schema");
     dt_status status = dt_store_ping(d->store, err);
     if (status == DT_OK)
@@ -425,9 +406,8 @@ static dt_status reach_mysql(void *arg, struct dt_error *err)
     return status;
 }
 
-static dt_status reach_kafka(void *arg, struct dt_error *err)
+static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 {
-    dt_dispatcher *d = arg;
     dt_service_waits(d->service, "waits for Kafka");
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
@@ -445,20 +425,6 @@ static dt_status wait_for_kafka(dt_dispatcher *d, struct dt_error *err)
     d->kafka_away = false;
     dt_heartbeat_stop(heartbeat);
     return status;
-}
-
-/* Borrows members that are filled in later, but before the parts are started. */
-static dt_status make_kafka_parts(dt_dispatcher *d)
-{
-    const struct dt_kafka_parts_env env = {
-        .kafka = &d->kafka,
-        .outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
-        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
-                    &d->room},
-        .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
-        .topics_changed = tell_all};
-    d->kafka.config = d->config;
-    return dt_kafka_parts_new(&env, &d->kafka_parts);
 }
 
 static dt_status start_hands(dt_dispatcher *d, struct dt_error *err)
@@ -510,8 +476,7 @@ static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
-                                       get_map,   loop_state,   wake_shard, held_shard, index_whole, index_compared};
+    struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock, &d->ref, d->loops, d, shards_here, get_map};
     struct dt_heartbeat_env heartbeat = {d->config,      d->clock, d->owner,    d->process, dt_elector_name(d->config),
                                          &d->kafka_away, d,        shards_here, loop_state, doubt_all,
                                          tell_all};
@@ -650,13 +615,22 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->process = (int64_t)(d->random() >> 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
+    /* Borrows members that are filled in later, but before the parts are started. */
+    const struct dt_kafka_parts_env kafka = {
+        .kafka = &d->kafka,
+        .outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
+        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
+                    &d->room},
+        .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
+        .topics_changed = tell_all};
+    d->kafka.config = config;
     dt_status status = dt_mailbox_new(&d->mailbox);
     if (status == DT_OK)
         status = dt_loop_table_new(&loops, &d->loops);
     if (status == DT_OK)
         status = dt_store_new(config, &d->ref, &d->store);
     if (status == DT_OK)
-        status = make_kafka_parts(d);
+        status = dt_kafka_parts_new(&kafka, &d->kafka_parts);
     if (status != DT_OK) {
         dt_dispatcher_free(d);
         return dt_fail(err, status, "cannot start");

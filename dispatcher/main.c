@@ -162,29 +162,6 @@ static void wait_for_signals(void *arg)
     }
 }
 
-static void block_signals(struct signals *s)
-{
-    sigemptyset(&s->set);
-    sigaddset(&s->set, SIGTERM);
-    sigaddset(&s->set, SIGINT);
-    sigaddset(&s->set, SIGHUP);
-    sigaddset(&s->set, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &s->set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-static dt_status start_figures(const struct dt_config *config, const dt_dispatcher *dispatcher, dt_figures **out,
-                               struct dt_error *err)
-{
-    const struct dt_figures_env env = {
-        .config = config,
-        .clock = dt_clock_system(),
-        .ref = dt_dispatcher_refclock(dispatcher),
-        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
-        .overdue = "duetime_overdue_jobs"};
-    return dt_figures_start(&env, out, err);
-}
-
 static dt_status serve(const struct dt_config *config, struct signals *signals, struct dt_error *err)
 {
     struct dt_thread thread = {0};
@@ -200,8 +177,14 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     dt_dispatcher_tells(signals->dispatcher, &signals->service);
     status = dt_metrics_server_start(config->dispatch_metrics_listen, (uint16_t)config->dispatch_metrics_port, &port,
                                      &metrics, err);
+    const struct dt_figures_env measured = {
+        .config = config,
+        .clock = dt_clock_system(),
+        .ref = dt_dispatcher_refclock(signals->dispatcher),
+        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
+        .overdue = "duetime_overdue_jobs"};
     if (status == DT_OK)
-        status = start_figures(config, signals->dispatcher, &figures, err);
+        status = dt_figures_start(&measured, &figures, err);
     if (status == DT_OK)
         status = dt_thread_start(&thread, "signals", wait_for_signals, signals, err);
     if (status == DT_OK) {
@@ -247,7 +230,13 @@ static int run(const struct dt_config *config, const char *file)
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
         DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
     ask_for_short_slices();
-    block_signals(&signals);
+    sigemptyset(&signals.set);
+    sigaddset(&signals.set, SIGTERM);
+    sigaddset(&signals.set, SIGINT);
+    sigaddset(&signals.set, SIGHUP);
+    sigaddset(&signals.set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals.set, NULL);
+    signal(SIGPIPE, SIG_IGN);
     dt_service_open(&signals.service);
     dt_status status = serve(config, &signals, &err);
     dt_service_close(&signals.service);

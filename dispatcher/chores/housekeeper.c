@@ -86,7 +86,7 @@ static unsigned shards(const dt_housekeeper *h)
 static bool keeps_house(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
-    return h->env.state(h->env.arg, 0, &state);
+    return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
 static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
@@ -273,7 +273,7 @@ static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
     size_t n = 0;
     dt_status status = DT_OK;
     for (unsigned shard = 0, all = shards(h); shard < all && status == DT_OK; shard++) {
-        if (!h->env.state(h->env.arg, shard, &states[n]) || !worth_telling(&states[n]))
+        if (!dt_loop_table_state(h->env.loops, shard, &states[n]) || !worth_telling(&states[n]))
             continue;
         stats[n] = stats_of(h, shard, &states[n]);
         if (++n == STATS_AT_ONCE) {
@@ -291,7 +291,7 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     uint64_t number = 1;
     *live = false;
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
-        if (!h->env.state(h->env.arg, shard, &state) || !worth_telling(&state))
+        if (!dt_loop_table_state(h->env.loops, shard, &state) || !worth_telling(&state))
             continue;
         struct dt_shard_stats stats = stats_of(h, shard, &state);
         const char *const words[] = {stats.waiting, stats.callbacks, stats.detail};
@@ -314,7 +314,7 @@ static void tell_stats(dt_housekeeper *h)
         return;
     /* Of the shards that are led here, as the reconciler counted last. */
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
+        if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             struct dt_reconcile_stats seen;
             dt_reconciler_stats(h->reconciler, shard, &seen);
             overdue += seen.overdue;
@@ -348,7 +348,7 @@ static void reconcile(dt_housekeeper *h)
     h->env.map(h->env.arg, &map);
     /* How often the set of each shard was lost, and doubted, before this tick. */
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
+        if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             dt_shard_set_add(&led, shard);
             h->losses[shard] = state.losses;
             h->doubts[shard] = state.doubts;
@@ -362,13 +362,13 @@ static void reconcile(dt_housekeeper *h)
         memcpy(h->compared, h->doubts, sizeof(h->compared));
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.near, shard))
-            h->env.index_compared(h->env.arg, shard, h->compared[shard]);
+            dt_loop_table_tell_number(h->env.loops, shard, dt_shard_loop_index_compared, h->compared[shard]);
         if (dt_shard_set_has(&out.whole, shard))
-            h->env.index_whole(h->env.arg, shard, h->losses[shard]);
+            dt_loop_table_tell_number(h->env.loops, shard, dt_shard_loop_index_whole, h->losses[shard]);
         if (dt_shard_set_has(&out.wake, shard))
-            h->env.wake(h->env.arg, shard);
+            dt_loop_table_tell(h->env.loops, shard, dt_shard_loop_wake);
         if (dt_shard_set_has(&out.held, shard))
-            h->env.held(h->env.arg, shard);
+            dt_loop_table_tell(h->env.loops, shard, dt_shard_loop_topics);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "job/shard.h"
-#include "shard/shard_loop.h"
+#include "shard/loop_table.h"
 
 typedef struct dt_housekeeper dt_housekeeper;
 
@@ -18,14 +18,10 @@ struct dt_housekeeper_env {
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
+    dt_loop_table *loops; /* are told what is found for them */
     void *arg;
     unsigned (*shards)(void *arg); /* shards below it may be led here */
     void (*map)(void *arg, struct dt_shard_map *out);
-    bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
-    void (*wake)(void *arg, unsigned shard);
-    void (*held)(void *arg, unsigned shard); /* something was put into a held set of the shard */
-    void (*index_whole)(void *arg, unsigned shard, uint64_t losses);    /* as `state` said before the tick */
-    void (*index_compared)(void *arg, unsigned shard, uint64_t doubts); /* as it said before the compare */
 };
 
 DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,

@@ -75,8 +75,8 @@ static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct 
     c->mover.operations = dt_operation_runner_rests(c->operations);
     c->mover.schedules = dt_schedule_maker_rests(c->schedules);
     c->mover.operation_due = c->mover.schedule_due = false;
-    /* At most half of mysql.io_timeout, like other waits inside MySQL: a busy server answers seconds after the wait ends.
-     * In whole seconds, the unit of the wait for the lock. */
+    /* At most half of mysql.io_timeout, like other waits inside MySQL: a busy server answers seconds after the wait
+     * ends. In whole seconds, the unit of the wait for the lock. */
     int64_t seconds = dt_later(c->env.config->mysql_io_timeout / 2 / 1000, 1);
     int64_t wait_ms = dt_earlier(c->mover.schedules ? WAIT_MS : BUSY_MS, seconds * 1000);
     atomic_store(&c->waits, true);

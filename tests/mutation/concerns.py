@@ -123,7 +123,7 @@ BY_HAND = [
     (r"^api/(routes|request/)", "check/openapi"),
     (r"scheduler/base/zone/|scheduler/job/schedule/", "check/cron"),
     (r"scheduler/base/text/civil", "unit/test_timetext unit/test_cron unit/test_recurrence unit/test_zone"),
-    (r"dispatcher/until_ready", "integration/test_waiting_shards integration/test_without_kafka"),
+    (r"dispatcher/dispatcher\.c", "integration/test_waiting_shards integration/test_without_kafka"),
     (r"scheduler/base/zone/", "unit/test_zone unit/test_cron_zones unit/test_recurrence"),
     (r"scheduler/store/(pop|limits)/|dispatcher/shard/(limit|shard_limits)", "simulated/test_store_pop simulated/test_store_limits contract/test_store_pop contract/test_store_limits api/test_pop api/test_offers"),
     (r"scheduler/store/hands/", "simulated/test_store_hands"),

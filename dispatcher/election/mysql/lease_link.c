@@ -30,8 +30,8 @@ struct dt_lease_link {
 
 /* ---- the link's thread ---- */
 
-/* One statement, when there is nothing but to renew, as nearly always. A server that takes no such statement is asked in
- * the ordinary way for good: a right is missing, or a proxy is between. */
+/* One statement, when there is nothing but to renew, as nearly always. A server that takes no such statement is asked
+ * in the ordinary way for good: a right is missing, or a proxy is between. */
 static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     const struct dt_lease_order *order = &link->order;
@@ -62,7 +62,8 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     }
     if (renewed_at_once(link, answer, &status))
         return status;
-    /* The lease runs from before the statement is sent, so the row lasts longer than the lease whatever the way takes. */
+    /* The lease runs from before the statement is sent, so the row lasts longer than the lease whatever the way takes.
+     */
     int64_t sent_us = dt_clock_mono_us(link->env.clock);
     status = order->join ? dt_store_election_join(link->store, order->member, link->env.name,
                                                   link->config.zookeeper_session_timeout, err)

@@ -77,6 +77,7 @@ static struct dt_config without_redis; /* the same texts */
 static dt_refclock ref;
 static struct dt_session_env env;
 static dt_topic_cache *topics;
+static dt_loop_table *loops;
 static struct dt_error err;
 
 static int begin(void **state)
@@ -92,13 +93,15 @@ static int begin(void **state)
     without_redis.redis_endpoints = NULL;
     dt_refclock_init(&ref, dt_clock_system());
     env = (struct dt_session_env){.config = &config, .clock = dt_clock_system(), .ref = &ref};
-    return dt_topic_cache_new(&config, dt_clock_system(), &topics) != DT_OK;
+    return dt_topic_cache_new(&config, dt_clock_system(), &topics) != DT_OK ||
+           dt_loop_table_new(&(struct dt_loop_table_env){0}, &loops) != DT_OK;
 }
 
 static int end(void **state)
 {
     (void)state;
     dt_topic_cache_free(topics);
+    dt_loop_table_free(loops);
     dt_config_clear(&config);
     return 0;
 }
@@ -342,11 +345,9 @@ static dt_status start_housekeeper(void)
                                              .installation = "duetime",
                                              .clock = dt_clock_system(),
                                              .ref = &ref,
+                                             .loops = loops,
                                              .shards = no_shards,
-                                             .map = one_shard,
-                                             .state = no_loop,
-                                             .wake = no_shard,
-                                             .held = no_shard};
+                                             .map = one_shard};
     dt_housekeeper *out = NULL;
     dt_status status = dt_housekeeper_start(&house, &out, &err);
     if (status == DT_OK)
