@@ -412,31 +412,6 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
-/* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
-static dt_status wait_for_kafka(dt_dispatcher *d, struct dt_error *err)
-{
-    const struct dt_heartbeat_env env = {
-        .config = d->config, .clock = d->clock, .name = d->owner, .id = d->process, .kafka_away = &d->kafka_away};
-    dt_heartbeat *heartbeat = NULL;
-    d->kafka_away = dt_config_has_kafka(d->config);
-    dt_status status = d->kafka_away ? dt_heartbeat_start(&env, &heartbeat, err) : DT_OK;
-    if (status == DT_OK)
-        status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
-    d->kafka_away = false;
-    dt_heartbeat_stop(heartbeat);
-    return status;
-}
-
-static dt_status start_hands(dt_dispatcher *d, struct dt_error *err)
-{
-    const struct dt_hands_env env = {
-        &d->brief, d->inst.name,    d->owner,     d->clock,      &d->ref,        d,       random_number,
-        get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
-    dt_status status = dt_hands_start(&env, &d->hands, err);
-    d->servers.hands = d->hands;
-    return status;
-}
-
 /* Others look at these while they are made. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
@@ -463,17 +438,6 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
     return status;
 }
 
-static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
-{
-    const struct dt_alerts_env env = {.config = d->config,
-                                      .clock = d->clock,
-                                      .ref = &d->ref,
-                                      .publish = dt_config_has_kafka(d->config) ? dt_kafka_parts_publish : NULL,
-                                      .publish_arg = d->kafka_parts,
-                                      .process = d->process};
-    return dt_alerts_start(&env, &d->alerts, err);
-}
-
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock, &d->ref, d->loops, d, shards_here, get_map};
@@ -484,19 +448,29 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     const struct dt_examiner_env examiner = {d->config, d->clock, &d->ref, d->kafka.admin, d->process, &d->kafka_away};
     const struct dt_clock_follower_env follower = {d->config, &d->ref, d, clock_changed};
+    const struct dt_hands_env hands = {
+        &d->brief, d->inst.name,    d->owner,     d->clock,      &d->ref,        d,       random_number,
+        get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
+    const struct dt_alerts_env alerts = {.config = d->config,
+                                         .clock = d->clock,
+                                         .ref = &d->ref,
+                                         .publish = dt_config_has_kafka(d->config) ? dt_kafka_parts_publish : NULL,
+                                         .publish_arg = d->kafka_parts,
+                                         .process = d->process};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
         status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
     if (status == DT_OK)
         status = dt_kafka_parts_start(d->kafka_parts, err);
     if (status == DT_OK)
-        status = start_hands(d, err);
+        status = dt_hands_start(&hands, &d->hands, err);
+    d->servers.hands = d->hands;
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     if (status == DT_OK)
         status = dt_intake_start(&intake, &d->intake, err);
     if (status == DT_OK)
-        status = start_alerts(d, err);
+        status = dt_alerts_start(&alerts, &d->alerts, err);
     if (status == DT_OK)
         status = dt_examiner_start(&examiner, &d->examiner, err);
     if (status == DT_OK)
@@ -571,13 +545,22 @@ static void end_parts(dt_dispatcher *d)
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 {
+    const struct dt_heartbeat_env beats = {
+        .config = d->config, .clock = d->clock, .name = d->owner, .id = d->process, .kafka_away = &d->kafka_away};
+    dt_heartbeat *heartbeat = NULL;
     dt_status status = until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
     if (status == DT_OK && d->wrong_clock.status == DT_INVALID) {
         *err = d->wrong_clock;
         status = DT_INVALID;
     }
+    /* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
+    d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
+    if (d->kafka_away)
+        status = dt_heartbeat_start(&beats, &heartbeat, err);
     if (status == DT_OK)
-        status = wait_for_kafka(d, err);
+        status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
+    d->kafka_away = false;
+    dt_heartbeat_stop(heartbeat);
     if (status == DT_OK)
         status = start_electing(d, err);
     if (status == DT_OK)

@@ -201,12 +201,7 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     return status;
 }
 
-/*
- * A batch is many short steps, each after a wake-up: who asks for short slices of a core's time gets the core sooner,
- * and no more of it (Linux 6.12 and later; earlier ones take no notice). Threads inherit it. A policy that somebody
- * else has chosen for the process stays.
- */
-static void ask_for_short_slices(void)
+static int run(const struct dt_config *config, const char *file)
 {
     struct { /* the kernel's sched_attr, which not every C library declares */
         uint32_t size, policy;
@@ -215,13 +210,6 @@ static void ask_for_short_slices(void)
         uint32_t priority;
         uint64_t runtime_ns, deadline_ns, period_ns;
     } attr = {.size = sizeof(attr), .policy = SCHED_OTHER, .runtime_ns = SLICE_NS};
-    attr.nice = getpriority(PRIO_PROCESS, 0);
-    if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-        DT_LOG(INFO, "main", "slices of processor time stay as they are");
-}
-
-static int run(const struct dt_config *config, const char *file)
-{
     struct signals signals = {.file = file, .config = config};
     struct dt_error err = {0};
     enum dt_log_level level;
@@ -229,7 +217,12 @@ static int run(const struct dt_config *config, const char *file)
         dt_log_set_level(level);
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
         DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
-    ask_for_short_slices();
+    /* A batch is many short steps, each after a wake-up: a process that asks for short slices of a core's time gets the
+     * core sooner, and no more of it (Linux 6.12 and later; earlier ones take no notice). Threads inherit it. A policy
+     * that somebody else has chosen for the process stays. */
+    attr.nice = getpriority(PRIO_PROCESS, 0);
+    if (sched_getscheduler(0) == SCHED_OTHER && syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
+        DT_LOG(INFO, "main", "slices of processor time stay as they are");
     sigemptyset(&signals.set);
     sigaddset(&signals.set, SIGTERM);
     sigaddset(&signals.set, SIGINT);

@@ -112,24 +112,6 @@ static dt_status beat(dt_heartbeat *h, struct dt_error *err)
     return status;
 }
 
-static void take_debts(dt_heartbeat *h, const struct dt_index_debts *debts)
-{
-    const bool owed = h->owes;
-    pthread_mutex_lock(&h->lock);
-    bool news = strcmp(h->owed, debts->down) != 0;
-    snprintf(h->owed, sizeof(h->owed), "%s", debts->down);
-    h->owes = debts->down[0] != '\0';
-    pthread_mutex_unlock(&h->lock);
-    if (!owed && h->owes)
-        DT_LOG(WARN, "heartbeat", "somebody cannot tell the index: due jobs are read from MySQL",
-               DT_S("endpoints", debts->down));
-    if (owed && !h->owes)
-        DT_LOG(INFO, "heartbeat", "everybody can tell the index again");
-    if (news || debts->losses != h->seen)
-        h->env.doubt(h->env.arg);
-    h->seen = debts->losses;
-}
-
 static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
@@ -141,10 +123,23 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     if (lost) /* losses of this process's own need not be read first */
         h->env.doubt(h->env.arg);
     dt_status status = beats || lost ? beat(h, err) : DT_OK;
-    if (status == DT_OK && h->has_index) {
+    if (status == DT_OK && h->has_index)
         status = dt_store_index_debts(h->store, &debts, err);
-        if (status == DT_OK && h->env.doubt)
-            take_debts(h, &debts);
+    if (status == DT_OK && h->has_index && h->env.doubt) {
+        const bool owed = h->owes;
+        pthread_mutex_lock(&h->lock);
+        bool other = strcmp(h->owed, debts.down) != 0;
+        snprintf(h->owed, sizeof(h->owed), "%s", debts.down);
+        h->owes = debts.down[0] != '\0';
+        pthread_mutex_unlock(&h->lock);
+        if (!owed && h->owes)
+            DT_LOG(WARN, "heartbeat", "somebody cannot tell the index: due jobs are read from MySQL",
+                   DT_S("endpoints", debts.down));
+        if (owed && !h->owes)
+            DT_LOG(INFO, "heartbeat", "everybody can tell the index again");
+        if (other || debts.losses != h->seen)
+            h->env.doubt(h->env.arg);
+        h->seen = debts.losses;
     }
     if ((atomic_exchange(&h->news, false) || lost) && h->env.announce)
         h->env.announce(h->env.arg);

@@ -108,47 +108,27 @@ static void tend_partitions(dt_housekeeper *h, int64_t now_ms, const struct dt_w
     dt_metric_add(h->dropped, done.dropped);
 }
 
-static void look_after_partitions(dt_housekeeper *h, int64_t now_ms)
-{
-    struct dt_wanted wanted;
-    struct dt_error err = {0};
-    if (dt_clock_mono_us(h->env.clock) < h->parts_us)
-        return;
-    h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
-    dt_status status = dt_store_events_tend(h->store, now_ms, h->env.config->events_keep, &err);
-    tell_wait(h, "partitions of events wait", status, &err);
-    status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
-    tell_wait(h, "partitions of history wait", status, &err);
-    if (status == DT_OK)
-        tend_partitions(h, now_ms, &wanted);
-}
-
-/* One step of the archiver; true: there is more. */
-static bool archive_finished(dt_housekeeper *h, int64_t now_ms)
+/* One step of the archiver, of what frees keys, and of what empties the default partition (SQL calls it `rest`); true:
+ * there is more. */
+static bool archive(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_error err = {0};
     struct dt_archived archived;
+    size_t freed = 0;
+    size_t sorted = 0;
     dt_status status = dt_store_archive(h->store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
     tell_wait(h, "finished jobs wait to leave", status, &err);
-    if (status == DT_OK && archived.wanted.n)
+    bool misses = status == DT_OK && archived.wanted.n;
+    if (misses)
         tend_partitions(h, now_ms, &archived.wanted);
     dt_metric_add(h->moved, (int64_t)archived.moved);
     dt_metric_add(h->purged, (int64_t)archived.removed);
-    return archived.more || (status == DT_OK && archived.wanted.n);
-}
-
-/* Frees keys, and empties the default partition (SQL calls it `rest`). */
-static bool keep_history(dt_housekeeper *h, int64_t now_ms)
-{
-    struct dt_error err = {0};
-    size_t freed = 0;
-    size_t sorted = 0;
-    dt_status status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
+    status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->archiver.partitions.read)
         status = dt_store_sort_default(h->store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
     tell_wait(h, "history waits", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
-    return status == DT_OK && (freed == KEY_ROWS || sorted > 0);
+    return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
 
 /* Without a Kafka nobody sends what a process that had one left in the outbox, and its jobs could not be archived. */
@@ -171,6 +151,7 @@ static bool give_up_notices(dt_housekeeper *h, int64_t now_ms)
 static bool do_chores(dt_housekeeper *h)
 {
     struct dt_error err = {0};
+    struct dt_wanted wanted;
     size_t promoted = 0;
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     h->failed = false;
@@ -182,13 +163,20 @@ static bool do_chores(dt_housekeeper *h)
     h->rested = h->idle && !h->rested; /* with nothing to do, all but promotion is done every other time */
     if (h->rested)
         return promoted == STEP_ROWS;
-    look_after_partitions(h, now_ms);
-    bool gives_up = give_up_notices(h, now_ms);
-    bool moves = archive_finished(h, now_ms), keeps = keep_history(h, now_ms);
+    if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
+        h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
+        status = dt_store_events_tend(h->store, now_ms, h->env.config->events_keep, &err);
+        tell_wait(h, "partitions of events wait", status, &err);
+        status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
+        tell_wait(h, "partitions of history wait", status, &err);
+        if (status == DT_OK)
+            tend_partitions(h, now_ms, &wanted);
+    }
+    bool gives_up = give_up_notices(h, now_ms), archives = archive(h, now_ms);
     if (!h->failed)
         dt_outage_over(&h->outage);
-    h->idle = !h->failed && !moves && !keeps && !gives_up;
-    return promoted == STEP_ROWS || moves || keeps || gives_up;
+    h->idle = !h->failed && !archives && !gives_up;
+    return promoted == STEP_ROWS || archives || gives_up;
 }
 
 /* One step of the walk over all offers. */

@@ -270,29 +270,23 @@ static void pause_after_failure(dt_results *r, unsigned failures)
     dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
-/* Before the election was seen for the first time there is no share, and nothing to read. With other partitions comes
- * what was stored of them. */
-static dt_status take_share(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
-{
-    unsigned rank;
-    unsigned members;
-    if (!r->env.place(r->env.arg, &rank, &members))
-        return DT_OK;
-    if (rank != r->rank || members != r->members) {
-        r->deferred.some = true;
-        r->deferred.next_us = 0;
-    }
-    r->rank = rank;
-    r->members = members;
-    return consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
-}
-
 /* Tries stored results when it is time to, then reads a batch; without a consumer it sleeps until then. */
 static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
-    dt_status status = take_share(r, consumer, err);
+    dt_status status = DT_OK;
+    unsigned rank, members;
+    /* Before the election was seen for the first time there is no share, and nothing to read. */
+    if (r->env.place(r->env.arg, &rank, &members)) {
+        if (rank != r->rank || members != r->members) { /* with other partitions comes what was stored of them */
+            r->deferred.some = true;
+            r->deferred.next_us = 0;
+        }
+        r->rank = rank;
+        r->members = members;
+        status = consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
+    }
     if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
         status = apply_deferred(r, err);
     if (status != DT_OK)
@@ -320,31 +314,23 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
     return dt_kafka_reader_commit(consumer, err);
 }
 
-/* NULL: there is no Kafka, or the thread is to end. */
-static dt_kafka_reader *connect(dt_results *r)
+static void run(void *arg)
 {
+    dt_results *r = arg;
     struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
+    dt_kafka_reader *consumer = NULL; /* stays so if there is no Kafka */
+    unsigned failures = 0;
     reading.stop = &r->thread.stopping;
-    dt_kafka_reader *consumer = NULL;
-    if (!dt_config_has_kafka(r->env.kafka->config))
-        return NULL;
-    for (unsigned failures = 0; !dt_thread_stopping(&r->thread) && !consumer; failures++) {
+    while (dt_config_has_kafka(r->env.kafka->config) && !dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
         dt_status status = r->env.kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env.kafka->admin, &err);
         if (status == DT_OK && dt_kafka_reader_new(r->env.kafka, &reading, &consumer, &err) == DT_OK)
             break;
         consumer = NULL;
         dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);
-        pause_after_failure(r, failures);
+        pause_after_failure(r, failures++);
     }
-    return consumer;
-}
-
-static void run(void *arg)
-{
-    dt_results *r = arg;
-    dt_kafka_reader *consumer = connect(r);
-    unsigned failures = 0;
+    failures = 0;
     while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
         dt_status status = serve(r, consumer, &err);

@@ -76,16 +76,6 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
     dt_mailbox_signal(w->mailbox, WANTED);
 }
 
-static void wake_leaders(dt_results_watermark *w)
-{
-    for (unsigned i = 0; i < SHARD_WORDS; i++) {
-        uint32_t bits = atomic_exchange(&w->waiting[i], 0);
-        for (unsigned k = 0; bits; k++, bits >>= 1)
-            if (bits & 1)
-                w->env.wake(w->env.arg, i * 32 + k);
-    }
-}
-
 static bool somebody_waits(const dt_results_watermark *w)
 {
     return w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env.clock) - w->asked_us < SILENCE_US;
@@ -162,8 +152,12 @@ static void serve(dt_results_watermark *w)
             DT_LOG(DEBUG, "results", "Kafka does not tell how far results are read", DT_S("reason", err.text));
         give_up(w);
         bool rose = w->other_up_to_ms + w->kafka_up_to_ms > was_ms;
-        if (rose)
-            wake_leaders(w);
+        for (unsigned i = 0; i < SHARD_WORDS && rose; i++) {
+            uint32_t bits = atomic_exchange(&w->waiting[i], 0);
+            for (unsigned k = 0; bits; k++, bits >>= 1)
+                if (bits & 1)
+                    w->env.wake(w->env.arg, i * 32 + k);
+        }
         if (!somebody_waits(w) || rose)
             continue;
         int64_t pause_us = status == DT_OK ? w->pause_us : RETRY_US;

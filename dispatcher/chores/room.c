@@ -70,10 +70,15 @@ static void end_wish(struct wanted *w, unsigned shard)
     w->wishes[shard].wanted_us = 0;
 }
 
+/* ---- looking ---- */
+
 /* Forgets wishes that were not renewed, and topics that nobody wishes for; a grant that nobody has taken goes with its
- * topic. */
-static void age(struct dt_room *r, int64_t now_us)
+ * topic. Copies the names of the others. */
+static size_t list(struct dt_room *r)
 {
+    const int64_t now_us = dt_clock_mono_us(r->env.clock);
+    size_t n = 0;
+    pthread_mutex_lock(&r->lock);
     for (size_t i = r->n; i-- > 0;) {
         struct wanted *w = r->topics[i];
         bool any = false;
@@ -90,16 +95,6 @@ static void age(struct dt_room *r, int64_t now_us)
         free(w);
         r->topics[i] = r->topics[--r->n];
     }
-}
-
-/* ---- looking ---- */
-
-/* Copies the names of what is waited for. */
-static size_t list(struct dt_room *r)
-{
-    size_t n = 0;
-    pthread_mutex_lock(&r->lock);
-    age(r, dt_clock_mono_us(r->env.clock));
     for (size_t i = 0; i < r->n; i++) {
         if (!r->topics[i]->waiting)
             continue;
@@ -114,32 +109,28 @@ static size_t list(struct dt_room *r)
 
 /* The room of a topic goes to the shards that wait in equal parts; when there is not enough, to those whose turn it
  * is. */
-static void share_out(struct wanted *w, size_t room, bool served[DT_SHARDS_MAX])
-{
-    size_t each = !w->waiting || room == SIZE_MAX ? room : room / w->waiting;
-    size_t more = !w->waiting || room == SIZE_MAX ? 0 : room % w->waiting;
-    unsigned first = w->next;
-    for (unsigned i = 0; i < DT_SHARDS_MAX && w->waiting; i++) {
-        unsigned shard = (first + i) % DT_SHARDS_MAX;
-        size_t n = each + (more > 0);
-        if (!w->wishes[shard].wanted_us || n == 0)
-            continue;
-        more -= more > 0;
-        w->wishes[shard].granted = n;
-        end_wish(w, shard);
-        w->next = (shard + 1) % DT_SHARDS_MAX;
-        served[shard] = true;
-    }
-}
-
 static void grant(struct dt_room *r, size_t n)
 {
     bool served[DT_SHARDS_MAX] = {false};
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < n; i++) {
-        struct wanted *w = r->gates[i].room ? find(r, r->gates[i].topic) : NULL;
-        if (w)
-            share_out(w, r->gates[i].room, served);
+        const size_t room = r->gates[i].room;
+        struct wanted *w = room ? find(r, r->gates[i].topic) : NULL;
+        if (!w || !w->waiting)
+            continue;
+        size_t each = room == SIZE_MAX ? room : room / w->waiting;
+        size_t more = room == SIZE_MAX ? 0 : room % w->waiting;
+        for (unsigned k = 0, first = w->next; k < DT_SHARDS_MAX && w->waiting; k++) {
+            unsigned shard = (first + k) % DT_SHARDS_MAX;
+            size_t share = each + (more > 0);
+            if (!w->wishes[shard].wanted_us || share == 0)
+                continue;
+            more -= more > 0;
+            w->wishes[shard].granted = share;
+            end_wish(w, shard);
+            w->next = (shard + 1) % DT_SHARDS_MAX;
+            served[shard] = true;
+        }
     }
     pthread_mutex_unlock(&r->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)

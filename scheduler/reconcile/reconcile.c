@@ -141,10 +141,12 @@ void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_recon
 
 /* ---- who is led ---- */
 
-static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
+/* Takes over which shards are led, and what other threads ask. */
+static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
 {
     static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
     const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
+    struct dt_shard_set asked;
 
     if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
         dt_reconcile_full_scan_soon(r);
@@ -167,16 +169,10 @@ static void update_leads(dt_reconciler *r, const struct dt_shard_set *leads)
         dt_shard_set_keep(&r->windows[i].shards, leads);
     dt_shard_set_keep(&r->scan_shards, leads);
     dt_rebuild_keep(r, leads);
-}
-
-/* Takes up what other threads ask. A leader may ask before this thread learns that it leads: such a request waits. */
-static void take_requests(dt_reconciler *r)
-{
-    struct dt_shard_set asked;
-
+    /* A leader may ask before this thread learns that it leads: such a request waits. */
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
-    /* windows that run leave out the shards that are rebuilt from now on */
+    /* Windows that run leave out the shards that are rebuilt from now on. */
     for (size_t i = 0; i < DT_WINDOWS; i++)
         r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
     r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
@@ -189,8 +185,16 @@ static void take_requests(dt_reconciler *r)
 
 /* ---- the windows of a period ---- */
 
-static void report_drift(dt_reconciler *r)
+static void begin_period(dt_reconciler *r)
 {
+    const struct dt_shard_set shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
+    int64_t period_ms = r->config->reconcile_period;
+    int64_t end_ms = dt_reconcile_horizon_end_ms(r);
+
+    r->next_period_us = r->now_us + period_ms * 1000;
+    r->stats_owed = true;
+    if (!r->index) /* nothing is compared, and the housekeeper alone promotes what comes near, as often */
+        return;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
         int64_t fresh[DT_DRIFTS];
@@ -209,19 +213,6 @@ static void report_drift(dt_reconciler *r)
                    DT_I("missing", fresh[DT_DRIFT_MISSING]), DT_I("extra", fresh[DT_DRIFT_EXTRA]),
                    DT_I("wrong", fresh[DT_DRIFT_WRONG]));
     }
-}
-
-static void begin_period(dt_reconciler *r)
-{
-    const struct dt_shard_set shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
-    int64_t period_ms = r->config->reconcile_period;
-    int64_t end_ms = dt_reconcile_horizon_end_ms(r);
-
-    r->next_period_us = r->now_us + period_ms * 1000;
-    r->stats_owed = true;
-    if (!r->index) /* nothing is compared, and the housekeeper alone promotes what comes near, as often */
-        return;
-    report_drift(r);
     r->out->near_begun = true;
     r->hurry_us = r->now_us + UNSURE_US;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
@@ -354,23 +345,6 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the full scan ---- */
 
-static void end_full_scan(dt_reconciler *r)
-{
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        struct dt_shard_view *view = &r->views[shard];
-
-        if (!dt_shard_set_has(&r->scan_shards, shard))
-            continue;
-        view->scanned = true;
-        if (view->loaded_ms < r->scan_at_ms)
-            view->loaded_ms = r->scan_at_ms;
-    }
-    r->scan_at_ms = 0;
-    r->scan_hurries = r->scan_owed;
-    r->scan_steps = 0;
-    r->scan_rounds++;
-}
-
 /* Finds the shards that are to be compared exactly, at least those whose counts differ; those whose Redis does not
  * answer leave the round. Redis is counted first, MySQL second. */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
@@ -423,7 +397,19 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     if (r->scan_at_ms < r->near_end_ms) /* what has become near is left out */
         r->scan_at_ms = r->near_end_ms;
     if (r->scan_at_ms >= r->edge_done_ms) {
-        end_full_scan(r);
+        for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+            struct dt_shard_view *view = &r->views[shard];
+
+            if (!dt_shard_set_has(&r->scan_shards, shard))
+                continue;
+            view->scanned = true;
+            if (view->loaded_ms < r->scan_at_ms)
+                view->loaded_ms = r->scan_at_ms;
+        }
+        r->scan_at_ms = 0;
+        r->scan_hurries = r->scan_owed;
+        r->scan_steps = 0;
+        r->scan_rounds++;
         r->next_scan_us = r->now_us + (r->scan_owed ? DT_RECONCILE_DOUBT_US : span_ms > 0 ? SCAN_PAUSE_US : round_us);
         return DT_OK;
     }
@@ -512,8 +498,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     r->map = in->map;
     r->now_ms = in->now_ms;
     r->now_us = in->mono_us;
-    update_leads(r, in->leads);
-    take_requests(r);
+    update_shards(r, in->leads);
     out->next_us = r->now_us + r->config->reconcile_period * 1000;
     if (dt_shard_set_empty(&r->leads))
         return;

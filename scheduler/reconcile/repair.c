@@ -66,25 +66,6 @@ static int by_id(const void *a, const void *b)
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
-/* A job whose score is wrong was met twice, as an entry and as a row, perhaps as entries of two sets. One suspect for
- * each set. */
-static void join_twins(dt_reconciler *r)
-{
-    size_t kept = 0;
-
-    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
-
-        if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard &&
-            r->suspects[i].seen_ms == DT_NOT_SEEN)
-            last->row |= r->suspects[i].row;
-        else
-            r->suspects[kept++] = r->suspects[i];
-    }
-    r->n_suspects = kept;
-}
-
 /* Says whether a call failed; nothing can be said about the shard now if it did. */
 static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
@@ -387,15 +368,27 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
     if (r->n_suspects == 0)
         return DT_OK;
-    join_twins(r);
-    for (size_t i = 0; i < r->n_suspects; i++)
+    /* A job whose score is wrong was met twice, as an entry and as a row, perhaps as entries of two sets. One suspect
+     * for each set. */
+    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
+
         dt_shard_set_add(&shards, r->suspects[i].shard);
+        if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard &&
+            r->suspects[i].seen_ms == DT_NOT_SEEN)
+            last->row |= r->suspects[i].row;
+        else
+            r->suspects[kept++] = r->suspects[i];
+    }
+    r->n_suspects = kept;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&shards, shard))
             continue;
         see_shard(r, shard);
         pass_by_parked(r, shard);
     }
+    kept = 0;
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].seen_ms != DT_NOT_SEEN)
             r->suspects[kept++] = r->suspects[i];

@@ -183,35 +183,6 @@ static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, l
     subscriber_send(wake, sub);
 }
 
-static void subscriber_up(struct dt_wake *wake, struct subscriber *sub)
-{
-    dt_assert(sub->state == SUB_SUBSCRIBING);
-    sub->state = SUB_UP;
-    wake->n_up++;
-    dt_assert_cmp(wake->n_up, <=, wake->n);
-    sub->backoff.failures = 0;
-    dt_outage_over(&sub->outage);
-    dt_metric_set(sub->up, 1);
-    tell_all(wake);
-}
-
-static void subscriber_late(struct dt_wake *wake, struct subscriber *sub)
-{
-    if (sub->state == SUB_DOWN) {
-        subscriber_connect(wake, sub);
-    } else if (sub->state != SUB_UP) {
-        subscriber_fail(wake, sub, "timed out");
-    } else if (sub->pinged) {
-        subscriber_fail(wake, sub, "no answer");
-    } else if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
-        subscriber_fail(wake, sub, "no memory");
-    } else {
-        sub->pinged = true;
-        sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
-        subscriber_send(wake, sub);
-    }
-}
-
 /* ---- messages ---- */
 
 static void announce(struct dt_wake *wake, const char *text)
@@ -260,8 +231,15 @@ static void subscriber_take(struct dt_wake *wake, struct subscriber *sub, const 
         return;
     else if (strcmp(word(reply, 0), "message") == 0)
         announce(wake, word(reply, 2));
-    else if (strcmp(word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING)
-        subscriber_up(wake, sub);
+    else if (strcmp(word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
+        sub->state = SUB_UP;
+        wake->n_up++;
+        dt_assert_cmp(wake->n_up, <=, wake->n);
+        sub->backoff.failures = 0;
+        dt_outage_over(&sub->outage);
+        dt_metric_set(sub->up, 1);
+        tell_all(wake);
+    }
 }
 
 static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
@@ -300,8 +278,21 @@ static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
         subscriber_send(wake, sub);
     if (sub->c && (events & (POLLIN | POLLERR | POLLHUP)))
         subscriber_read(wake, sub);
-    if (dt_clock_mono_us(wake->clock) >= sub->deadline_us)
-        subscriber_late(wake, sub);
+    if (dt_clock_mono_us(wake->clock) < sub->deadline_us)
+        return;
+    if (sub->state == SUB_DOWN) {
+        subscriber_connect(wake, sub);
+    } else if (sub->state != SUB_UP) {
+        subscriber_fail(wake, sub, "timed out");
+    } else if (sub->pinged) {
+        subscriber_fail(wake, sub, "no answer");
+    } else if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
+        subscriber_fail(wake, sub, "no memory");
+    } else {
+        sub->pinged = true;
+        sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
+        subscriber_send(wake, sub);
+    }
 }
 
 static void listen_for_ever(void *arg)
