@@ -164,25 +164,20 @@ static void write_changes(dt_examiner *e)
     e->failed = status != DT_OK;
 }
 
-static void look(dt_examiner *e)
-{
-    e->now.n = 0;
-    if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
-        add(&e->now, "zookeeper-away", e->env.config->zookeeper_servers, "this dispatcher has no session there");
-    look_at_clock(e);
-    dt_certificates_look(e->env.config, hear_certificate, e);
-    look_at_kafka(e);
-    for (size_t i = 0; i < e->kafka.n; i++)
-        add(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
-    write_changes(e);
-}
-
 static void run(void *arg)
 {
     dt_examiner *e = arg;
     dt_mailbox_pause(e->mailbox, dt_clock_mono_us(e->env.clock) + FIRST_US, DT_THREAD_STOP);
     while (!dt_thread_stopping(&e->thread)) {
-        look(e);
+        e->now.n = 0;
+        if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
+            add(&e->now, "zookeeper-away", e->env.config->zookeeper_servers, "this dispatcher has no session there");
+        look_at_clock(e);
+        dt_certificates_look(e->env.config, hear_certificate, e);
+        look_at_kafka(e);
+        for (size_t i = 0; i < e->kafka.n; i++)
+            add(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
+        write_changes(e);
         int64_t until_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
         while (!dt_thread_stopping(&e->thread) && dt_clock_mono_us(e->env.clock) < until_us && !is_suspect(e))
             dt_mailbox_pause(e->mailbox, dt_earlier(until_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US),

@@ -54,22 +54,6 @@ struct dt_shard_map_source {
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
-static void take_map(dt_shard_map_source *s, const struct dt_installation *inst)
-{
-    if (inst->generation == s->map.generation && inst->shards == s->map.shards)
-        return;
-    if (inst->shards < s->map.shards)
-        s->grace_us = dt_clock_mono_us(s->env.clock) + GRACE_US;
-    DT_LOG(INFO, "dispatcher", "the number of shards changed", DT_I("from", s->map.shards), DT_I("to", inst->shards),
-           DT_I("generation", inst->generation));
-    pthread_mutex_lock(&s->lock);
-    dt_shard_map_init(&s->map, inst->generation, inst->shards);
-    pthread_mutex_unlock(&s->lock);
-    s->named = inst->shards;
-    if (!DT_UNGUARDED(MAP_WAKE))
-        s->env.changed(s->env.arg);
-}
-
 static void take_range(dt_shard_map_source *s, const struct dt_shard_range *range)
 {
     const int64_t now_us = dt_clock_mono_us(s->env.clock);
@@ -107,7 +91,18 @@ static dt_status look(dt_shard_map_source *s, struct dt_error *err)
         status = dt_store_shard_range(s->store, &inst, &range, err);
     if (status != DT_OK)
         return status;
-    take_map(s, &inst);
+    if (inst.generation != s->map.generation || inst.shards != s->map.shards) {
+        if (inst.shards < s->map.shards)
+            s->grace_us = dt_clock_mono_us(s->env.clock) + GRACE_US;
+        DT_LOG(INFO, "dispatcher", "the number of shards changed", DT_I("from", s->map.shards), DT_I("to", inst.shards),
+               DT_I("generation", inst.generation));
+        pthread_mutex_lock(&s->lock);
+        dt_shard_map_init(&s->map, inst.generation, inst.shards);
+        pthread_mutex_unlock(&s->lock);
+        s->named = inst.shards;
+        if (!DT_UNGUARDED(MAP_WAKE))
+            s->env.changed(s->env.arg);
+    }
     take_range(s, &range);
     return DT_OK;
 }

@@ -152,40 +152,6 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 
 /* ---- carrying out ---- */
 
-/* Only the first message of a partition may give up waiting: those behind it were not looked at. */
-static void be_patient(dt_command_reader *r, struct dt_command_message *v, size_t n)
-{
-    int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-    for (size_t i = 0; i < r->n_places; i++)
-        r->places[i].touched = false;
-    for (size_t i = 0; i < n; i++) {
-        struct partition *p = &r->partitions[v[i].place - r->places];
-        bool first = !v[i].place->touched;
-        v[i].place->touched = true;
-        int64_t waited_us = first && p->since_us ? now_us - p->since_us : 0;
-        v[i].patient = waited_us < SETTLED_US;
-        v[i].last_try = waited_us > LOCKED_US;
-    }
-}
-
-/* Keeps those that wait, in their order; returns how many. */
-static size_t keep_waiting(dt_command_reader *r, struct dt_command_message *v, size_t n, size_t tried)
-{
-    int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
-    size_t kept = 0;
-    dt_assert_cmp(tried, <=, n);
-    for (size_t i = 0; i < r->n_places; i++) {
-        if (r->places[i].up_to)
-            r->partitions[i].since_us = 0;
-        if (r->places[i].stopped && !r->partitions[i].since_us)
-            r->partitions[i].since_us = now_us;
-    }
-    for (size_t i = 0; i < n; i++)
-        if (i >= tried || v[i].outcome == DT_INTENT_WAITS)
-            v[kept++] = v[i];
-    return kept;
-}
-
 /* One message may be at fault: fewer are tried, until it is alone. */
 static bool is_a_message_at_fault(dt_status status)
 {
@@ -229,16 +195,39 @@ static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b
 
 static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *err)
 {
+    struct dt_command_message *v = r->messages;
     size_t most = n;
     dt_status status = DT_OK;
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
-        struct dt_command_batch b = {
-            .v = r->messages, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
-        be_patient(r, r->messages, n);
+        struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
+        int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
+        /* Only the first message of a partition may give up waiting: the messages after it were not looked at. */
+        for (size_t i = 0; i < r->n_places; i++)
+            r->places[i].touched = false;
+        for (size_t i = 0; i < n; i++) {
+            struct partition *p = &r->partitions[v[i].place - r->places];
+            bool first = !v[i].place->touched;
+            v[i].place->touched = true;
+            int64_t waited_us = first && p->since_us ? now_us - p->since_us : 0;
+            v[i].patient = waited_us < SETTLED_US;
+            v[i].last_try = waited_us > LOCKED_US;
+        }
         status = carry_out_some(r, &b, &most, err);
         if (status != DT_OK || b.n == 0)
             continue;
-        n = keep_waiting(r, r->messages, n, b.n);
+        dt_assert_cmp(b.n, <=, n);
+        now_us = dt_clock_mono_us(r->env.intake.clock);
+        for (size_t i = 0; i < r->n_places; i++) {
+            if (r->places[i].up_to)
+                r->partitions[i].since_us = 0;
+            if (r->places[i].stopped && !r->partitions[i].since_us)
+                r->partitions[i].since_us = now_us;
+        }
+        size_t kept = 0; /* messages that wait, in their order */
+        for (size_t i = 0; i < n; i++)
+            if (i >= b.n || v[i].outcome == DT_INTENT_WAITS)
+                v[kept++] = v[i];
+        n = kept;
         most = most < n ? 2 * most : most; /* it would pass all bounds while one waits for long */
         status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)

@@ -119,17 +119,6 @@ struct waiting {
     size_t n;
 };
 
-static bool is_one_too_many(dt_command_sender *s, struct waiting **owners, int64_t owner)
-{
-    struct waiting *w;
-    HASH_FIND(hh, *owners, &owner, sizeof(owner), w);
-    if (!w && (w = dt_arena_alloc(&s->arena, sizeof(*w)))) {
-        *w = (struct waiting){.owner = owner};
-        HASH_ADD(hh, *owners, owner, sizeof(owner), w);
-    }
-    return w && ++w->n > WAITING;
-}
-
 /* Takes what can be sent, and removes what is dropped. */
 static dt_status sort_out(dt_command_sender *s, const struct dt_command_answers_row *v, size_t n,
                           struct waiting **owners, struct dt_error *err)
@@ -156,7 +145,14 @@ static dt_status sort_out(dt_command_sender *s, const struct dt_command_answers_
             continue;
         if (!reason && v[i].age_ms > KEPT_MS && heard_us > 1000 * KEPT_MS)
             reason = "its topic could not be written for an hour";
-        if (!reason && is_one_too_many(s, owners, v[i].owner) && heard_us > CROWDED_US)
+        struct waiting *w = NULL;
+        if (!reason)
+            HASH_FIND(hh, *owners, &v[i].owner, sizeof(v[i].owner), w);
+        if (!reason && !w && (w = dt_arena_alloc(&s->arena, sizeof(*w)))) {
+            *w = (struct waiting){.owner = v[i].owner};
+            HASH_ADD(hh, *owners, owner, sizeof(w->owner), w);
+        }
+        if (w && ++w->n > WAITING && heard_us > CROWDED_US)
             reason = "too many answers of its owner wait for topics";
         s->waits |= !reason;
         if (!reason)
@@ -331,32 +327,22 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
     return removed != DT_OK || n == 0 ? (removed != DT_OK ? removed : status) : DT_OK;
 }
 
-/* *next_us: when to look again. */
-static dt_status round_of(dt_command_sender *s, int64_t *next_us, struct dt_error *err)
-{
-    const int64_t until_us = dt_clock_mono_us(s->env.clock) + AGAIN_US;
-    dt_arena_reset(&s->arena);
-    dt_status status = list_ready(s, err);
-    do {
-        dt_arena_reset(&s->arena);
-        if (status == DT_OK)
-            status = send_some(s, err);
-    } while (status == DT_OK && s->n_ready && dt_clock_mono_us(s->env.clock) < until_us &&
-             !dt_thread_stopping(&s->thread));
-    *next_us = status != DT_OK ? dt_clock_mono_us(s->env.clock) + AGAIN_US
-               : s->n_ready    ? 0
-               : s->waits      ? dt_clock_mono_us(s->env.clock) + ASK_US
-                               : dt_clock_mono_us(s->env.clock) + LOOK_US;
-    return status;
-}
-
 static void run(void *arg)
 {
     dt_command_sender *s = arg;
     while (!dt_thread_stopping(&s->thread)) {
         struct dt_error err = {0};
-        int64_t next_us;
-        dt_status status = round_of(s, &next_us, &err);
+        const int64_t until_us = dt_clock_mono_us(s->env.clock) + AGAIN_US;
+        dt_arena_reset(&s->arena);
+        dt_status status = list_ready(s, &err);
+        do {
+            dt_arena_reset(&s->arena);
+            if (status == DT_OK)
+                status = send_some(s, &err);
+        } while (status == DT_OK && s->n_ready && dt_clock_mono_us(s->env.clock) < until_us &&
+                 !dt_thread_stopping(&s->thread));
+        int64_t pause_us = status != DT_OK ? AGAIN_US : s->n_ready ? 0 : s->waits ? ASK_US : LOOK_US;
+        int64_t next_us = pause_us ? dt_clock_mono_us(s->env.clock) + pause_us : 0;
         if (status == DT_OK)
             dt_outage_over(&s->outage);
         else

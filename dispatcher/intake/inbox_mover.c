@@ -116,32 +116,26 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     return status;
 }
 
-/* Returns how long to pause. */
-static int64_t turn(dt_inbox_chore *c)
-{
-    struct dt_error err = {0};
-    int64_t pause_us = 0;
-    bool some = false;
-    dt_status status = tend_errors(c, &err);
-    if (status == DT_OK)
-        status = watch(c, &some, &pause_us, &err);
-    if (status == DT_OK && some)
-        status = move(c, &pause_us, &err);
-    if (status == DT_OK) {
-        dt_outage_over(&c->outage);
-        return pause_us;
-    }
-    if (dt_thread_stopping(&c->thread)) /* the wait was cut */
-        return 0;
-    dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox wait", status, &err);
-    return RETRY_US;
-}
-
 static void run(void *arg)
 {
     dt_inbox_chore *c = arg;
     while (!dt_thread_stopping(&c->thread)) {
-        int64_t pause_us = turn(c);
+        struct dt_error err = {0};
+        int64_t pause_us = 0;
+        bool some = false;
+        dt_status status = tend_errors(c, &err);
+        if (status == DT_OK)
+            status = watch(c, &some, &pause_us, &err);
+        if (status == DT_OK && some)
+            status = move(c, &pause_us, &err);
+        if (status == DT_OK) {
+            dt_outage_over(&c->outage);
+        } else if (dt_thread_stopping(&c->thread)) { /* the wait was cut */
+            break;
+        } else {
+            dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox wait", status, &err);
+            pause_us = RETRY_US;
+        }
         if (pause_us > 0)
             dt_mailbox_pause(c->mailbox, dt_clock_mono_us(c->env.clock) + pause_us, DT_THREAD_STOP);
     }

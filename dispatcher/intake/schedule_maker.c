@@ -53,34 +53,6 @@ struct dt_schedule_maker {
 
 /* Schedules are looked at again when the zone's file is another one than this process saw, or when it sees it first: of
  * two hosts with two versions each has its say once. */
-static dt_status follow_zone(dt_schedule_maker *m, struct dt_str name, struct dt_error *err)
-{
-    struct seen_zone *z = m->seen;
-    dt_zone *zone;
-    uint64_t n = 0;
-    if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
-        return DT_OK; /* its schedules say so themselves */
-    int64_t stamp = dt_zone_stamp(zone);
-    dt_zone_free(zone);
-    while (z && !dt_str_is(name, z->name))
-        z = z->next;
-    if (z && z->stamp == stamp)
-        return DT_OK;
-    if (!z) {
-        if (name.n > DT_ZONE_NAME_MAX || !(z = calloc(1, sizeof(*z))))
-            return DT_OK;
-        memcpy(z->name, name.p, name.n);
-        z->next = m->seen;
-        m->seen = z;
-    }
-    dt_status status = dt_store_schedule_zone_is(m->store, name, stamp, &n, err);
-    z->stamp = status == DT_OK ? stamp : ~stamp;
-    if (n)
-        DT_LOG(INFO, "schedules", "fires are reckoned anew: another tzdata", DT_S("zone", z->name),
-               DT_I("schedules", n));
-    return status;
-}
-
 static void follow_zones(dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
@@ -90,8 +62,32 @@ static void follow_zones(dt_schedule_maker *m)
     m->zones_us = dt_clock_mono_us(m->env.clock) + ZONES_US;
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_schedule_zones(m->store, &m->arena, &zones, &err);
-    for (size_t i = 0; i < zones.n && status == DT_OK; i++)
-        status = follow_zone(m, zones.v[i], &err);
+    for (size_t i = 0; i < zones.n && status == DT_OK; i++) {
+        const struct dt_str name = zones.v[i];
+        struct seen_zone *z = m->seen;
+        dt_zone *zone;
+        uint64_t n = 0;
+        if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
+            continue; /* its schedules say so themselves */
+        int64_t stamp = dt_zone_stamp(zone);
+        dt_zone_free(zone);
+        while (z && !dt_str_is(name, z->name))
+            z = z->next;
+        if (z && z->stamp == stamp)
+            continue;
+        if (!z) {
+            if (name.n > DT_ZONE_NAME_MAX || !(z = calloc(1, sizeof(*z))))
+                continue;
+            memcpy(z->name, name.p, name.n);
+            z->next = m->seen;
+            m->seen = z;
+        }
+        status = dt_store_schedule_zone_is(m->store, name, stamp, &n, &err);
+        z->stamp = status == DT_OK ? stamp : ~stamp;
+        if (n)
+            DT_LOG(INFO, "schedules", "fires are reckoned anew: another tzdata", DT_S("zone", z->name),
+                   DT_I("schedules", n));
+    }
     if (status != DT_OK)
         dt_outage_failed(&m->outage, DT_OUTAGE_MYSQL, "schedules", "a new tzdata waits", status, &err);
 }

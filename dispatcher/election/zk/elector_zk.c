@@ -60,19 +60,6 @@ static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
     }
 }
 
-static void read_replies(dt_zk_elector *e)
-{
-    struct dt_zk_reply *next;
-
-    for (struct dt_zk_reply *r = dt_zk_take(e->zk); r; r = next) {
-        next = r->next;
-        dt_assert_cmp(e->outstanding, >, 0);
-        e->outstanding--;
-        on_reply(e, r);
-        dt_zk_reply_free(r);
-    }
-}
-
 /* ---- the plan ---- */
 
 static bool is_fresh(const struct dt_listing *list)
@@ -103,33 +90,34 @@ static void serve_plan(dt_zk_elector *e)
 
 /* ---- the step ---- */
 
-/* Asks for what is wanted of a server that answers. */
-static void serve_connected(dt_zk_elector *e)
-{
-    dt_zk_elector_session_ping(e);
-    if (dt_clock_mono_us(e->base.clock) < e->not_before_us || !dt_zk_elector_session_paths_made(e))
-        return;
-    dt_member_serve(e);
-    if (e->members.stale && !e->members.asked)
-        dt_zk_elector_list(e, DT_ASK_MEMBERS);
-    if (e->leaders.stale && !e->leaders.asked)
-        dt_zk_elector_list(e, DT_ASK_LEADERS);
-    dt_nodes_serve(e);
-}
-
 static void step(dt_elector *base, uint32_t signals)
 {
     dt_zk_elector *e = of(base);
 
     e->members.stale = e->members.stale || (signals & DT_ELECTOR_MEMBERS) != 0;
     e->leaders.stale = e->leaders.stale || (signals & DT_ELECTOR_LEADERS) != 0;
-    read_replies(e);
+    for (struct dt_zk_reply *r = dt_zk_take(e->zk), *next; r; r = next) {
+        next = r->next;
+        dt_assert_cmp(e->outstanding, >, 0);
+        e->outstanding--;
+        on_reply(e, r);
+        dt_zk_reply_free(r);
+    }
     if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
         dt_nodes_lose_all(e, "ZooKeeper has not answered for two thirds of the session timeout");
-    if (dt_zk_elector_session_serve(e))
-        serve_connected(e);
+    const bool connected = dt_zk_elector_session_serve(e);
+    if (connected)
+        dt_zk_elector_session_ping(e);
     else
         dt_nodes_serve_disconnected(e);
+    if (connected && dt_clock_mono_us(base->clock) >= e->not_before_us && dt_zk_elector_session_paths_made(e)) {
+        dt_member_serve(e);
+        if (e->members.stale && !e->members.asked)
+            dt_zk_elector_list(e, DT_ASK_MEMBERS);
+        if (e->leaders.stale && !e->leaders.asked)
+            dt_zk_elector_list(e, DT_ASK_LEADERS);
+        dt_nodes_serve(e);
+    }
     serve_plan(e);
 }
 
