@@ -34,10 +34,10 @@ void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *sha
     compare->n_rows = 0;
 }
 
-static void suspect(dt_reconciler *r, struct dt_suspect suspect)
+static void suspect(dt_reconciler *r, struct dt_suspect met)
 {
     dt_assert_cmp(r->n_suspects, <, 2 * r->slice);
-    r->suspects[r->n_suspects++] = suspect;
+    r->suspects[r->n_suspects++] = met;
 }
 
 static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
