@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -98,8 +99,8 @@ static dt_status look(dt_shard_map_source *s, struct dt_error *err)
                DT_I("generation", inst.generation));
         pthread_mutex_lock(&s->lock);
         dt_shard_map_init(&s->map, inst.generation, inst.shards);
-        pthread_mutex_unlock(&s->lock);
         s->named = inst.shards;
+        pthread_mutex_unlock(&s->lock);
         if (!DT_UNGUARDED(MAP_WAKE))
             s->env.changed(s->env.arg);
     }
@@ -178,6 +179,7 @@ void dt_shard_map_source_stop(dt_shard_map_source *s)
 void dt_shard_map_source_get(dt_shard_map_source *s, struct dt_shard_map *out)
 {
     pthread_mutex_lock(&s->lock);
+    dt_assert_cmp(s->map.shards, ==, s->named);
     *out = s->map;
     pthread_mutex_unlock(&s->lock);
 }

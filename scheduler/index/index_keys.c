@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 #define KEY_CAP    512
 #define MARKER_CAP 256
 
@@ -16,6 +18,7 @@ void dt_arg_set(const dt_index *index, dt_link *link, unsigned shard)
     char key[KEY_CAP];
     int n = snprintf(key, sizeof(key), "%s:{%u}:due", index->installation, shard);
 
+    dt_assert_cmp(n, <, KEY_CAP);
     dt_link_arg(link, (struct dt_str){key, (size_t)n});
 }
 
@@ -24,6 +27,7 @@ void dt_arg_registry(const dt_index *index, dt_link *link, unsigned shard)
     char key[KEY_CAP];
     int n = snprintf(key, sizeof(key), "%s:{%u}:held", index->installation, shard);
 
+    dt_assert_cmp(n, <, KEY_CAP);
     dt_link_arg(link, (struct dt_str){key, (size_t)n});
 }
 
@@ -40,6 +44,7 @@ void dt_arg_common(const dt_index *index, dt_link *link, const char *what)
     char name[KEY_CAP];
     int n = snprintf(name, sizeof(name), "%s:%s", index->installation, what);
 
+    dt_assert_cmp(n, <, KEY_CAP);
     dt_link_arg(link, (struct dt_str){name, (size_t)n});
 }
 

@@ -134,6 +134,7 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
     case DT_ZK_CLOSED:
         if (atomic_load(&e->base.leaving) || dt_clock_mono_us(e->base.clock) < e->not_before_us)
             return false;
+        dt_assert(e->outstanding == 0 && !e->connected && atomic_load(&e->base.n_leads) == 0);
         snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
                  dt_elector_random(&e->base));
         if (!open_handle(e, dt_zk_open))

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <zookeeper/zookeeper.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 
 struct dt_zk {
@@ -57,6 +58,7 @@ static void put(dt_zk *zk, struct dt_zk_reply *reply, int rc)
     reply->reason = zerror(rc);
     reply->next = NULL;
     pthread_mutex_lock(&zk->lock);
+    dt_assert(!*zk->inbox_end);
     *zk->inbox_end = reply;
     zk->inbox_end = &reply->next;
     pthread_mutex_unlock(&zk->lock);
