@@ -16,7 +16,7 @@
 #include "cli/cli.h"
 #include "cli/run/run.h"
 #include "cli/talk.h"
-#include "cli/texts/pages.h"
+#include "cli/texts/help.h"
 #include "cli/times.h"
 
 #define NARROWEST 40
@@ -45,28 +45,22 @@ static void look_at_terminal(struct dt_cli *cli)
     cli->height = length_of("LINES", size.ws_row, 24);
 }
 
-static dt_status choose_form(struct dt_cli *cli, struct dt_error *err)
-{
-    const char *output = dt_cli_value(cli->call, "output");
-    bool json = dt_cli_value(cli->call, "json");
-    if (!output || strcmp(output, "table") == 0)
-        cli->form = json ? DT_CLI_AS_JSON : DT_CLI_TABLE;
-    else if (strcmp(output, "json") == 0)
-        cli->form = DT_CLI_AS_JSON;
-    else if (strcmp(output, "wide") == 0)
-        cli->form = DT_CLI_WIDE;
-    else
-        return dt_fail(err, DT_INVALID, "--output: \"%.80s\" is none of table, wide, json", output);
-    if (output && json && cli->form != DT_CLI_AS_JSON)
-        return dt_fail(err, DT_INVALID, "--json and --output %.80s contradict each other", output);
-    return DT_OK;
-}
-
 /* Carries out a call that needs the API. */
 static int ask_api(struct dt_cli *cli)
 {
     struct dt_error err = {0};
-    dt_status status = choose_form(cli, &err);
+    const char *output = dt_cli_value(cli->call, "output");
+    bool json = dt_cli_value(cli->call, "json");
+    dt_status status = DT_OK;
+    cli->form = json ? DT_CLI_AS_JSON : DT_CLI_TABLE;
+    if (output && strcmp(output, "json") == 0)
+        cli->form = DT_CLI_AS_JSON;
+    else if (output && strcmp(output, "wide") == 0)
+        cli->form = DT_CLI_WIDE;
+    else if (output && strcmp(output, "table") != 0)
+        status = dt_fail(&err, DT_INVALID, "--output: \"%.80s\" is none of table, wide, json", output);
+    if (status == DT_OK && json && cli->form == DT_CLI_WIDE)
+        status = dt_fail(&err, DT_INVALID, "--json and --output %.80s contradict each other", output);
     if (status == DT_OK)
         status = dt_cli_settings_read(cli->call, &cli->settings, &err);
     if (status == DT_OK)

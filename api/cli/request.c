@@ -73,64 +73,48 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
     return status;
 }
 
-static dt_status add_secret(struct dt_strbuf *out, const char *path, struct dt_error *err)
-{
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    dt_status status = read_whole(path, &text, err);
-    while (text.n > 0 && strchr(" \t\r\n", text.p[text.n - 1]))
-        text.n--;
-    if (status == DT_OK)
-        dt_json_add_string(out, dt_strbuf_str(&text));
-    dt_strbuf_clear(&text);
-    return status;
-}
-
-static dt_status add_number(struct dt_strbuf *out, const char *value, const char *name, struct dt_error *err)
-{
-    size_t n = strspn(value, "0123456789");
-    if (n == 0 || n > 18 || value[n])
-        return dt_fail(err, DT_INVALID, "--%s: \"%.80s\" is no whole number", name, value);
-    dt_strbuf_add_i64(out, strtoll(value, NULL, 10));
-    return DT_OK;
-}
-
-static void add_list(struct dt_strbuf *out, const char *value)
+void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text)
 {
     dt_strbuf_addc(out, '[');
-    for (const char *p = value; *p;) {
-        size_t n = strcspn(p, ",");
-        dt_json_add_string(out, dt_str_trimmed((struct dt_str){p, n}));
-        p += n + (p[n] ? 1 : 0);
-        if (*p)
-            dt_strbuf_addc(out, ',');
+    for (bool first = true; text.n; first = false) {
+        dt_strbuf_adds(out, first ? "" : ",");
+        dt_json_add_string(out, dt_str_next_element(&text));
     }
     dt_strbuf_addc(out, ']');
 }
 
-static bool may_be_null(enum dt_cli_kind kind)
-{
-    return kind == DT_CLI_SETTING || kind == DT_CLI_NUMBER || kind == DT_CLI_LIST;
-}
-
+/* Appends an option's value as a JSON value. */
 static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *given, struct dt_error *err)
 {
     const struct dt_cli_option *option = given->option;
+    const char *value = given->value;
+    bool may_be_null = option->kind == DT_CLI_SETTING || option->kind == DT_CLI_NUMBER || option->kind == DT_CLI_LIST;
+    size_t digits = strspn(value, "0123456789");
+    struct dt_strbuf secret;
     dt_status status = DT_OK;
-    if (may_be_null(option->kind) && strcmp(given->value, "null") == 0)
+    if (may_be_null && strcmp(value, "null") == 0) {
         dt_strbuf_adds(out, "null");
-    else if (option->kind == DT_CLI_SWITCH)
+    } else if (option->kind == DT_CLI_SWITCH) {
         dt_strbuf_adds(out, "true");
-    else if (option->kind == DT_CLI_JSON)
-        status = add_json(out, given->value, option->name, err);
-    else if (option->kind == DT_CLI_SECRET)
-        status = add_secret(out, given->value, err);
-    else if (option->kind == DT_CLI_NUMBER)
-        status = add_number(out, given->value, option->name, err);
-    else if (option->kind == DT_CLI_LIST)
-        add_list(out, given->value);
-    else
-        dt_json_add_string(out, dt_str(given->value));
+    } else if (option->kind == DT_CLI_JSON) {
+        status = add_json(out, value, option->name, err);
+    } else if (option->kind == DT_CLI_SECRET) {
+        dt_strbuf_init(&secret);
+        status = read_whole(value, &secret, err);
+        while (secret.n > 0 && strchr(" \t\r\n", secret.p[secret.n - 1]))
+            secret.n--;
+        if (status == DT_OK)
+            dt_json_add_string(out, dt_strbuf_str(&secret));
+        dt_strbuf_clear(&secret);
+    } else if (option->kind == DT_CLI_NUMBER) {
+        if (digits == 0 || digits > 18 || value[digits])
+            return dt_fail(err, DT_INVALID, "--%s: \"%.80s\" is no whole number", option->name, value);
+        dt_strbuf_add_i64(out, strtoll(value, NULL, 10));
+    } else if (option->kind == DT_CLI_LIST) {
+        dt_cli_add_list(out, dt_str(value));
+    } else {
+        dt_json_add_string(out, dt_str(value));
+    }
     return status;
 }
 
@@ -161,77 +145,53 @@ void dt_cli_request_add_member(struct dt_cli_request *request, const char *name,
     dt_strbuf_addc(&request->body, '}');
 }
 
-static void fill_path(struct dt_strbuf *out, const char *path, const char *const *args)
-{
-    for (const char *p = path; *p; p++) {
-        if (*p != '{') {
-            dt_strbuf_addc(out, *p);
-            continue;
-        }
-        dt_rest_add_encoded(out, *args++);
-        p = strchr(p, '}');
-    }
-}
-
-static bool is_of_body(enum dt_cli_place place)
-{
-    return place == DT_CLI_BODY || place == DT_CLI_SET;
-}
-
-/* Adds the options of the filter as a member of the body. */
-static dt_status add_filter(const struct dt_cli_call *call, struct dt_cli_request *out, struct dt_error *err)
-{
-    char member[64];
-    struct dt_strbuf filter;
-    dt_status status = DT_OK;
-    dt_strbuf_init(&filter);
-    for (unsigned i = 0; i < call->n_given && status == DT_OK; i++) {
-        if (call->given[i].option->place != DT_CLI_FILTER)
-            continue;
-        dt_cli_member_of(call->given[i].option->name, member);
-        begin_member(&filter, member);
-        status = add_value(&filter, &call->given[i], err);
-        dt_strbuf_addc(&filter, '}');
-    }
-    if (filter.n > 0)
-        dt_cli_request_add_member(out, "filter", dt_strbuf_str(&filter));
-    dt_strbuf_clear(&filter);
-    return status;
-}
-
 dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path, const char *const *args,
                                struct dt_cli_request *out, struct dt_error *err)
 {
     char member[64];
+    struct dt_strbuf filter; /* the options of the filter, which are one member of the body */
     dt_status status = DT_OK;
-    fill_path(&out->path, path, args);
+    dt_strbuf_init(&filter);
+    for (const char *p = path; *p; p++) {
+        if (*p == '{') {
+            dt_rest_add_encoded(&out->path, *args++);
+            p = strchr(p, '}');
+        } else {
+            dt_strbuf_addc(&out->path, *p);
+        }
+    }
     for (unsigned i = 0; i < call->n_given && status == DT_OK; i++) {
         const struct dt_cli_given *given = &call->given[i];
+        const enum dt_cli_place place = given->option->place;
         dt_cli_member_of(given->option->name, member);
-        if (given->option->place == DT_CLI_QUERY)
+        if (place == DT_CLI_QUERY)
             dt_cli_request_add_query(out, member, given->option->takes ? given->value : "true");
-        if (!is_of_body(given->option->place))
+        if (place != DT_CLI_BODY && place != DT_CLI_SET && place != DT_CLI_FILTER)
             continue;
-        begin_member(&out->body, member);
-        status = add_value(&out->body, given, err);
-        dt_strbuf_addc(&out->body, '}');
+        struct dt_strbuf *object = place == DT_CLI_FILTER ? &filter : &out->body;
+        begin_member(object, member);
+        status = add_value(object, given, err);
+        dt_strbuf_addc(object, '}');
     }
-    if (status == DT_OK)
-        status = add_filter(call, out, err);
-    if (status == DT_OK && (out->path.failed || out->body.failed))
+    if (filter.n > 0)
+        dt_cli_request_add_member(out, "filter", dt_strbuf_str(&filter));
+    if (status == DT_OK && (out->path.failed || out->body.failed || filter.failed))
         status = dt_fail(err, DT_NOMEM, "out of memory");
+    dt_strbuf_clear(&filter);
     return status;
 }
 
 /* ---- merging ---- */
 
-/* Members of which a request has one alone. */
-static const char *const exclusive[][4] = {
-    {"cron", "every", NULL}, {"payload", "payload_base64", "content_type", NULL}, {"run_at", "delay", NULL}};
-
-/* Whether the member contradicts one that the body has. */
-static bool contradicts(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
+/* Whether the body has this member, or one that contradicts it. */
+static bool replaces(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
 {
+    /* Members of which a request has one alone. */
+    static const char *const exclusive[][4] = {
+        {"cron", "every", NULL}, {"payload", "payload_base64", "content_type", NULL}, {"run_at", "delay", NULL}};
+    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
+        if (dt_str_eq(m->name, name))
+            return true;
     for (size_t i = 0; i < sizeof(exclusive) / sizeof(exclusive[0]); i++) {
         bool named = false;
         bool set = false;
@@ -245,36 +205,9 @@ static bool contradicts(const dt_json *json, const struct dt_json_node *body, st
     return false;
 }
 
-static bool has(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
-{
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
-        if (dt_str_eq(m->name, name))
-            return true;
-    return false;
-}
-
-static void add_merged(struct dt_strbuf *out, const dt_json *present, const dt_json *wanted)
-{
-    const struct dt_json_node *old = dt_json_root(present);
-    const struct dt_json_node *new = dt_json_root(wanted);
-    dt_strbuf_addc(out, '{');
-    for (const struct dt_json_node *m = dt_json_first(present, old); m; m = dt_json_sibling(present, old, m)) {
-        if (has(wanted, new, m->name) || contradicts(wanted, new, m->name))
-            continue;
-        dt_json_add_string(out, m->name);
-        dt_strbuf_addc(out, ':');
-        dt_strbuf_add(out, m->raw.p, m->raw.n);
-        dt_strbuf_addc(out, ',');
-    }
-    dt_strbuf_add(out, new->raw.p + 1, new->raw.n - 1);
-    if (new->n == 0 && out->n > 2) { /* nothing follows the last comma */
-        out->n -= 2;
-        dt_strbuf_addc(out, '}');
-    }
-}
-
 dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present, struct dt_error *err)
 {
+    const struct dt_json_limits limits = {.depth = 64};
     struct dt_strbuf merged;
     dt_json *old = NULL;
     dt_json *new = NULL;
@@ -285,15 +218,31 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
     if (status == DT_OK)
         status = dt_json_new(&new);
     if (status == DT_OK)
-        status = dt_json_parse(old, present, &(struct dt_json_limits){.depth = 64}, err);
+        status = dt_json_parse(old, present, &limits, err);
     if (status == DT_OK)
-        status = dt_json_parse(new, dt_strbuf_str(&request->body), &(struct dt_json_limits){.depth = 64}, err);
-    if (status == DT_OK) {
-        add_merged(&merged, old, new);
-        struct dt_strbuf body = request->body;
-        request->body = merged;
-        merged = body;
+        status = dt_json_parse(new, dt_strbuf_str(&request->body), &limits, err);
+    if (status != DT_OK)
+        goto out;
+    const struct dt_json_node *there = dt_json_root(old);
+    const struct dt_json_node *wanted = dt_json_root(new);
+    dt_strbuf_addc(&merged, '{');
+    for (const struct dt_json_node *m = dt_json_first(old, there); m; m = dt_json_sibling(old, there, m)) {
+        if (replaces(new, wanted, m->name))
+            continue;
+        dt_json_add_string(&merged, m->name);
+        dt_strbuf_addc(&merged, ':');
+        dt_strbuf_add(&merged, m->raw.p, m->raw.n);
+        dt_strbuf_addc(&merged, ',');
     }
+    dt_strbuf_add(&merged, wanted->raw.p + 1, wanted->raw.n - 1);
+    if (wanted->n == 0 && merged.n > 2) { /* nothing follows the last comma */
+        merged.n -= 2;
+        dt_strbuf_addc(&merged, '}');
+    }
+    struct dt_strbuf body = request->body;
+    request->body = merged;
+    merged = body;
+out:
     dt_json_free(old);
     dt_json_free(new);
     dt_strbuf_clear(&merged);

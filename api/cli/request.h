@@ -27,6 +27,8 @@ void dt_cli_request_add_member(struct dt_cli_request *request, const char *name,
 DT_MUST_CHECK dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present,
                                              struct dt_error *err);
 
+/* Appends the elements of a text, which commas separate, as a list of strings. */
+void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text);
 /* "ack_timeout" of "ack-timeout", in out[64]. */
 void dt_cli_member_of(const char *option, char out[64]);
 

@@ -34,8 +34,8 @@ struct dt_rest_answer {
 DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
 void dt_rest_free(dt_rest *rest);
 
+/* Empties an answer; its body is cleared when it is needed no more. */
 void dt_rest_answer_init(struct dt_rest_answer *answer);
-void dt_rest_answer_clear(struct dt_rest_answer *answer);
 /*
  * Asks and waits for the whole answer, whatever its status is; an answer's memory is used again. UNAVAILABLE: there is
  * no whole answer, and err says why (the server may have carried out the request nevertheless); TOO_LARGE: it is longer

@@ -27,11 +27,6 @@ void dt_rest_answer_init(struct dt_rest_answer *answer)
     dt_strbuf_init(&answer->body);
 }
 
-void dt_rest_answer_clear(struct dt_rest_answer *answer)
-{
-    dt_strbuf_clear(&answer->body);
-}
-
 /* ---- what comes ---- */
 
 static size_t take_body(char *p, size_t size, size_t n, void *arg)
@@ -100,9 +95,18 @@ static const char *unix_path(const struct dt_cli_settings *settings)
     return strncmp(settings->url, "unix:", 5) == 0 ? settings->url + 5 : NULL;
 }
 
-static void set_once(dt_rest *rest)
+dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err)
 {
-    const struct dt_cli_settings *settings = rest->settings;
+    dt_rest *rest = calloc(1, sizeof(*rest));
+    if (!rest)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    rest->settings = settings;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        rest->easy = curl_easy_init();
+    if (!rest->easy) {
+        free(rest);
+        return dt_fail(err, DT_NOMEM, "libcurl cannot be used");
+    }
     curl_easy_setopt(rest->easy, CURLOPT_ERRORBUFFER, rest->error);
     curl_easy_setopt(rest->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(rest->easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -123,21 +127,6 @@ static void set_once(dt_rest *rest)
     }
     if (unix_path(settings))
         curl_easy_setopt(rest->easy, CURLOPT_UNIX_SOCKET_PATH, unix_path(settings));
-}
-
-dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err)
-{
-    dt_rest *rest = calloc(1, sizeof(*rest));
-    if (!rest)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    rest->settings = settings;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
-        rest->easy = curl_easy_init();
-    if (!rest->easy) {
-        free(rest);
-        return dt_fail(err, DT_NOMEM, "libcurl cannot be used");
-    }
-    set_once(rest);
     *out = rest;
     return DT_OK;
 }
@@ -164,68 +153,21 @@ static bool add_header(struct curl_slist **headers, const char *name, const char
     return longer;
 }
 
-static bool add_headers(const dt_rest *rest, const struct dt_rest_request *request, struct curl_slist **headers)
+/* Carries out the request that was set, and takes its answer. */
+static dt_status perform(dt_rest *rest, struct dt_error *err)
 {
-    bool good = add_header(headers, "Expect", "");
-    if (rest->settings->token) {
-        struct dt_strbuf bearer;
-        dt_strbuf_init(&bearer);
-        dt_strbuf_addf(&bearer, "Bearer %s", rest->settings->token);
-        good = good && !bearer.failed && add_header(headers, "Authorization", bearer.p);
-        dt_strbuf_clear(&bearer);
-    }
-    if (request->body.p)
-        good = good && add_header(headers, "Content-Type", request->type ? request->type : "application/json");
-    return good;
-}
-
-static void set_request(dt_rest *rest, const struct dt_rest_request *request, const char *url,
-                        struct curl_slist *headers)
-{
-    int64_t timeout_ms = rest->settings->timeout_ms + request->timeout_ms;
-    curl_easy_setopt(rest->easy, CURLOPT_URL, url);
-    curl_easy_setopt(rest->easy, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(rest->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    curl_easy_setopt(rest->easy, CURLOPT_WRITEDATA, rest->answer);
-    curl_easy_setopt(rest->easy, CURLOPT_HEADERDATA, rest->answer);
-    curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, NULL);
-    curl_easy_setopt(rest->easy, CURLOPT_HTTPGET, 1L);
-    if (request->body.p || strcmp(request->method, "POST") == 0) {
-        curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.n);
-        curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, request->body.p ? request->body.p : "");
-    }
-    curl_easy_setopt(rest->easy, CURLOPT_CUSTOMREQUEST, request->method);
-}
-
-static void take_certificate(dt_rest *rest)
-{
-    struct curl_certinfo *chain = NULL;
-    if (curl_easy_getinfo(rest->easy, CURLINFO_CERTINFO, &chain) != CURLE_OK || !chain || chain->num_of_certs < 1)
-        return;
-    for (struct curl_slist *line = chain->certinfo[0]; line; line = line->next)
-        if (strncmp(line->data, "Expire date:", 12) == 0)
-            rest->answer->cert_ends_at_s = (int64_t)curl_getdate(line->data + 12, NULL);
-}
-
-/* Whether what went wrong did so before anything was asked. */
-static bool before_request(CURLcode code)
-{
+    /* What goes wrong in these ways does so before anything was asked. */
     static const CURLcode early[] = {CURLE_COULDNT_CONNECT,          CURLE_COULDNT_RESOLVE_HOST,
                                      CURLE_COULDNT_RESOLVE_PROXY,    CURLE_SSL_CONNECT_ERROR,
                                      CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
                                      CURLE_SSL_CERTPROBLEM};
-    for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
-        if (code == early[i])
-            return true;
-    return false;
-}
-
-static dt_status perform(dt_rest *rest, struct dt_error *err)
-{
+    struct curl_certinfo *chain = NULL;
     long status = 0;
     rest->error[0] = '\0';
     CURLcode code = curl_easy_perform(rest->easy);
-    rest->answer->reached = !before_request(code);
+    rest->answer->reached = true;
+    for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
+        rest->answer->reached &= code != early[i];
     if (code == CURLE_WRITE_ERROR)
         return dt_fail(err, DT_TOO_LARGE, "the answer is longer than %zu MiB", DT_REST_ANSWER_MAX >> 20);
     if (code == CURLE_ABORTED_BY_CALLBACK)
@@ -235,27 +177,49 @@ static dt_status perform(dt_rest *rest, struct dt_error *err)
                        rest->error[0] ? rest->error : curl_easy_strerror(code));
     curl_easy_getinfo(rest->easy, CURLINFO_RESPONSE_CODE, &status);
     rest->answer->status = (int)status;
-    take_certificate(rest);
+    if (curl_easy_getinfo(rest->easy, CURLINFO_CERTINFO, &chain) != CURLE_OK || !chain || chain->num_of_certs < 1)
+        return DT_OK;
+    for (struct curl_slist *line = chain->certinfo[0]; line; line = line->next)
+        if (strncmp(line->data, "Expire date:", 12) == 0)
+            rest->answer->cert_ends_at_s = (int64_t)curl_getdate(line->data + 12, NULL);
     return DT_OK;
 }
 
 dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
                       struct dt_error *err)
 {
+    const struct dt_cli_settings *settings = rest->settings;
     struct curl_slist *headers = NULL;
     struct dt_strbuf url;
+    struct dt_strbuf bearer;
     dt_strbuf_reset(&answer->body);
     answer->status = 0;
     answer->date_s = answer->retry_after_s = answer->cert_ends_at_s = 0;
     rest->answer = answer;
     dt_strbuf_init(&url);
-    dt_strbuf_addf(&url, "%s%s", unix_path(rest->settings) ? "http://localhost" : rest->settings->url, request->path);
-    dt_status status = dt_fail(err, DT_NOMEM, "out of memory");
-    if (!url.failed && add_headers(rest, request, &headers)) {
-        set_request(rest, request, url.p, headers);
-        status = perform(rest, err);
+    dt_strbuf_init(&bearer);
+    dt_strbuf_addf(&url, "%s%s", unix_path(settings) ? "http://localhost" : settings->url, request->path);
+    dt_strbuf_addf(&bearer, "Bearer %s", settings->token ? settings->token : "");
+    bool good = !url.failed && !bearer.failed && add_header(&headers, "Expect", "");
+    if (settings->token)
+        good = good && add_header(&headers, "Authorization", bearer.p);
+    if (request->body.p)
+        good = good && add_header(&headers, "Content-Type", request->type ? request->type : "application/json");
+    curl_easy_setopt(rest->easy, CURLOPT_URL, url.p);
+    curl_easy_setopt(rest->easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(rest->easy, CURLOPT_TIMEOUT_MS, (long)(settings->timeout_ms + request->timeout_ms));
+    curl_easy_setopt(rest->easy, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(rest->easy, CURLOPT_HEADERDATA, answer);
+    curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, NULL);
+    curl_easy_setopt(rest->easy, CURLOPT_HTTPGET, 1L);
+    if (request->body.p || strcmp(request->method, "POST") == 0) {
+        curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.n);
+        curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, request->body.p ? request->body.p : "");
     }
+    curl_easy_setopt(rest->easy, CURLOPT_CUSTOMREQUEST, request->method);
+    dt_status status = good ? perform(rest, err) : dt_fail(err, DT_NOMEM, "out of memory");
     curl_slist_free_all(headers);
+    dt_strbuf_clear(&bearer);
     dt_strbuf_clear(&url);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/assert.h"
 #include "base/text/timetext.h"
 
 #define URL_DEFAULT "http://127.0.0.1:8080"
@@ -100,35 +101,28 @@ static const struct {
                           {"cert_file", "DUETIME_CERT_FILE", "cert-file"},
                           {"key_file", "DUETIME_KEY_FILE", "key-file"}};
 
+/* The member for a file of TLS. */
 static char **tls_file(struct dt_cli_settings *settings, size_t i)
 {
     char **places[TLS_FILES] = {&settings->ca_file, &settings->cert_file, &settings->key_file};
+    dt_assert_cmp(i, <, TLS_FILES);
     return places[i];
-}
-
-/* The member for a file of TLS, by its key in the file; NULL: it is none. */
-static char **tls_file_of(struct dt_cli_settings *settings, const char *key)
-{
-    for (size_t i = 0; i < TLS_FILES; i++)
-        if (strcmp(tls_files[i].key, key) == 0)
-            return tls_file(settings, i);
-    return NULL;
 }
 
 static dt_status take_setting(struct file *file, const char *key, const char *value, const char *from)
 {
+    char path[PATH_BYTES];
     if (strcmp(key, "url") == 0)
         return keep(&file->out->url, value, file->err);
     if (strcmp(key, "token") == 0)
         return keep_token(file->out, value, from, file->err);
     if (strcmp(key, "token_file") == 0)
         return read_token(file->out, value, file->err);
-    char **place = tls_file_of(file->out, key);
-    if (place) {
-        char path[PATH_BYTES];
-        expand(value, path);
-        return keep(place, path, file->err);
-    }
+    for (size_t i = 0; i < TLS_FILES; i++)
+        if (strcmp(tls_files[i].key, key) == 0) {
+            expand(value, path);
+            return keep(tls_file(file->out, i), path, file->err);
+        }
     if (strcmp(key, "timeout") == 0)
         return keep_timeout(file->out, value, from, file->err);
     return dt_fail(file->err, DT_INVALID,
@@ -158,13 +152,30 @@ static int take_line(void *arg, const char *section, const char *key, const char
     return file->status == DT_OK;
 }
 
-static dt_status read_file(const char *path, const char *wanted, bool must, struct dt_cli_settings *out,
-                           struct dt_error *err)
+static const char *variable(const char *name)
 {
-    struct file file = {.out = out, .path = path, .wanted = wanted, .err = err};
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Reads the chosen context of the file. Only a file or a context that was asked for has to be there. */
+static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
+{
+    char path[PATH_BYTES];
+    const char *given = dt_cli_value(call, "config");
+    const char *base = getenv("XDG_CONFIG_HOME");
+    const char *wanted = dt_cli_value(call, "context");
     struct stat there;
+    wanted = wanted ? wanted : variable("DUETIME_CONTEXT");
+    if (given)
+        expand(given, path);
+    else if (base && *base)
+        snprintf(path, sizeof(path), "%s/duetime/config", base);
+    else
+        expand("~/.config/duetime/config", path);
     if (stat(path, &there) != 0)
-        return must ? dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno)) : DT_OK;
+        return wanted || given ? dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno)) : DT_OK;
+    struct file file = {.out = out, .path = path, .wanted = wanted, .err = err};
     snprintf(file.chosen, sizeof(file.chosen), "%s", wanted ? wanted : "default");
     int line = ini_parse(path, take_line, &file);
     if (file.status != DT_OK)
@@ -178,96 +189,28 @@ static dt_status read_file(const char *path, const char *wanted, bool must, stru
     return DT_OK;
 }
 
-static void path_of_file(const struct dt_cli_call *call, char out[PATH_BYTES])
-{
-    const char *given = dt_cli_value(call, "config");
-    const char *base = getenv("XDG_CONFIG_HOME");
-    if (given)
-        expand(given, out);
-    else if (base && *base)
-        snprintf(out, PATH_BYTES, "%s/duetime/config", base);
-    else
-        expand("~/.config/duetime/config", out);
-}
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
-static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
-{
-    char path[PATH_BYTES];
-    const char *wanted = dt_cli_value(call, "context");
-    wanted = wanted ? wanted : variable("DUETIME_CONTEXT");
-    path_of_file(call, path);
-    return read_file(path, wanted, wanted || dt_cli_value(call, "config"), out, err);
-}
-
 /* ---- all of it ---- */
 
-static dt_status check_url(struct dt_cli_settings *out, struct dt_error *err)
+/* Reads what wins over the file: options, and the environment where no option is given. */
+static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
-    size_t n = strlen(out->url);
-    if (strncmp(out->url, "unix:/", 6) == 0)
-        return DT_OK;
-    if (strncmp(out->url, "http://", 7) != 0 && strncmp(out->url, "https://", 8) != 0)
-        return dt_fail(err, DT_INVALID, "\"%.200s\" is no URL of an API: it begins with http://, https:// or unix:/",
-                       out->url);
-    while (n > 0 && out->url[n - 1] == '/')
-        out->url[--n] = '\0';
-    return DT_OK;
-}
-
-static dt_status read_environment(struct dt_cli_settings *out, struct dt_error *err)
-{
-    const char *url = variable("DUETIME_URL");
+    const char *url = dt_cli_value(call, "url");
     const char *token = variable("DUETIME_TOKEN");
+    const char *token_file = dt_cli_value(call, "token-file");
+    const char *timeout = dt_cli_value(call, "timeout");
+    url = url ? url : variable("DUETIME_URL");
     dt_status status = url ? keep(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
         status = keep_token(out, token, "DUETIME_TOKEN", err);
-    for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
-        const char *file = variable(tls_files[i].variable);
-        status = file ? keep(tls_file(out, i), file, err) : DT_OK;
-    }
-    return status;
-}
-
-static dt_status read_options(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
-{
-    const char *url = dt_cli_value(call, "url");
-    const char *token = dt_cli_value(call, "token-file");
-    const char *timeout = dt_cli_value(call, "timeout");
-    dt_status status = url ? keep(&out->url, url, err) : DT_OK;
-    if (status == DT_OK && token)
-        status = read_token(out, token, err);
+    if (status == DT_OK && token_file)
+        status = read_token(out, token_file, err);
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
         const char *file = dt_cli_value(call, tls_files[i].option);
+        file = file ? file : variable(tls_files[i].variable);
         status = file ? keep(tls_file(out, i), file, err) : DT_OK;
     }
     if (status == DT_OK && timeout)
         status = keep_timeout(out, timeout, "--timeout", err);
-    return status;
-}
-
-/* Takes over what stands above the file. A context's token is for its own URL alone, and is forgotten for another. */
-static dt_status overrule(struct dt_cli_settings *out, struct dt_cli_settings *above, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    if (above->url && strcmp(above->url, out->url) != 0) {
-        free(out->token);
-        out->token = NULL;
-    }
-    if (above->url)
-        status = keep(&out->url, above->url, err);
-    if (status == DT_OK && above->token)
-        status = keep(&out->token, above->token, err);
-    for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++)
-        if (*tls_file(above, i))
-            status = keep(tls_file(out, i), *tls_file(above, i), err);
-    if (above->timeout_ms)
-        out->timeout_ms = above->timeout_ms;
     return status;
 }
 
@@ -279,11 +222,27 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
     if (status == DT_OK)
         status = read_contexts(call, out, err);
     if (status == DT_OK)
-        status = read_environment(&above, err);
-    if (status == DT_OK)
-        status = read_options(call, &above, err);
-    if (status == DT_OK)
-        status = overrule(out, &above, err);
+        status = read_above(call, &above, err);
+    if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {
+        free(out->token); /* a context's token is for its own URL alone */
+        out->token = NULL;
+    }
+    if (status == DT_OK && above.url)
+        status = keep(&out->url, above.url, err);
+    if (status == DT_OK && above.token)
+        status = keep(&out->token, above.token, err);
+    for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++)
+        if (*tls_file(&above, i))
+            status = keep(tls_file(out, i), *tls_file(&above, i), err);
+    if (above.timeout_ms)
+        out->timeout_ms = above.timeout_ms;
     dt_cli_settings_clear(&above);
-    return status == DT_OK ? check_url(out, err) : status;
+    if (status != DT_OK || strncmp(out->url, "unix:/", 6) == 0)
+        return status;
+    if (strncmp(out->url, "http://", 7) != 0 && strncmp(out->url, "https://", 8) != 0)
+        return dt_fail(err, DT_INVALID, "\"%.200s\" is no URL of an API: it begins with http://, https:// or unix:/",
+                       out->url);
+    for (size_t n = strlen(out->url); n > 0 && out->url[n - 1] == '/';)
+        out->url[--n] = '\0';
+    return DT_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/service/streams.h"
 #include "base/text/utf8.h"
 #include "cli/request.h"
@@ -180,33 +181,28 @@ struct dt_cli_list {
 
 /* ---- text ---- */
 
-/* True for characters that a terminal obeys or does not show: controls, line ends, changes of direction, and Unicode's
- * default-ignorable characters. */
-static bool is_hidden(uint32_t c)
+void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
 {
+    /* Characters that a terminal obeys or does not show: controls, line ends, changes of direction, and Unicode's
+     * default-ignorable characters. */
     static const struct {
         uint32_t from, to;
     } hidden[] = {{0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
                   {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},  {0x2028, 0x202e},
                   {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0},
                   {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
-    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
-        if (c >= hidden[i].from && c <= hidden[i].to)
-            return true;
-    return false;
-}
-
-void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
-{
     for (size_t i = 0; i < text.n;) {
         const unsigned char *p = (const unsigned char *)text.p + i;
         size_t n = dt_utf8_character(p, text.n - i);
         uint32_t c = n > 1 ? p[0] & (0xffu >> (n + 1)) : p[0];
+        bool shown = true;
         for (size_t k = 1; k < n; k++)
             c = c << 6 | (p[k] & 0x3f);
+        for (size_t k = 0; k < sizeof(hidden) / sizeof(hidden[0]); k++)
+            shown = shown && (c < hidden[k].from || c > hidden[k].to);
         if (n == 0)
             dt_strbuf_addf(out, "\\x%02x", p[0]);
-        else if (!is_hidden(c))
+        else if (shown)
             dt_strbuf_add(out, text.p + i, n);
         else if (c > 0xffff)
             dt_strbuf_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
@@ -268,24 +264,6 @@ static void add_value(struct dt_strbuf *out, const struct dt_json_node *node)
     }
 }
 
-static void show_members(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node)
-{
-    struct dt_strbuf line;
-    size_t longest = 0;
-    dt_strbuf_init(&line);
-    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
-        longest = m->name.n > longest ? m->name.n : longest;
-    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
-        const char *colour = cli->colours && m->type == DT_JSON_STRING ? colour_of(m->str) : NULL;
-        dt_cli_add_plain(&line, m->name);
-        dt_strbuf_addf(&line, "%*s%s", (int)(longest - m->name.n + 2), "", colour ? colour : "");
-        add_value(&line, m);
-        dt_strbuf_addf(&line, "%s\n", colour ? PLAIN : "");
-    }
-    fwrite(line.p ? line.p : "", 1, line.n, stdout);
-    dt_strbuf_clear(&line);
-}
-
 void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json)
 {
     struct dt_strbuf line;
@@ -307,36 +285,41 @@ void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json)
 
 void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node)
 {
-    if (cli->form == DT_CLI_AS_JSON)
+    struct dt_strbuf line;
+    size_t longest = 0;
+    if (cli->form == DT_CLI_AS_JSON) {
         dt_cli_show_json(cli, node->raw);
-    else
-        show_members(cli, json, node);
+        return;
+    }
+    dt_strbuf_init(&line);
+    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
+        longest = m->name.n > longest ? m->name.n : longest;
+    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
+        const char *colour = cli->colours && m->type == DT_JSON_STRING ? colour_of(m->str) : NULL;
+        dt_cli_add_plain(&line, m->name);
+        dt_strbuf_addf(&line, "%*s%s", (int)(longest - m->name.n + 2), "", colour ? colour : "");
+        add_value(&line, m);
+        dt_strbuf_addf(&line, "%s\n", colour ? PLAIN : "");
+    }
+    fwrite(line.p ? line.p : "", 1, line.n, stdout);
+    dt_strbuf_clear(&line);
 }
 
 /* ---- cells ---- */
 
-/* The member of that name, "a.b" being b of a. */
-static const struct dt_json_node *by_path(const dt_json *json, const struct dt_json_node *node, const char *path,
-                                          size_t n)
-{
-    char name[64];
-    while (node && n > 0) {
-        size_t dot = 0;
-        while (dot < n && path[dot] != '.')
-            dot++;
-        snprintf(name, sizeof(name), "%.*s", (int)dot, path);
-        node = node->type == DT_JSON_OBJECT ? dt_json_member(json, node, name) : NULL;
-        path += dot + (dot < n ? 1 : 0);
-        n -= dot + (dot < n ? 1 : 0);
-    }
-    return node;
-}
-
+/* The first of the members that is there: "cron|every"; "a.b" is b of a. */
 static const struct dt_json_node *cell_node(const dt_json *json, const struct dt_json_node *node, const char *member)
 {
+    char name[64];
     for (;;) {
+        const struct dt_json_node *found = node;
         size_t n = strcspn(member, "|");
-        const struct dt_json_node *found = by_path(json, node, member, n);
+        for (size_t at = 0; found && at < n;) {
+            size_t length = strcspn(member + at, ".|");
+            snprintf(name, sizeof(name), "%.*s", (int)length, member + at);
+            found = found->type == DT_JSON_OBJECT ? dt_json_member(json, found, name) : NULL;
+            at += length + (member[at + length] == '.' ? 1 : 0);
+        }
         if ((found && found->type != DT_JSON_NULL) || !member[n])
             return found;
         member += n + 1;
@@ -352,24 +335,13 @@ struct dt_cli_list *dt_cli_list_begin(const struct dt_cli *cli, enum dt_cli_thin
         return NULL;
     list->cli = cli;
     for (const struct column *column = columns_of[thing]; column && column->title; column++)
-        if (!column->wide || cli->form == DT_CLI_WIDE)
+        if (!column->wide || cli->form == DT_CLI_WIDE) {
+            dt_assert_cmp(list->n, <, COLUMNS_MAX);
             list->columns[list->n++] = column;
+        }
     dt_arena_init(&list->arena);
     dt_strbuf_init(&list->line);
     return list;
-}
-
-static bool has_room(struct dt_cli_list *list)
-{
-    if (list->n_cells + list->n <= list->cap)
-        return true;
-    size_t cap = list->cap ? list->cap * 2 : 1024;
-    struct dt_str *cells = realloc(list->cells, cap * sizeof(*cells));
-    if (!cells)
-        return false;
-    list->cells = cells;
-    list->cap = cap;
-    return true;
 }
 
 void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct dt_json_node *node)
@@ -378,24 +350,20 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
         dt_cli_show_json(list->cli, node->raw);
         return;
     }
-    if (!has_room(list))
-        return;
+    if (list->n_cells + list->n > list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 1024;
+        struct dt_str *cells = realloc(list->cells, cap * sizeof(*cells));
+        if (!cells)
+            return;
+        list->cells = cells;
+        list->cap = cap;
+    }
+    dt_assert_cmp(list->n_cells + list->n, <=, list->cap);
     for (size_t i = 0; i < list->n; i++) {
         dt_strbuf_reset(&list->line);
         add_value(&list->line, cell_node(json, node, list->columns[i]->member));
         list->cells[list->n_cells++] = dt_arena_copy(&list->arena, dt_strbuf_str(&list->line));
     }
-}
-
-/* The widest cell of a column, its title apart. */
-static size_t content_width(const struct dt_cli_list *list, size_t column)
-{
-    size_t most = NARROWEST;
-    for (size_t at = column; at < list->n_cells; at += list->n) {
-        size_t width = width_of(list->cells[at]);
-        most = width > most ? width : most;
-    }
-    return most;
 }
 
 /*
@@ -417,11 +385,15 @@ static size_t yielding_column(const struct dt_cli_list *list, const size_t *cont
 
 static void set_widths(struct dt_cli_list *list)
 {
-    size_t content[COLUMNS_MAX];
+    size_t content[COLUMNS_MAX]; /* the widest cell of each column, its title apart */
     size_t all = list->n ? 2 * (list->n - 1) : 0;
     for (size_t i = 0; i < list->n; i++) {
         size_t title = strlen(list->columns[i]->title);
-        content[i] = content_width(list, i);
+        content[i] = NARROWEST;
+        for (size_t at = i; at < list->n_cells; at += list->n) {
+            size_t width = width_of(list->cells[at]);
+            content[i] = width > content[i] ? width : content[i];
+        }
         list->width[i] = content[i] > title ? content[i] : title;
         all += list->width[i];
     }
@@ -452,24 +424,22 @@ static void write_line(struct dt_cli_list *list)
     dt_strbuf_reset(&list->line);
 }
 
-static void write_head(struct dt_cli_list *list)
-{
-    set_widths(list);
-    dt_strbuf_reset(&list->line);
-    for (size_t i = 0; i < list->n; i++)
-        add_cell(list, i, dt_str(list->columns[i]->title), list->cli->colours ? BOLD : NULL);
-    write_line(list);
-    list->headed = true;
-}
-
 void dt_cli_list_page(struct dt_cli_list *list)
 {
-    if (list->n_cells > 0 && !list->headed)
-        write_head(list);
+    const bool colours = list->cli->colours;
+    dt_assert(list->n_cells == 0 || list->n_cells % list->n == 0); /* whole rows */
+    if (list->n_cells > 0 && !list->headed) {
+        set_widths(list);
+        dt_strbuf_reset(&list->line);
+        for (size_t i = 0; i < list->n; i++)
+            add_cell(list, i, dt_str(list->columns[i]->title), colours ? BOLD : NULL);
+        write_line(list);
+        list->headed = true;
+    }
     for (size_t at = 0; at < list->n_cells; at += list->n) {
         dt_strbuf_reset(&list->line);
         for (size_t i = 0; i < list->n; i++)
-            add_cell(list, i, list->cells[at + i], list->cli->colours ? colour_of(list->cells[at + i]) : NULL);
+            add_cell(list, i, list->cells[at + i], colours ? colour_of(list->cells[at + i]) : NULL);
         write_line(list);
     }
     list->n_cells = 0;

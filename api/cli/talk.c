@@ -67,51 +67,41 @@ static struct dt_str text_of(const dt_json *json, const struct dt_json_node *obj
                                                 : DT_STR_NONE;
 }
 
-static void add_errors(struct dt_strbuf *out, const struct dt_cli *cli, const dt_json *json,
-                       const struct dt_json_node *root)
-{
-    const struct dt_json_node *errors = dt_json_member(json, root, "errors");
-    if (!errors || errors->type != DT_JSON_ARRAY)
-        return;
-    for (const struct dt_json_node *e = dt_json_first(json, errors); e; e = dt_json_sibling(json, errors, e)) {
-        if (e->type != DT_JSON_OBJECT)
-            continue;
-        dt_strbuf_adds(out, "  ");
-        add_place(out, cli, text_of(json, e, "pointer"));
-        dt_strbuf_adds(out, ": ");
-        dt_cli_add_plain(out, text_of(json, e, "reason"));
-        dt_strbuf_addc(out, '\n');
-    }
-}
-
-static void add_extra(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *root)
-{
-    static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
-    const char *before = " (";
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct dt_str text = text_of(json, root, names[i]);
-        if (!text.p)
-            continue;
-        dt_strbuf_addf(out, "%s%s ", before, strcmp(names[i], "request_id") == 0 ? "request" : names[i]);
-        dt_cli_add_plain(out, text);
-        before = ", ";
-    }
-    dt_strbuf_adds(out, before[0] == ',' ? ")\n" : "\n");
-}
-
+/* The title, the detail, which thing it is about, and each member that is wrong. */
 static void say_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
 {
+    static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
     struct dt_strbuf out;
     struct dt_str title = text_of(json, root, "title");
     struct dt_str detail = text_of(json, root, "detail");
+    const char *before = " (";
     dt_strbuf_init(&out);
     dt_cli_add_plain(&out, title.p ? title : DT_STR_LIT("refused"));
     if (detail.p) {
         dt_strbuf_adds(&out, ": ");
         dt_cli_add_plain(&out, detail);
     }
-    add_extra(&out, json, root);
-    add_errors(&out, cli, json, root);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct dt_str text = text_of(json, root, names[i]);
+        if (!text.p)
+            continue;
+        dt_strbuf_addf(&out, "%s%s ", before, strcmp(names[i], "request_id") == 0 ? "request" : names[i]);
+        dt_cli_add_plain(&out, text);
+        before = ", ";
+    }
+    dt_strbuf_adds(&out, before[0] == ',' ? ")\n" : "\n");
+    const struct dt_json_node *errors = dt_json_member(json, root, "errors");
+    bool listed = errors && errors->type == DT_JSON_ARRAY;
+    for (const struct dt_json_node *e = listed ? dt_json_first(json, errors) : NULL; e;
+         e = dt_json_sibling(json, errors, e)) {
+        if (e->type != DT_JSON_OBJECT)
+            continue;
+        dt_strbuf_adds(&out, "  ");
+        add_place(&out, cli, text_of(json, e, "pointer"));
+        dt_strbuf_adds(&out, ": ");
+        dt_cli_add_plain(&out, text_of(json, e, "reason"));
+        dt_strbuf_addc(&out, '\n');
+    }
     dt_streams_flush();
     fprintf(stderr, "duetime: %s", out.p ? out.p : "refused\n");
     dt_strbuf_clear(&out);
@@ -131,17 +121,6 @@ static void say_as_json(const struct dt_json_node *root)
     dt_strbuf_clear(&out);
 }
 
-static int code_of(int status, struct dt_str type)
-{
-    static const char late[] = "/too-late";
-    size_t n = sizeof(late) - 1;
-    if (status < 400)
-        return DT_CLI_DONE;
-    if (status == 404)
-        return DT_CLI_NOT_FOUND;
-    return type.n >= n && memcmp(type.p + type.n - n, late, n) == 0 ? DT_CLI_TOO_LATE : DT_CLI_REFUSED;
-}
-
 int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
 {
     dt_json *json = NULL;
@@ -151,16 +130,17 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
     if (dt_json_new(&json) == DT_OK &&
         dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 16}, NULL) == DT_OK)
         root = dt_json_root(json);
-    int code =
-        code_of(answer->status, root && root->type == DT_JSON_OBJECT ? text_of(json, root, "type") : DT_STR_NONE);
-    if (!root || root->type != DT_JSON_OBJECT)
+    if (root && root->type != DT_JSON_OBJECT)
+        root = NULL;
+    bool late = root && dt_str_ends(text_of(json, root, "type"), DT_STR_LIT("/too-late"));
+    if (!root)
         dt_cli_say("%s answers with status %d, and not as an API of duetime does", cli->settings.url, answer->status);
     else if (cli->form == DT_CLI_AS_JSON)
         say_as_json(root);
     else
         say_problem(cli, json, root);
     dt_json_free(json);
-    return code;
+    return answer->status == 404 ? DT_CLI_NOT_FOUND : late ? DT_CLI_TOO_LATE : DT_CLI_REFUSED;
 }
 
 /* Adds the command, and the ids or the name that the answer gives: "jobs create: id 7". */

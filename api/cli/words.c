@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define NEAR     3  /* a word this far from a known one is taken for a slip */
 #define WORD_MAX 40 /* no longer word is compared */
 
@@ -61,29 +63,6 @@ static const struct nearest nothing = {NULL, NEAR + 1};
 
 /* ---- noun and verb ---- */
 
-/* "jobs", and "job", which is shorter by its s. */
-static bool is_noun(const char *given, const char *noun)
-{
-    size_t n = strlen(noun);
-    return strcmp(given, noun) == 0 ||
-           (n > 1 && noun[n - 1] == 's' && strlen(given) == n - 1 && strncmp(given, noun, n - 1) == 0);
-}
-
-static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
-{
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    struct nearest best = nothing;
-    for (size_t i = 0; i < n; i++) {
-        if (is_noun(given, verbs[i].noun)) {
-            out->noun = verbs[i].noun;
-            return DT_OK;
-        }
-        consider(&best, given, verbs[i].noun);
-    }
-    return unknown(err, "command", given, &best);
-}
-
 /* The verb of the noun; a noun without verbs is one. NULL: not this. */
 static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
 {
@@ -95,20 +74,24 @@ static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
     return NULL;
 }
 
-static dt_status find_verb(const char *given, struct dt_cli_call *out, struct dt_error *err)
+/* A noun as it is, "jobs", or shorter by its s, "job". */
+static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
 {
     size_t n;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     struct nearest best = nothing;
-    out->verb = verb_of(out->noun, given);
-    if (out->verb)
-        return DT_OK;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verbs[i].noun, out->noun) == 0)
-            consider(&best, given, verbs[i].verb);
-    char what[64];
-    snprintf(what, sizeof(what), "%.40s command", out->noun);
-    return unknown(err, what, given, &best);
+    for (size_t i = 0; i < n; i++) {
+        const char *noun = verbs[i].noun;
+        size_t length = strlen(noun);
+        bool singular = length > 1 && noun[length - 1] == 's' && strlen(given) == length - 1;
+        if (strcmp(given, noun) == 0 || (singular && strncmp(given, noun, length - 1) == 0)) {
+            out->noun = noun;
+            out->verb = verb_of(noun, "");
+            return DT_OK;
+        }
+        consider(&best, given, noun);
+    }
+    return unknown(err, "command", given, &best);
 }
 
 /* ---- options ---- */
@@ -126,35 +109,12 @@ static const struct dt_cli_option *among(const struct dt_cli_option *options, si
     return NULL;
 }
 
-static const struct dt_cli_option *find_option(const struct dt_cli_call *call, const char *name, size_t length,
-                                               struct nearest *best)
-{
-    size_t n;
-    const struct dt_cli_option *common = dt_cli_common(&n);
-    const struct dt_cli_option *found =
-        call->verb ? among(call->verb->options, call->verb->n_options, name, length, best) : NULL;
-    return found ? found : among(common, n, name, length, best);
-}
-
 const char *dt_cli_value(const struct dt_cli_call *call, const char *option)
 {
     for (unsigned i = 0; i < call->n_given; i++)
         if (strcmp(call->given[i].option->name, option) == 0)
             return call->given[i].value;
     return NULL;
-}
-
-static dt_status unknown_option(const char *name, size_t length, const struct nearest *best, struct dt_error *err)
-{
-    char given[96];
-    char near[96];
-    struct nearest dashed = *best;
-    snprintf(given, sizeof(given), "--%.*s", (int)(length < 80 ? length : 80), name);
-    if (best->word) {
-        snprintf(near, sizeof(near), "--%.80s", best->word);
-        dashed.word = near;
-    }
-    return unknown(err, "option", given, &dashed);
 }
 
 static dt_status keep_option(struct dt_cli_call *out, const struct dt_cli_option *option, const char *value,
@@ -176,10 +136,22 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
     const char *name = words[*at] + 2;
     const char *value = strchr(name, '=');
     size_t length = value ? (size_t)(value - name) : strlen(name);
+    size_t n_common;
+    const struct dt_cli_option *common = dt_cli_common(&n_common);
+    const struct dt_cli_option *option = NULL;
     struct nearest best = nothing;
-    const struct dt_cli_option *option = find_option(out, name, length, &best);
+    if (out->verb)
+        option = among(out->verb->options, out->verb->n_options, name, length, &best);
     if (!option)
-        return unknown_option(name, length, &best, err);
+        option = among(common, n_common, name, length, &best);
+    if (!option) {
+        char given[96];
+        char near[96];
+        snprintf(given, sizeof(given), "--%.*s", (int)(length < 80 ? length : 80), name);
+        snprintf(near, sizeof(near), "--%.80s", best.word ? best.word : "");
+        best.word = best.word ? near : NULL;
+        return unknown(err, "option", given, &best);
+    }
     if (!option->takes)
         return value ? dt_fail(err, DT_INVALID, "--%s takes no value", option->name)
                      : keep_option(out, option, "", err);
@@ -190,25 +162,37 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 
 /* ---- all words ---- */
 
+/* A noun, then a verb of it unless the noun stands alone, then arguments. */
 static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt_error *err)
 {
-    if (!out->noun) {
-        dt_status status = find_noun(word, out, err);
-        if (status == DT_OK)
-            out->verb = verb_of(out->noun, "");
-        return status;
+    if (!out->noun)
+        return find_noun(word, out, err);
+    if (out->verb) {
+        if (out->n_args == DT_CLI_ARGS_MAX)
+            return dt_fail(err, DT_INVALID, "these are too many arguments: %d at most", DT_CLI_ARGS_MAX);
+        dt_assert_cmp(out->n_args, <, DT_CLI_ARGS_MAX);
+        out->args[out->n_args++] = word;
+        return DT_OK;
     }
-    if (!out->verb)
-        return find_verb(word, out, err);
-    if (out->n_args == DT_CLI_ARGS_MAX)
-        return dt_fail(err, DT_INVALID, "these are too many arguments: %d at most", DT_CLI_ARGS_MAX);
-    out->args[out->n_args++] = word;
-    return DT_OK;
+    out->verb = verb_of(out->noun, word);
+    if (out->verb)
+        return DT_OK;
+    size_t n;
+    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
+    struct nearest best = nothing;
+    char what[64];
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(verbs[i].noun, out->noun) == 0)
+            consider(&best, word, verbs[i].verb);
+    snprintf(what, sizeof(what), "%.40s command", out->noun);
+    return unknown(err, what, word, &best);
 }
 
-static dt_status check_arguments(const struct dt_cli_call *call, struct dt_error *err)
+/* Whether the words make a call. A set of jobs is chosen by a filter, a job by its name; not both, and one of them. */
+static dt_status check(const struct dt_cli_call *call, struct dt_error *err)
 {
     const struct dt_cli_verb *verb = call->verb;
+    bool filtered = false;
     if (call->help)
         return DT_OK;
     if (!call->noun)
@@ -220,28 +204,19 @@ static dt_status check_arguments(const struct dt_cli_call *call, struct dt_error
     if (call->n_args > dt_cli_args_max(verb))
         return dt_fail(err, DT_INVALID, "%s%s%s takes %s: \"%.80s\" is too much", verb->noun, verb->verb[0] ? " " : "",
                        verb->verb, verb->takes[0] ? verb->takes : "no arguments", call->args[dt_cli_args_max(verb)]);
-    return DT_OK;
-}
-
-/* A set is chosen by a filter, a job by its name; not both, and one of them. */
-static dt_status check_set(const struct dt_cli_call *call, struct dt_error *err)
-{
-    bool filtered = false;
-    if (call->help || !call->verb->set)
-        return DT_OK;
-    for (unsigned i = 0; i < call->n_given; i++) {
+    for (unsigned i = 0; verb->set && i < call->n_given; i++) {
         enum dt_cli_place place = call->given[i].option->place;
         bool of_set = place == DT_CLI_FILTER || place == DT_CLI_SET || place == DT_CLI_SETS;
         filtered = filtered || place == DT_CLI_FILTER;
         if (of_set && call->n_args > 0)
             return dt_fail(err, DT_INVALID, "--%s is for sets of jobs: %s %s names one", call->given[i].option->name,
-                           call->verb->noun, call->args[0]);
+                           verb->noun, call->args[0]);
         if (place == DT_CLI_QUERY && call->n_args == 0)
             return dt_fail(err, DT_INVALID, "--%s is for one job", call->given[i].option->name);
     }
-    if (call->n_args == 0 && !filtered)
-        return dt_fail(err, DT_INVALID, "%s %s takes %s, or a filter (--topic, --ids)", call->verb->noun,
-                       call->verb->verb, call->verb->takes);
+    if (verb->set && call->n_args == 0 && !filtered)
+        return dt_fail(err, DT_INVALID, "%s %s takes %s, or a filter (--topic, --ids)", verb->noun, verb->verb,
+                       verb->takes);
     return DT_OK;
 }
 
@@ -260,7 +235,5 @@ dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, 
         else
             status = read_plain(words[i], out, err);
     }
-    if (status == DT_OK)
-        status = check_arguments(out, err);
-    return status == DT_OK && out->verb ? check_set(out, err) : status;
+    return status == DT_OK ? check(out, err) : status;
 }

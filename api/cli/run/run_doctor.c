@@ -240,7 +240,7 @@ int dt_cli_run_doctor(struct dt_cli *cli)
     if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d))
         look_at_servers(&d);
     dt_json_free(d.json);
-    dt_rest_answer_clear(&d.answer);
+    dt_strbuf_clear(&d.answer.body);
     if (d.line[0])
         putchar('\n');
     dt_streams_flush();

@@ -150,7 +150,7 @@ int dt_cli_run_forecast(struct dt_cli *cli)
         code = show(&c);
     dt_strbuf_clear(&c.line);
     dt_cli_request_clear(&c.request);
-    dt_rest_answer_clear(&c.answer);
+    dt_strbuf_clear(&c.answer.body);
     dt_json_free(c.json);
     return code;
 }

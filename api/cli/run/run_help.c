@@ -4,7 +4,6 @@
 
 #include "cli/run/run.h"
 #include "cli/talk.h"
-#include "cli/texts/complete.h"
 #include "cli/texts/help.h"
 
 static int print(struct dt_strbuf *text)

@@ -304,7 +304,7 @@ static int import_from(struct dt_cli *cli, FILE *in, bool csv)
         code = DT_CLI_REFUSED;
     dt_json_free(im.json);
     free(im.batch);
-    dt_rest_answer_clear(&im.answer);
+    dt_strbuf_clear(&im.answer.body);
     dt_strbuf_clear(&im.text);
     dt_cli_lines_clear(&im.lines);
     return code;

@@ -217,7 +217,7 @@ static int run(struct dt_cli *cli, bool exports)
     if (code == DT_CLI_DONE && l.done == 0)
         dt_cli_say_nothing(cli);
     dt_json_free(l.json);
-    dt_rest_answer_clear(&l.answer);
+    dt_strbuf_clear(&l.answer.body);
     free(l.cursor);
     return code;
 }

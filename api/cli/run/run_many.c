@@ -118,7 +118,7 @@ int dt_cli_run_follow(struct dt_cli *cli)
     if (code == DT_CLI_DONE)
         code = follow(&m);
     dt_json_free(m.json);
-    dt_rest_answer_clear(&m.answer);
+    dt_strbuf_clear(&m.answer.body);
     return code;
 }
 
@@ -195,7 +195,7 @@ int dt_cli_run_many(struct dt_cli *cli)
     if (code == DT_CLI_DONE && go_on)
         code = follow(&m);
     dt_json_free(m.json);
-    dt_rest_answer_clear(&m.answer);
+    dt_strbuf_clear(&m.answer.body);
     return code;
 }
 
@@ -264,6 +264,6 @@ int dt_cli_run_delete(struct dt_cli *cli)
     if (code == DT_CLI_DONE)
         code = follow(&m);
     dt_json_free(m.json);
-    dt_rest_answer_clear(&m.answer);
+    dt_strbuf_clear(&m.answer.body);
     return code;
 }

@@ -299,6 +299,6 @@ int dt_cli_run_overview(struct dt_cli *cli)
     if (dt_json_new(&o.json) == DT_OK)
         code = draw_all(&o, dt_cli_value(cli->call, "watch"), interval_ms);
     dt_json_free(o.json);
-    dt_rest_answer_clear(&o.answer);
+    dt_strbuf_clear(&o.answer.body);
     return code;
 }

@@ -26,7 +26,7 @@ static dt_status begin(struct exchange *x)
 static void end(struct exchange *x)
 {
     dt_cli_request_clear(&x->request);
-    dt_rest_answer_clear(&x->answer);
+    dt_strbuf_clear(&x->answer.body);
     dt_json_free(x->json);
 }
 

@@ -99,7 +99,7 @@ int dt_cli_run_watch(struct dt_cli *cli)
     int code = status == DT_OK ? watch(&w, interval_ms) : dt_cli_failed(status, &err);
     dt_cli_list_end(w.list);
     dt_json_free(w.json);
-    dt_rest_answer_clear(&w.answer);
+    dt_strbuf_clear(&w.answer.body);
     dt_cli_request_clear(&w.request);
     return code;
 }

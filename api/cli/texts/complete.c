@@ -2,12 +2,10 @@
  * One generator a shell. Words: noun, verb, then options; behind an option that takes one of some words, those words;
  * behind one that takes a file, files.
  */
-#include "complete.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/table.h"
+#include "cli/texts/help.h"
 
 /* Calls fn for each noun once. */
 static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))
@@ -63,16 +61,6 @@ static void add_sentence(struct dt_strbuf *out, const char *text, const char *es
     }
 }
 
-/* The verbs of a noun between spaces. */
-static void add_verbs(struct dt_strbuf *out, const char *noun)
-{
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(verbs[i].noun, noun) == 0 && verbs[i].verb[0])
-            dt_strbuf_addf(out, " %s", verbs[i].verb);
-}
-
 static void add_options(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -97,8 +85,12 @@ static void bash_noun(struct dt_strbuf *out, const char *noun)
 
 static void bash_verbs(struct dt_strbuf *out, const char *noun)
 {
+    size_t n;
+    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     dt_strbuf_addf(out, "    %s) verbs='", noun);
-    add_verbs(out, noun);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(verbs[i].noun, noun) == 0 && verbs[i].verb[0])
+            dt_strbuf_addf(out, " %s", verbs[i].verb);
     dt_strbuf_adds(out, "' ;;\n");
 }
 

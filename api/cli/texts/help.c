@@ -14,33 +14,18 @@ void dt_cli_add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     dt_strbuf_adds(out, " [OPTION]…\n");
 }
 
-static void add_option(struct dt_strbuf *out, const struct dt_cli_option *option)
-{
-    size_t begin = out->n;
-    dt_strbuf_addf(out, "  --%s%s%s", option->name, option->takes ? " " : "", option->takes ? option->takes : "");
-    if (out->n - begin >= COLUMN) {
-        dt_strbuf_addc(out, '\n');
-        begin = out->n;
-    }
-    dt_strbuf_addf(out, "%*s%s\n", (int)(COLUMN - (out->n - begin)), "", option->help);
-}
-
 static void add_options(struct dt_strbuf *out, const char *title, const struct dt_cli_option *options, size_t n)
 {
-    if (n == 0)
-        return;
-    dt_strbuf_addf(out, "\n%s:\n", title);
-    for (size_t i = 0; i < n; i++)
-        add_option(out, &options[i]);
-}
-
-static void add_examples(struct dt_strbuf *out, const char *examples)
-{
-    dt_strbuf_adds(out, "\nFor example:\n");
-    for (const char *p = examples; *p;) {
-        size_t n = strcspn(p, "\n");
-        dt_strbuf_addf(out, "  duetime %.*s\n", (int)n, p);
-        p += n + (p[n] ? 1 : 0);
+    if (n > 0)
+        dt_strbuf_addf(out, "\n%s:\n", title);
+    for (const struct dt_cli_option *option = options; option < options + n; option++) {
+        size_t begin = out->n;
+        dt_strbuf_addf(out, "  --%s%s%s", option->name, option->takes ? " " : "", option->takes ? option->takes : "");
+        if (out->n - begin >= COLUMN) {
+            dt_strbuf_addc(out, '\n');
+            begin = out->n;
+        }
+        dt_strbuf_addf(out, "%*s%s\n", (int)(COLUMN - (out->n - begin)), "", option->help);
     }
 }
 
@@ -53,25 +38,18 @@ static void add_verb_help(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     dt_strbuf_addf(out, "\n%s\n", verb->help);
     add_options(out, "Options", verb->options, verb->n_options);
     add_options(out, "Options of every command", common, n);
-    add_examples(out, verb->examples);
-}
-
-static void add_list(struct dt_strbuf *out, const char *noun)
-{
-    size_t n;
-    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_cli_verb *verb = &verbs[i];
-        if (noun && strcmp(noun, verb->noun) != 0)
-            continue;
-        size_t begin = out->n;
-        dt_strbuf_addf(out, "  %s%s%s", verb->noun, verb->verb[0] ? " " : "", verb->verb);
-        dt_strbuf_addf(out, "%*s%s\n", (int)(COLUMN - 8 - (out->n - begin)), "", verb->help);
+    dt_strbuf_adds(out, "\nFor example:\n");
+    for (const char *p = verb->examples; *p;) {
+        size_t length = strcspn(p, "\n");
+        dt_strbuf_addf(out, "  duetime %.*s\n", (int)length, p);
+        p += length + (p[length] ? 1 : 0);
     }
 }
 
 void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cli_verb *verb)
 {
+    size_t n;
+    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     if (verb) {
         add_verb_help(out, verb);
         return;
@@ -80,7 +58,13 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
     dt_strbuf_addf(out, "%s\n\n",
                    noun ? dt_cli_noun_help(noun)
                         : "Asks an API of duetime: jobs that are delivered when they are due.");
-    add_list(out, noun);
+    for (const struct dt_cli_verb *v = verbs; v < verbs + n; v++) {
+        size_t begin = out->n;
+        if (noun && strcmp(noun, v->noun) != 0)
+            continue;
+        dt_strbuf_addf(out, "  %s%s%s", v->noun, v->verb[0] ? " " : "", v->verb);
+        dt_strbuf_addf(out, "%*s%s\n", (int)(COLUMN - 8 - (out->n - begin)), "", v->help);
+    }
     dt_strbuf_adds(
         out, "\nExit codes: 0 done, 1 refused or failed, 2 not understood, 3 not found, 4 the API cannot be reached, "
              "5 too late.\nTimes: RFC 3339 with an offset, or now, today, yesterday, tomorrow (UTC), -1h, +P1D.\n"

@@ -1,10 +1,8 @@
 /* The man page is roff with the man macros; the reference is Markdown. Both go through the rows of the table in their
  * order. */
-#include "pages.h"
-
+#include <stdio.h>
 #include <string.h>
 
-#include "cli/table.h"
 #include "cli/texts/help.h"
 
 static const char *const exit_codes[][2] = {
@@ -76,23 +74,6 @@ static void add_man_options(struct dt_strbuf *out, const struct dt_cli_option *o
     }
 }
 
-static void add_man_examples(struct dt_strbuf *out, const char *examples)
-{
-    dt_strbuf_adds(out, ".PP\n.RS\n.nf\n");
-    for (const char *p = examples; *p;) {
-        char line[256];
-        size_t n = strcspn(p, "\n");
-        size_t length = n < sizeof(line) - 1 ? n : sizeof(line) - 1;
-        memcpy(line, p, length);
-        line[length] = '\0';
-        dt_strbuf_adds(out, "duetime ");
-        add_roff(out, line);
-        dt_strbuf_addc(out, '\n');
-        p += n + (p[n] ? 1 : 0);
-    }
-    dt_strbuf_adds(out, ".fi\n.RE\n");
-}
-
 static void add_man_verb(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     struct dt_strbuf usage;
@@ -103,7 +84,17 @@ static void add_man_verb(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     add_roff(out, verb->help);
     dt_strbuf_addc(out, '\n');
     add_man_options(out, verb->options, verb->n_options);
-    add_man_examples(out, verb->examples);
+    dt_strbuf_adds(out, ".PP\n.RS\n.nf\n");
+    for (const char *p = verb->examples; *p;) {
+        char line[256];
+        size_t n = strcspn(p, "\n");
+        snprintf(line, sizeof(line), "%.*s", (int)n, p);
+        dt_strbuf_adds(out, "duetime ");
+        add_roff(out, line);
+        dt_strbuf_addc(out, '\n');
+        p += n + (p[n] ? 1 : 0);
+    }
+    dt_strbuf_adds(out, ".fi\n.RE\n");
     dt_strbuf_clear(&usage);
 }
 
@@ -198,26 +189,22 @@ void dt_cli_add_reference(struct dt_strbuf *out)
 
 /* ---- requests ---- */
 
-/* Appends the request that an option belongs to, and its place there; nothing for one that the program itself reads. */
-static void add_request(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
+void dt_cli_add_requests(struct dt_strbuf *out)
 {
     static const char *const places[] = {
         [DT_CLI_BODY] = "body", [DT_CLI_SET] = "body", [DT_CLI_FILTER] = "filter", [DT_CLI_QUERY] = "query"};
-    bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
-    if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS)
-        return;
-    dt_strbuf_addf(out, "%s %s %s ", of_set ? "POST" : verb->method, of_set ? verb->set : verb->path,
-                   places[option->place]);
-    for (const char *p = option->name; *p; p++)
-        dt_strbuf_addc(out, *p == '-' ? '_' : *p);
-    dt_strbuf_addc(out, '\n');
-}
-
-void dt_cli_add_requests(struct dt_strbuf *out)
-{
     size_t n;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < verbs[i].n_options; j++)
-            add_request(out, &verbs[i], &verbs[i].options[j]);
+    for (const struct dt_cli_verb *verb = verbs; verb < verbs + n; verb++)
+        for (size_t i = 0; i < verb->n_options; i++) {
+            const struct dt_cli_option *option = &verb->options[i];
+            bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
+            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* which the program itself reads */
+                continue;
+            dt_strbuf_addf(out, "%s %s %s ", of_set ? "POST" : verb->method, of_set ? verb->set : verb->path,
+                           places[option->place]);
+            for (const char *p = option->name; *p; p++)
+                dt_strbuf_addc(out, *p == '-' ? '_' : *p);
+            dt_strbuf_addc(out, '\n');
+        }
 }
