@@ -57,7 +57,7 @@ def labels_of(query):
 def findings():
     """{finding: its page}, of both sources that tell findings."""
     pages = {}
-    for name in ("api/doctor/findings.c", "api/cli/run/findings.c"):
+    for name in ("api/doctor/findings.c", "api/cli/run/run_doctor.c"):
         text = (TREE / name).read_text(encoding="utf-8")
         for entry in re.finditer(r"\[DT_F\w+\]\s*=\s*\{\s*\"([a-z-]+)\",(.*?)\},\n", text, re.S):
             page = re.search(PAGE, entry[2])

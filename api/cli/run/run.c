@@ -10,7 +10,7 @@ dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call)
                                        [DT_CLI_BY_DELETE] = dt_cli_run_delete,
                                        [DT_CLI_BY_POP] = dt_cli_run_pop,
                                        [DT_CLI_BY_WATCH] = dt_cli_run_watch,
-                                       [DT_CLI_BY_EXPORT] = dt_cli_run_export,
+                                       [DT_CLI_BY_EXPORT] = dt_cli_run_list,
                                        [DT_CLI_BY_IMPORT] = dt_cli_run_import,
                                        [DT_CLI_BY_OVERVIEW] = dt_cli_run_overview,
                                        [DT_CLI_BY_FORECAST] = dt_cli_run_forecast,

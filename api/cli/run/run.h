@@ -22,9 +22,8 @@ int dt_cli_run_many(struct dt_cli *cli);
 int dt_cli_run_follow(struct dt_cli *cli);
 int dt_cli_run_delete(struct dt_cli *cli);
 
-/* run_list.c: a list, page by page to its end; jobs as import takes them. */
+/* run_list.c: a list, page by page to its end; by DT_CLI_BY_EXPORT jobs as import takes them. */
 int dt_cli_run_list(struct dt_cli *cli);
-int dt_cli_run_export(struct dt_cli *cli);
 
 /* run_watch.c: a job, until it is finished. */
 int dt_cli_run_watch(struct dt_cli *cli);

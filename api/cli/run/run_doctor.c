@@ -1,6 +1,7 @@
 /*
- * Doctor: shows what GET /v1/doctor finds, under its causes, and before that what is wrong with the way to the API and
- * with an API that cannot answer it.
+ * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it looks at what it can see by itself: what is
+ * wrong with the way to the API, and with an API that cannot answer GET /v1/doctor. (api/doctor/findings.h has all
+ * other findings.)
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
@@ -8,15 +9,88 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/service/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
-#include "cli/run/findings.h"
 #include "cli/run/run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 
 #define DAYS_BEFORE 30
+#define SKEW_MS     2500 /* what an API says of the time may be a second old */
+#define PAGE(name)  "deploy/runbook/" name ".md"
+
+enum finding {
+    DT_FOUND_UNREACHED,
+    DT_FOUND_NOT_DUETIME,
+    DT_FOUND_TOKEN,
+    DT_FOUND_CLEAR_TOKEN,
+    DT_FOUND_CERTIFICATE,
+    DT_FOUND_VERSION,
+    DT_FOUND_CLOCK,
+    DT_FOUND_DRAINING,
+    DT_FOUND_MYSQL,
+    DT_FOUND_SCHEMA,
+    DT_FOUND_READ_ONLY,
+    DT_FINDINGS
+};
+
+struct text {
+    const char *name;     /* "mysql-read-only" */
+    const char *severity; /* "error", "warning", "note" */
+    const char *means;    /* a sentence */
+    const char *advice;
+    const char *page; /* of the runbook: "deploy/runbook/mysql/mysql-read-only.md" */
+};
+
+static const struct text texts[DT_FINDINGS] = {
+    [DT_FOUND_UNREACHED] = {"api-unreached", "error",
+                            "No API answers there: it does not run, or the address is another one.",
+                            "check DUETIME_URL or the context; on its machine: systemctl status duetime-api",
+                            PAGE("way/api-unreached")},
+    [DT_FOUND_NOT_DUETIME] =
+        {"not-an-api", "error",
+         "Something answers there that is no API of duetime, or one behind a proxy that is not well.",
+         "check DUETIME_URL or the context", PAGE("way/not-an-api")},
+    [DT_FOUND_TOKEN] =
+        {"token-refused", "error",
+         "There is no token, it is revoked, or it may not read what concerns all topics; the rest cannot be looked at.",
+         "duetime-api --new-token NAME --scopes read, and its output into the file of --token-file",
+         PAGE("way/token-refused")},
+    [DT_FOUND_CLEAR_TOKEN] = {"token-in-the-clear", "warning",
+                              "The token goes over the network unencrypted: whoever hears it can use it.",
+                              "give the API a certificate ([http] tls_cert), and DUETIME_URL https://",
+                              PAGE("way/token-in-the-clear")},
+    [DT_FOUND_CERTIFICATE] = {"certificate-ends", "warning",
+                              "When it has ended, no client that checks certificates is served.",
+                              "renew the certificate of the server before the API", PAGE("way/certificate-ends")},
+    [DT_FOUND_VERSION] = {"versions-differ", "warning",
+                          "This program may ask for what the API does not know, and the other way round.",
+                          "install the same version of both: duetime version", PAGE("way/versions-differ")},
+    [DT_FOUND_CLOCK] = {"clock-skew", "warning",
+                        "Times that are given as run_at mean something else here than there; delays are not concerned.",
+                        "timedatectl status, here and on MySQL's machine", PAGE("way/clock-skew")},
+    [DT_FOUND_DRAINING] = {"api-draining", "note", "This API process is about to end, and finishes what is under way.",
+                           "systemctl status duetime-api", PAGE("processes/api-draining")},
+    [DT_FOUND_MYSQL] =
+        {"mysql-away", "error",
+         "Nothing can be accepted or claimed; what was accepted is safe, and goes on when MySQL is back.",
+         "systemctl status mariadb; mysqladmin ping, with the account of the API", PAGE("mysql/mysql-away")},
+    [DT_FOUND_SCHEMA] = {"schema-differs", "error",
+                         "The database has not the schema that the API was built for, so it takes no jobs.",
+                         "duetime-api --migrate", PAGE("mysql/schema-differs")},
+    [DT_FOUND_READ_ONLY] =
+        {"mysql-read-only", "error", "MySQL takes no writes, so no job can be accepted or claimed.",
+         "mysql -e 'SHOW VARIABLES LIKE \"read_only\"'; connect the API with the server that is the writer",
+         PAGE("mysql/mysql-read-only")},
+};
+
+/* A finding; subject and cause: NULL where there is none. */
+struct shown {
+    struct text text;
+    const char *subject, *detail, *cause;
+};
 
 struct doctor {
     struct dt_cli *cli;
@@ -31,47 +105,18 @@ struct doctor {
 static void add_member(struct dt_strbuf *out, const char *name, const char *value)
 {
     dt_strbuf_addf(out, "%s\"%s\":", out->n ? "," : "{", name);
-    dt_json_add_string(out, dt_str(value));
-}
-
-/* A finding; subject and cause: NULL where there is none. */
-struct shown {
-    struct dt_finding_text text;
-    const char *subject, *detail, *cause;
-};
-
-static void add_as_json(struct dt_strbuf *out, const struct shown *f)
-{
-    char detail[1024];
-    snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
-    add_member(out, "finding", f->text.name);
-    add_member(out, "severity", f->text.severity);
-    add_member(out, "detail", detail);
-    add_member(out, "means", f->text.means);
-    add_member(out, "do", f->text.advice);
-    add_member(out, "runbook", f->text.page);
-    if (f->cause)
-        add_member(out, "cause", f->cause);
+    if (value)
+        dt_json_add_string(out, dt_str(value));
     else
-        dt_strbuf_adds(out, ",\"cause\":null");
-    dt_strbuf_addc(out, '}');
-}
-
-static void add_name(struct dt_strbuf *out, const struct dt_finding_text *text, bool colours)
-{
-    const char *colour = strcmp(text->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
-    dt_strbuf_adds(out, colours ? colour : "");
-    dt_cli_add_plain(out, dt_str(text->severity));
-    dt_strbuf_addc(out, ' ');
-    dt_cli_add_plain(out, dt_str(text->name));
-    dt_strbuf_adds(out, colours ? "\033[0m: " : ": ");
+        dt_strbuf_adds(out, "null");
 }
 
 /* Findings with a cause are shown as one line for each kind, below the cause. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
-    const struct dt_finding_text *text = &f->text;
+    const struct text *text = &f->text;
     const char *const parts[] = {"\n  means: ", text->means, "\n  do:    ", text->advice, "\n  more:  ", text->page};
+    const char *colour = strcmp(text->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
     bool goes_on = f->cause && strcmp(d->line, text->name) == 0;
     if (goes_on)
         dt_strbuf_adds(out, ", ");
@@ -80,8 +125,13 @@ static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct sh
     snprintf(d->line, sizeof(d->line), "%s", f->cause ? text->name : "");
     if (f->cause && !goes_on)
         dt_strbuf_adds(out, "  so:    ");
-    if (!goes_on)
-        add_name(out, text, d->cli->colours);
+    if (!goes_on) {
+        dt_strbuf_adds(out, d->cli->colours ? colour : "");
+        dt_cli_add_plain(out, dt_str(text->severity));
+        dt_strbuf_addc(out, ' ');
+        dt_cli_add_plain(out, dt_str(text->name));
+        dt_strbuf_adds(out, d->cli->colours ? "\033[0m: " : ": ");
+    }
     if (f->subject)
         dt_cli_add_plain(out, dt_str(f->subject));
     if (f->cause)
@@ -95,29 +145,40 @@ static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct sh
     dt_strbuf_addc(out, '\n');
 }
 
-static void show(struct doctor *d, const struct shown *finding)
+static void show(struct doctor *d, const struct shown *f)
 {
     struct dt_strbuf out;
+    char detail[1024];
     dt_strbuf_init(&out);
     d->shown++;
-    d->wrong += strcmp(finding->text.severity, "note") != 0;
+    d->wrong += strcmp(f->text.severity, "note") != 0;
     if (d->cli->form == DT_CLI_AS_JSON) {
-        add_as_json(&out, finding);
+        snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
+        add_member(&out, "finding", f->text.name);
+        add_member(&out, "severity", f->text.severity);
+        add_member(&out, "detail", detail);
+        add_member(&out, "means", f->text.means);
+        add_member(&out, "do", f->text.advice);
+        add_member(&out, "runbook", f->text.page);
+        add_member(&out, "cause", f->cause);
+        dt_strbuf_addc(&out, '}');
         dt_cli_show_json(d->cli, dt_strbuf_str(&out));
     } else {
-        add_as_text(d, &out, finding);
+        add_as_text(d, &out, f);
         fwrite(out.p ? out.p : "", 1, out.n, stdout);
     }
     dt_strbuf_clear(&out);
 }
 
-static void show_found(void *arg, enum dt_finding finding, const char *detail)
+static void show_found(struct doctor *d, enum finding finding, const char *detail)
 {
-    show(arg, &(struct shown){.text = dt_finding_texts[finding], .detail = detail});
+    dt_assert_cmp(finding, <, DT_FINDINGS);
+    show(d, &(struct shown){.text = texts[finding], .detail = detail});
 }
 
 /* ---- asking ---- */
 
+/* True: the document is an object. */
 static bool ask(struct doctor *d, const char *path)
 {
     struct dt_error err = {0};
@@ -139,72 +200,88 @@ static bool ask(struct doctor *d, const char *path)
     return false;
 }
 
-static bool is_loopback(const char *url)
+/* The member's text; absent if there is none. */
+static struct dt_str text_of(const struct doctor *d, const struct dt_json_node *node, const char *name)
 {
-    const char *host = strstr(url, "://") + 3;
-    return strncmp(host, "127.", 4) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0;
+    const struct dt_json_node *m = node->type == DT_JSON_OBJECT ? dt_json_member(d->json, node, name) : NULL;
+    return m && m->type == DT_JSON_STRING ? m->str : DT_STR_NONE;
 }
 
-static void look_at_the_way(struct doctor *d)
+/* Looks at the way to the API, and at what it says of itself. False: there is nothing more to ask. */
+static bool look_at_readiness(struct doctor *d)
 {
-    char detail[96];
+    char detail[128];
     const struct dt_cli_settings *settings = &d->cli->settings;
-    int64_t now_s = dt_clock_real_ms(d->cli->clock) / 1000;
-    int64_t days = (d->answer.cert_ends_at_s - now_s) / 86400;
-    if (settings->token && strncmp(settings->url, "http://", 7) == 0 && !is_loopback(settings->url))
-        show_found(d, DT_FOUND_CLEAR_TOKEN, settings->url);
+    if (!ask(d, "/readyz"))
+        return false;
+    if (settings->token && strncmp(settings->url, "http://", 7) == 0) {
+        const char *host = settings->url + 7;
+        if (strncmp(host, "127.", 4) != 0 && strncmp(host, "localhost", 9) != 0 && strncmp(host, "[::1]", 5) != 0)
+            show_found(d, DT_FOUND_CLEAR_TOKEN, settings->url);
+    }
+    int64_t days = (d->answer.cert_ends_at_s - dt_clock_real_ms(d->cli->clock) / 1000) / 86400;
     if (d->answer.cert_ends_at_s && days < DAYS_BEFORE) {
         snprintf(detail, sizeof(detail), "in %lld days", (long long)days);
         show_found(d, DT_FOUND_CERTIFICATE, detail);
     }
-}
-
-static bool look_at_readiness(struct doctor *d)
-{
-    if (!ask(d, "/readyz"))
-        return false;
-    look_at_the_way(d);
-    if (!dt_json_member(d->json, dt_json_root(d->json), "mysql")) {
-        show_found(d, DT_FOUND_NOT_DUETIME, d->cli->settings.url);
+    const struct dt_json_node *root = dt_json_root(d->json);
+    if (!dt_json_member(d->json, root, "mysql")) {
+        show_found(d, DT_FOUND_NOT_DUETIME, settings->url);
         return false;
     }
-    dt_judge_readiness(d->json, dt_json_root(d->json), show_found, d);
+    const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
+    if (draining && draining->type == DT_JSON_BOOL && draining->b)
+        show_found(d, DT_FOUND_DRAINING, "it says so");
+    struct dt_str mysql = text_of(d, root, "mysql");
+    if (dt_str_is(mysql, "ok"))
+        return true;
+    snprintf(detail, sizeof(detail), "MySQL is %.*s", (int)(mysql.n < 64 ? mysql.n : 64), mysql.p ? mysql.p : "");
+    show_found(d,
+               dt_str_is(mysql, "schema")      ? DT_FOUND_SCHEMA
+               : dt_str_is(mysql, "read-only") ? DT_FOUND_READ_ONLY
+                                               : DT_FOUND_MYSQL,
+               detail);
     return true;
 }
 
+/* Compares the version, and the clock by ours before and after the request. */
 static bool look_at_installation(struct doctor *d)
 {
+    char detail[128];
+    int64_t now_ms = 0;
     int64_t before_ms = dt_clock_real_ms(d->cli->clock);
     if (!ask(d, "/v1/info"))
         return false;
     int64_t after_ms = dt_clock_real_ms(d->cli->clock);
     if (d->answer.status != 200)
         return false; /* MySQL is away, which is told already */
-    dt_judge_info(d->json, dt_json_root(d->json), before_ms, after_ms, show_found, d);
+    const struct dt_json_node *root = dt_json_root(d->json);
+    struct dt_str version = text_of(d, root, "version");
+    if (!dt_str_is(version, DUETIME_VERSION)) {
+        snprintf(detail, sizeof(detail), "the API is %.*s, this program %s", (int)(version.n < 40 ? version.n : 40),
+                 version.p ? version.p : "", DUETIME_VERSION);
+        show_found(d, DT_FOUND_VERSION, detail);
+    }
+    if (dt_time_parse(text_of(d, root, "now"), &now_ms) != DT_OK)
+        return true;
+    int64_t ahead = before_ms - now_ms;
+    int64_t behind = now_ms - after_ms;
+    if (ahead > SKEW_MS || behind > SKEW_MS) {
+        snprintf(detail, sizeof(detail), "this clock is %lld ms %s MySQL's",
+                 (long long)(ahead > behind ? ahead : behind), ahead > behind ? "ahead of" : "behind");
+        show_found(d, DT_FOUND_CLOCK, detail);
+    }
     return true;
 }
 
 /* ---- what only the API sees ---- */
 
 /* The member's text with a NUL behind it, in the arena; never NULL. */
-static const char *text_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
+static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
 {
-    const struct dt_json_node *m = node->type == DT_JSON_OBJECT ? dt_json_member(d->json, node, name) : NULL;
-    struct dt_str copy = dt_arena_copy(arena, m && m->type == DT_JSON_STRING ? m->str : DT_STR_LIT(""));
+    struct dt_str text = text_of(d, node, name);
+    struct dt_str copy = dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
     return copy.p ? copy.p : "";
-}
-
-static void show_told(struct doctor *d, const struct dt_json_node *finding, struct dt_arena *arena)
-{
-    const char *cause = text_of(d, finding, "cause", arena);
-    show(d, &(struct shown){.text = {.name = text_of(d, finding, "finding", arena),
-                                     .severity = text_of(d, finding, "severity", arena),
-                                     .means = text_of(d, finding, "means", arena),
-                                     .advice = text_of(d, finding, "do", arena),
-                                     .page = text_of(d, finding, "runbook", arena)},
-                            .subject = text_of(d, finding, "subject", arena),
-                            .detail = text_of(d, finding, "detail", arena),
-                            .cause = cause[0] ? cause : NULL});
 }
 
 static void look_at_servers(struct doctor *d)
@@ -219,11 +296,20 @@ static void look_at_servers(struct doctor *d)
     bool told = !request.path.failed && ask(d, request.path.p) && d->answer.status == 200;
     dt_cli_request_clear(&request);
     const struct dt_json_node *findings = told ? dt_json_member(d->json, dt_json_root(d->json), "findings") : NULL;
+    bool listed = findings && findings->type == DT_JSON_ARRAY;
     dt_arena_init(&arena);
-    for (const struct dt_json_node *f = findings && findings->type == DT_JSON_ARRAY ? dt_json_first(d->json, findings)
-                                                                                    : NULL;
-         f; f = dt_json_sibling(d->json, findings, f))
-        show_told(d, f, &arena);
+    for (const struct dt_json_node *f = listed ? dt_json_first(d->json, findings) : NULL; f;
+         f = dt_json_sibling(d->json, findings, f)) {
+        const char *cause = copy_of(d, f, "cause", &arena);
+        show(d, &(struct shown){.text = {.name = copy_of(d, f, "finding", &arena),
+                                         .severity = copy_of(d, f, "severity", &arena),
+                                         .means = copy_of(d, f, "means", &arena),
+                                         .advice = copy_of(d, f, "do", &arena),
+                                         .page = copy_of(d, f, "runbook", &arena)},
+                                .subject = copy_of(d, f, "subject", &arena),
+                                .detail = copy_of(d, f, "detail", &arena),
+                                .cause = cause[0] ? cause : NULL});
+    }
     dt_arena_clear(&arena);
 }
 

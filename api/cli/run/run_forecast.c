@@ -38,114 +38,80 @@ static struct dt_str text_of(const struct chart *c, const struct dt_json_node *n
     return m && m->type == DT_JSON_STRING ? m->str : DT_STR_LIT("-");
 }
 
-/* Appends a bar, of eighths of a character. */
-static void add_bar(struct chart *c, int64_t due)
+static void show_step(struct chart *c, const struct dt_json_node *step)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    double length = c->most ? (double)due * c->bar / (double)c->most : 0;
-    int n = (int)(length * 8 + 0.5);
+    const struct dt_json_node *topics = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "topics") : NULL;
+    const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
+    const struct dt_str time = text_of(c, step, "from");
+    const size_t second = time.n > 19 ? 19 : time.n; /* a step is never shorter than a second */
+    const int64_t due = due_of(c, step);
+    dt_strbuf_reset(&c->line);
+    dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
+    dt_strbuf_addf(&c->line, "%s %9lld %s", second == 19 ? "Z" : "", (long long)due, c->cli->colours ? "\033[36m" : "");
+    const double length = c->most ? (double)due * c->bar / (double)c->most : 0;
+    int n = (int)(length * 8 + 0.5); /* eighths of a character */
     n = n == 0 && due > 0 ? 1 : n;
     for (int i = 0; i < n / 8; i++)
         dt_strbuf_adds(&c->line, "█");
-    dt_strbuf_adds(&c->line, eighths[n % 8]);
-    dt_strbuf_addf(&c->line, "%*s", c->bar - n / 8 - (n % 8 > 0), "");
-}
-
-/* Seconds are shown; a step is never shorter. */
-static void add_time(struct chart *c, struct dt_str time)
-{
-    size_t second = time.n > 19 ? 19 : time.n;
-    dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
-    dt_strbuf_adds(&c->line, second == 19 ? "Z" : "");
-}
-
-/* As much of the name as the line has room for. */
-static void add_topic(struct chart *c, struct dt_str name)
-{
-    struct dt_strbuf plain;
-    int room = (int)c->cli->width - BEFORE - c->bar;
-    dt_strbuf_init(&plain);
-    dt_cli_add_plain(&plain, name);
-    dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
-    dt_strbuf_clear(&plain);
-}
-
-static void show_step(struct chart *c, const struct dt_json_node *step)
-{
-    const struct dt_json_node *topics = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "topics") : NULL;
-    const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
-    dt_strbuf_reset(&c->line);
-    add_time(c, text_of(c, step, "from"));
-    dt_strbuf_addf(&c->line, " %9lld ", (long long)due_of(c, step));
-    dt_strbuf_adds(&c->line, c->cli->colours ? "\033[36m" : "");
-    add_bar(c, due_of(c, step));
-    dt_strbuf_adds(&c->line, c->cli->colours ? "\033[0m " : " ");
-    if (largest)
-        add_topic(c, text_of(c, largest, "topic"));
+    dt_strbuf_addf(&c->line, "%s%*s%s", eighths[n % 8], c->bar - n / 8 - (n % 8 > 0), "",
+                   c->cli->colours ? "\033[0m " : " ");
+    if (largest) { /* as much of its name as the line has room for */
+        struct dt_strbuf plain;
+        int room = (int)c->cli->width - BEFORE - c->bar;
+        dt_strbuf_init(&plain);
+        dt_cli_add_plain(&plain, text_of(c, largest, "topic"));
+        dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
+        dt_strbuf_clear(&plain);
+    }
     while (c->line.n > 0 && c->line.p[c->line.n - 1] == ' ')
         c->line.n--;
     printf("%.*s\n", (int)c->line.n, c->line.p);
 }
 
-static void say_what_is_estimated(const struct chart *c)
-{
-    const struct dt_json_node *root = dt_json_root(c->json);
-    struct dt_str counted = text_of(c, root, "counted_until");
-    struct dt_str to = text_of(c, root, "to");
-    if (!dt_str_eq(counted, to))
-        dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
-    const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
-    if (topics && topics->type == DT_JSON_BOOL && !topics->b)
-        dt_cli_say("which topic has most of a step is an estimate");
-}
-
-static void show_steps(struct chart *c, const struct dt_json_node *steps)
-{
-    int width = (int)c->cli->width - AROUND;
-    c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < BAR_MIN ? BAR_MIN : width > BAR_MAX ? BAR_MAX : width;
-    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s))
-        c->most = due_of(c, s) > c->most ? due_of(c, s) : c->most;
-    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s)) {
-        if (c->cli->form == DT_CLI_AS_JSON)
-            dt_cli_show(c->cli, c->json, s);
-        else
-            show_step(c, s);
-    }
-    if (c->cli->form != DT_CLI_AS_JSON)
-        say_what_is_estimated(c);
-}
-
 static int show(struct chart *c)
 {
     const struct dt_json_node *root = dt_json_root(c->json);
+    const bool json = c->cli->form == DT_CLI_AS_JSON;
     const struct dt_json_node *steps =
         root && root->type == DT_JSON_OBJECT ? dt_json_member(c->json, root, c->cli->call->verb->list) : NULL;
     if (!steps || steps->type != DT_JSON_ARRAY) {
         dt_cli_say("%s answers without %s", c->cli->settings.url, c->cli->call->verb->list);
         return DT_CLI_REFUSED;
     }
-    show_steps(c, steps);
+    int width = (int)c->cli->width - AROUND;
+    c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < BAR_MIN ? BAR_MIN : width > BAR_MAX ? BAR_MAX : width;
+    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s))
+        c->most = due_of(c, s) > c->most ? due_of(c, s) : c->most;
+    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s)) {
+        if (json)
+            dt_cli_show(c->cli, c->json, s);
+        else
+            show_step(c, s);
+    }
+    struct dt_str counted = text_of(c, root, "counted_until");
+    if (!json && !dt_str_eq(counted, text_of(c, root, "to")))
+        dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
+    const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
+    if (!json && topics && topics->type == DT_JSON_BOOL && !topics->b)
+        dt_cli_say("which topic has most of a step is an estimate");
     return DT_CLI_DONE;
-}
-
-static int ask(struct chart *c)
-{
-    struct dt_error err = {0};
-    const struct dt_cli_call *call = c->cli->call;
-    dt_status status = dt_cli_request_build(call, call->verb->path, call->args, &c->request, &err);
-    if (status != DT_OK)
-        return dt_cli_failed(status, &err);
-    return dt_cli_ask(c->cli, &(struct dt_rest_request){.method = "GET", .path = c->request.path.p}, &c->answer,
-                      c->json);
 }
 
 int dt_cli_run_forecast(struct dt_cli *cli)
 {
     struct chart c = {.cli = cli};
+    struct dt_error err = {0};
     dt_cli_request_init(&c.request);
     dt_rest_answer_init(&c.answer);
     dt_strbuf_init(&c.line);
-    int code = dt_json_new(&c.json) == DT_OK ? ask(&c) : DT_CLI_REFUSED;
+    dt_status status = dt_json_new(&c.json);
+    int code = DT_CLI_REFUSED;
+    if (status == DT_OK) {
+        status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &c.request, &err);
+        const struct dt_rest_request rest = {.method = "GET", .path = c.request.path.p};
+        code = status == DT_OK ? dt_cli_ask(cli, &rest, &c.answer, c.json) : dt_cli_failed(status, &err);
+    }
     if (code == DT_CLI_DONE)
         code = show(&c);
     dt_strbuf_clear(&c.line);

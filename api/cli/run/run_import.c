@@ -4,6 +4,13 @@
  * told as unknown.
  *
  *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
+ *
+ * CSV is that of RFC 4180: cells between commas, in double quotes where they hold commas, quotes or line breaks. The
+ * first line names the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the
+ * others are texts; an empty cell is a member that is absent. A byte order mark before the first line is passed over.
+ *
+ * Invariants: the lines of the batch stand one after the other in its text, each with its line feed, and nothing else
+ * does. Memory is that of a batch.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,17 +19,31 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "cli/run/lines.h"
+#include "base/assert.h"
+#include "cli/request.h"
 #include "cli/run/progress.h"
 #include "cli/run/run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 
+#define LINE_BYTES  ((size_t)8 << 20)
 #define BATCH_LINES 5000
 #define BATCH_BYTES ((size_t)4 << 20)
 #define TELL_MAX    20 /* refused lines that are told */
 #define PAUSE_NS    500000000L
 #define PATIENCE    120 /* pauses without progress before it gives up */
+
+/* The file. */
+struct lines {
+    FILE *in; /* borrowed */
+    bool csv;
+    bool named;             /* the first line of a CSV was read */
+    struct dt_strbuf names; /* of its columns, each with a NUL behind it */
+    struct dt_strbuf cell;
+    int64_t line; /* of the file, from 1, at which the last job began */
+    int64_t at;   /* the line that is read now */
+    int64_t bytes;
+};
 
 struct line {
     size_t begin, n; /* in the batch's text, without the line feed */
@@ -31,7 +52,7 @@ struct line {
 
 struct import {
     struct dt_cli *cli;
-    struct dt_cli_lines lines;
+    struct lines lines;
     struct dt_strbuf text; /* the batch */
     struct line *batch;
     unsigned n, most; /* lines of it; more are refused */
@@ -44,20 +65,183 @@ struct import {
     int code;
 };
 
-/* ---- the batch ---- */
+/* ---- the file ---- */
 
-static dt_status fill(struct import *im, struct dt_error *err)
+static int next_byte(struct lines *lines)
 {
-    dt_status status = DT_OK;
-    while (im->n < im->most && im->text.n < BATCH_BYTES) {
-        size_t begin = im->text.n;
-        status = dt_cli_lines_next(&im->lines, &im->text, err);
-        if (status != DT_OK)
+    int c = getc_unlocked(lines->in);
+    lines->bytes += c != EOF;
+    lines->at += c == '\n';
+    return c;
+}
+
+static dt_status too_long(const struct lines *lines, struct dt_error *err)
+{
+    return dt_fail(err, DT_INVALID, "line %lld is longer than %zu MiB", (long long)lines->line, LINE_BYTES >> 20);
+}
+
+static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+{
+    size_t begin = out->n;
+    bool blank = true;
+    int c;
+    lines->line = lines->at;
+    while ((c = next_byte(lines)) != EOF) {
+        if (c == '\n' && !blank)
             break;
-        im->batch[im->n++] = (struct line){begin, im->text.n - begin - 1, im->lines.line};
+        if (c == '\n') {
+            out->n = begin;
+            lines->line = lines->at;
+            continue;
+        }
+        blank = blank && strchr(" \t\r", c);
+        dt_strbuf_addc(out, (char)c);
+        if (lines->bytes == 3 && out->n - begin == 3 && !out->failed &&
+            dt_str_without_bom((struct dt_str){out->p + begin, 3}).n == 0) {
+            out->n = begin;
+            blank = true;
+        }
+        if (out->n - begin > LINE_BYTES)
+            return too_long(lines, err);
     }
+    if (blank) {
+        out->n = begin;
+        return DT_NOT_FOUND;
+    }
+    dt_strbuf_addc(out, '\n');
+    return DT_OK;
+}
+
+/* The text of a cell in double quotes, whose first one is read; gives the byte behind it. */
+static int quoted_cell(struct lines *lines)
+{
+    int c;
+    while ((c = next_byte(lines)) != EOF && lines->cell.n <= LINE_BYTES) {
+        if (c == '"' && (c = next_byte(lines)) != '"')
+            return c;
+        dt_strbuf_addc(&lines->cell, (char)c);
+    }
+    return -2; /* its end is missing */
+}
+
+/* Reads a cell; gives the byte that ends it: a comma, a line feed or EOF; -2: it is no cell. */
+static int next_cell(struct lines *lines)
+{
+    dt_strbuf_reset(&lines->cell);
+    int c = next_byte(lines);
+    if (c == '"') {
+        c = quoted_cell(lines);
+    } else {
+        for (; c != ',' && c != '\n' && c != EOF && c != '"' && lines->cell.n <= LINE_BYTES; c = next_byte(lines))
+            dt_strbuf_addc(&lines->cell, (char)c);
+        if (c == '\n' && lines->cell.n > 0 && lines->cell.p[lines->cell.n - 1] == '\r')
+            lines->cell.n--;
+    }
+    c = c == '\r' ? next_byte(lines) : c;
+    return c == ',' || c == '\n' || c == EOF ? c : -2;
+}
+
+static dt_status bad_cell(const struct lines *lines, struct dt_error *err)
+{
+    return lines->cell.n > LINE_BYTES
+               ? too_long(lines, err)
+               : dt_fail(err, DT_INVALID, "line %lld is no CSV: a quote stands where none may, or is missing",
+                         (long long)lines->line);
+}
+
+/* Reads the first line of a CSV. A byte order mark before it is passed over. */
+static dt_status read_names(struct lines *lines, struct dt_error *err)
+{
+    static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
+    lines->line = lines->at;
+    int c = next_byte(lines);
+    for (size_t i = 1; c == mark[0] && i < sizeof(mark); i++)
+        if (next_byte(lines) != mark[i])
+            return dt_fail(err, DT_INVALID, "the first line names the columns: this one is no UTF-8");
+    if (c != mark[0]) {
+        lines->bytes -= c != EOF;
+        lines->at -= c == '\n';
+        ungetc(c, lines->in);
+    }
+    for (c = ','; c == ',';) {
+        c = next_cell(lines);
+        if (c == -2)
+            return bad_cell(lines, err);
+        struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
+        if (name.n == 0)
+            return dt_fail(err, DT_INVALID, "the first line names the columns: one has no name");
+        dt_strbuf_add(&lines->names, name.p, name.n);
+        dt_strbuf_addc(&lines->names, '\0');
+    }
+    lines->named = true;
+    return DT_OK;
+}
+
+static void add_cell(struct dt_strbuf *out, const char *name, struct dt_str text, bool first)
+{
+    if (!first)
+        dt_strbuf_addc(out, ',');
+    dt_json_add_string(out, dt_str(name));
+    dt_strbuf_addc(out, ':');
+    if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
+        /* A line break in JSON can be a space as well, and has to be: the job stands in one line. */
+        for (size_t i = 0; i < text.n; i++)
+            dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
+    } else if (strcmp(name, "retry") == 0) {
+        dt_cli_add_list(out, text);
+    } else {
+        dt_json_add_string(out, text);
+    }
+}
+
+static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+{
+    bool first = true;
+    int c = 0;
+    dt_status status = lines->named ? DT_OK : read_names(lines, err);
+    if (status != DT_OK)
+        return status;
+    while ((c = next_byte(lines)) == '\n' || c == '\r')
+        ; /* an empty line */
+    if (c == EOF)
+        return DT_NOT_FOUND;
+    ungetc(c, lines->in);
+    lines->bytes--;
+    lines->line = lines->at;
+    dt_strbuf_addc(out, '{');
+    const char *name = lines->names.p;
+    for (c = ','; c == ','; name += strlen(name) + 1) {
+        c = next_cell(lines);
+        if (c == -2)
+            return bad_cell(lines, err);
+        if (name == lines->names.p + lines->names.n)
+            return dt_fail(err, DT_INVALID, "line %lld has more cells than the first line has names",
+                           (long long)lines->line);
+        if (lines->cell.n > 0) {
+            add_cell(out, name, dt_strbuf_str(&lines->cell), first);
+            first = false;
+        }
+    }
+    dt_strbuf_adds(out, "}\n");
+    return DT_OK;
+}
+
+/* Appends the next job as a JSON object in one line; empty lines are passed over. NOT_FOUND: there is none; INVALID: err
+ * says which line cannot be read. */
+static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+{
+    size_t begin = out->n;
+    dt_status status = lines->csv ? next_csv(lines, out, err) : next_json(lines, out, err);
+    if (ferror(lines->in)) /* what was read last may be half a job */
+        status = dt_fail(err, DT_INVALID, "line %lld cannot be read: %s", (long long)lines->at, strerror(errno));
+    if (status == DT_OK && out->failed)
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    if (status != DT_OK && !out->failed)
+        out->n = begin;
     return status;
 }
+
+/* ---- the batch ---- */
 
 /* Keeps the chosen lines of the batch, in their order. */
 static void keep(struct import *im, const bool *chosen)
@@ -68,6 +252,7 @@ static void keep(struct import *im, const bool *chosen)
         struct line line = im->batch[i];
         if (!chosen[i])
             continue;
+        dt_assert_cmp(line.begin + line.n, <, im->text.n);
         memmove(im->text.p + at, im->text.p + line.begin, line.n + 1);
         im->batch[n++] = (struct line){at, line.n, line.number};
         at += line.n + 1;
@@ -114,73 +299,71 @@ static void refuse(struct import *im, int64_t number, const struct dt_json_node 
     dt_strbuf_clear(&why);
 }
 
-static bool has_key(struct import *im, unsigned i)
+/* It is not known what became of a line: it stays when its key makes that harmless. */
+static bool stays_unknown(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
     struct dt_json_limits limits = {.depth = 64, .opaque = "payload"};
-    if (dt_json_parse(im->json, text, &limits, NULL) != DT_OK)
-        return false;
-    const struct dt_json_node *root = dt_json_root(im->json);
-    return root->type == DT_JSON_OBJECT && dt_json_member(im->json, root, "key");
-}
-
-/* Nobody knows what became of a line: it stays when its key makes that harmless. */
-static bool stays_unknown(struct import *im, unsigned i)
-{
-    if (has_key(im, i))
-        return true;
+    if (dt_json_parse(im->json, text, &limits, NULL) == DT_OK) {
+        const struct dt_json_node *root = dt_json_root(im->json);
+        if (root->type == DT_JSON_OBJECT && dt_json_member(im->json, root, "key"))
+            return true;
+    }
     im->unknown++;
     tell(im, im->batch[i].number, DT_STR_LIT("it has no key, and no answer came: it may have been made"));
     return false;
-}
-
-/* Whether a line was refused because of those before it; the batches are shorter from here on. */
-static bool is_beyond(struct import *im, unsigned i, const struct dt_json_node *root, bool rest)
-{
-    static const char limit[] = "limits.batch_";
-    struct dt_str detail = member_text(im->json, root, "detail");
-    bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
-    if (i == 0 || !(rest || named) || !dt_str_is(member_text(im->json, root, "type"), "/problems/too-large"))
-        return false;
-    im->most = i < im->most ? i : im->most;
-    return true;
 }
 
 /* Judges one result; true: the line is to be sent again. rest: the result is of all that follow, of which nothing was
  * made. */
 static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
+    static const char limit[] = "limits.batch_";
     const struct dt_json_node *root = NULL;
     if (dt_json_parse(im->json, result, &(struct dt_json_limits){.depth = 16}, NULL) == DT_OK)
         root = dt_json_root(im->json);
-    const struct dt_json_node *node =
-        root && root->type == DT_JSON_OBJECT ? dt_json_member(im->json, root, "status") : NULL;
+    if (root && root->type != DT_JSON_OBJECT)
+        root = NULL;
+    const struct dt_json_node *node = root ? dt_json_member(im->json, root, "status") : NULL;
     int64_t status = node && node->type == DT_JSON_INT ? node->i : 0;
     struct dt_str type = member_text(im->json, root, "type");
+    struct dt_str detail = member_text(im->json, root, "detail");
     im->made += status == 201;
     im->existing += status == 200;
     if (status == 200 || status == 201)
         return false;
-    if (is_beyond(im, i, root, rest) || rest)
+    /* A line that is refused because of those before it: the batches are shorter from here on. */
+    bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
+    bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
+    if (beyond && i < im->most)
+        im->most = i;
+    if (beyond || rest)
         return true;
     if (dt_str_is(type, "/problems/outcome-unknown"))
         return stays_unknown(im, i);
     if (status == 503 || status == 408)
         return true;
-    refuse(im, im->batch[i].number, root && root->type == DT_JSON_OBJECT ? root : NULL);
+    refuse(im, im->batch[i].number, root);
     return false;
 }
 
+static void pause_a_while(struct import *im)
+{
+    im->idle++;
+    nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+}
+
 /*
- * Results stand in the order of the lines; where they end early, the last one is of all that follow, of which nothing
- * was made. Gives how many of the lines that were sent are to be sent again.
+ * The batch was answered: what is done leaves it. Results stand in the order of the lines; if they end early, the last
+ * one is of all that follow, of which nothing was made.
  */
-static unsigned judge_all(struct import *im, unsigned sent, bool *again)
+static int answered(struct import *im, unsigned sent, bool *again)
 {
     const char *p = im->answer.body.p;
     const char *end = p + im->answer.body.n;
+    unsigned most = im->most;
     unsigned results = 0;
-    unsigned n = 0;
+    unsigned left = 0; /* of the lines that were sent: are to be sent again */
     for (const char *q = p; q < end; q++)
         results += *q == '\n' || q + 1 == end;
     for (unsigned i = 0; i < im->n; i++)
@@ -192,37 +375,7 @@ static unsigned judge_all(struct import *im, unsigned sent, bool *again)
         p += length + 1;
     }
     for (unsigned i = 0; i < sent; i++)
-        n += again[i];
-    return n;
-}
-
-/* ---- sending ---- */
-
-static void pause_a_while(struct import *im)
-{
-    im->idle++;
-    nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-}
-
-/* The batch got no answer as a whole: what may be sent again stays in it. */
-static int unanswered(struct import *im, unsigned sent, dt_status status, const struct dt_error *err, bool *again)
-{
-    if (status != DT_UNAVAILABLE || im->idle >= PATIENCE) {
-        dt_cli_progress_end(&im->progress);
-        return dt_cli_failed(status, err);
-    }
-    for (unsigned i = 0; i < im->n; i++)
-        again[i] = i >= sent || !im->answer.reached || stays_unknown(im, i);
-    keep(im, again);
-    pause_a_while(im);
-    return DT_CLI_DONE;
-}
-
-/* The batch was answered: what is done leaves it. */
-static int answered(struct import *im, unsigned sent, bool *again)
-{
-    unsigned most = im->most;
-    unsigned left = judge_all(im, sent, again);
+        left += again[i];
     keep(im, again);
     if (left < sent)
         im->idle = 0;
@@ -235,19 +388,31 @@ static int send_batch(struct import *im, bool *again)
 {
     struct dt_error err = {0};
     unsigned sent = im->n < im->most ? im->n : im->most;
+    dt_assert(sent > 0 && sent <= BATCH_LINES);
     struct line last = im->batch[sent - 1];
     struct dt_rest_request request = {.method = "POST",
                                       .path = "/v1/jobs:batch",
                                       .body = {im->text.p, last.begin + last.n + 1},
                                       .type = "application/x-ndjson"};
     dt_status status = dt_rest_ask(im->cli->rest, &request, &im->answer, &err);
-    if (status != DT_OK)
-        return unanswered(im, sent, status, &err, again);
-    if (im->answer.status == 503 && im->idle < PATIENCE) {
+    if (status == DT_OK && im->answer.status == 200)
+        return answered(im, sent, again);
+    if (status == DT_OK && im->answer.status == 503 && im->idle < PATIENCE) {
         pause_a_while(im);
         return DT_CLI_DONE;
     }
-    return im->answer.status == 200 ? answered(im, sent, again) : dt_cli_judge(im->cli, &im->answer);
+    if (status == DT_OK)
+        return dt_cli_judge(im->cli, &im->answer);
+    if (status != DT_UNAVAILABLE || im->idle >= PATIENCE) {
+        dt_cli_progress_end(&im->progress);
+        return dt_cli_failed(status, &err);
+    }
+    /* No answer came to the batch as a whole: what may be sent again stays in it. */
+    for (unsigned i = 0; i < im->n; i++)
+        again[i] = i >= sent || !im->answer.reached || stays_unknown(im, i);
+    keep(im, again);
+    pause_a_while(im);
+    return DT_CLI_DONE;
 }
 
 static int import_all(struct import *im)
@@ -258,8 +423,14 @@ static int import_all(struct import *im)
     int code = DT_CLI_DONE;
     dt_rest_catch_signals();
     while (code == DT_CLI_DONE && !dt_rest_signal() && (status == DT_OK || im->n > 0)) {
-        if (status == DT_OK)
-            status = fill(im, &err);
+        while (status == DT_OK && im->n < im->most && im->text.n < BATCH_BYTES) {
+            size_t begin = im->text.n;
+            status = next_job(&im->lines, &im->text, &err);
+            if (status == DT_OK) {
+                dt_assert_cmp(im->n, <, BATCH_LINES);
+                im->batch[im->n++] = (struct line){begin, im->text.n - begin - 1, im->lines.line};
+            }
+        }
         if (im->n > 0 && !dt_rest_signal())
             code = send_batch(im, again);
         dt_cli_progress_tell(&im->progress, im->made + im->existing, im->lines.bytes, im->size);
@@ -273,32 +444,32 @@ static int import_all(struct import *im)
     return code;
 }
 
-/* ---- beginning and end ---- */
-
-static void show_sums(struct import *im)
+int dt_cli_run_import(struct dt_cli *cli)
 {
-    char text[256];
-    snprintf(text, sizeof(text), "{\"made\":%lld,\"existing\":%lld,\"refused\":%lld,\"unknown\":%lld}",
-             (long long)im->made, (long long)im->existing, (long long)im->refused, (long long)im->unknown);
-    dt_strbuf_addf(&im->cli->done, "jobs import: %s", text);
-    if (dt_json_parse(im->json, dt_str(text), &(struct dt_json_limits){.depth = 2}, NULL) == DT_OK)
-        dt_cli_show(im->cli, im->json, dt_json_root(im->json));
-}
-
-static int import_from(struct dt_cli *cli, FILE *in, bool csv)
-{
+    const char *path = cli->call->n_args > 0 ? cli->call->args[0] : "-";
+    const char *format = dt_cli_value(cli->call, "format");
+    struct import im = {.cli = cli, .lines = {.at = 1}, .most = BATCH_LINES};
     struct stat file;
-    struct import im = {.cli = cli, .most = BATCH_LINES};
+    char sums[256];
     int code = DT_CLI_REFUSED;
-    dt_cli_lines_init(&im.lines, in, csv);
-    dt_strbuf_init(&im.text);
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (!in) {
+        dt_cli_say("%s: %s", path, strerror(errno));
+        return DT_CLI_USAGE;
+    }
+    im.lines.in = in;
+    im.lines.csv = format ? strcmp(format, "csv") == 0 : dt_str_ends(dt_str(path), DT_STR_LIT(".csv"));
     dt_rest_answer_init(&im.answer);
     dt_cli_progress_begin(&im.progress, cli->clock, "jobs");
     im.size = fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode) ? file.st_size : 0;
     im.batch = calloc(BATCH_LINES, sizeof(*im.batch));
     if (im.batch && dt_json_new(&im.json) == DT_OK) {
         code = import_all(&im);
-        show_sums(&im);
+        snprintf(sums, sizeof(sums), "{\"made\":%lld,\"existing\":%lld,\"refused\":%lld,\"unknown\":%lld}",
+                 (long long)im.made, (long long)im.existing, (long long)im.refused, (long long)im.unknown);
+        dt_strbuf_addf(&cli->done, "jobs import: %s", sums);
+        if (dt_json_parse(im.json, dt_str(sums), &(struct dt_json_limits){.depth = 2}, NULL) == DT_OK)
+            dt_cli_show(cli, im.json, dt_json_root(im.json));
     }
     if (code == DT_CLI_DONE && im.refused + im.unknown > 0)
         code = DT_CLI_REFUSED;
@@ -306,21 +477,8 @@ static int import_from(struct dt_cli *cli, FILE *in, bool csv)
     free(im.batch);
     dt_strbuf_clear(&im.answer.body);
     dt_strbuf_clear(&im.text);
-    dt_cli_lines_clear(&im.lines);
-    return code;
-}
-
-int dt_cli_run_import(struct dt_cli *cli)
-{
-    const char *path = cli->call->n_args > 0 ? cli->call->args[0] : "-";
-    const char *format = dt_cli_value(cli->call, "format");
-    bool csv = format ? strcmp(format, "csv") == 0 : dt_str_ends(dt_str(path), DT_STR_LIT(".csv"));
-    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    if (!in) {
-        dt_cli_say("%s: %s", path, strerror(errno));
-        return DT_CLI_USAGE;
-    }
-    int code = import_from(cli, in, csv);
+    dt_strbuf_clear(&im.lines.names);
+    dt_strbuf_clear(&im.lines.cell);
     if (in != stdin)
         fclose(in);
     return code;

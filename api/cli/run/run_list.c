@@ -52,22 +52,6 @@ static void export_job(struct listing *l, const struct dt_json_node *job)
     dt_strbuf_clear(&line);
 }
 
-static void show_item(struct listing *l, const struct dt_json_node *item)
-{
-    const struct dt_json_node *waits =
-        l->overdue_ms && item->type == DT_JSON_OBJECT ? dt_json_member(l->json, item, "waiting_for") : NULL;
-    if (waits && waits->type == DT_JSON_STRING && dt_str_is(waits->str, "paused")) {
-        l->held++;
-        return;
-    }
-    if (l->exports && item->type == DT_JSON_OBJECT)
-        export_job(l, item);
-    else
-        dt_cli_list_row(l->list, l->json, item);
-    l->left--;
-    l->done++;
-}
-
 static int show_page(struct listing *l)
 {
     const struct dt_json_node *root = dt_json_root(l->json);
@@ -82,105 +66,86 @@ static int show_page(struct listing *l)
     if (dt_json_first(l->json, items) && l->cli->width) /* rows come where the progress stands */
         dt_cli_progress_end(&l->progress);
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
-         item = dt_json_sibling(l->json, items, item))
-        show_item(l, item);
+         item = dt_json_sibling(l->json, items, item)) {
+        const bool object = item->type == DT_JSON_OBJECT;
+        const struct dt_json_node *waits =
+            l->overdue_ms && object ? dt_json_member(l->json, item, "waiting_for") : NULL;
+        if (waits && waits->type == DT_JSON_STRING && dt_str_is(waits->str, "paused")) {
+            l->held++;
+            continue;
+        }
+        if (l->exports && object)
+            export_job(l, item);
+        else
+            dt_cli_list_row(l->list, l->json, item);
+        l->left--;
+        l->done++;
+    }
     dt_cli_list_page(l->list);
     free(l->cursor);
     l->cursor = next && next->type == DT_JSON_STRING ? strndup(next->str.p, next->str.n) : NULL;
     return DT_CLI_DONE;
 }
 
-static void add_overdue(struct listing *l, struct dt_cli_request *request)
-{
-    char now[25];
-    dt_time_format(l->overdue_ms, now);
-    if (!dt_cli_value(l->cli->call, "state"))
-        dt_cli_request_add_query(request, "state", "scheduled");
-    if (!dt_cli_value(l->cli->call, "due-to"))
-        dt_cli_request_add_query(request, "due_to", now);
-}
-
 static int ask_page(struct listing *l)
 {
+    const struct dt_cli_call *call = l->cli->call;
+    const bool any_state = !dt_cli_value(call, "state");
     struct dt_cli_request request;
     struct dt_error err = {0};
+    char now[25];
     char limit[24];
     dt_cli_request_init(&request);
-    dt_status status = dt_cli_request_build(l->cli->call, l->cli->call->verb->path, l->cli->call->args, &request, &err);
-    if (l->overdue_ms)
-        add_overdue(l, &request);
+    dt_status status = dt_cli_request_build(call, call->verb->path, call->args, &request, &err);
+    if (any_state && (l->overdue_ms || l->exports))
+        dt_cli_request_add_query(&request, "state", "scheduled");
+    if (l->overdue_ms && !dt_cli_value(call, "due-to")) {
+        dt_time_format(l->overdue_ms, now);
+        dt_cli_request_add_query(&request, "due_to", now);
+    }
     if (l->exports)
         dt_cli_request_add_query(&request, "include", "payload");
-    if (l->exports && !dt_cli_value(l->cli->call, "state"))
-        dt_cli_request_add_query(&request, "state", "scheduled");
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)(l->left < PAGE ? l->left : PAGE));
     dt_cli_request_add_query(&request, "limit", limit);
     if (l->cursor)
         dt_cli_request_add_query(&request, "cursor", l->cursor);
-    int code = status == DT_OK ? dt_cli_ask(l->cli, &(struct dt_rest_request){.method = "GET", .path = request.path.p},
-                                            &l->answer, l->json)
-                               : dt_cli_failed(status, &err);
+    const struct dt_rest_request rest = {.method = "GET", .path = request.path.p};
+    int code = status == DT_OK ? dt_cli_ask(l->cli, &rest, &l->answer, l->json) : dt_cli_failed(status, &err);
     dt_cli_request_clear(&request);
     return code == DT_CLI_DONE ? show_page(l) : code;
 }
 
-/* ---- progress ---- */
-
-/* Whether nothing but a topic and a state choose the jobs, so that the topic's counters know how many they are. */
-static bool is_counted(const struct dt_cli_call *call)
+/*
+ * How many jobs an export will write; 0: it is not known. The topic's counters know it if nothing but a topic and a
+ * state choose the jobs.
+ */
+static int64_t count_jobs(struct listing *l)
 {
-    bool counted = dt_cli_value(call, "topic");
+    const struct dt_cli_call *call = l->cli->call;
+    const char *topic = dt_cli_value(call, "topic");
+    const char *state = dt_cli_value(call, "state");
+    bool counted = l->exports && topic;
+    struct dt_strbuf path;
     for (unsigned i = 0; i < call->n_given; i++) {
         const struct dt_cli_option *option = call->given[i].option;
         bool counts = strcmp(option->name, "topic") == 0 || strcmp(option->name, "state") == 0;
         counted = counted && (option->place != DT_CLI_QUERY || counts);
     }
-    return counted;
-}
-
-/* How many jobs an export will write; 0: nobody knows. */
-static int64_t count_jobs(struct listing *l)
-{
-    const char *state = dt_cli_value(l->cli->call, "state");
-    struct dt_strbuf path;
-    if (!l->exports || !is_counted(l->cli->call))
+    if (!counted)
         return 0;
     dt_strbuf_init(&path);
     dt_strbuf_adds(&path, "/v1/topics/");
-    dt_rest_add_encoded(&path, dt_cli_value(l->cli->call, "topic"));
+    dt_rest_add_encoded(&path, topic);
+    const struct dt_rest_request rest = {.method = "GET", .path = path.p};
     struct dt_error err = {0};
     const struct dt_json_node *n = NULL;
-    if (dt_rest_ask(l->cli->rest, &(struct dt_rest_request){.method = "GET", .path = path.p}, &l->answer, &err) ==
-            DT_OK &&
+    if (dt_rest_ask(l->cli->rest, &rest, &l->answer, &err) == DT_OK &&
         dt_json_parse(l->json, dt_strbuf_str(&l->answer.body), &(struct dt_json_limits){.depth = 64}, NULL) == DT_OK)
         n = dt_json_root(l->json);
     n = n && n->type == DT_JSON_OBJECT ? dt_json_member(l->json, n, "counts") : NULL;
     n = n && n->type == DT_JSON_OBJECT ? dt_json_member(l->json, n, state ? state : "scheduled") : NULL;
     dt_strbuf_clear(&path);
     return n && n->type == DT_JSON_INT ? n->i : 0;
-}
-
-static void tell_progress(struct listing *l)
-{
-    if (l->exports || l->cli->width)
-        dt_cli_progress_tell(&l->progress, l->done, l->done, l->whole);
-}
-
-/* ---- all of it ---- */
-
-static int read_limit(struct listing *l)
-{
-    const char *limit = dt_cli_value(l->cli->call, "limit");
-    size_t n = limit ? strspn(limit, "0123456789") : 0;
-    l->left = UINT64_MAX;
-    if (!limit)
-        return DT_CLI_DONE;
-    if (n == 0 || n > 18 || limit[n] || limit[0] == '0') {
-        dt_cli_say("--limit: \"%.80s\" is no number from 1", limit);
-        return DT_CLI_USAGE;
-    }
-    l->left = strtoull(limit, NULL, 10);
-    return DT_CLI_DONE;
 }
 
 static int read_all(struct listing *l)
@@ -192,7 +157,8 @@ static int read_all(struct listing *l)
         l->whole = (int64_t)l->left;
     do {
         code = ask_page(l);
-        tell_progress(l);
+        if (l->exports || l->cli->width)
+            dt_cli_progress_tell(&l->progress, l->done, l->done, l->whole);
     } while (code == DT_CLI_DONE && l->cursor && l->left > 0 && !ferror(stdout));
     dt_cli_progress_end(&l->progress);
     if (code == DT_CLI_DONE && l->held)
@@ -201,15 +167,23 @@ static int read_all(struct listing *l)
     return code;
 }
 
-static int run(struct dt_cli *cli, bool exports)
+int dt_cli_run_list(struct dt_cli *cli)
 {
-    struct listing l = {.cli = cli, .exports = exports};
-    int code = read_limit(&l);
+    struct listing l = {.cli = cli, .exports = cli->call->verb->way == DT_CLI_BY_EXPORT, .left = UINT64_MAX};
+    const char *limit = dt_cli_value(cli->call, "limit");
+    size_t digits = limit ? strspn(limit, "0123456789") : 0;
+    int code = DT_CLI_DONE;
+    if (limit && (digits == 0 || digits > 18 || limit[digits] || limit[0] == '0')) {
+        dt_cli_say("--limit: \"%.80s\" is no number from 1", limit);
+        return DT_CLI_USAGE;
+    }
+    if (limit)
+        l.left = strtoull(limit, NULL, 10);
     if (dt_cli_value(cli->call, "overdue"))
         l.overdue_ms = dt_clock_real_ms(cli->clock);
     dt_rest_answer_init(&l.answer);
     l.list = dt_cli_list_begin(cli, cli->call->verb->thing);
-    if (code == DT_CLI_DONE && (!l.list || dt_json_new(&l.json) != DT_OK))
+    if (!l.list || dt_json_new(&l.json) != DT_OK)
         code = DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
         code = read_all(&l);
@@ -220,14 +194,4 @@ static int run(struct dt_cli *cli, bool exports)
     dt_strbuf_clear(&l.answer.body);
     free(l.cursor);
     return code;
-}
-
-int dt_cli_run_list(struct dt_cli *cli)
-{
-    return run(cli, false);
-}
-
-int dt_cli_run_export(struct dt_cli *cli)
-{
-    return run(cli, true);
 }

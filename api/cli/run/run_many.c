@@ -74,17 +74,6 @@ static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, c
     }
 }
 
-static void say_it_goes_on(const struct many *m, const char *id)
-{
-    struct dt_strbuf out;
-    dt_strbuf_init(&out);
-    dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
-    add_command(&out, m->cli->call, "watch", id);
-    add_command(&out, m->cli->call, "stop", id);
-    fprintf(stderr, "%s\n", out.p ? out.p : "");
-    dt_strbuf_clear(&out);
-}
-
 /* Waits until the operation has ended, and shows it; DONE: it did what it was to do. */
 static int follow(struct many *m)
 {
@@ -102,7 +91,13 @@ static int follow(struct many *m)
     }
     dt_cli_progress_end(&progress);
     if (code != DT_CLI_DONE || dt_str_is(text(m, "state"), "running")) {
-        say_it_goes_on(m, id);
+        struct dt_strbuf out;
+        dt_strbuf_init(&out);
+        dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
+        add_command(&out, m->cli->call, "watch", id);
+        add_command(&out, m->cli->call, "stop", id);
+        fprintf(stderr, "%s\n", out.p ? out.p : "");
+        dt_strbuf_clear(&out);
         return code;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
@@ -151,23 +146,11 @@ static int post(struct many *m, bool dry)
     return code;
 }
 
-/* Asks the person at the terminal. */
-static bool is_wanted(const struct many *m)
-{
-    char line[16];
-    struct dt_str kind = text(m, "kind");
-    struct dt_strbuf plain;
-    dt_strbuf_init(&plain);
-    dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
-    fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)number(m, "matched"));
-    dt_strbuf_clear(&plain);
-    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-}
-
-/* Previews, unless --yes says that it is known what is done; DONE: go on. */
+/* Previews, unless --yes says that it is known what is done, and asks the person at a terminal; DONE: go on. */
 static int preview(struct many *m, bool *go_on)
 {
     bool dry = dt_cli_value(m->cli->call, "dry-run");
+    char line[16];
     *go_on = !dry && dt_cli_value(m->cli->call, "yes");
     if (*go_on)
         return DT_CLI_DONE;
@@ -175,7 +158,13 @@ static int preview(struct many *m, bool *go_on)
     if (code != DT_CLI_DONE)
         return code;
     if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-        *go_on = is_wanted(m);
+        struct dt_str kind = text(m, "kind");
+        struct dt_strbuf plain;
+        dt_strbuf_init(&plain);
+        dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
+        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)number(m, "matched"));
+        dt_strbuf_clear(&plain);
+        *go_on = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
         return *go_on ? DT_CLI_DONE : DT_CLI_REFUSED;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));

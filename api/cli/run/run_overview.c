@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/service/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
@@ -54,8 +55,6 @@ static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt
     dt_strbuf_adds(out, "  ");
 }
 
-/* ---- readiness and figures ---- */
-
 static int show_readiness(struct overview *o, struct dt_strbuf *out)
 {
     static const char *const parts[] = {"mysql", "redis", "leaders", "kafka"};
@@ -76,56 +75,36 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     return DT_CLI_DONE;
 }
 
-/* ---- lines of words ---- */
-
-/* Appends "name value", on a line of its own where the terminal's is full; *begin is where the line begins. */
-static void add_pair(const struct overview *o, struct dt_strbuf *out, size_t *begin, const struct dt_json_node *member)
-{
-    struct dt_strbuf pair;
-    dt_strbuf_init(&pair);
-    dt_cli_add_plain(&pair, member->name);
-    dt_strbuf_addc(&pair, ' ');
-    dt_cli_add_plain(&pair, member->type == DT_JSON_STRING ? member->str
-                            : member->type == DT_JSON_NULL ? DT_STR_LIT("-")
-                                                           : member->raw);
-    bool first = out->n - *begin <= TITLE;
-    if (!first && o->cli->width && out->n - *begin + 2 + pair.n > o->cli->width) {
-        dt_strbuf_addf(out, "\n%*s", TITLE, "");
-        *begin = out->n - TITLE;
-        first = true;
-    }
-    dt_strbuf_adds(out, first ? "" : "  ");
-    dt_strbuf_add(out, pair.p ? pair.p : "", pair.n);
-    dt_strbuf_clear(&pair);
-}
-
+/* Appends a title and "name value" of each member, in as many lines as the terminal needs for them. */
 static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
     bool there = node && node->type == DT_JSON_OBJECT;
-    size_t begin = out->n;
+    size_t begin = out->n; /* of the line */
+    struct dt_strbuf pair;
+    dt_strbuf_init(&pair);
     dt_strbuf_addf(out, "%-*s", TITLE, title);
     if (!there)
         dt_strbuf_addc(out, '-');
     for (const struct dt_json_node *m = there ? dt_json_first(o->json, node) : NULL; m;
-         m = dt_json_sibling(o->json, node, m))
-        add_pair(o, out, &begin, m);
+         m = dt_json_sibling(o->json, node, m)) {
+        dt_strbuf_reset(&pair);
+        dt_cli_add_plain(&pair, m->name);
+        dt_strbuf_addc(&pair, ' ');
+        dt_cli_add_plain(&pair, m->type == DT_JSON_STRING ? m->str
+                                : m->type == DT_JSON_NULL ? DT_STR_LIT("-")
+                                                          : m->raw);
+        bool first = out->n - begin <= TITLE;
+        if (!first && o->cli->width && out->n - begin + 2 + pair.n > o->cli->width) {
+            dt_strbuf_addf(out, "\n%*s", TITLE, "");
+            begin = out->n - TITLE;
+            first = true;
+        }
+        dt_strbuf_adds(out, first ? "" : "  ");
+        dt_strbuf_add(out, pair.p ? pair.p : "", pair.n);
+    }
     dt_strbuf_addc(out, '\n');
-}
-
-static void add_figures(const struct overview *o, struct dt_strbuf *out)
-{
-    const struct dt_json_node *root = dt_json_root(o->json);
-    dt_strbuf_adds(out, "duetime ");
-    dt_cli_add_plain(out, text(o->json, root, "version"));
-    dt_strbuf_adds(out, "  ");
-    add_word(out, o->json, root, "now");
-    dt_strbuf_adds(out, "\n\n");
-    add_line(o, out, "a second", "rates");
-    add_line(o, out, "lateness ms", "lateness_ms");
-    add_line(o, out, "overdue", "overdue");
-    add_line(o, out, "jobs", "jobs");
-    dt_strbuf_addc(out, '\n');
+    dt_strbuf_clear(&pair);
 }
 
 /* ---- tables ---- */
@@ -151,32 +130,6 @@ static struct part part_of(const struct overview *o, enum dt_cli_thing thing, co
     return part;
 }
 
-/* Each table has half of the lines, and those that the other one does not need. */
-static void share_lines(unsigned lines, struct part *shards, struct part *topics)
-{
-    unsigned wanted = topics->room < lines ? topics->room : lines;
-    unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
-    shards->room = shards->room < most ? shards->room : most;
-    topics->room = topics->room < lines - shards->room ? topics->room : lines - shards->room;
-}
-
-/* head: lines that stand above the tables. */
-static void find_room(const struct overview *o, unsigned head, struct part *shards, struct part *topics)
-{
-    unsigned taken = head + 4; /* two heads of tables, a line between them, and the prompt's */
-    shards->room = shards->n < SHARDS ? shards->n : SHARDS;
-    topics->room = topics->n < TOPICS ? topics->n : TOPICS;
-    if (!o->cli->height || taken + shards->room + topics->room <= o->cli->height)
-        return;
-    taken += 2; /* what says that there are more */
-    share_lines(o->cli->height > taken + 2 ? o->cli->height - taken : 2, shards, topics);
-}
-
-static bool is_well(const struct overview *o, const struct dt_json_node *item)
-{
-    return dt_str_is(text(o->json, item, "health"), "ok");
-}
-
 /* Adds the rows that are well, or the others, `most` at most; gives how many. */
 static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
                          unsigned most)
@@ -184,7 +137,7 @@ static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const str
     unsigned n = 0;
     for (const struct dt_json_node *item = dt_json_first(o->json, part->items); item && n < most;
          item = dt_json_sibling(o->json, part->items, item))
-        if (is_well(o, item) == well) {
+        if (dt_str_is(text(o->json, item, "health"), "ok") == well) {
             dt_cli_list_row(list, o->json, item);
             n++;
         }
@@ -208,13 +161,26 @@ static int show_part(struct overview *o, const struct part *part)
     return DT_CLI_DONE;
 }
 
+/* head: lines that stand above the tables. */
 static int show_tables(struct overview *o, unsigned head)
 {
     struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
     struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
     const struct dt_json_node *more = dt_json_member(o->json, dt_json_root(o->json), "topics_more");
+    unsigned taken = head + 4; /* two heads of tables, a line between them, and the prompt's */
     topics.n += more && more->type == DT_JSON_INT ? (unsigned)more->i : 0;
-    find_room(o, head, &shards, &topics);
+    shards.room = shards.n < SHARDS ? shards.n : SHARDS;
+    topics.room = topics.n < TOPICS ? topics.n : TOPICS;
+    if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
+        /* Each table has half of the lines, and the lines that the other one does not need. */
+        taken += 2; /* what says that there are more */
+        unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
+        unsigned wanted = topics.room < lines ? topics.room : lines;
+        unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
+        shards.room = shards.room < most ? shards.room : most;
+        topics.room = topics.room < lines - shards.room ? topics.room : lines - shards.room;
+        dt_assert_cmp(shards.room + topics.room, <=, lines);
+    }
     int code = show_part(o, &shards);
     putchar('\n');
     return code == DT_CLI_DONE ? show_part(o, &topics) : code;
@@ -222,82 +188,78 @@ static int show_tables(struct overview *o, unsigned head)
 
 /* ---- the screen ---- */
 
-static unsigned lines_of(const struct dt_strbuf *text)
-{
-    unsigned n = 0;
-    for (size_t i = 0; i < text->n; i++)
-        n += text->p[i] == '\n';
-    return n;
-}
-
 /* The screen before it is kept until this one is known, and where it cannot be known. */
 static int draw(struct overview *o, bool clear)
 {
     struct dt_strbuf head;
+    unsigned lines = 0;
     dt_strbuf_init(&head);
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
         code = ask(o, "/v1/overview");
     bool whole = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT;
-    if (whole)
-        add_figures(o, &head);
+    if (whole) {
+        const struct dt_json_node *root = dt_json_root(o->json);
+        dt_strbuf_adds(&head, "duetime ");
+        dt_cli_add_plain(&head, text(o->json, root, "version"));
+        dt_strbuf_adds(&head, "  ");
+        add_word(&head, o->json, root, "now");
+        dt_strbuf_adds(&head, "\n\n");
+        add_line(o, &head, "a second", "rates");
+        add_line(o, &head, "lateness ms", "lateness_ms");
+        add_line(o, &head, "overdue", "overdue");
+        add_line(o, &head, "jobs", "jobs");
+        dt_strbuf_addc(&head, '\n');
+    }
     if (whole && clear)
         fputs("\033[H\033[2J", stdout);
     fwrite(head.p ? head.p : "", 1, head.n, stdout);
+    for (size_t i = 0; i < head.n; i++)
+        lines += head.p[i] == '\n';
     if (whole)
-        code = show_tables(o, lines_of(&head));
+        code = show_tables(o, lines);
     dt_strbuf_clear(&head);
-    return code;
-}
-
-static int add_part(struct overview *o, struct dt_strbuf *out, const char *name, const char *path)
-{
-    int code = ask(o, path);
-    dt_strbuf_addf(out, "%s\"%s\":", out->n ? "," : "{", name);
-    dt_json_add_compact(out, dt_strbuf_str(&o->answer.body));
     return code;
 }
 
 static int draw_json(struct overview *o)
 {
+    static const char *const parts[][2] = {{"{\"ready\":", "/readyz"}, {",\"overview\":", "/v1/overview"}};
     struct dt_strbuf out;
+    int code = DT_CLI_DONE;
     dt_strbuf_init(&out);
-    int code = add_part(o, &out, "ready", "/readyz");
-    if (code == DT_CLI_DONE)
-        code = add_part(o, &out, "overview", "/v1/overview");
-    if (code == DT_CLI_DONE) {
-        dt_strbuf_addc(&out, '}');
-        dt_cli_show_json(o->cli, dt_strbuf_str(&out));
+    for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
+        code = ask(o, parts[i][1]);
+        dt_strbuf_adds(&out, parts[i][0]);
+        dt_json_add_compact(&out, dt_strbuf_str(&o->answer.body));
     }
+    dt_strbuf_addc(&out, '}');
+    if (code == DT_CLI_DONE)
+        dt_cli_show_json(o->cli, dt_strbuf_str(&out));
     dt_strbuf_clear(&out);
     return code;
-}
-
-/* Once, or until the output's reader or the user ends it; an API that is away is told, and asked again. */
-static int draw_all(struct overview *o, bool watch, int64_t interval_ms)
-{
-    struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    for (;;) {
-        int code = o->cli->form == DT_CLI_AS_JSON ? draw_json(o) : draw(o, watch && o->cli->width);
-        if (dt_streams_flush() != 0 || !watch || (code != DT_CLI_DONE && code != DT_CLI_UNREACHED))
-            return code;
-        nanosleep(&pause, NULL);
-    }
 }
 
 int dt_cli_run_overview(struct dt_cli *cli)
 {
     struct overview o = {.cli = cli};
     const char *interval = dt_cli_value(cli->call, "interval");
+    const bool watch = dt_cli_value(cli->call, "watch");
     int64_t interval_ms = 2000;
     int code = DT_CLI_REFUSED;
     if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1)) {
         dt_cli_say("--interval: \"%.80s\" is no duration", interval);
         return DT_CLI_USAGE;
     }
+    struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     dt_rest_answer_init(&o.answer);
-    if (dt_json_new(&o.json) == DT_OK)
-        code = draw_all(&o, dt_cli_value(cli->call, "watch"), interval_ms);
+    /* Once, or until the output's reader or the user ends it; an API that is away is told, and asked again. */
+    for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
+        code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw(&o, watch && cli->width);
+        more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
+        if (more)
+            nanosleep(&pause, NULL);
+    }
     dt_json_free(o.json);
     dt_strbuf_clear(&o.answer.body);
     return code;

@@ -37,38 +37,6 @@ static int send(struct dt_cli *cli, struct exchange *x, const char *method, int6
     return dt_cli_ask(cli, &request, &x->answer, x->json);
 }
 
-/* ---- jobs named by topic and key ---- */
-
-static bool by_key(const struct dt_cli_call *call)
-{
-    return strcmp(call->verb->takes, DT_CLI_ID_OR_KEY) == 0 && call->n_args == 2;
-}
-
-/* The id of the job that the call names by topic and key, in id[32]. */
-static int find_id(struct dt_cli *cli, char id[32])
-{
-    struct exchange x;
-    struct dt_cli_call plain = {.verb = cli->call->verb};
-    struct dt_error err = {0};
-    dt_status status = begin(&x);
-    if (status == DT_OK)
-        status = dt_cli_request_build(&plain, "/v1/topics/{topic}/jobs/{key}", cli->call->args, &x.request, &err);
-    int code = status == DT_OK ? send(cli, &x, "GET", 0) : dt_cli_failed(status, &err);
-    if (code == DT_CLI_DONE) {
-        const struct dt_json_node *root = dt_json_root(x.json);
-        const struct dt_json_node *node =
-            root && root->type == DT_JSON_OBJECT ? dt_json_member(x.json, root, "id") : NULL;
-        if (node && node->type == DT_JSON_STRING && node->str.n < 32)
-            snprintf(id, 32, "%s", node->str.p);
-        else
-            code = DT_CLI_REFUSED;
-    }
-    end(&x);
-    return code;
-}
-
-/* ---- answers ---- */
-
 static int show(struct dt_cli *cli, struct exchange *x)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
@@ -100,90 +68,88 @@ static int send_and_show(struct dt_cli *cli, struct exchange *x, int64_t timeout
     return code == DT_CLI_DONE ? show(cli, x) : code;
 }
 
+/* The id of the job that the call names by topic and key, in id[32]. */
+static int find_id(struct dt_cli *cli, char id[32])
+{
+    struct exchange x;
+    struct dt_cli_call plain = {.verb = cli->call->verb};
+    struct dt_error err = {0};
+    dt_status status = begin(&x);
+    if (status == DT_OK)
+        status = dt_cli_request_build(&plain, "/v1/topics/{topic}/jobs/{key}", cli->call->args, &x.request, &err);
+    int code = status == DT_OK ? send(cli, &x, "GET", 0) : dt_cli_failed(status, &err);
+    if (code == DT_CLI_DONE) {
+        const struct dt_json_node *root = dt_json_root(x.json);
+        const struct dt_json_node *node =
+            root && root->type == DT_JSON_OBJECT ? dt_json_member(x.json, root, "id") : NULL;
+        if (node && node->type == DT_JSON_STRING && node->str.n < 32)
+            snprintf(id, 32, "%s", node->str.p);
+        else
+            code = DT_CLI_REFUSED;
+    }
+    end(&x);
+    return code;
+}
+
 int dt_cli_run_request(struct dt_cli *cli)
 {
+    const struct dt_cli_call *call = cli->call;
+    bool by_key = strcmp(call->verb->takes, DT_CLI_ID_OR_KEY) == 0 && call->n_args == 2;
     char id[32];
     const char *one[] = {id};
     struct exchange x;
     struct dt_error err = {0};
-    int code = by_key(cli->call) ? find_id(cli, id) : DT_CLI_DONE;
+    int code = by_key ? find_id(cli, id) : DT_CLI_DONE;
     if (code != DT_CLI_DONE)
         return code;
     dt_status status = begin(&x);
     if (status == DT_OK)
-        status = dt_cli_request_build(cli->call, cli->call->verb->path, by_key(cli->call) ? one : cli->call->args,
-                                      &x.request, &err);
+        status = dt_cli_request_build(call, call->verb->path, by_key ? one : call->args, &x.request, &err);
     code = status == DT_OK ? send_and_show(cli, &x, 0) : dt_cli_failed(status, &err);
     end(&x);
     return code;
 }
 
-/* ---- settings ---- */
-
-/* The thing as it is, read into present; empty where there is none. */
-static int read_present(struct dt_cli *cli, struct dt_strbuf *present)
-{
-    struct exchange x;
-    struct dt_error err = {0};
-    struct dt_cli_call plain = {.verb = cli->call->verb};
-    dt_status status = begin(&x);
-    if (status == DT_OK)
-        status = dt_cli_request_build(&plain, cli->call->verb->path, cli->call->args, &x.request, &err);
-    if (status == DT_OK)
-        status = dt_rest_ask(cli->rest, &(struct dt_rest_request){.method = "GET", .path = x.request.path.p}, &x.answer,
-                             &err);
-    int code = status == DT_OK ? DT_CLI_DONE : dt_cli_failed(status, &err);
-    if (code == DT_CLI_DONE && x.answer.status != 404) {
-        code = dt_cli_judge(cli, &x.answer);
-        dt_strbuf_add(present, x.answer.body.p ? x.answer.body.p : "{}", x.answer.body.p ? x.answer.body.n : 2);
-    }
-    end(&x);
-    return code;
-}
-
-static int put_merged(struct dt_cli *cli, struct dt_str present)
-{
-    struct exchange x;
-    struct dt_error err = {0};
-    dt_status status = begin(&x);
-    if (status == DT_OK)
-        status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err);
-    if (status == DT_OK)
-        status = dt_cli_request_merge(&x.request, present, &err);
-    int code = status == DT_OK ? send_and_show(cli, &x, 0) : dt_cli_failed(status, &err);
-    end(&x);
-    return code;
-}
-
+/* Reads what is there, changes what the options say, and puts it back. */
 int dt_cli_run_set(struct dt_cli *cli)
 {
-    struct dt_strbuf present;
-    dt_strbuf_init(&present);
-    int code = read_present(cli, &present);
-    if (code == DT_CLI_DONE)
-        code = put_merged(cli, present.n ? dt_strbuf_str(&present) : DT_STR_LIT("{}"));
-    dt_strbuf_clear(&present);
-    return code;
-}
-
-/* ---- pops ---- */
-
-static void add_topics(struct dt_cli_request *request, const struct dt_cli_call *call)
-{
-    struct dt_strbuf topics;
-    dt_strbuf_init(&topics);
-    for (unsigned i = 0; i < call->n_args; i++) {
-        dt_strbuf_addc(&topics, i ? ',' : '[');
-        dt_json_add_string(&topics, dt_str(call->args[i]));
+    const char *path = cli->call->verb->path;
+    const struct dt_cli_call plain = {.verb = cli->call->verb};
+    struct exchange there;
+    struct exchange x;
+    struct dt_error err = {0};
+    struct dt_str present = DT_STR_LIT("{}"); /* the thing as it is; nothing if there is none */
+    int code = DT_CLI_DONE;
+    dt_status status = begin(&there);
+    dt_status begun = begin(&x);
+    if (status == DT_OK)
+        status = begun;
+    if (status == DT_OK)
+        status = dt_cli_request_build(&plain, path, cli->call->args, &there.request, &err);
+    const struct dt_rest_request get = {.method = "GET", .path = there.request.path.p};
+    if (status == DT_OK)
+        status = dt_rest_ask(cli->rest, &get, &there.answer, &err);
+    if (status == DT_OK && there.answer.status != 404) {
+        code = dt_cli_judge(cli, &there.answer);
+        present = there.answer.body.n ? dt_strbuf_str(&there.answer.body) : present;
     }
-    dt_strbuf_addc(&topics, ']');
-    dt_cli_request_add_member(request, "topics", dt_strbuf_str(&topics));
-    dt_strbuf_clear(&topics);
+    if (status == DT_OK && code == DT_CLI_DONE)
+        status = dt_cli_request_build(cli->call, path, cli->call->args, &x.request, &err);
+    if (status == DT_OK && code == DT_CLI_DONE)
+        status = dt_cli_request_merge(&x.request, present, &err);
+    if (status != DT_OK)
+        code = dt_cli_failed(status, &err);
+    if (code == DT_CLI_DONE)
+        code = send_and_show(cli, &x, 0);
+    end(&x);
+    end(&there);
+    return code;
 }
 
 int dt_cli_run_pop(struct dt_cli *cli)
 {
     struct exchange x;
+    struct dt_strbuf topics;
     struct dt_error err = {0};
     int64_t wait_ms = 0;
     const char *wait = dt_cli_value(cli->call, "wait");
@@ -192,7 +158,14 @@ int dt_cli_run_pop(struct dt_cli *cli)
         status = dt_fail(&err, DT_INVALID, "--wait: \"%.80s\" is no duration", wait);
     if (status == DT_OK)
         status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err);
-    add_topics(&x.request, cli->call);
+    dt_strbuf_init(&topics);
+    for (unsigned i = 0; i < cli->call->n_args; i++) {
+        dt_strbuf_addc(&topics, i ? ',' : '[');
+        dt_json_add_string(&topics, dt_str(cli->call->args[i]));
+    }
+    dt_strbuf_addc(&topics, ']');
+    dt_cli_request_add_member(&x.request, "topics", dt_strbuf_str(&topics));
+    dt_strbuf_clear(&topics);
     int code = status == DT_OK ? send_and_show(cli, &x, wait_ms) : dt_cli_failed(status, &err);
     end(&x);
     return code;

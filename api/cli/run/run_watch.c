@@ -59,44 +59,38 @@ static int ask(struct watch *w)
     return code;
 }
 
-static int watch(struct watch *w, int64_t interval_ms)
-{
-    struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    for (;;) {
-        int code = ask(w);
-        if (code != DT_CLI_DONE)
-            return code;
-        if (look(w))
-            return dt_str_is(w->state, "succeeded") ? DT_CLI_DONE : DT_CLI_REFUSED;
-        if (ferror(stdout))
-            return DT_CLI_REFUSED;
-        nanosleep(&pause, NULL);
-    }
-}
-
-static dt_status prepare(struct watch *w, int64_t *interval_ms, struct dt_error *err)
-{
-    const struct dt_cli_call *call = w->cli->call;
-    const char *interval = dt_cli_value(call, "interval");
-    if (interval && (dt_duration_parse(dt_str(interval), interval_ms) != DT_OK || *interval_ms < 1))
-        return dt_fail(err, DT_INVALID, "--interval: \"%.80s\" is no duration", interval);
-    dt_status status = dt_cli_request_build(
-        call, call->n_args == 2 ? "/v1/topics/{topic}/jobs/{key}" : call->verb->path, call->args, &w->request, err);
-    if (status == DT_OK)
-        status = dt_json_new(&w->json);
-    w->list = dt_cli_list_begin(w->cli, DT_CLI_JOB);
-    return w->list ? status : dt_fail(err, DT_NOMEM, "out of memory");
-}
-
 int dt_cli_run_watch(struct dt_cli *cli)
 {
+    const struct dt_cli_call *call = cli->call;
+    const char *interval = dt_cli_value(call, "interval");
+    const char *path = call->n_args == 2 ? "/v1/topics/{topic}/jobs/{key}" : call->verb->path;
     struct watch w = {.cli = cli, .heard_us = dt_clock_mono_us(cli->clock)};
     struct dt_error err = {0};
     int64_t interval_ms = 1000;
+    dt_status status = DT_OK;
     dt_cli_request_init(&w.request);
     dt_rest_answer_init(&w.answer);
-    dt_status status = prepare(&w, &interval_ms, &err);
-    int code = status == DT_OK ? watch(&w, interval_ms) : dt_cli_failed(status, &err);
+    w.list = dt_cli_list_begin(cli, DT_CLI_JOB);
+    if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1))
+        status = dt_fail(&err, DT_INVALID, "--interval: \"%.80s\" is no duration", interval);
+    if (status == DT_OK)
+        status = dt_cli_request_build(call, path, call->args, &w.request, &err);
+    if (status == DT_OK)
+        status = dt_json_new(&w.json);
+    if (status == DT_OK && !w.list)
+        status = dt_fail(&err, DT_NOMEM, "out of memory");
+    struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
+    int code = status == DT_OK ? ask(&w) : dt_cli_failed(status, &err);
+    while (code == DT_CLI_DONE && !look(&w)) {
+        if (ferror(stdout)) {
+            code = DT_CLI_REFUSED;
+            break;
+        }
+        nanosleep(&pause, NULL);
+        code = ask(&w);
+    }
+    if (code == DT_CLI_DONE && !dt_str_is(w.state, "succeeded"))
+        code = DT_CLI_REFUSED;
     dt_cli_list_end(w.list);
     dt_json_free(w.json);
     dt_strbuf_clear(&w.answer.body);
