@@ -1,7 +1,6 @@
 /*
- * The handlers that routes.c names, one for each route, by the file that has them. request.h says what a handler may do
- * and on which thread it runs. A handler decodes the request, calls the part that carries it out, and encodes the
- * answer.
+ * The handlers that routes.c names, by the file that has them. request.h says what a handler may do and on which thread
+ * it runs. A handler decodes the request, calls the part that carries it out, and encodes the answer.
  */
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H
@@ -39,26 +38,20 @@ enum dt_next dt_handle_pop(struct dt_request *req); /* both ways: the path names
 enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
-enum dt_next dt_handle_topic_pause(struct dt_request *req);
-enum dt_next dt_handle_topic_resume(struct dt_request *req);
+enum dt_next dt_handle_topic_pause(struct dt_request *req); /* route->arg: true = pause, false = resume */
 enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
 /* schedules/handlers_schedules.c */
 enum dt_next dt_handle_schedule_list(struct dt_request *req);
 enum dt_next dt_handle_schedule_get(struct dt_request *req);
-enum dt_next dt_handle_schedule_put(struct dt_request *req);
+enum dt_next dt_handle_schedule_put(struct dt_request *req); /* without a name: a preview */
 enum dt_next dt_handle_schedule_delete(struct dt_request *req);
-enum dt_next dt_handle_schedule_pause(struct dt_request *req);
-enum dt_next dt_handle_schedule_resume(struct dt_request *req);
+enum dt_next dt_handle_schedule_pause(struct dt_request *req); /* route->arg: true = pause, false = resume */
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req);
 enum dt_next dt_handle_schedule_next(struct dt_request *req);
-enum dt_next dt_handle_schedule_preview(struct dt_request *req);
 
 /* operations/handlers_operations.c */
-enum dt_next dt_handle_jobs_cancel(struct dt_request *req);
-enum dt_next dt_handle_jobs_reschedule(struct dt_request *req);
-enum dt_next dt_handle_jobs_redrive(struct dt_request *req);
-enum dt_next dt_handle_jobs_run_now(struct dt_request *req);
+enum dt_next dt_handle_jobs_operate(struct dt_request *req); /* route->arg: enum dt_operation_kind */
 /* DELETE /v1/topics/{t}?cancel=true */
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
 enum dt_next dt_handle_operation_list(struct dt_request *req);
@@ -73,16 +66,13 @@ enum dt_next dt_handle_token_set(struct dt_request *req);
 enum dt_next dt_handle_token_revoke(struct dt_request *req);
 
 /* events/handlers_events.c */
-enum dt_next dt_handle_event_list(struct dt_request *req);
-enum dt_next dt_handle_job_events(struct dt_request *req);
+enum dt_next dt_handle_event_list(struct dt_request *req); /* with an id in the path: of that job */
 
 /* forecast/handlers_forecast.c */
-enum dt_next dt_handle_forecast(struct dt_request *req);
-enum dt_next dt_handle_spikes(struct dt_request *req);
+enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true = the spikes alone */
 
 /* console/handlers_console.c */
-enum dt_next dt_handle_console(struct dt_request *req);
-enum dt_next dt_handle_console_file(struct dt_request *req);
+enum dt_next dt_handle_console(struct dt_request *req); /* without a file in the path: index.html */
 enum dt_next dt_handle_console_moved(struct dt_request *req);
 
 /* overview/handlers_overview.c, overview/handlers_series.c */

@@ -25,8 +25,6 @@ static void add_alert(struct dt_strbuf *out, const struct dt_alert *alert)
     dt_strbuf_addc(out, '}');
 }
 
-/* ---- silence ---- */
-
 static enum dt_next silence_alert(struct dt_request *req, dt_store *store)
 {
     struct dt_alert_silence *silence = req->state;
@@ -91,46 +89,37 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, silence_alert);
 }
 
-/* ---- the list ---- */
-
-/* Alerts of the installation are for those who see all topics. */
-static bool sees(const struct dt_request *req, const struct dt_alert *alert)
-{
-    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
-    return !bound || (alert->topic.p && dt_topic_within(bound, alert->topic));
-}
-
-static void answer_page(struct dt_request *req, const struct dt_id_page *page, const struct dt_alert_list *list)
-{
-    bool first = true;
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"alerts\":[");
-    for (size_t i = 0; i < list->n; i++) {
-        if (!sees(req, &list->v[i]))
-            continue;
-        if (!first)
-            dt_strbuf_addc(&req->out, ',');
-        add_alert(&req->out, &list->v[i]);
-        first = false;
-    }
-    dt_answer_next_id(req, &page->cursor, list->n == page->limit, list->n ? list->v[list->n - 1].id : 0);
-}
-
 static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
 {
     const struct dt_id_page *page = req->state;
+    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
     struct dt_alert_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
+    bool first = true;
     if (!dt_request_hold_bulk(req, dt_page_room(page->limit * ALERT_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_alerts(store, page->id, page->limit, &rows, &list, &err);
-    if (status == DT_OK)
-        answer_page(req, page, &list);
+    if (status != DT_OK) {
+        dt_arena_clear(&rows);
+        return dt_answer_status(req, status, NULL, &err);
+    }
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"alerts\":[");
+    for (size_t i = 0; i < list.n; i++) {
+        /* Alerts of the installation are for tokens that see all topics. */
+        if (bound && !(list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
+            continue;
+        if (!first)
+            dt_strbuf_addc(&req->out, ',');
+        add_alert(&req->out, &list.v[i]);
+        first = false;
+    }
+    dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);
     dt_arena_clear(&rows);
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    return DT_REPLY;
 }
 
 enum dt_next dt_handle_alert_list(struct dt_request *req)

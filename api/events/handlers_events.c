@@ -2,7 +2,6 @@
  * Who did what: GET /v1/events, by topic, actor and time; GET /v1/jobs/{id}/events. The latest first. A token that is
  * bound to topics sees the events of its topics, and none that are about no topic.
  */
-
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
@@ -43,52 +42,32 @@ static void add_json(struct dt_strbuf *out, const char *name, struct dt_str json
     dt_strbuf_add(out, json.p ? json.p : "null", json.p ? json.n : 4);
 }
 
-static void add_event(struct dt_strbuf *out, const struct dt_job_event *e)
-{
-    dt_strbuf_addf(out, "{\"id\":\"%lld\",\"at\":", (long long)e->id);
-    dt_json_add_time(out, e->at_ms);
-    add_text(out, "actor", e->actor);
-    add_text(out, "action", e->action);
-    add_text(out, "topic", e->topic);
-    add_number(out, "job_id", e->job_id);
-    add_text(out, "subject", e->subject);
-    add_number(out, "operation_id", e->operation_id);
-    add_json(out, "before", e->before);
-    add_json(out, "after", e->after);
-    dt_strbuf_addc(out, '}');
-}
-
 static void answer_page(struct dt_request *req, const struct page *page, struct dt_event_list *list)
 {
+    struct dt_strbuf *out = &req->out;
     req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"events\":[");
+    dt_strbuf_reset(out);
+    dt_strbuf_adds(out, "{\"events\":[");
     for (size_t i = 0; i < list->n; i++) {
-        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+        const struct dt_job_event *e = &list->v[i];
+        if (out->n >= DT_PAGE_BYTES) { /* the others stand on the next page */
             list->more = true;
             list->last_id = list->v[i - 1].id;
             break;
         }
-        if (i > 0)
-            dt_strbuf_addc(&req->out, ',');
-        add_event(&req->out, &list->v[i]);
+        dt_strbuf_addf(out, "%s{\"id\":\"%lld\",\"at\":", i > 0 ? "," : "", (long long)e->id);
+        dt_json_add_time(out, e->at_ms);
+        add_text(out, "actor", e->actor);
+        add_text(out, "action", e->action);
+        add_text(out, "topic", e->topic);
+        add_number(out, "job_id", e->job_id);
+        add_text(out, "subject", e->subject);
+        add_number(out, "operation_id", e->operation_id);
+        add_json(out, "before", e->before);
+        add_json(out, "after", e->after);
+        dt_strbuf_addc(out, '}');
     }
     dt_answer_next_id(req, &page->cursor, list->more, list->last_id);
-}
-
-/* A job without events has to be there; one that was purged may have some left. */
-static dt_status check_job(struct dt_request *req, dt_store *store, const struct page *page, struct dt_error *err)
-{
-    struct dt_job job;
-    struct dt_arena row;
-    if (!page->filter.job_id || !page->first)
-        return DT_OK;
-    dt_arena_init(&row);
-    dt_status status = dt_store_get(store, page->filter.job_id, &row, &job, err);
-    if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
-        status = DT_NOT_FOUND;
-    dt_arena_clear(&row);
-    return status;
 }
 
 static enum dt_next list_events(struct dt_request *req, dt_store *store)
@@ -97,12 +76,17 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
     struct dt_event_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
+    struct dt_job job;
     if (!dt_request_hold_bulk(req, dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_events(store, &page->filter, &rows, &list, &err);
-    if (status == DT_OK && list.n == 0)
-        status = check_job(req, store, page, &err);
+    /* A job without events has to be there; one that was purged may have some left. */
+    if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
+        status = dt_store_get(store, page->filter.job_id, &rows, &job, &err);
+        if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
+            status = DT_NOT_FOUND;
+    }
     if (status == DT_OK)
         answer_page(req, page, &list);
     dt_arena_clear(&rows);
@@ -113,32 +97,16 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-static void read_filter(struct dt_request *req, struct dt_event_filter *filter, struct dt_faults *faults)
-{
-    filter->topic = dt_request_query(req, "topic");
-    filter->actor = dt_request_query(req, "actor");
-    const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
-    if (reason)
-        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
-    if (filter->actor.p && (filter->actor.n < 1 || filter->actor.n > DT_ACTOR_MAX))
-        dt_faults_add_query(faults, DT_STR_LIT("actor"), "must have 1 to 100 bytes");
-    (void)dt_answer_time(req, "from", &filter->from_ms, faults);
-    (void)dt_answer_time(req, "to", &filter->to_ms, faults);
-}
-
-static struct dt_str number(struct dt_arena *arena, int64_t n)
-{
-    return dt_arena_printf(arena, "%lld", (long long)n);
-}
-
-/* Everything that decides which events the list holds. False: the answer is filled in. */
+/* Reads limit and cursor. The cursor names everything that decides which events the list holds. False: the answer is
+ * filled in. */
 static bool read_cursor(struct dt_request *req, struct page *page, struct dt_faults *faults)
 {
     struct dt_event_filter *f = &page->filter;
     unsigned limit = 0;
     struct dt_str position;
-    const struct dt_str fields[] = {f->topic, f->actor, number(&req->arena, f->job_id), number(&req->arena, f->from_ms),
-                                    number(&req->arena, f->to_ms)};
+    const struct dt_str fields[] = {f->topic, f->actor, dt_arena_printf(&req->arena, "%lld", (long long)f->job_id),
+                                    dt_arena_printf(&req->arena, "%lld", (long long)f->from_ms),
+                                    dt_arena_printf(&req->arena, "%lld", (long long)f->to_ms)};
     dt_answer_limit(req, faults, &limit);
     f->end = dt_page_end(limit, EVENT_BYTES);
     if (!dt_answer_list(req, BY_EVENT, fields, sizeof(fields) / sizeof(*fields), &page->cursor))
@@ -151,34 +119,36 @@ static bool read_cursor(struct dt_request *req, struct page *page, struct dt_fau
     return true;
 }
 
-static enum dt_next list(struct dt_request *req, int64_t job_id)
+enum dt_next dt_handle_event_list(struct dt_request *req)
 {
     struct dt_faults faults;
+    int64_t job_id = 0;
+    if (req->params[0].p && !dt_answer_id(req, &job_id))
+        return DT_REPLY;
     struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
     if (!page)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_caller_bound(&req->caller)},
                           .first = true};
+    struct dt_event_filter *filter = &page->filter;
     dt_faults_init(&faults, &req->arena);
-    if (!job_id)
-        read_filter(req, &page->filter, &faults);
+    if (!job_id) {
+        filter->topic = dt_request_query(req, "topic");
+        filter->actor = dt_request_query(req, "actor");
+        const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
+        if (reason)
+            dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
+        if (filter->actor.p && (filter->actor.n < 1 || filter->actor.n > DT_ACTOR_MAX))
+            dt_faults_add_query(&faults, DT_STR_LIT("actor"), "must have 1 to 100 bytes");
+        (void)dt_answer_time(req, "from", &filter->from_ms, &faults);
+        (void)dt_answer_time(req, "to", &filter->to_ms, &faults);
+    }
     if (!read_cursor(req, page, &faults))
         return DT_REPLY;
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    if (page->filter.topic.p && !dt_caller_sees(&req->caller, page->filter.topic))
+    if (filter->topic.p && !dt_caller_sees(&req->caller, filter->topic))
         return dt_answer_not_found(req, "topic");
     req->state = page;
     return dt_workers_submit(req->api->workers, req, list_events);
-}
-
-enum dt_next dt_handle_event_list(struct dt_request *req)
-{
-    return list(req, 0);
-}
-
-enum dt_next dt_handle_job_events(struct dt_request *req)
-{
-    int64_t id;
-    return dt_answer_id(req, &id) ? list(req, id) : DT_REPLY;
 }

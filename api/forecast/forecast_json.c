@@ -1,14 +1,16 @@
 /* A forecast as JSON: see forecast_json.h. */
 #include "forecast_json.h"
 
+#include "base/assert.h"
 #include "base/json.h"
 #include "job/job_encode.h"
 
 #define STEP_BYTES ((size_t)80)
 #define PART_BYTES ((size_t)DT_TOPIC_MAX + 60)
 
-static void add_head(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
+void dt_forecast_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
 {
+    size_t at = 0; /* the parts of a step stand together, in the order of the steps */
     dt_strbuf_adds(out, "{\"from\":");
     dt_json_add_time(out, ask->from_ms);
     dt_strbuf_adds(out, ",\"to\":");
@@ -18,30 +20,15 @@ static void add_head(struct dt_strbuf *out, const struct dt_forecast_ask *ask, c
     dt_strbuf_adds(out, ",\"counted_until\":");
     dt_json_add_time(out, forecast->counted_until_ms);
     dt_strbuf_addf(out, ",\"topics_counted\":%s,\"steps\":[", forecast->topics_counted ? "true" : "false");
-}
-
-/* Adds the parts of a step, of which the first is parts[at]; returns where the next step's begin. */
-static size_t add_topics(struct dt_strbuf *out, const struct dt_forecast *forecast, size_t step, size_t at)
-{
-    bool first = true;
-    for (; at < forecast->n_parts && forecast->parts[at].step == step; at++) {
-        dt_strbuf_adds(out, first ? "{\"topic\":" : ",{\"topic\":");
-        dt_json_add_string(out, forecast->parts[at].topic);
-        dt_strbuf_addf(out, ",\"due\":%lld}", (long long)forecast->parts[at].due);
-        first = false;
-    }
-    return at;
-}
-
-void dt_forecast_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
-{
-    size_t at = 0;
-    add_head(out, ask, forecast);
     for (size_t step = 0; step < ask->steps; step++) {
         dt_strbuf_adds(out, step ? ",{\"from\":" : "{\"from\":");
         dt_json_add_time(out, ask->from_ms + (int64_t)step * ask->step_ms);
         dt_strbuf_addf(out, ",\"due\":%lld,\"topics\":[", (long long)forecast->due[step]);
-        at = add_topics(out, forecast, step, at);
+        for (bool first = true; at < forecast->n_parts && forecast->parts[at].step == step; at++, first = false) {
+            dt_strbuf_adds(out, first ? "{\"topic\":" : ",{\"topic\":");
+            dt_json_add_string(out, forecast->parts[at].topic);
+            dt_strbuf_addf(out, ",\"due\":%lld}", (long long)forecast->parts[at].due);
+        }
         dt_strbuf_adds(out, "]}");
     }
     dt_strbuf_adds(out, "]}");
@@ -50,6 +37,7 @@ void dt_forecast_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *a
 void dt_spikes_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                         struct dt_drains drains)
 {
+    dt_assert_cmp(drains.per_second, >, 0);
     int64_t a_step = drains.per_second * ask->step_ms / 1000;
     int64_t waiting = 0;
     bool first = true;

@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/assert.h"
 #include "base/text/timetext.h"
 #include "forecast_json.h"
 #include "handlers.h"
@@ -33,68 +34,51 @@ struct making {
     bool no_room;
 };
 
-/* What is asked for of the forecast, as JSON. */
-static void add_json(const struct question *q, struct dt_strbuf *out, const struct dt_forecast *found,
-                     int64_t per_second)
-{
-    const struct dt_drains drains = {.per_second = per_second > 0 ? per_second : ASSUMED, .measured = per_second > 0};
-    if (q->spikes)
-        dt_spikes_add_json(out, &q->ask, found, drains);
-    else
-        dt_forecast_add_json(out, &q->ask, found);
-}
-
-static dt_status make_within(struct making *m, struct dt_arena *arena, struct dt_strbuf *out, struct dt_error *err)
-{
-    const struct question *q = m->req->state;
-    struct dt_forecast found;
-    int64_t per_second = 0;
-    dt_status status = dt_store_forecast(m->store, &q->ask, arena, &found, err);
-    if (status == DT_OK && q->spikes)
-        status = dt_store_drains(m->store, &per_second, err);
-    if (status != DT_OK)
-        return status;
-    m->no_room = !dt_request_hold(m->req, 2 * dt_forecast_json_room(&q->ask, &found));
-    if (m->no_room)
-        return dt_fail(err, DT_FULL, "no room for the answer");
-    add_json(q, out, &found, per_second);
-    return DT_OK;
-}
-
 static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
-    dt_status status = make_within(arg, &arena, out, err);
-    dt_arena_clear(&arena);
-    return status;
-}
-
-/* Short ones are what many look at: they are kept for a moment. */
-static dt_status make_or_keep(struct making *m, struct dt_strbuf *out, struct dt_error *err)
-{
+    struct making *m = arg;
     const struct question *q = m->req->state;
-    struct dt_strbuf key;
-    if (q->ask.steps > KEPT_STEPS)
-        return make(m, out, err);
-    dt_strbuf_init(&key);
-    dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)q->ask.from_ms, (long long)q->ask.step_ms,
-                   q->ask.steps);
-    dt_overview_add_topics(&key, q->ask.topic, q->ask.bound);
-    dt_status status = dt_slow_answer(m->req->api->overview, &key, make, m, out, err);
-    dt_strbuf_clear(&key);
+    struct dt_arena arena;
+    struct dt_forecast found;
+    int64_t per_second = 0;
+    dt_arena_init(&arena);
+    dt_status status = dt_store_forecast(m->store, &q->ask, &arena, &found, err);
+    if (status == DT_OK && q->spikes)
+        status = dt_store_drains(m->store, &per_second, err);
+    if (status == DT_OK) {
+        m->no_room = !dt_request_hold(m->req, 2 * dt_forecast_json_room(&q->ask, &found));
+        status = m->no_room ? dt_fail(err, DT_FULL, "no room for the answer") : DT_OK;
+    }
+    if (status == DT_OK && q->spikes)
+        dt_spikes_add_json(
+            out, &q->ask, &found,
+            (struct dt_drains){.per_second = per_second > 0 ? per_second : ASSUMED, .measured = per_second > 0});
+    else if (status == DT_OK)
+        dt_forecast_add_json(out, &q->ask, &found);
+    dt_arena_clear(&arena);
     return status;
 }
 
 static enum dt_next forecast(struct dt_request *req, dt_store *store)
 {
+    const struct question *q = req->state;
+    const struct dt_forecast_ask *asked = &q->ask;
     struct dt_error err = {0};
     struct making m = {.req = req, .store = store};
+    struct dt_strbuf key;
+    dt_assert(asked->steps > 0 && asked->steps <= DT_FORECAST_STEPS);
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
     req->status = 200;
     dt_strbuf_reset(&req->out);
-    dt_status status = make_or_keep(&m, &req->out, &err);
+    dt_strbuf_init(&key);
+    dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
+                   asked->steps);
+    dt_overview_add_topics(&key, asked->topic, asked->bound);
+    /* Short ones are what many look at: they are kept for a moment. */
+    dt_status status = asked->steps > KEPT_STEPS ? make(&m, &req->out, &err)
+                                                 : dt_slow_answer(req->api->overview, &key, make, &m, &req->out, &err);
+    dt_strbuf_clear(&key);
     if (m.no_room)
         return dt_request_no_room(req);
     return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
@@ -114,22 +98,18 @@ static bool read_time(const struct dt_request *req, const char *name, int64_t *m
     return text.p != NULL;
 }
 
-static void read_step(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
+/* Reads the step, and the stretch of time; without a beginning, it is that of this minute, or of a shorter step. */
+static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
 {
-    struct dt_str text = dt_request_query(req, "step");
+    struct dt_str step = dt_request_query(req, "step");
+    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
+    int64_t to_ms = 0;
     ask->step_ms = STEP_DEFAULT;
-    if (text.p &&
-        (dt_duration_parse(text, &ask->step_ms) != DT_OK || ask->step_ms < SECOND_MS || ask->step_ms > DAYS_MAX_MS)) {
+    if (step.p &&
+        (dt_duration_parse(step, &ask->step_ms) != DT_OK || ask->step_ms < SECOND_MS || ask->step_ms > DAYS_MAX_MS)) {
         ask->step_ms = STEP_DEFAULT;
         dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
     }
-}
-
-/* Without a beginning: that of this minute, or of a shorter step. */
-static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
-{
-    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
-    int64_t to_ms = 0;
     if (!read_time(req, "from", &ask->from_ms, faults))
         ask->from_ms = now_ms - now_ms % (ask->step_ms < STEP_DEFAULT ? ask->step_ms : STEP_DEFAULT);
     if (!read_time(req, "to", &to_ms, faults))
@@ -142,15 +122,7 @@ static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *a
         ask->steps = (size_t)((to_ms - ask->from_ms - 1) / ask->step_ms) + 1;
 }
 
-static void read_topic(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
-{
-    ask->topic = dt_request_query(req, "topic");
-    const char *reason = ask->topic.p ? dt_topic_check(ask->topic, DT_STR_LIT("")) : NULL;
-    if (reason)
-        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
-}
-
-static enum dt_next ask(struct dt_request *req, bool spikes)
+enum dt_next dt_handle_forecast(struct dt_request *req)
 {
     struct dt_faults faults;
     struct question *q = dt_arena_alloc(&req->arena, sizeof(*q));
@@ -158,10 +130,12 @@ static enum dt_next ask(struct dt_request *req, bool spikes)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_answer_clock(req))
         return DT_REPLY;
-    *q = (struct question){{.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)}, spikes};
+    *q = (struct question){{.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)}, req->route->arg};
+    q->ask.topic = dt_request_query(req, "topic");
     dt_faults_init(&faults, &req->arena);
-    read_topic(req, &q->ask, &faults);
-    read_step(req, &q->ask, &faults);
+    const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
     read_stretch(req, &q->ask, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
@@ -169,14 +143,4 @@ static enum dt_next ask(struct dt_request *req, bool spikes)
         return dt_answer_not_found(req, "topic");
     req->state = q;
     return dt_workers_submit(req->api->workers, req, forecast);
-}
-
-enum dt_next dt_handle_forecast(struct dt_request *req)
-{
-    return ask(req, false);
-}
-
-enum dt_next dt_handle_spikes(struct dt_request *req)
-{
-    return ask(req, true);
 }

@@ -14,6 +14,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/assert.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/owner.h"
@@ -42,8 +43,6 @@ struct operate {
     struct dt_arena rows; /* of the preview, or of the operation's texts */
 };
 
-/* ---- answers ---- */
-
 static enum dt_next answer_operation(struct dt_request *req, int status, const struct dt_operation *op)
 {
     struct dt_str location = dt_arena_printf(&req->arena, "/v1/operations/%lld", (long long)op->id);
@@ -56,10 +55,21 @@ static enum dt_next answer_operation(struct dt_request *req, int status, const s
 }
 
 /* ---- a dry run ---- */
-
-static enum dt_next answer_preview(struct dt_request *req, const struct operate *o)
+static enum dt_next preview(struct dt_request *req, dt_store *store)
 {
+    struct operate *o = req->state;
+    struct dt_error err = {0};
+    struct dt_arena found;
     struct dt_strbuf sample;
+    dt_arena_init(&found);
+    dt_status status = dt_store_operation_preview(store, &o->preview, &found, &err);
+    o->preview.after_key = dt_arena_copy(&o->rows, o->preview.after_key);
+    dt_arena_clear(&found);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    if (!o->preview.over)
+        return dt_workers_later(req->api->workers, req, preview) ? DT_PENDING
+                                                                 : dt_answer_status(req, DT_FULL, NULL, NULL);
     struct dt_operation op = {.kind = o->body.ask.kind,
                               .state = DT_OPERATION_DONE,
                               .request = o->body.ask.request,
@@ -78,33 +88,7 @@ static enum dt_next answer_preview(struct dt_request *req, const struct operate 
     return DT_REPLY;
 }
 
-static enum dt_next preview(struct dt_request *req, dt_store *store)
-{
-    struct operate *o = req->state;
-    struct dt_error err = {0};
-    struct dt_arena found;
-    dt_arena_init(&found);
-    dt_status status = dt_store_operation_preview(store, &o->preview, &found, &err);
-    o->preview.after_key = dt_arena_copy(&o->rows, o->preview.after_key);
-    dt_arena_clear(&found);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    if (o->preview.over)
-        return answer_preview(req, o);
-    if (dt_workers_later(req->api->workers, req, preview))
-        return DT_PENDING;
-    return dt_answer_status(req, DT_FULL, NULL, NULL);
-}
-
 /* ---- an operation ---- */
-
-static void tell_index(struct dt_request *req, const struct dt_operation_piece *piece)
-{
-    for (size_t i = 0; i < piece->n_moves; i++) {
-        const struct dt_job_move *move = &piece->moves[i];
-        dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
-    }
-}
 
 static bool is_over(const struct operate *o)
 {
@@ -124,11 +108,14 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
 {
     struct dt_operation_piece piece = {.id = o->op.id, .lease_ms = LEASE_MS};
     struct dt_arena rows;
+    dt_assert_cmp(o->pieces, <, OWN_PIECES);
     dt_arena_init(&rows);
     dt_status status = dt_store_operation_step(store, &piece, &rows, NULL);
     const bool done = status == DT_OK && piece.id;
-    if (status == DT_OK)
-        tell_index(req, &piece);
+    for (size_t i = 0; status == DT_OK && i < piece.n_moves; i++) {
+        const struct dt_job_move *move = &piece.moves[i];
+        dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
+    }
     if (done)
         remember(o, &piece.shown, &rows);
     else
@@ -137,21 +124,18 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
     o->next_us = dt_clock_mono_us(req->api->clock) + piece.wait_ms * 1000;
 }
 
-/* Tries to; where it fails, the dispatchers take the operation when its lease is over. */
-static void hand_over(struct dt_request *req, dt_store *store, struct operate *o)
-{
-    int64_t wait_ms = (o->next_us - dt_clock_mono_us(req->api->clock)) / 1000;
-    o->handed_over = dt_store_operation_hand_over(store, o->op.id, wait_ms, NULL) == DT_OK;
-}
-
-/* A look that fails leaves what was read before. */
+/*
+ * Hands the operation over to the dispatchers; where that fails, they take it when its lease is over. A look that fails
+ * leaves what was read before.
+ */
 static void look(struct dt_request *req, dt_store *store, struct operate *o)
 {
+    int64_t now_us = dt_clock_mono_us(req->api->clock);
     struct dt_operation op;
-    if (!o->handed_over)
-        hand_over(req, store, o);
-    o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
     struct dt_arena row;
+    if (!o->handed_over)
+        o->handed_over = dt_store_operation_hand_over(store, o->op.id, (o->next_us - now_us) / 1000, NULL) == DT_OK;
+    o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
     dt_arena_init(&row);
     if (dt_store_operation_get(store, o->op.id, &row, &op, NULL) == DT_OK)
         remember(o, &op, &row);
@@ -159,16 +143,11 @@ static void look(struct dt_request *req, dt_store *store, struct operate *o)
         dt_arena_clear(&row);
 }
 
-static void announce_topics(struct dt_request *req)
-{
-    dt_topic_cache_invalidate(req->api->topics);
-    dt_index_writer_topics(req->api->index);
-}
-
 static enum dt_next go_on(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
     int64_t now_us = dt_clock_mono_us(req->api->clock);
+    dt_assert(req->changed); /* the operation is made: the answer is 200 or 202 */
     if (now_us >= o->next_us && now_us < o->until_us && o->pieces < OWN_PIECES)
         do_piece(req, store, o);
     else if (now_us >= o->next_us && now_us < o->until_us)
@@ -178,7 +157,7 @@ static enum dt_next go_on(struct dt_request *req, dt_store *store)
     if (!is_over(o))
         look(req, store, o);
     if (o->body.ask.kind == DT_OPERATION_DELETE_TOPIC)
-        announce_topics(req);
+        dt_topics_announce(req);
     return answer_operation(req, is_over(o) ? 200 : 202, &o->op);
 }
 
@@ -228,7 +207,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
         return dt_topic_refuse_deletion(req, &deletion);
     o->op = deletion.operation;
     req->changed = true;
-    announce_topics(req);
+    dt_topics_announce(req);
     return go_on(req, store);
 }
 
@@ -236,14 +215,6 @@ static void drop(struct dt_request *req)
 {
     struct operate *o = req->state;
     dt_arena_clear(&o->rows);
-}
-
-/* The wait ends before the request's own deadline does. */
-static int64_t wait_until_us(const struct dt_request *req, int64_t wait_ms)
-{
-    int64_t wanted_us = dt_clock_mono_us(req->api->clock) + wait_ms * 1000;
-    int64_t last_us = req->deadline_us - 1000000;
-    return wanted_us < last_us ? wanted_us : last_us;
 }
 
 /* The owner that all tokens with the caller's prefixes are; 0: none binds it. False: the answer is filled in. */
@@ -287,8 +258,21 @@ static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
     return true;
 }
 
-static enum dt_next operate(struct dt_request *req, enum dt_operation_kind kind)
+/* Goes on with what was asked on a worker, and waits until then; the wait ends before the request's own deadline. */
+static enum dt_next submit(struct dt_request *req, struct operate *o, dt_worker_fn run)
 {
+    int64_t wanted_us = dt_clock_mono_us(req->api->clock) + o->body.wait_ms * 1000;
+    o->until_us = dt_earlier(wanted_us, req->deadline_us - 1000000);
+    o->preview.ask = &o->body.ask;
+    dt_arena_init(&o->rows);
+    req->state = o;
+    req->cleanup = drop;
+    return dt_workers_submit(req->api->workers, req, run);
+}
+
+enum dt_next dt_handle_jobs_operate(struct dt_request *req)
+{
+    const enum dt_operation_kind kind = (enum dt_operation_kind)req->route->arg;
     struct dt_faults faults;
     struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
     if (!o)
@@ -306,12 +290,7 @@ static enum dt_next operate(struct dt_request *req, enum dt_operation_kind kind)
         return dt_answer_faults(req, status, &faults);
     if (!bind_filter(req, &o->body.ask) || !find_tenant(req, &o->body.ask.tenant))
         return DT_REPLY;
-    o->until_us = wait_until_us(req, o->body.wait_ms);
-    o->preview.ask = &o->body.ask;
-    dt_arena_init(&o->rows);
-    req->state = o;
-    req->cleanup = drop;
-    return dt_workers_submit(req->api->workers, req, begin);
+    return submit(req, o, begin);
 }
 
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
@@ -324,39 +303,10 @@ enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
     if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms) ||
         !find_tenant(req, &o->body.ask.tenant))
         return DT_REPLY;
-    o->until_us = wait_until_us(req, o->body.wait_ms);
-    dt_arena_init(&o->rows);
-    req->state = o;
-    req->cleanup = drop;
-    return dt_workers_submit(req->api->workers, req, begin_deletion);
-}
-
-enum dt_next dt_handle_jobs_cancel(struct dt_request *req)
-{
-    return operate(req, DT_OPERATION_CANCEL);
-}
-
-enum dt_next dt_handle_jobs_reschedule(struct dt_request *req)
-{
-    return operate(req, DT_OPERATION_RESCHEDULE);
-}
-
-enum dt_next dt_handle_jobs_redrive(struct dt_request *req)
-{
-    return operate(req, DT_OPERATION_REDRIVE);
-}
-
-enum dt_next dt_handle_jobs_run_now(struct dt_request *req)
-{
-    return operate(req, DT_OPERATION_RUN_NOW);
+    return submit(req, o, begin_deletion);
 }
 
 /* ---- operations that exist ---- */
-
-static bool sees(const struct dt_request *req, const struct dt_operation *op)
-{
-    return dt_topic_within(dt_caller_bound(&req->caller), op->topic_from);
-}
 
 /* Reads the operation of the path. False: the answer is filled in. */
 static bool read_operation(struct dt_request *req, dt_store *store, struct dt_operation *op)
@@ -365,7 +315,7 @@ static bool read_operation(struct dt_request *req, dt_store *store, struct dt_op
     int64_t id;
     dt_status status =
         dt_job_id_parse(req->params[0], &id) ? dt_store_operation_get(store, id, &req->arena, op, &err) : DT_NOT_FOUND;
-    if (status == DT_OK && sees(req, op))
+    if (status == DT_OK && dt_topic_within(dt_caller_bound(&req->caller), op->topic_from))
         return true;
     if (status == DT_OK || status == DT_NOT_FOUND)
         dt_answer_not_found(req, "operation");
@@ -392,47 +342,46 @@ static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     if (op.kind == DT_OPERATION_DELETE_TOPIC)
-        announce_topics(req);
+        dt_topics_announce(req);
     return answer_operation(req, 200, &op);
-}
-
-static void answer_page(struct dt_request *req, const struct dt_id_page *page, struct dt_operation_list *list)
-{
-    bool first = true;
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"operations\":[");
-    for (size_t i = 0; i < list->n; i++) {
-        if (!sees(req, &list->v[i]))
-            continue;
-        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
-            list->n = i;
-            list->more = true;
-            break;
-        }
-        if (!first)
-            dt_strbuf_addc(&req->out, ',');
-        dt_operation_add(&req->out, &list->v[i]);
-        first = false;
-    }
-    dt_answer_next_id(req, &page->cursor, list->more, list->n ? list->v[list->n - 1].id : 0);
 }
 
 static enum dt_next list_operations(struct dt_request *req, dt_store *store)
 {
     const struct dt_id_page *page = req->state;
+    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
     struct dt_operation_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
+    bool first = true;
     const struct dt_page_end end = dt_page_end(page->limit, OPERATION_BYTES);
     if (!dt_request_hold_bulk(req, dt_page_room(end.bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_operation_list(store, page->id, end, &rows, &list, &err);
-    if (status == DT_OK)
-        answer_page(req, page, &list);
+    if (status != DT_OK) {
+        dt_arena_clear(&rows);
+        return dt_answer_status(req, status, NULL, &err);
+    }
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"operations\":[");
+    for (size_t i = 0; i < list.n; i++) {
+        if (!dt_topic_within(bound, list.v[i].topic_from))
+            continue;
+        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+            list.n = i;
+            list.more = true;
+            break;
+        }
+        if (!first)
+            dt_strbuf_addc(&req->out, ',');
+        dt_operation_add(&req->out, &list.v[i]);
+        first = false;
+    }
+    dt_answer_next_id(req, &page->cursor, list.more, list.n ? list.v[list.n - 1].id : 0);
     dt_arena_clear(&rows);
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    return DT_REPLY;
 }
 
 enum dt_next dt_handle_operation_get(struct dt_request *req)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
 #include "job/rate.h"
@@ -141,19 +142,10 @@ static void read_error_code(struct decoder *d, const struct dt_json_node *node)
     read_text(d, node, "/filter/error_code", ERROR_CODE_MAX, &filter_of(d)->error_code);
 }
 
-static void sort_ids(struct dt_operation_filter *f)
-{
-    size_t n = 0;
-    qsort(f->ids, f->n_ids, sizeof(*f->ids), dt_by_job_id);
-    for (size_t i = 0; i < f->n_ids; i++)
-        if (n == 0 || f->ids[n - 1] != f->ids[i])
-            f->ids[n++] = f->ids[i];
-    f->n_ids = n;
-}
-
 static void read_ids(struct decoder *d, const struct dt_json_node *node)
 {
     struct dt_operation_filter *f = filter_of(d);
+    size_t n = 0;
     if (node->type != DT_JSON_ARRAY || node->n < 1 || node->n > DT_OPERATION_IDS_MAX) {
         dt_faults_addf(d->faults, "/filter/ids", "must be a list of 1 to %d ids", DT_OPERATION_IDS_MAX);
         return;
@@ -162,13 +154,19 @@ static void read_ids(struct decoder *d, const struct dt_json_node *node)
     d->faults->failed |= !f->ids;
     for (const struct dt_json_node *i = dt_json_first(d->json, node); i && f->ids;
          i = dt_json_sibling(d->json, node, i)) {
-        if (i->type == DT_JSON_STRING && dt_job_id_parse(i->str, &f->ids[f->n_ids]))
-            f->n_ids++;
+        dt_assert_cmp(n, <, node->n);
+        if (i->type == DT_JSON_STRING && dt_job_id_parse(i->str, &f->ids[n]))
+            n++;
         else
             dt_faults_add(d->faults, "/filter/ids", "must hold ids of jobs, as strings");
     }
-    if (f->ids)
-        sort_ids(f);
+    if (!f->ids)
+        return;
+    qsort(f->ids, n, sizeof(*f->ids), dt_by_job_id);
+    f->n_ids = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || f->ids[f->n_ids - 1] != f->ids[i])
+            f->ids[f->n_ids++] = f->ids[i];
 }
 
 /* ---- members ---- */
@@ -208,21 +206,15 @@ static void read_members(struct decoder *d, const struct dt_json_node *object, c
     }
 }
 
-static struct dt_str keep_compact(struct decoder *d, struct dt_str json)
-{
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    dt_json_add_compact(&text, json);
-    d->faults->failed |= text.failed;
-    struct dt_str copy = keep(d, dt_strbuf_str(&text));
-    dt_strbuf_clear(&text);
-    return copy;
-}
-
 static void read_filter(struct decoder *d, const struct dt_json_node *node)
 {
+    struct dt_strbuf compact;
+    dt_strbuf_init(&compact);
+    dt_json_add_compact(&compact, node->raw);
+    d->faults->failed |= compact.failed;
     d->has_filter = true;
-    d->out->ask.request = keep_compact(d, node->raw);
+    d->out->ask.request = keep(d, dt_strbuf_str(&compact));
+    dt_strbuf_clear(&compact);
     if (d->out->ask.request.n > FILTER_MAX)
         dt_faults_addf(d->faults, "/filter", "has %zu bytes, %d are allowed", d->out->ask.request.n, FILTER_MAX);
     if (node->type != DT_JSON_OBJECT || node->n == 0)
@@ -299,7 +291,6 @@ static const struct member reschedule_members[] = {
 #define OWN_OF_RESCHEDULE 4 /* the first ones */
 
 /* ---- what belongs together ---- */
-
 static void check_filter(struct decoder *d)
 {
     const struct dt_operation_filter *f = filter_of(d);
@@ -317,15 +308,6 @@ static void check_filter(struct decoder *d)
         dt_faults_add(d->faults, "/filter/failed_from", "is after failed_to");
 }
 
-/* The last job of a spread may not go further than a request for it alone could have it. */
-static void check_spread(struct decoder *d)
-{
-    const struct dt_operation_ask *ask = &d->out->ask;
-    int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, d->now_ms) - d->now_ms;
-    if (!ask->shifts && ask->spread_ms > d->rules->max_delay_ms - begins_ms)
-        dt_faults_add(d->faults, "/spread", "ends further ahead than limits.max_delay allows");
-}
-
 static void check_time(struct decoder *d)
 {
     const struct dt_operation_ask *ask = &d->out->ask;
@@ -337,10 +319,12 @@ static void check_time(struct decoder *d)
                       : d->has_delay ? "/delay"
                                      : "/shift",
                       "give exactly one of run_at, delay and shift");
+    /* The last job of a spread may not go further than a request for it alone could have it. */
+    int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, d->now_ms) - d->now_ms;
     if (ask->shifts && ask->spread_ms)
         dt_faults_add(d->faults, "/spread", "does not go with shift");
-    else if (d->faults->n == 0)
-        check_spread(d);
+    else if (d->faults->n == 0 && !ask->shifts && ask->spread_ms > d->rules->max_delay_ms - begins_ms)
+        dt_faults_add(d->faults, "/spread", "ends further ahead than limits.max_delay allows");
 }
 
 dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules, enum dt_operation_kind kind,

@@ -6,8 +6,7 @@
 #include "api.h"
 #include "base/json.h"
 #include "handlers.h"
-#include "intake/index_writer.h"
-#include "topics/topic_cache.h"
+#include "topics/topic_deleted.h"
 #include "work/workers.h"
 
 /* ---- on a worker ---- */
@@ -24,8 +23,7 @@ static enum dt_next set_shards(struct dt_request *req, dt_store *store)
     }
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    dt_topic_cache_invalidate(req->api->topics);
-    dt_index_writer_topics(req->api->index);
+    dt_topics_announce(req);
     req->status = 202;
     dt_strbuf_addf(&req->out, "{\"count\":%u,\"generation\":%lld}", inst.shards, (long long)inst.generation);
     return DT_REPLY;
@@ -33,44 +31,34 @@ static enum dt_next set_shards(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-static void read_count(const struct dt_json_node *node, struct dt_faults *faults, unsigned *count)
-{
-    if (node->type != DT_JSON_INT || node->i < 1 || node->i > DT_SHARDS_MAX)
-        dt_faults_addf(faults, "/count", "must be a whole number from 1 to %d", DT_SHARDS_MAX);
-    else
-        *count = (unsigned)node->i;
-}
-
-static void decode_count(const dt_json *json, const struct dt_json_node *body, struct dt_faults *faults,
-                         unsigned *count)
-{
-    bool given = false;
-    if (body->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, "", "must be an object");
-        return;
-    }
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m)) {
-        if (dt_str_is(m->name, "count")) {
-            given = true;
-            read_count(m, faults, count);
-        } else
-            dt_faults_add_member(faults, "", m->name, "is not known");
-    }
-    if (!given)
-        dt_faults_add(faults, "/count", "is required");
-}
-
 enum dt_next dt_handle_shards(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
+    bool given = false;
     unsigned *count = dt_arena_alloc(&req->arena, sizeof(*count));
     if (!count)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    decode_count(json, dt_json_root(json), &faults, count);
+    const struct dt_json_node *body = dt_json_root(json);
+    const bool object = body->type == DT_JSON_OBJECT;
+    if (!object)
+        dt_faults_add(&faults, "", "must be an object");
+    for (const struct dt_json_node *m = object ? dt_json_first(json, body) : NULL; m;
+         m = dt_json_sibling(json, body, m)) {
+        bool is_count = dt_str_is(m->name, "count");
+        given |= is_count;
+        if (!is_count)
+            dt_faults_add_member(&faults, "", m->name, "is not known");
+        else if (m->type != DT_JSON_INT || m->i < 1 || m->i > DT_SHARDS_MAX)
+            dt_faults_addf(&faults, "/count", "must be a whole number from 1 to %d", DT_SHARDS_MAX);
+        else
+            *count = (unsigned)m->i;
+    }
+    if (object && !given)
+        dt_faults_add(&faults, "/count", "is required");
     if (faults.n > 0)
         return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
     req->state = count;

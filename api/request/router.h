@@ -39,6 +39,7 @@ struct dt_route {
     const char *query; /* space-separated names that are allowed; NULL = none */
     enum dt_next (*handle)(struct dt_request *req);
     const struct dt_stream *stream; /* DT_BODY_STREAM only */
+    int arg;                        /* of routes that share a handler: in what they differ; otherwise 0 */
 };
 
 /* The table of this API (routes.c). */

@@ -119,50 +119,40 @@ static enum dt_next refuse_member(struct dt_request *req, const char *pointer, c
     return dt_answer_faults(req, DT_INVALID, &faults);
 }
 
-static enum dt_next refuse_too_many(struct dt_request *req)
-{
-    char reason[160];
-    snprintf(reason, sizeof(reason),
-             "as many schedules as limits.prefix_schedules allows (%lld) make jobs of topics with the token's prefix",
-             (long long)req->api->config->limits_prefix_schedules);
-    return refuse_member(req, "/topic", reason);
-}
-
-/* Makes the topic unless it is there. OK: it is. NOT_FOUND, INVALID: *reason says why it is not. */
-static dt_status have_topic(struct dt_request *req, dt_store *store, struct dt_str topic, const char **reason,
-                            struct dt_error *err)
-{
-    struct dt_topic_wish wish = {.name = topic, .caller = &req->caller, .since_us = dt_clock_mono_us(req->api->clock)};
-    struct dt_topic there;
-    dt_status status = dt_store_topic_get(store, topic, &req->arena, &there, err);
-    if (status == DT_NOT_FOUND)
-        status = dt_topic_cache_ensure(req->api->topics, store, &wish, 1, err);
-    if (status == DT_OK)
-        status = wish.status;
-    *reason = wish.reason ? wish.reason : "there is no such topic, and topics are not made by their first job";
-    return status;
-}
-
 static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
+    const struct dt_str topic = ask->body.schedule.job.topic;
     struct dt_fire_maker maker = maker_of(req, store);
     const struct dt_callback_asked asked = dt_callback_asked_of(&ask->body.schedule.job);
     struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
+    struct dt_topic_wish wish = {.name = topic, .caller = &req->caller, .since_us = dt_clock_mono_us(req->api->clock)};
+    struct dt_topic there;
     struct dt_schedule out;
     struct dt_error err = {0};
-    const char *reason = NULL;
+    char reason[160];
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = have_topic(req, store, ask->body.schedule.job.topic, &reason, &err);
+    dt_status status = dt_store_topic_get(store, topic, &req->arena, &there, &err);
+    if (status == DT_NOT_FOUND)
+        status = dt_topic_cache_ensure(req->api->topics, store, &wish, 1, &err);
+    if (status == DT_OK)
+        status = wish.status;
     if (status == DT_NOT_FOUND || status == DT_INVALID)
-        return refuse_member(req, "/topic", reason);
-    if (status == DT_OK && !dt_job_fits(req, store, ask->body.schedule.job.topic, &asked))
+        return refuse_member(req, "/topic",
+                             wish.reason ? wish.reason
+                                         : "there is no such topic, and topics are not made by their first job");
+    if (status == DT_OK && !dt_job_fits(req, store, topic, &asked))
         return DT_REPLY;
     if (status == DT_OK)
         status = dt_store_schedule_put(&maker, &put, &out, &err);
-    if (status == DT_INVALID && put.too_many)
-        return refuse_too_many(req);
+    if (status == DT_INVALID && put.too_many) {
+        snprintf(reason, sizeof(reason),
+                 "as many schedules as limits.prefix_schedules allows (%lld) make jobs of topics with the token's "
+                 "prefix",
+                 (long long)req->api->config->limits_prefix_schedules);
+        return refuse_member(req, "/topic", reason);
+    }
     if (status == DT_INVALID || status == DT_NOT_FOUND)
         return refuse_member(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
     if (status != DT_OK)
@@ -171,28 +161,18 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     return answer_schedule(req, put.created ? 201 : 200, &out);
 }
 
-static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool paused)
+static enum dt_next pause_schedule(struct dt_request *req, dt_store *store)
 {
     struct dt_fire_maker maker = maker_of(req, store);
     struct dt_schedule s;
     struct dt_error err = {0};
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = dt_store_schedule_pause(&maker, req->params[0], paused, &s, &err);
+    dt_status status = dt_store_schedule_pause(&maker, req->params[0], req->route->arg, &s, &err);
     if (status != DT_OK)
         return answer_failed(req, status, &err);
     tell_index(req, &maker);
     return answer_schedule(req, 200, &s);
-}
-
-static enum dt_next pause_schedule(struct dt_request *req, dt_store *store)
-{
-    return set_paused(req, store, true);
-}
-
-static enum dt_next resume_schedule(struct dt_request *req, dt_store *store)
-{
-    return set_paused(req, store, false);
 }
 
 static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
@@ -288,60 +268,51 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
 /* ---- lists ---- */
 
 /* Schedules of topics that the token does not reach are passed by: a page may be short. */
-static enum dt_next answer_list(struct dt_request *req, struct dt_schedule_list *list)
-{
-    const struct ask *ask = req->state;
-    size_t shown = 0;
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"schedules\":[");
-    for (size_t i = 0; i < list->n; i++) {
-        if (!dt_caller_sees(&req->caller, list->v[i].job.topic))
-            continue;
-        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
-            list->n = i;
-            list->more = true;
-            break;
-        }
-        if (shown++)
-            dt_strbuf_addc(&req->out, ',');
-        dt_schedule_add(&req->out, &list->v[i], next_fire_ms(req, &list->v[i]), false);
-    }
-    dt_answer_next_cursor(req, &ask->cursor, list->more, list->n ? list->v[list->n - 1].name : DT_STR_LIT(""));
-    return DT_REPLY;
-}
-
 static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
 {
     const struct ask *ask = req->state;
     struct dt_schedule_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
+    size_t shown = 0;
     const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
     if (!dt_request_hold_bulk(req, dt_page_room(end.bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status =
         dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, &rows, &list, &err);
-    enum dt_next next = status == DT_OK ? answer_list(req, &list) : dt_answer_status(req, status, NULL, &err);
+    if (status != DT_OK) {
+        dt_arena_clear(&rows);
+        return dt_answer_status(req, status, NULL, &err);
+    }
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"schedules\":[");
+    for (size_t i = 0; i < list.n; i++) {
+        if (!dt_caller_sees(&req->caller, list.v[i].job.topic))
+            continue;
+        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+            list.n = i;
+            list.more = true;
+            break;
+        }
+        if (shown++)
+            dt_strbuf_addc(&req->out, ',');
+        dt_schedule_add(&req->out, &list.v[i], next_fire_ms(req, &list.v[i]), false);
+    }
+    dt_answer_next_cursor(req, &ask->cursor, list.more, list.n ? list.v[list.n - 1].name : DT_STR_LIT(""));
     dt_arena_clear(&rows);
-    return next;
+    return DT_REPLY;
 }
 
 /* ---- on an HTTP thread ---- */
 
-/* The name in the path. False: there can be no such schedule. */
-static bool check_name(struct dt_request *req)
-{
-    if (!dt_schedule_name_check(req->params[0]))
-        return true;
-    dt_answer_not_found(req, "schedule");
-    return false;
-}
-
+/* Goes on with the schedule of the path on a worker, if there can be one of that name. */
 static enum dt_next submit(struct dt_request *req, dt_worker_fn run)
 {
-    return check_name(req) ? dt_workers_submit(req->api->workers, req, run) : DT_REPLY;
+    if (dt_schedule_name_check(req->params[0]))
+        return dt_answer_not_found(req, "schedule");
+    return dt_workers_submit(req->api->workers, req, run);
 }
 
 enum dt_next dt_handle_schedule_get(struct dt_request *req)
@@ -352,11 +323,6 @@ enum dt_next dt_handle_schedule_get(struct dt_request *req)
 enum dt_next dt_handle_schedule_pause(struct dt_request *req)
 {
     return submit(req, pause_schedule);
-}
-
-enum dt_next dt_handle_schedule_resume(struct dt_request *req)
-{
-    return submit(req, resume_schedule);
 }
 
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req)
@@ -395,9 +361,9 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
     return faults.n ? dt_answer_faults(req, DT_INVALID, &faults) : submit(req, next_fires);
 }
 
-/* Decodes the body, and goes on with it on a worker. */
-static enum dt_next decode_and_submit(struct dt_request *req, struct dt_str name, bool span, dt_worker_fn run)
+enum dt_next dt_handle_schedule_put(struct dt_request *req)
 {
+    const struct dt_str name = req->params[0]; /* absent: a preview, of a span of time */
     struct ask *ask = ask_new(req);
     struct dt_faults faults;
     if (!ask || !dt_answer_clock(req))
@@ -412,7 +378,7 @@ static enum dt_next decode_and_submit(struct dt_request *req, struct dt_str name
             reason = "must begin with one of the token's prefixes, as names of topics do";
         if (reason)
             dt_faults_add(&faults, "/name", reason);
-        if (span)
+        if (!name.p)
             read_span(req, &faults, ask);
         status = dt_schedule_decode(json, &rules, name, &faults, &ask->body);
     }
@@ -424,17 +390,7 @@ static enum dt_next decode_and_submit(struct dt_request *req, struct dt_str name
     struct dt_str topic = ask->body.schedule.job.topic;
     if (topic.p && !dt_caller_sees(&req->caller, topic))
         return dt_answer_not_found(req, "topic");
-    return dt_workers_submit(req->api->workers, req, run);
-}
-
-enum dt_next dt_handle_schedule_put(struct dt_request *req)
-{
-    return decode_and_submit(req, req->params[0], false, put_schedule);
-}
-
-enum dt_next dt_handle_schedule_preview(struct dt_request *req)
-{
-    return decode_and_submit(req, DT_STR_NONE, true, preview);
+    return dt_workers_submit(req->api->workers, req, name.p ? put_schedule : preview);
 }
 
 enum dt_next dt_handle_schedule_list(struct dt_request *req)

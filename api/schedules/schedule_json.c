@@ -178,31 +178,6 @@ static bool is_own(struct dt_str name)
     return find_member(name) != NULL;
 }
 
-static void read_own(struct decoder *d)
-{
-    const struct dt_json_node *body = dt_json_root(d->json);
-    for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m)) {
-        const struct member *member = find_member(m->name);
-        if (member && m->type != DT_JSON_NULL) /* null is the default */
-            member->read(d, m);
-    }
-}
-
-static void check_pairs(struct decoder *d)
-{
-    const struct dt_schedule *s = d->s;
-    if (s->cron.p && s->every_ms) {
-        dt_faults_add(d->faults, "/cron", "contradicts every: give one of the two");
-        dt_faults_add(d->faults, "/every", "contradicts cron: give one of the two");
-    }
-    if (!s->cron.p && !s->every_ms)
-        dt_faults_add(d->faults, "/cron", "is required: give exactly one of cron and every");
-    if (d->name.p && !dt_json_member(d->json, dt_json_root(d->json), "topic"))
-        dt_faults_add(d->faults, "/topic", "is required");
-    if (s->has_start && s->has_end && s->ends_at_ms <= s->starts_at_ms)
-        dt_faults_add(d->faults, "/ends_at", "must be after starts_at");
-}
-
 /* Everything that was asked for counts in the digest, but for paused, which has a way of its own. */
 static void add_to_digest(struct decoder *d)
 {
@@ -224,12 +199,27 @@ static void add_to_digest(struct decoder *d)
 dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
                              struct dt_faults *faults, struct dt_schedule_body *out)
 {
+    const struct dt_schedule *s = &out->schedule;
+    const struct dt_json_node *body = dt_json_root(json);
+    const bool object = body->type == DT_JSON_OBJECT;
     struct decoder d = {json, faults, name, &out->schedule, &out->set_paused};
     *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
-    if (dt_json_root(json)->type == DT_JSON_OBJECT) {
-        read_own(&d);
-        check_pairs(&d);
+    for (const struct dt_json_node *m = object ? dt_json_first(json, body) : NULL; m;
+         m = dt_json_sibling(json, body, m)) {
+        const struct member *member = find_member(m->name);
+        if (member && m->type != DT_JSON_NULL) /* null is the default */
+            member->read(&d, m);
     }
+    if (object && s->cron.p && s->every_ms) {
+        dt_faults_add(faults, "/cron", "contradicts every: give one of the two");
+        dt_faults_add(faults, "/every", "contradicts cron: give one of the two");
+    }
+    if (object && !s->cron.p && !s->every_ms)
+        dt_faults_add(faults, "/cron", "is required: give exactly one of cron and every");
+    if (object && name.p && !dt_json_member(json, body, "topic"))
+        dt_faults_add(faults, "/topic", "is required");
+    if (s->has_start && s->has_end && s->ends_at_ms <= s->starts_at_ms)
+        dt_faults_add(faults, "/ends_at", "must be after starts_at");
     dt_status status = dt_job_template_decode(json, rules, is_own, faults, &out->schedule.job);
     if (status == DT_OK)
         add_to_digest(&d);
@@ -305,18 +295,7 @@ static void add_times(struct dt_strbuf *out, const struct dt_schedule *s)
     dt_strbuf_adds(out, s->paused ? ",\"paused\":true" : ",\"paused\":false");
 }
 
-static void add_payload(struct dt_strbuf *out, const struct dt_new_job *job)
-{
-    dt_strbuf_adds(out, job->payload_binary ? ",\"payload_base64\":\"" : ",\"payload\":");
-    if (job->payload_binary) {
-        dt_base64_add(out, job->payload);
-        dt_strbuf_addc(out, '"');
-    } else {
-        dt_strbuf_add(out, job->payload.p, job->payload.n);
-    }
-}
-
-static void add_job(struct dt_strbuf *out, const struct dt_new_job *job)
+static void add_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
 {
     if (job->retry.p) {
         dt_strbuf_adds(out, ",\"retry\":");
@@ -331,10 +310,22 @@ static void add_job(struct dt_strbuf *out, const struct dt_new_job *job)
     }
     add_string(out, ",\"callback_url\":", job->callback_url);
     add_string(out, ",\"content_type\":", job->content_type);
+    if (payload && job->payload_binary) {
+        dt_strbuf_adds(out, ",\"payload_base64\":\"");
+        dt_base64_add(out, job->payload);
+        dt_strbuf_addc(out, '"');
+    } else if (payload) {
+        dt_strbuf_adds(out, ",\"payload\":");
+        dt_strbuf_add(out, job->payload.p, job->payload.n);
+    }
 }
 
-static void add_progress(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms)
+void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
 {
+    add_string(out, "{\"name\":", s->name);
+    add_string(out, ",\"topic\":", s->job.topic);
+    add_times(out, s);
+    add_job(out, &s->job, payload);
     add_time(out, ",\"next_at\":", next_ms);
     if (s->last_job_id)
         dt_strbuf_addf(out, ",\"last_job_id\":\"%lld\"", (long long)s->last_job_id);
@@ -346,15 +337,4 @@ static void add_progress(struct dt_strbuf *out, const struct dt_schedule *s, int
     add_time(out, ",\"created_at\":", s->created_at_ms);
     add_time(out, ",\"updated_at\":", s->updated_at_ms);
     dt_strbuf_addf(out, ",\"version\":%lld}", (long long)s->version);
-}
-
-void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
-{
-    add_string(out, "{\"name\":", s->name);
-    add_string(out, ",\"topic\":", s->job.topic);
-    add_times(out, s);
-    add_job(out, &s->job);
-    if (payload)
-        add_payload(out, &s->job);
-    add_progress(out, s, next_ms);
 }

@@ -49,54 +49,36 @@ static enum dt_next get_topic(struct dt_request *req, dt_store *store)
     return answer_topic(req, 200, &topic, &counts);
 }
 
-static void announce(struct dt_request *req)
-{
-    dt_topic_cache_invalidate(req->api->topics);
-    dt_index_writer_topics(req->api->index);
-}
-
-static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *topic, enum dt_topic_refusal refusal)
-{
-    bool too_many = refusal == DT_TOPIC_LIMIT || refusal == DT_TOPIC_PREFIX_LIMIT;
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add(&faults, topic->kafka_topic.p && !too_many ? "/kafka_topic" : "/name",
-                  dt_topic_cache_refusal(req->api->topics, refusal));
-    return dt_answer_faults(req, DT_INVALID, &faults);
-}
-
-/* Reads what "***" stands for, and puts it onto the version that was read. INVALID: faults says why, or the terms
- * do. */
-static dt_status put_kept(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
-                          struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
-{
-    const struct dt_topic_setting *setting = req->state;
-    struct dt_topic there;
-    struct dt_topic topic;
-    dt_json *json = dt_scratch_json();
-    dt_status status = json ? dt_store_topic_get(store, setting->topic.name, &req->arena, &there, err) : DT_NOMEM;
-    bool found = status == DT_OK;
-    if (status != DT_OK && status != DT_NOT_FOUND)
-        return status;
-    terms->of_version = true;
-    terms->version = found ? there.version : 0;
-    status = dt_topic_callback_keep(json, found ? &there : NULL, setting, faults, &topic);
-    if (status == DT_OK)
-        status = dt_topic_alerts_keep(json, found ? &there : NULL, faults, &topic);
-    return status == DT_OK ? dt_store_topic_put(store, &topic, setting->set_paused, terms, now, err) : status;
-}
-
+/*
+ * Puts the setting. If "***" in it stands for values that the topic has, these are read, and the setting is put onto
+ * the version that was read; if the topic changed meanwhile, again. INVALID: faults says why, or the terms do.
+ */
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                              struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {
     const struct dt_topic_setting *setting = req->state;
-    dt_status status = DT_INVALID;
+    struct dt_topic there;
+    struct dt_topic topic;
     if (!setting->keeps)
         return dt_store_topic_put(store, &setting->topic, setting->set_paused, terms, now, err);
-    terms->refusal = DT_TOPIC_CHANGED;
-    for (int i = 0; i < KEEP_TRIES && status == DT_INVALID && terms->refusal == DT_TOPIC_CHANGED && !faults->n; i++)
-        status = put_kept(req, store, terms, faults, now, err);
-    return status == DT_INVALID && terms->refusal == DT_TOPIC_CHANGED && !faults->n ? DT_BUSY : status;
+    for (int i = 0; i < KEEP_TRIES; i++) {
+        dt_json *json = dt_scratch_json();
+        dt_status status = json ? dt_store_topic_get(store, setting->topic.name, &req->arena, &there, err) : DT_NOMEM;
+        const struct dt_topic *found = status == DT_OK ? &there : NULL;
+        if (status != DT_OK && status != DT_NOT_FOUND)
+            return status;
+        terms->refusal = DT_TOPIC_CHANGED;
+        terms->of_version = true;
+        terms->version = found ? there.version : 0;
+        status = dt_topic_callback_keep(json, found, setting, faults, &topic);
+        if (status == DT_OK)
+            status = dt_topic_alerts_keep(json, found, faults, &topic);
+        if (status == DT_OK)
+            status = dt_store_topic_put(store, &topic, setting->set_paused, terms, now, err);
+        if (status != DT_INVALID || terms->refusal != DT_TOPIC_CHANGED || faults->n)
+            return status;
+    }
+    return DT_BUSY;
 }
 
 static enum dt_next put_topic(struct dt_request *req, dt_store *store)
@@ -111,40 +93,33 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
     dt_status status = dt_store_topic_counts(store, setting->topic.name, &counts, &err);
     if (status == DT_OK)
         status = put_setting(req, store, &terms, &faults, &now, &err);
-    if (status == DT_INVALID && faults.n)
-        return dt_answer_faults(req, DT_INVALID, &faults);
+    if (status == DT_INVALID && !faults.n) {
+        bool too_many = terms.refusal == DT_TOPIC_LIMIT || terms.refusal == DT_TOPIC_PREFIX_LIMIT;
+        dt_faults_add(&faults, setting->topic.kafka_topic.p && !too_many ? "/kafka_topic" : "/name",
+                      dt_topic_cache_refusal(req->api->topics, terms.refusal));
+    }
     if (status == DT_INVALID)
-        return refuse_topic(req, &setting->topic, terms.refusal);
+        return dt_answer_faults(req, DT_INVALID, &faults);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    announce(req);
+    dt_topics_announce(req);
     return answer_topic(req, now.created ? 201 : 200, &now.topic, &counts);
 }
 
-static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool paused)
+static enum dt_next pause_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_now now = {.arena = &req->arena};
     struct dt_topic_counts counts;
     struct dt_error err = {0};
     dt_status status = dt_store_topic_counts(store, req->params[0], &counts, &err);
     if (status == DT_OK)
-        status = dt_store_topic_pause(store, req->params[0], paused, &now, &err);
+        status = dt_store_topic_pause(store, req->params[0], req->route->arg, &now, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    announce(req);
+    dt_topics_announce(req);
     return answer_topic(req, 200, &now.topic, &counts);
-}
-
-static enum dt_next pause_topic(struct dt_request *req, dt_store *store)
-{
-    return set_paused(req, store, true);
-}
-
-static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
-{
-    return set_paused(req, store, false);
 }
 
 /* Answers the topic as it was. */
@@ -162,7 +137,7 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     if (deletion.keeper)
         return dt_topic_refuse_deletion(req, &deletion);
-    announce(req);
+    dt_topics_announce(req);
     return DT_REPLY;
 }
 
@@ -170,24 +145,6 @@ struct page {
     struct dt_topic_filter filter;
     struct dt_cursor_list cursor;
 };
-
-static void answer_topics(struct dt_request *req, const struct page *page, struct dt_topic_list *topics)
-{
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"topics\":[");
-    for (size_t i = 0; i < topics->n; i++) {
-        if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
-            topics->more = true;
-            topics->last = topics->v[i - 1].name;
-            break;
-        }
-        if (i > 0)
-            dt_strbuf_addc(&req->out, ',');
-        dt_topic_add(&req->out, &topics->v[i], NULL);
-    }
-    dt_answer_next_cursor(req, &page->cursor, topics->more, topics->last);
-}
 
 static enum dt_next list_topics(struct dt_request *req, dt_store *store)
 {
@@ -199,10 +156,26 @@ static enum dt_next list_topics(struct dt_request *req, dt_store *store)
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_topic_list(store, &page->filter, &rows, &topics, &err);
-    if (status == DT_OK)
-        answer_topics(req, page, &topics);
+    if (status != DT_OK) {
+        dt_arena_clear(&rows);
+        return dt_answer_status(req, status, NULL, &err);
+    }
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"topics\":[");
+    for (size_t i = 0; i < topics.n; i++) {
+        if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
+            topics.more = true;
+            topics.last = topics.v[i - 1].name;
+            break;
+        }
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        dt_topic_add(&req->out, &topics.v[i], NULL);
+    }
+    dt_answer_next_cursor(req, &page->cursor, topics.more, topics.last);
     dt_arena_clear(&rows);
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    return DT_REPLY;
 }
 
 /* ---- on an HTTP thread ---- */
@@ -217,30 +190,20 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, pause_topic);
 }
 
-/* Nothing is waited for where no job is cancelled. */
-static enum dt_next refuse_wait(struct dt_request *req)
-{
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add_query(&faults, DT_STR_LIT("wait"), "goes with cancel=true alone");
-    return dt_answer_faults(req, DT_INVALID, &faults);
-}
-
 enum dt_next dt_handle_topic_delete(struct dt_request *req)
 {
     bool with_jobs;
+    struct dt_faults faults;
     if (!dt_answer_flag(req, "cancel", &with_jobs))
         return DT_REPLY;
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
-    if (dt_request_query(req, "wait").p)
-        return refuse_wait(req);
+    if (dt_request_query(req, "wait").p) { /* where no job is cancelled, there is nothing to wait for */
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_add_query(&faults, DT_STR_LIT("wait"), "goes with cancel=true alone");
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    }
     return dt_workers_submit(req->api->workers, req, delete_topic);
-}
-
-enum dt_next dt_handle_topic_resume(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, resume_topic);
 }
 
 enum dt_next dt_handle_topic_list(struct dt_request *req)
@@ -263,36 +226,10 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, list_topics);
 }
 
-/* A topic that is Kafka's from before keeps its delivery where the setting does not say. */
-static void refuse_without_kafka(const struct dt_api *api, const struct dt_topic *topic, struct dt_faults *faults)
-{
-    if (topic->delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(api->config))
-        dt_faults_add(faults, "/delivery",
-                      "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
-}
-
-static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_rules *rules,
-                                   struct dt_topic_setting *setting)
-{
-    struct dt_faults faults;
-    dt_json *json = dt_answer_parse(req, rules, &faults);
-    if (!json)
-        return DT_REPLY;
-    const char *reason = dt_topic_check(req->params[0], rules->installation);
-    if (reason)
-        dt_faults_add(&faults, "/name", reason);
-    dt_status status = dt_topic_decode(json, req->params[0], rules, &faults, setting);
-    refuse_without_kafka(req->api, &setting->topic, &faults);
-    if (status == DT_OK && faults.n)
-        status = faults.failed ? DT_NOMEM : DT_INVALID;
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
-    return dt_workers_submit(req->api->workers, req, put_topic);
-}
-
 enum dt_next dt_handle_topic_put(struct dt_request *req)
 {
     struct dt_topic_setting *setting = dt_arena_alloc(&req->arena, sizeof(*setting));
+    struct dt_faults faults;
     if (!setting)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_answer_clock(req))
@@ -300,7 +237,24 @@ enum dt_next dt_handle_topic_put(struct dt_request *req)
     req->state = setting;
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    enum dt_next next = decode_and_put(req, &rules, setting);
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    dt_status status = DT_INVALID;
+    if (json) {
+        const char *reason = dt_topic_check(req->params[0], rules.installation);
+        if (reason)
+            dt_faults_add(&faults, "/name", reason);
+        status = dt_topic_decode(json, req->params[0], &rules, &faults, setting);
+        /* A topic that is Kafka's from before keeps its delivery where the setting does not say. */
+        if (setting->topic.delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(req->api->config))
+            dt_faults_add(&faults, "/delivery",
+                          "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
+        if (status == DT_OK && faults.n)
+            status = faults.failed ? DT_NOMEM : DT_INVALID;
+    }
     dt_view_release(view);
-    return next;
+    if (!json)
+        return DT_REPLY;
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, put_topic);
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "job/callback/callback_timeout.h"
 #include "job/owner.h"
 #include "store/jobs/topic_refusal.h"
@@ -101,7 +102,11 @@ bool dt_topic_cache_was_asked(dt_topic_cache *cache)
 
 void dt_view_release(struct dt_view *view)
 {
-    if (!view || atomic_fetch_sub(&view->refs, 1) != 1)
+    if (!view)
+        return;
+    const unsigned refs = atomic_fetch_sub(&view->refs, 1);
+    dt_assert_cmp(refs, >, 0);
+    if (refs != 1)
         return;
     if (view->topics) {
         dt_arena_clear(&view->topics->arena);
@@ -111,21 +116,25 @@ void dt_view_release(struct dt_view *view)
     free(view);
 }
 
-const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name)
+/* The first place in the table whose name is not below this one. */
+static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
 {
     size_t low = 0;
-    size_t high = view->topics->n;
+    size_t high = table->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = dt_str_order(view->topics->v[middle].name, name);
-        if (order == 0)
-            return &view->topics->v[middle];
-        if (order < 0)
+        if (dt_str_order(table->v[middle].name, name) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return NULL;
+    return low;
+}
+
+const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name)
+{
+    size_t at = place_of(view->topics, name);
+    return at < view->topics->n && dt_str_eq(view->topics->v[at].name, name) ? &view->topics->v[at] : NULL;
 }
 
 int64_t dt_view_owner(const struct dt_view *view, struct dt_str name)
@@ -147,7 +156,11 @@ struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache)
 
 void dt_shards_release(struct dt_shards_view *shards)
 {
-    if (!shards || atomic_fetch_sub(&shards->refs, 1) != 1)
+    if (!shards)
+        return;
+    const unsigned refs = atomic_fetch_sub(&shards->refs, 1);
+    dt_assert_cmp(refs, >, 0);
+    if (refs != 1)
         return;
     dt_arena_clear(&shards->arena);
     free(shards);
@@ -204,14 +217,6 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t si
 
 /* ---- topics ---- */
 
-static struct dt_callback_terms callback_terms(const struct dt_topic *topic)
-{
-    return (struct dt_callback_terms){.delivery = topic->delivery,
-                                      .has_url = topic->callback.places.url.p,
-                                      .timeout_ms =
-                                          dt_callback_timeout_ms(topic->callback.timeout_ms, topic->ack_timeout_ms)};
-}
-
 static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *topic)
 {
     if (table->n == table->cap) {
@@ -222,6 +227,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         table->v = v;
         table->cap = cap;
     }
+    dt_assert_cmp(table->n, <, table->cap);
     struct dt_topic_settings *s = &table->v[table->n];
     *s = (struct dt_topic_settings){
         .name = dt_arena_copy(&table->arena, topic->name),
@@ -233,7 +239,9 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         .paused = topic->paused,
         .limited = topic->max_in_flight || topic->rate_limit.p,
         .deleting = topic->deletion != 0,
-        .callback = callback_terms(topic),
+        .callback = {.delivery = topic->delivery,
+                     .has_url = topic->callback.places.url.p,
+                     .timeout_ms = dt_callback_timeout_ms(topic->callback.timeout_ms, topic->ack_timeout_ms)},
     };
     if (topic->retry.p)
         s->retry = dt_arena_copy(&table->arena, topic->retry);
@@ -266,55 +274,41 @@ static dt_status read_topics(struct dt_topic_table *table, dt_store *store, stru
     return status;
 }
 
-static dt_status view_make(const struct dt_installation *installation, dt_store *store, struct dt_view **out,
-                           struct dt_error *err)
+static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
 {
+    struct dt_installation now;
+    const struct dt_view *known = cache->view; /* only loaders replace the pointer */
+    dt_status status = dt_store_installation(store, &now, err);
+    if (status != DT_OK)
+        return status;
+    if (known && known->installation.topics_version == now.topics_version &&
+        known->installation.generation == now.generation && known->installation.shards == now.shards &&
+        strcmp(known->installation.uuid, now.uuid) == 0)
+        return DT_OK;
     struct dt_view *view = calloc(1, sizeof(*view));
-    *out = NULL;
     if (!view)
         return DT_NOMEM;
     atomic_store(&view->refs, 1);
-    view->installation = *installation;
-    dt_shard_map_init(&view->map, installation->generation, installation->shards);
+    view->installation = now;
+    dt_shard_map_init(&view->map, now.generation, now.shards);
     view->topics = calloc(1, sizeof(*view->topics));
-    dt_status status = DT_NOMEM;
+    status = DT_NOMEM;
     if (view->topics) {
         dt_arena_init(&view->topics->arena);
         status = read_topics(view->topics, store, err);
     }
     if (status == DT_OK)
         status = dt_store_cursor_key(store, view->cursor_key, err);
-    if (status != DT_OK) {
-        dt_view_release(view);
-        return status;
+    if (status == DT_OK) {
+        pthread_mutex_lock(&cache->publish);
+        struct dt_view *old = cache->view;
+        dt_assert(old == known);
+        cache->view = view;
+        pthread_mutex_unlock(&cache->publish);
+        view = old;
     }
-    *out = view;
-    return DT_OK;
-}
-
-static bool same(const struct dt_view *view, const struct dt_installation *now)
-{
-    return view && view->installation.topics_version == now->topics_version &&
-           view->installation.generation == now->generation && view->installation.shards == now->shards &&
-           strcmp(view->installation.uuid, now->uuid) == 0;
-}
-
-static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
-{
-    struct dt_installation installation;
-    struct dt_view *view = NULL;
-    dt_status status = dt_store_installation(store, &installation, err);
-    if (status != DT_OK || same(cache->view, &installation)) /* only loaders replace the pointer */
-        return status;
-    status = view_make(&installation, store, &view, err);
-    if (status != DT_OK)
-        return status;
-    pthread_mutex_lock(&cache->publish);
-    struct dt_view *old = cache->view;
-    cache->view = view;
-    pthread_mutex_unlock(&cache->publish);
-    dt_view_release(old);
-    return DT_OK;
+    dt_view_release(view);
+    return status;
 }
 
 dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
@@ -345,62 +339,30 @@ struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const st
 
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal)
 {
+    dt_assert_cmp(refusal, <, DT_TOPIC_REFUSALS);
     return cache->refusals[refusal];
-}
-
-/* The first place in the table whose name is not below this one. */
-static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
-{
-    size_t low = 0;
-    size_t high = table->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (dt_str_order(table->v[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static size_t count_prefix(const struct dt_topic_table *table, struct dt_str prefix)
-{
-    char above[DT_TOPIC_MAX + 1];
-    if (prefix.n >= sizeof(above))
-        return 0;
-    memcpy(above, prefix.p, prefix.n);
-    above[prefix.n] = 0x7F; /* above all that a name has */
-    return place_of(table, (struct dt_str){above, prefix.n + 1}) - place_of(table, prefix);
 }
 
 /* Judges by the snapshot; MySQL decides where it says nothing. */
 static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
 {
+    char above[DT_TOPIC_MAX + 1];
     struct dt_view *view = dt_topic_cache_view(cache);
     enum dt_topic_refusal refusal = DT_TOPIC_FINE;
     if (view && view->topics->n >= (size_t)terms->topics_max)
         refusal = DT_TOPIC_LIMIT;
     for (size_t i = 0; view && refusal == DT_TOPIC_FINE && i < terms->n_prefixes; i++) {
         struct dt_str prefix = terms->prefixes[i];
-        if (prefix.n <= name.n && memcmp(prefix.p, name.p, prefix.n) == 0 &&
-            count_prefix(view->topics, prefix) >= (size_t)terms->prefix_topics_max)
+        if (prefix.n > name.n || prefix.n >= sizeof(above) || memcmp(prefix.p, name.p, prefix.n) != 0)
+            continue;
+        memcpy(above, prefix.p, prefix.n);
+        above[prefix.n] = 0x7F; /* above all that a name has */
+        size_t n = place_of(view->topics, (struct dt_str){above, prefix.n + 1}) - place_of(view->topics, prefix);
+        if (n >= (size_t)terms->prefix_topics_max)
             refusal = DT_TOPIC_PREFIX_LIMIT;
     }
     dt_view_release(view);
     return refusal;
-}
-
-/* The topic may have been made since the snapshot: a younger one than since_us tells, for all names of one commit. */
-static dt_status find_when_full(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
-                                struct dt_error *err)
-{
-    dt_status status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
-    if (status != DT_OK)
-        return status;
-    struct dt_view *view = dt_topic_cache_view(cache);
-    wish->status = dt_view_topic(view, wish->name) ? DT_OK : DT_INVALID;
-    dt_view_release(view);
-    return DT_OK;
 }
 
 #define TOGETHER 16 /* wishes whose terms are on the stack at once */
@@ -412,14 +374,23 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
     struct dt_topic_ensure missing[TOGETHER];
     size_t n_missing = 0;
     dt_status status = DT_OK;
+    dt_assert_cmp(n, <=, TOGETHER);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        terms[i] = dt_topic_terms_of(cache->config, wishes[i].caller, DT_STR_NONE);
-        terms[i].delivery = wishes[i].delivery;
-        terms[i].refusal = full(cache, wishes[i].name, &terms[i]);
-        if (terms[i].refusal != DT_TOPIC_FINE)
-            status = find_when_full(cache, store, &wishes[i], err);
-        else
-            missing[n_missing++] = (struct dt_topic_ensure){.name = wishes[i].name, .terms = &terms[i]};
+        struct dt_topic_wish *wish = &wishes[i];
+        terms[i] = dt_topic_terms_of(cache->config, wish->caller, DT_STR_NONE);
+        terms[i].delivery = wish->delivery;
+        terms[i].refusal = full(cache, wish->name, &terms[i]);
+        if (terms[i].refusal == DT_TOPIC_FINE) {
+            missing[n_missing++] = (struct dt_topic_ensure){.name = wish->name, .terms = &terms[i]};
+            continue;
+        }
+        /* The topic may have been made since the snapshot: a younger one than since_us tells, for all names of one
+         * commit. */
+        status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
+        struct dt_view *view = status == DT_OK ? dt_topic_cache_view(cache) : NULL;
+        if (view)
+            wish->status = dt_view_topic(view, wish->name) ? DT_OK : DT_INVALID;
+        dt_view_release(view);
     }
     if (status == DT_OK)
         status = dt_store_topics_ensure(store, missing, n_missing, err);
@@ -432,18 +403,11 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
     return status;
 }
 
-static bool any_there(const struct dt_topic_wish *wishes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (wishes[i].status == DT_OK)
-            return true;
-    return false;
-}
-
 dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                 struct dt_error *err)
 {
     dt_status status = DT_OK;
+    bool any = false;
     for (size_t i = 0; i < n; i++) {
         wishes[i].status = DT_NOT_FOUND;
         wishes[i].reason = NULL;
@@ -452,7 +416,9 @@ dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct d
         return DT_OK;
     for (size_t at = 0; status == DT_OK && at < n; at += TOGETHER)
         status = ensure_together(cache, store, wishes + at, n - at < TOGETHER ? n - at : TOGETHER, err);
-    if (status != DT_OK || any_there(wishes, n))
+    for (size_t i = 0; i < n; i++)
+        any |= wishes[i].status == DT_OK;
+    if (status != DT_OK || any)
         dt_topic_cache_invalidate(cache);
     return status;
 }

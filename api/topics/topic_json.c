@@ -38,37 +38,31 @@ static void read_delivery(struct decoder *d, const struct dt_json_node *node)
 }
 
 /* Kafka's own rule for names, and our internal topics. */
-static const char *kafka_topic_check(struct dt_str s, struct dt_str installation)
-{
-    if (s.n < 1 || s.n > DT_KAFKA_TOPIC_MAX)
-        return "must have 1 to 249 of A-Z a-z 0-9 . _ -";
-    return dt_topic_check(s.n > DT_TOPIC_MAX ? (struct dt_str){s.p, DT_TOPIC_MAX} : s, installation);
-}
-
-static bool is_topic_text(struct dt_str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", s.p[i]) || !s.p[i])
-            return false;
-    return true;
-}
-
 static void read_kafka_topic(struct decoder *d, const struct dt_json_node *node)
 {
+    static const char *const length = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
+    const char *reason = NULL;
+    struct dt_str name = node->str;
     if (node->type == DT_JSON_NULL)
         return;
-    const char *reason =
-        node->type != DT_JSON_STRING ? "must be a string" : kafka_topic_check(node->str, d->rules->installation);
-    if (!reason && !is_topic_text(node->str))
-        reason = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
-    if (!reason && dt_kafka_topic_internal(node->str))
+    if (node->type != DT_JSON_STRING)
+        reason = "must be a string";
+    else if (name.n < 1 || name.n > DT_KAFKA_TOPIC_MAX)
+        reason = length;
+    else
+        reason = dt_topic_check(name.n > DT_TOPIC_MAX ? (struct dt_str){name.p, DT_TOPIC_MAX} : name,
+                                d->rules->installation);
+    for (size_t i = 0; !reason && i < name.n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name.p[i]) || !name.p[i])
+            reason = length;
+    if (!reason && dt_kafka_topic_internal(name))
         reason =
             "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected, .dead or .alerts: "
             "such topics are internal to installations";
     if (reason)
         dt_faults_add(d->faults, "/kafka_topic", reason);
     else
-        d->out->kafka_topic = dt_arena_copy(d->faults->arena, node->str);
+        d->out->kafka_topic = dt_arena_copy(d->faults->arena, name);
 }
 
 static void read_retry(struct decoder *d, const struct dt_json_node *node)
@@ -198,19 +192,10 @@ static const struct {
     {"alerts", read_alerts},
 };
 
-static void read_member(struct decoder *d, const struct dt_json_node *node)
-{
-    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-        if (dt_str_is(node->name, members[i].name)) {
-            members[i].read(d, node);
-            return;
-        }
-    dt_faults_add_member(d->faults, "", node->name, "is not known");
-}
-
 dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
                           struct dt_faults *faults, struct dt_topic_setting *out)
 {
+    static const size_t n_members = sizeof(members) / sizeof(*members);
     const struct dt_json_node *body = dt_json_root(json);
     struct decoder d = {
         .json = json, .faults = faults, .name = name, .rules = rules, .setting = out, .out = &out->topic};
@@ -219,8 +204,15 @@ dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct 
         dt_faults_add(faults, "", "must be an object");
         return DT_INVALID;
     }
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
-        read_member(&d, m);
+    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m)) {
+        size_t i = 0;
+        while (i < n_members && !dt_str_is(m->name, members[i].name))
+            i++;
+        if (i < n_members)
+            members[i].read(&d, m);
+        else
+            dt_faults_add_member(faults, "", m->name, "is not known");
+    }
     dt_topic_callback_compare(rules, faults, out);
     if (faults->failed)
         return DT_NOMEM;

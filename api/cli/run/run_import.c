@@ -226,8 +226,8 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     return DT_OK;
 }
 
-/* Appends the next job as a JSON object in one line; empty lines are passed over. NOT_FOUND: there is none; INVALID: err
- * says which line cannot be read. */
+/* Appends the next job as a JSON object in one line; empty lines are passed over. NOT_FOUND: there is none; INVALID:
+ * err says which line cannot be read. */
 static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
