@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/connection/certificates.h"
 #include "jobs/explain.h"
 
@@ -155,34 +156,27 @@ struct judging {
     int64_t at_ms;                  /* likewise; 0: now */
 };
 
-/* If a placeholder begins at `at`, appends its value and returns the placeholder's length; else returns 0. */
-static size_t add_name(struct dt_strbuf *out, const struct judging *j, const char *at, const char *subject)
+/* The action with names in their places, in the arena. */
+static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
 {
     static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
     const struct dt_config *config = j->examined->config;
     const char *const values[] = {subject, strncmp(subject, "shard ", 6) == 0 ? subject + 6 : NULL,
                                   config ? config->kafka_brokers : NULL, config ? config->zookeeper_servers : NULL};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = values[i];
-        if (strncmp(at, names[i], strlen(names[i])) != 0 || !value || !value[0])
-            continue;
-        const bool one = i == 3; /* nc takes one server, its host and port apart */
-        for (const char *p = value; *p && !(one && strchr(",/", *p)); p++)
-            dt_strbuf_addc(out, one && *p == ':' ? ' ' : *p);
-        return strlen(names[i]);
-    }
-    return 0;
-}
-
-static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
-{
     struct dt_strbuf action;
     dt_strbuf_init(&action);
     for (const char *p = j->action ? j->action : dt_finding_kinds[kind].action; *p;) {
-        size_t n = add_name(&action, j, p, subject);
-        if (!n)
-            dt_strbuf_addc(&action, *p);
-        p += n ? n : 1;
+        size_t i = 0;
+        while (i < 4 && (strncmp(p, names[i], strlen(names[i])) != 0 || !values[i] || !values[i][0]))
+            i++;
+        if (i == 4) {
+            dt_strbuf_addc(&action, *p++);
+            continue;
+        }
+        const bool one = i == 3; /* nc takes one server, its host and port apart */
+        for (const char *v = values[i]; *v && !(one && strchr(",/", *v)); v++)
+            dt_strbuf_addc(&action, one && *v == ':' ? ' ' : *v);
+        p += strlen(names[i]);
     }
     const char *text = dt_arena_copy(&j->arena, dt_strbuf_str(&action)).p;
     dt_strbuf_clear(&action);
@@ -194,6 +188,7 @@ static void DT_PRINTF(4, 5)
 {
     char detail[DETAIL];
     va_list args;
+    dt_assert_cmp(kind, <, DT_FINDING_KINDS);
     va_start(args, fmt);
     vsnprintf(detail, sizeof(detail), fmt, args);
     va_end(args);
@@ -243,24 +238,10 @@ static int bytes(struct dt_str s)
 
 /* ---- servers ---- */
 
-static void look_at_replicas(struct judging *j)
-{
-    const struct dt_semi_sync *s = &j->examined->semi_sync;
-    if (!j->examined->replicas)
-        return;
-    if (!s->waits)
-        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "commits wait for no replica");
-    else if (!s->before_seen)
-        tell(j, DT_FINDING_SEMI_SYNC, "mysql",
-             "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
-    else if (s->alone_ms < LONG_MS)
-        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "without a replica the primary goes on alone after %lld ms",
-             (long long)s->alone_ms);
-}
-
 static void look_at_server(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
+    const struct dt_semi_sync *s = &e->semi_sync;
     if (e->mysql.flush != 1)
         tell(j, DT_FINDING_MYSQL_FLUSH, "mysql", "innodb_flush_log_at_trx_commit is %lld", (long long)e->mysql.flush);
     if (e->mysql.has_binlog && e->mysql.sync_binlog != 1)
@@ -281,40 +262,39 @@ static void look_at_server(struct judging *j)
     for (size_t i = 0; i < e->n_redis; i++)
         if (e->redis[i].policy[0] && strcmp(e->redis[i].policy, "noeviction") != 0)
             tell(j, DT_FINDING_REDIS_POLICY, e->redis[i].endpoint, "maxmemory-policy is %s", e->redis[i].policy);
+    if (e->replicas && !s->waits)
+        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "commits wait for no replica");
+    else if (e->replicas && !s->before_seen)
+        tell(j, DT_FINDING_SEMI_SYNC, "mysql",
+             "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
+    else if (e->replicas && s->alone_ms < LONG_MS)
+        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "without a replica the primary goes on alone after %lld ms",
+             (long long)s->alone_ms);
 }
 
 /* ---- processes and shards ---- */
 
-static void look_at_index_of(struct judging *j, const struct dt_live_process *p)
-{
-    struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
-    if (!down.n)
-        return;
-    because_of_server(j, DT_STR_LIT("redis"));
-    tell(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
-}
-
 static void look_at_processes(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
+    const struct dt_shards_view *shards = e->waiting->shards;
+    bool led = false;
     for (size_t i = 0; i < e->n_processes; i++) {
         const struct dt_live_process *p = &e->processes[i];
-        look_at_index_of(j, p);
+        struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
+        if (down.n) {
+            because_of_server(j, DT_STR_LIT("redis"));
+            tell(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
+        }
         if (!dt_str_is(p->version, DUETIME_VERSION))
             tell(j, DT_FINDING_VERSIONS, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION,
                  bytes(p->version), p->version.p ? p->version.p : "");
     }
-    if (e->waiting->shards->dispatchers.n == 0)
+    if (shards->dispatchers.n == 0)
         tell(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "none was seen for four seconds");
-}
-
-/* A dispatcher that has not started reports only that it waits for Kafka. */
-static void look_at_starting(struct judging *j)
-{
-    const struct dt_shards_view *shards = j->examined->waiting->shards;
-    bool led = false;
     for (size_t i = 0; i < shards->n; i++)
         led |= shards->shards[i].owner.p != NULL;
+    /* A dispatcher that has not started reports only that it waits for Kafka. */
     if (!led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
         tell(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
 }
@@ -350,13 +330,6 @@ static void look_at_shard(struct judging *j, const struct dt_shard_info *shard)
 
 /* ---- jobs ---- */
 
-static enum dt_finding_kind kind_of_word(const char *word)
-{
-    return strcmp(word, "paused") == 0 ? DT_FINDING_PAUSED
-           : strcmp(word, "pop") == 0  ? DT_FINDING_NOT_POPPED
-                                       : DT_FINDING_OVERDUE;
-}
-
 /* What the topic's oldest due job waits for decides what is found, why, and what to do. */
 static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
@@ -368,8 +341,12 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
                                .claim_shard = -1};
     int64_t late_ms = topic->since_ms ? e->now_ms - topic->since_ms : 0;
     const char *word = topic->paused ? "paused" : dt_waiting_for(e->waiting, &job);
-    const enum dt_finding_kind kind = kind_of_word(word ? word : "");
-    if (!word || (late_ms <= e->late_ms && kind != DT_FINDING_PAUSED))
+    if (!word)
+        return;
+    const enum dt_finding_kind kind = strcmp(word, "paused") == 0 ? DT_FINDING_PAUSED
+                                      : strcmp(word, "pop") == 0  ? DT_FINDING_NOT_POPPED
+                                                                  : DT_FINDING_OVERDUE;
+    if (late_ms <= e->late_ms && kind != DT_FINDING_PAUSED)
         return;
     const struct dt_explained explained = dt_explained_of(e->waiting, &job, word);
     struct dt_strbuf text;
@@ -391,18 +368,6 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
     dt_strbuf_clear(&text);
 }
 
-/* ---- what dispatchers told, and certificates ---- */
-
-static void look_at_told(struct judging *j, const struct dt_process_finding *told)
-{
-    j->at_ms = told->found_at_ms;
-    for (int kind = 0; kind < DT_FINDING_KINDS; kind++)
-        if (dt_str_is(told->finding, dt_finding_kinds[kind].name))
-            tell(j, (enum dt_finding_kind)kind, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail),
-                 told->detail.p, bytes(told->process), told->process.p);
-    j->at_ms = 0;
-}
-
 static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
 {
     struct judging *j = arg;
@@ -417,30 +382,26 @@ static void look(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     look_at_server(j);
-    look_at_replicas(j);
     look_at_processes(j);
-    look_at_starting(j);
     for (size_t i = 0; i < e->waiting->shards->n; i++)
         look_at_shard(j, &e->waiting->shards->shards[i]);
     for (size_t i = 0; i < e->n_overdue; i++)
         look_at_topic(j, &e->overdue[i]);
-    for (size_t i = 0; i < e->n_told; i++)
-        look_at_told(j, &e->told[i]);
+    for (size_t i = 0; i < e->n_told; i++) { /* by dispatchers */
+        const struct dt_process_finding *told = &e->told[i];
+        j->at_ms = told->found_at_ms;
+        for (int kind = 0; kind < DT_FINDING_KINDS; kind++)
+            if (dt_str_is(told->finding, dt_finding_kinds[kind].name))
+                tell(j, (enum dt_finding_kind)kind, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail),
+                     told->detail.p, bytes(told->process), told->process.p);
+    }
+    j->at_ms = 0;
     if (e->config)
         dt_certificates_look(e->config, hear_certificate, j);
     if (e->shown_ends_ms)
         hear_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
     if (e->inbox_errors)
         tell(j, DT_FINDING_INBOX, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
-}
-
-/* The first of its possible causes that was found; KINDS: none. */
-static enum dt_finding_kind cause_of(const struct judging *j, const struct found *found)
-{
-    const enum dt_finding_kind *cause = found->causes;
-    while (*cause != DT_FINDING_KINDS && (!j->present[*cause] || *cause == found->finding.kind))
-        cause++;
-    return *cause;
 }
 
 static void hear(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)
@@ -455,8 +416,14 @@ void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, v
     struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
     dt_arena_init(&j.arena);
     look(&j);
-    for (struct found *found = j.first; found; found = found->next)
-        found->finding.cause = cause_of(&j, found);
+    for (struct found *found = j.first; found; found = found->next) {
+        /* The first of its possible causes that was found; KINDS: none. */
+        const enum dt_finding_kind *cause = found->causes;
+        while (*cause != DT_FINDING_KINDS && (!j.present[*cause] || *cause == found->finding.kind))
+            cause++;
+        dt_assert_cmp(cause - found->causes, <, 5);
+        found->finding.cause = *cause;
+    }
     for (int severity = 0; severity <= DT_SEVERITY_NOTE; severity++)
         for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
             if (dt_finding_kinds[kind].severity != (enum dt_severity)severity || !j.present[kind])

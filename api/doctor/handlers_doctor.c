@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "base/assert.h"
 #include "doctor/findings.h"
 #include "handlers.h"
 #include "http/tls/tls_files.h"
@@ -33,18 +34,6 @@ struct examination {
 
 /* ---- reading ---- */
 
-static dt_status read_mysql(struct examination *x, struct dt_error *err)
-{
-    int64_t begun_us = dt_clock_mono_us(x->api->clock);
-    dt_status status = dt_store_server_settings(x->store, &x->found.mysql, err);
-    x->found.host_ms = dt_clock_real_ms(x->api->clock);
-    x->found.took_ms = (dt_clock_mono_us(x->api->clock) - begun_us) / 1000 + 1;
-    x->found.now_ms = x->found.mysql.now_ms;
-    x->found.payload_max = dt_store_payload_max(x->api->config);
-    x->found.replicas = strchr(x->api->config->mysql_hosts ? x->api->config->mysql_hosts : "", ',') != NULL;
-    return status == DT_OK && x->found.replicas ? dt_store_semi_sync(x->store, &x->found.semi_sync, err) : status;
-}
-
 static dt_status read_tables(struct examination *x, struct dt_error *err)
 {
     struct dt_live_process *processes = NULL;
@@ -70,38 +59,43 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
     return status;
 }
 
-/* A Redis that is away is a finding, and no failure. */
-static void read_redis(struct examination *x)
-{
-    dt_status status =
-        dt_index_new(x->api->config, x->waiting.view->installation.name, x->api->clock, &x->index, &x->redis_err);
-    while (status == DT_OK && x->index && x->found.n_redis < REDIS_MAX) {
-        status = dt_index_memory(x->index, (unsigned)x->found.n_redis, &x->redis[x->found.n_redis], &x->redis_err);
-        if (status == DT_NOT_FOUND)
-            break;
-        x->found.n_redis++;
-        if (status != DT_OK && !x->found.redis_trouble)
-            x->found.redis_trouble = x->redis_err.text[0] ? x->redis_err.text : dt_status_text(status);
-        status = DT_OK;
-    }
-    x->found.redis = x->redis;
-}
-
 static dt_status examine(struct examination *x, struct dt_error *err)
 {
-    dt_topic_cache *topics = x->api->topics;
-    dt_status status = dt_topic_cache_refresh(topics, x->store, err);
+    struct dt_api *api = x->api;
+    struct dt_examined *found = &x->found;
+    dt_status status = dt_topic_cache_refresh(api->topics, x->store, err);
     if (status == DT_OK)
-        status = dt_topic_cache_refresh_shards(topics, x->store, err);
-    if (status == DT_OK)
-        status = read_mysql(x, err);
+        status = dt_topic_cache_refresh_shards(api->topics, x->store, err);
+    if (status != DT_OK)
+        return status;
+    int64_t begun_us = dt_clock_mono_us(api->clock);
+    status = dt_store_server_settings(x->store, &found->mysql, err);
+    found->host_ms = dt_clock_real_ms(api->clock);
+    found->took_ms = (dt_clock_mono_us(api->clock) - begun_us) / 1000 + 1;
+    found->now_ms = found->mysql.now_ms;
+    found->payload_max = dt_store_payload_max(api->config);
+    found->replicas = strchr(api->config->mysql_hosts ? api->config->mysql_hosts : "", ',') != NULL;
+    if (status == DT_OK && found->replicas)
+        status = dt_store_semi_sync(x->store, &found->semi_sync, err);
     if (status == DT_OK)
         status = read_tables(x, err);
     if (status != DT_OK)
         return status;
-    dt_waiting_init(&x->waiting, topics, x->api->ref, x->store);
-    x->found.waiting = &x->waiting;
-    read_redis(x);
+    dt_waiting_init(&x->waiting, api->topics, api->ref, x->store);
+    found->waiting = &x->waiting;
+    found->redis = x->redis;
+    /* A Redis that is away is a finding, and no failure. */
+    status = dt_index_new(api->config, x->waiting.view->installation.name, api->clock, &x->index, &x->redis_err);
+    while (status == DT_OK && x->index && found->n_redis < REDIS_MAX) {
+        status = dt_index_memory(x->index, (unsigned)found->n_redis, &x->redis[found->n_redis], &x->redis_err);
+        if (status == DT_NOT_FOUND)
+            break;
+        found->n_redis++;
+        if (status != DT_OK && !found->redis_trouble)
+            found->redis_trouble = x->redis_err.text[0] ? x->redis_err.text : dt_status_text(status);
+        status = DT_OK;
+    }
+    dt_assert_cmp(found->n_redis, <=, REDIS_MAX);
     return DT_OK;
 }
 
@@ -133,36 +127,27 @@ static void add_finding(void *arg, const struct dt_finding *finding)
     dt_strbuf_addc(x->out, '}');
 }
 
-static void add_diagnosis(struct examination *x)
-{
-    dt_strbuf_adds(x->out, "{\"now\":");
-    dt_json_add_time(x->out, x->found.now_ms);
-    dt_strbuf_adds(x->out, ",\"findings\":[");
-    dt_findings_judge(&x->found, add_finding, x);
-    dt_strbuf_adds(x->out, "],\"looked_at\":[\"mysql\",\"processes\",\"shards\",\"jobs\"");
-    if (dt_index_configured(x->api->config))
-        dt_strbuf_adds(x->out, ",\"redis\"");
-    if (dt_config_has_kafka(x->api->config))
-        dt_strbuf_adds(x->out, ",\"kafka\"");
-    if (x->api->config->zookeeper_servers[0])
-        dt_strbuf_adds(x->out, ",\"zookeeper\"");
-    dt_strbuf_adds(x->out, ",\"certificates\"");
-    dt_strbuf_adds(x->out, "]}");
-}
-
 static enum dt_next diagnose(struct dt_request *req, dt_store *store)
 {
+    const struct dt_config *config = req->api->config;
+    struct dt_strbuf *out = &req->out;
     struct dt_error err = {0};
     if (!dt_request_hold(req, ANSWER_BYTES))
         return dt_request_no_room(req);
     const int64_t *late_ms = req->state;
-    struct examination x = {.api = req->api, .store = store, .out = &req->out, .found = {.late_ms = *late_ms}};
+    struct examination x = {.api = req->api, .store = store, .out = out, .found = {.late_ms = *late_ms}};
     dt_arena_init(&x.arena);
-    dt_strbuf_reset(&req->out);
+    dt_strbuf_reset(out);
     dt_status status = examine(&x, &err);
     if (status == DT_OK) {
-        add_diagnosis(&x);
         req->status = 200;
+        dt_strbuf_adds(out, "{\"now\":");
+        dt_json_add_time(out, x.found.now_ms);
+        dt_strbuf_adds(out, ",\"findings\":[");
+        dt_findings_judge(&x.found, add_finding, &x);
+        dt_strbuf_addf(out, "],\"looked_at\":[\"mysql\",\"processes\",\"shards\",\"jobs\"%s%s%s,\"certificates\"]}",
+                       dt_index_configured(config) ? ",\"redis\"" : "", dt_config_has_kafka(config) ? ",\"kafka\"" : "",
+                       config->zookeeper_servers[0] ? ",\"zookeeper\"" : "");
     }
     dt_waiting_clear(&x.waiting);
     dt_index_free(x.index);

@@ -31,25 +31,6 @@ static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
     dt_strbuf_addf(out, "\"%s\":\"%s\",", name, text);
 }
 
-static void add_walk(struct dt_strbuf *out, const struct dt_clock_walk *walk)
-{
-    dt_strbuf_addf(out, ",\"steps\":%u,\"dispatched\":%s,\"left\":\"", walk->steps, walk->whole ? "true" : "false");
-    dt_duration_add_iso(out, walk->left_ms);
-    dt_strbuf_addc(out, '"');
-}
-
-static void answer_clock(struct dt_request *req, const struct dt_test_clock *clock, const struct ask *ask)
-{
-    req->status = 200;
-    dt_strbuf_addc(&req->out, '{');
-    add_time(&req->out, "now", dt_test_clock_now_ms(clock));
-    add_time(&req->out, "real", clock->real_ms);
-    dt_strbuf_addf(&req->out, "\"frozen\":%s", clock->time.frozen_ms ? "true" : "false");
-    if (ask->change == ADVANCE)
-        add_walk(&req->out, &ask->walk);
-    dt_strbuf_addc(&req->out, '}');
-}
-
 static dt_status carry_out(struct ask *ask, dt_store *store, struct dt_test_clock *clock, struct dt_error *err)
 {
     switch (ask->change) {
@@ -88,7 +69,18 @@ static enum dt_next work(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     /* What is asked of this process next has the new time; the others hear of it in a moment. */
     dt_refclock_follow(req->api->ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
-    answer_clock(req, &clock, ask);
+    req->status = 200;
+    dt_strbuf_addc(&req->out, '{');
+    add_time(&req->out, "now", dt_test_clock_now_ms(&clock));
+    add_time(&req->out, "real", clock.real_ms);
+    dt_strbuf_addf(&req->out, "\"frozen\":%s", clock.time.frozen_ms ? "true" : "false");
+    if (ask->change == ADVANCE) {
+        dt_strbuf_addf(&req->out, ",\"steps\":%u,\"dispatched\":%s,\"left\":\"", ask->walk.steps,
+                       ask->walk.whole ? "true" : "false");
+        dt_duration_add_iso(&req->out, ask->walk.left_ms);
+        dt_strbuf_addc(&req->out, '"');
+    }
+    dt_strbuf_addc(&req->out, '}');
     return DT_REPLY;
 }
 
@@ -101,58 +93,30 @@ static void choose(struct ask *ask, enum change change, struct dt_faults *faults
     ask->change = change;
 }
 
-static void read_advance(const struct dt_json_node *node, struct dt_faults *faults, struct ask *ask)
-{
-    const char *reason = dt_duration_decode(node, &ask->walk.by_ms);
-    if (!reason && ask->walk.by_ms == 0)
-        reason = "must be longer than 0";
-    if (reason)
-        dt_faults_add(faults, "/advance", reason);
-    choose(ask, ADVANCE, faults);
-}
-
-static void read_freeze(const struct dt_json_node *node, struct dt_faults *faults, struct ask *ask)
-{
-    if (node->type != DT_JSON_BOOL)
-        dt_faults_add(faults, "/freeze", "must be true or false");
-    choose(ask, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE, faults);
-}
-
-static void read_wait(const struct dt_json_node *node, struct dt_faults *faults, struct ask *ask)
-{
-    const char *reason = dt_duration_decode(node, &ask->walk.wait_ms);
-    if (!reason && ask->walk.wait_ms > WAIT_MOST_MS)
-        reason = "must be at most ten seconds";
-    if (reason)
-        dt_faults_add(faults, "/wait", reason);
-    ask->waits = true;
-}
-
 static void read_member(const struct dt_json_node *m, struct dt_faults *faults, struct ask *ask)
 {
-    if (dt_str_is(m->name, "advance"))
-        read_advance(m, faults, ask);
-    else if (dt_str_is(m->name, "freeze"))
-        read_freeze(m, faults, ask);
-    else if (dt_str_is(m->name, "wait"))
-        read_wait(m, faults, ask);
-    else
+    const char *reason = NULL;
+    if (dt_str_is(m->name, "advance")) {
+        reason = dt_duration_decode(m, &ask->walk.by_ms);
+        if (!reason && ask->walk.by_ms == 0)
+            reason = "must be longer than 0";
+        if (reason)
+            dt_faults_add(faults, "/advance", reason);
+        choose(ask, ADVANCE, faults);
+    } else if (dt_str_is(m->name, "freeze")) {
+        if (m->type != DT_JSON_BOOL)
+            dt_faults_add(faults, "/freeze", "must be true or false");
+        choose(ask, m->type == DT_JSON_BOOL && m->b ? FREEZE : RELEASE, faults);
+    } else if (dt_str_is(m->name, "wait")) {
+        reason = dt_duration_decode(m, &ask->walk.wait_ms);
+        if (!reason && ask->walk.wait_ms > WAIT_MOST_MS)
+            reason = "must be at most ten seconds";
+        if (reason)
+            dt_faults_add(faults, "/wait", reason);
+        ask->waits = true;
+    } else {
         dt_faults_add_member(faults, "", m->name, "is not known");
-}
-
-static void decode(const dt_json *json, struct dt_faults *faults, struct ask *ask)
-{
-    const struct dt_json_node *body = dt_json_root(json);
-    if (body->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, "", "must be an object");
-        return;
     }
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
-        read_member(m, faults, ask);
-    if (ask->change == NONE)
-        dt_faults_add(faults, "", "needs advance, or freeze");
-    if (ask->waits && ask->change != ADVANCE)
-        dt_faults_add(faults, "/wait", "goes with advance");
 }
 
 static struct ask *new_ask(struct dt_request *req)
@@ -185,7 +149,17 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    decode(json, &faults, ask);
+    const struct dt_json_node *body = dt_json_root(json);
+    const bool object = body->type == DT_JSON_OBJECT;
+    if (!object)
+        dt_faults_add(&faults, "", "must be an object");
+    for (const struct dt_json_node *m = object ? dt_json_first(json, body) : NULL; m;
+         m = dt_json_sibling(json, body, m))
+        read_member(m, &faults, ask);
+    if (object && ask->change == NONE)
+        dt_faults_add(&faults, "", "needs advance, or freeze");
+    if (ask->waits && ask->change != ADVANCE)
+        dt_faults_add(&faults, "/wait", "goes with advance");
     if (faults.n > 0)
         return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
     return dt_workers_submit(req->api->workers, req, work);

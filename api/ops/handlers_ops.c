@@ -30,11 +30,6 @@ enum dt_next dt_handle_healthz(struct dt_request *req)
 
 /* ---- readiness ---- */
 
-static void add_part(struct dt_strbuf *out, const char *name, const char *state)
-{
-    dt_strbuf_addf(out, ",\"%s\":\"%s\"", name, state);
-}
-
 /* A server that is there works or not. One that is not there is no outage, unless something waits for it. */
 static const char *word_of(bool there, bool works)
 {
@@ -83,37 +78,31 @@ static int64_t age_ms_of(struct dt_api *api, int64_t at_us)
     return at_us ? (dt_clock_mono_us(api->clock) - at_us) / 1000 : -1;
 }
 
-static void add_ages(struct dt_api *api, struct dt_strbuf *out, const struct dt_health_state *state,
-                     const struct work *work)
-{
-    dt_strbuf_adds(out, ",\"age_ms\":{");
-    add_age(out, "mysql", age_ms_of(api, state->mysql_us), true);
-    add_age(out, "redis", age_ms_of(api, state->redis_us), false);
-    add_age(out, "leaders", work->age_ms, false);
-    add_age(out, "kafka", work->age_ms, false);
-    dt_strbuf_addc(out, '}');
-}
-
 enum dt_next dt_handle_readyz(struct dt_request *req)
 {
+    struct dt_api *api = req->api;
+    struct dt_strbuf *out = &req->out;
     struct dt_health_state state;
-    struct work work = look_at_work(req->api);
-    dt_health_get(req->api->health, &state);
-    bool redis = !dt_index_configured(req->api->config) || (state.redis && work.redis);
+    struct work work = look_at_work(api);
+    dt_health_get(api->health, &state);
+    bool redis = !dt_index_configured(api->config) || (state.redis && work.redis);
     bool ready = state.mysql == DT_OK && !state.draining;
-    bool busy = dt_workers_busy(req->api->workers);
+    bool busy = dt_workers_busy(api->workers);
     bool degraded = busy || !redis || !work.leaders || !work.kafka;
     req->status = ready ? 200 : 503;
-    dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
-    add_part(&req->out, "mysql", state.mysql_word);
-    add_part(&req->out, "workers", busy ? "busy" : "ok");
-    add_part(&req->out, "redis", word_of(dt_index_configured(req->api->config), redis));
-    add_part(&req->out, "leaders", work.leaders ? "ok" : "degraded");
-    add_part(&req->out, "kafka", word_of(dt_config_has_kafka(req->api->config), work.kafka));
-    add_ages(req->api, &req->out, &state, &work);
-    if (state.draining)
-        dt_strbuf_adds(&req->out, ",\"draining\":true");
-    dt_strbuf_addc(&req->out, '}');
+    dt_strbuf_addf(out,
+                   "{\"status\":\"%s\",\"mysql\":\"%s\",\"workers\":\"%s\",\"redis\":\"%s\",\"leaders\":\"%s\","
+                   "\"kafka\":\"%s\",\"age_ms\":{",
+                   !ready     ? "unready"
+                   : degraded ? "degraded"
+                              : "ready",
+                   state.mysql_word, busy ? "busy" : "ok", word_of(dt_index_configured(api->config), redis),
+                   work.leaders ? "ok" : "degraded", word_of(dt_config_has_kafka(api->config), work.kafka));
+    add_age(out, "mysql", age_ms_of(api, state.mysql_us), true);
+    add_age(out, "redis", age_ms_of(api, state.redis_us), false);
+    add_age(out, "leaders", work.age_ms, false);
+    add_age(out, "kafka", work.age_ms, false);
+    dt_strbuf_adds(out, state.draining ? "},\"draining\":true}" : "}}");
     if (!ready)
         dt_request_header(req, "Retry-After", DT_STR_LIT("1"));
     return DT_REPLY;
@@ -147,23 +136,22 @@ static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_
     dt_json_add_string_or_null(out, value.n ? value : DT_STR_NONE);
 }
 
-/* Says that a shard is not yet as the present map wants it: its leader works with an older one, or is still filling the
- * index, or there is none; or the shard is to go, and is led until nothing of it is in flight and its leader has
- * stepped down. */
-static bool is_moving(const struct dt_shard_info *info, const struct dt_installation *installation)
-{
-    return info->shard >= installation->shards || info->generation != installation->generation;
-}
-
+/*
+ * Adds the map, and which shards are not yet as it wants them: the leader works with an older one, or is still filling
+ * the index, or there is none; or the shard is to go, and is led until nothing of it is in flight and its leader has
+ * stepped down.
+ */
 static void add_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
 {
     unsigned moving = 0;
     dt_strbuf_addf(out, "\"shard_map\":{\"count\":%u,\"generation\":%lld,\"moving\":[", installation->shards,
                    (long long)installation->generation);
-    for (size_t i = 0; i < shards->n; i++)
-        if (is_moving(&shards->shards[i], installation))
-            dt_strbuf_addf(out, "%s%u", moving++ ? "," : "", shards->shards[i].shard);
+    for (size_t i = 0; i < shards->n; i++) {
+        const struct dt_shard_info *info = &shards->shards[i];
+        if (info->shard >= installation->shards || info->generation != installation->generation)
+            dt_strbuf_addf(out, "%s%u", moving++ ? "," : "", info->shard);
+    }
     dt_strbuf_adds(out, "]}");
 }
 
@@ -187,15 +175,8 @@ static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, i
     dt_strbuf_addc(out, '}');
 }
 
-static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
-{
-    int64_t oldest = 0;
-    for (size_t i = 0; i < shards->n; i++)
-        oldest = dt_later(oldest, dt_shard_oldest_ms(&shards->shards[i], shards->dispatchers.now_ms));
-    return oldest;
-}
-
-/* Adds, for callers that may read, the servers' own words, too. */
+/* Adds how the servers are, for callers that may read with their own words, and until when the certificate of the API
+ * that answers holds; null if it has none. */
 static void add_health(struct dt_api *api, struct dt_strbuf *out)
 {
     struct dt_health_state state;
@@ -206,55 +187,43 @@ static void add_health(struct dt_api *api, struct dt_strbuf *out)
     dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", word_of(dt_index_configured(api->config), state.redis));
     add_text_or_null(out, "detail", dt_str(state.redis_text));
     add_age(out, "age_ms", age_ms_of(api, state.redis_us), false);
-    dt_strbuf_adds(out, "}}");
-}
-
-/* By this API's own configuration: the dispatchers' is the same, but for a while in a rolling restart. */
-static void add_configured(const struct dt_api *api, struct dt_strbuf *out)
-{
-    dt_strbuf_addf(out, "\"configured\":{\"election\":\"%s\",\"due\":\"%s\",\"kafka\":%s},",
-                   api->config->zookeeper_servers[0] ? "zookeeper" : "mysql",
-                   dt_index_configured(api->config) ? "redis" : "mysql",
-                   dt_config_has_kafka(api->config) ? "true" : "false");
-}
-
-/* Of the API that answers; null where it has no certificate. */
-static void add_tls(const struct dt_api *api, struct dt_strbuf *out)
-{
-    dt_strbuf_adds(out, ",\"tls\":");
-    if (!api->tls) {
-        dt_strbuf_adds(out, "null");
-        return;
+    dt_strbuf_adds(out, api->tls ? "}},\"tls\":{\"certificate_ends_at\":" : "}},\"tls\":null");
+    if (api->tls) {
+        dt_json_add_time(out, dt_tls_files_end_at_ms(api->tls));
+        dt_strbuf_addc(out, '}');
     }
-    dt_strbuf_adds(out, "{\"certificate_ends_at\":");
-    dt_json_add_time(out, dt_tls_files_end_at_ms(api->tls));
-    dt_strbuf_addc(out, '}');
 }
 
 static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
                      const struct dt_shards_view *shards)
 {
     const struct dt_installation *installation = &view->installation;
+    const int64_t now_ms = shards->dispatchers.now_ms;
     int64_t overdue = 0;
     int64_t held = 0;
+    int64_t oldest_ms = 0;
     dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
     dt_json_add_string(out, dt_str(installation->name));
-    dt_strbuf_addf(out, ",\"uuid\":\"%s\"},", installation->uuid);
-    add_configured(api, out);
+    /* By this API's own configuration: the dispatchers' is the same, except for a while in a rolling restart. */
+    dt_strbuf_addf(out, ",\"uuid\":\"%s\"},\"configured\":{\"election\":\"%s\",\"due\":\"%s\",\"kafka\":%s},",
+                   installation->uuid, api->config->zookeeper_servers[0] ? "zookeeper" : "mysql",
+                   dt_index_configured(api->config) ? "redis" : "mysql",
+                   dt_config_has_kafka(api->config) ? "true" : "false");
     add_shard_map(out, installation, shards);
     dt_strbuf_adds(out, ",\"shards\":[");
     for (size_t i = 0; i < shards->n; i++) {
+        const struct dt_shard_info *info = &shards->shards[i];
         if (i)
             dt_strbuf_addc(out, ',');
-        add_shard(out, &shards->shards[i], shards->dispatchers.now_ms);
-        overdue += shards->shards[i].overdue;
-        held += shards->shards[i].held;
+        add_shard(out, info, now_ms);
+        overdue += info->overdue;
+        held += info->held;
+        oldest_ms = dt_later(oldest_ms, dt_shard_oldest_ms(info, now_ms));
     }
     dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"held\":%lld,\"now\":", (long long)overdue,
-                   (long long)oldest_overdue_ms(shards), (long long)held);
-    dt_json_add_time(out, shards->dispatchers.now_ms);
+                   (long long)oldest_ms, (long long)held);
+    dt_json_add_time(out, now_ms);
     add_health(api, out);
-    add_tls(api, out);
     dt_strbuf_addc(out, '}');
 }
 

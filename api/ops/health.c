@@ -73,24 +73,6 @@ void dt_health_drain(dt_health *h)
 
 /* ---- one look ---- */
 
-static dt_status check_schema(dt_health *h, struct dt_error *err)
-{
-    if (h->schema_fits)
-        return DT_OK;
-    dt_status status = dt_store_check_schema(h->session.store, err);
-    if (status == DT_OK)
-        status = dt_store_check_test_clock(h->session.store, err);
-    h->schema_fits = status == DT_OK;
-    return status;
-}
-
-/* Whatever else is wrong: a list that is not read again lets in whom it should not. */
-static dt_status load_tokens(dt_health *h, struct dt_error *err)
-{
-    bool due = h->ticks % 2 == 0 || !dt_auth_known(h->auth);
-    return due ? dt_auth_load(h->auth, h->session.store, err) : DT_OK;
-}
-
 /* Its losses are told to leaders: the row first, the call second. */
 static dt_status beat(dt_health *h, struct dt_error *err)
 {
@@ -100,43 +82,34 @@ static dt_status beat(dt_health *h, struct dt_error *err)
     return dt_store_beat(h->session.store, &row, err);
 }
 
-static dt_status try_inserts(dt_health *h, struct dt_error *err)
-{
-    if (h->rests && h->inserts)
-        return h->ticks % 2 ? DT_OK : dt_store_can_insert(h->session.store, h->ticks / 2 % DT_INSERT_TABLES, err);
-    return h->inserts && h->ticks % 2 ? DT_OK : dt_store_can_insert(h->session.store, DT_INSERT_TABLES, err);
-}
-
 static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
 {
     dt_store *store = h->session.store; /* whose clock was sampled when the session began */
-    dt_status status = check_schema(h, err);
-    dt_status known = load_tokens(h, status == DT_OK ? err : NULL);
+    const bool odd = h->ticks % 2;
+    dt_status status = DT_OK;
+    if (!h->schema_fits) {
+        status = dt_store_check_schema(store, err);
+        if (status == DT_OK)
+            status = dt_store_check_test_clock(store, err);
+        h->schema_fits = status == DT_OK;
+    }
+    /* Whatever else is wrong: a list of tokens that is not read again lets in whom it should not. */
+    dt_status known = DT_OK;
+    if (!odd || !dt_auth_known(h->auth))
+        known = dt_auth_load(h->auth, store, status == DT_OK ? err : NULL);
     if (status == DT_OK)
         status = known;
     if (status == DT_OK)
         status = beat(h, err);
-    if (status == DT_OK)
-        status = try_inserts(h, err);
+    if (status == DT_OK && !(h->inserts && odd)) /* at rest, one of the inserts */
+        status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
+                                     err);
     h->inserts = status == DT_OK;
     if (status == DT_OK)
         status = dt_topic_cache_refresh(h->topics, store, err);
-    if (status == DT_OK && !(h->rests && h->ticks % 2))
+    if (status == DT_OK && !(h->rests && odd))
         status = dt_topic_cache_refresh_shards(h->topics, store, err);
     return status;
-}
-
-static void tell_losses(dt_health *h)
-{
-    struct dt_error err = {0};
-    dt_status status = dt_session_begin(&h->session, &err);
-    if (status == DT_OK)
-        status = beat(h, &err);
-    dt_session_end(&h->session);
-    if (status == DT_OK)
-        dt_index_writer_topics(h->index);
-    else
-        DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
 }
 
 /* Chooses a word that everybody may see: one of ours, never the server's text, which has users and hosts in it. */
@@ -240,7 +213,15 @@ static void run(void *arg)
     int64_t losses_us = 0;
     for (enum news news; (news = wait_until(h, look_us, losses_us)) != STOP;) {
         if (news == LOSSES) {
-            tell_losses(h);
+            struct dt_error err = {0};
+            dt_status status = dt_session_begin(&h->session, &err);
+            if (status == DT_OK)
+                status = beat(h, &err);
+            dt_session_end(&h->session);
+            if (status == DT_OK)
+                dt_index_writer_topics(h->index);
+            else
+                DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
             losses_us = dt_clock_mono_us(h->clock) + APART_US;
             continue;
         }

@@ -1,10 +1,12 @@
-/* GET /v1/overview. */
+/* GET /v1/overview, and /v1/dead-letters: which dead jobs are counted is read on the HTTP thread, with every fault. */
 #include "answer.h"
+#include "auth/auth.h"
 #include "handlers.h"
 #include "overview/overview.h"
 #include "work/workers.h"
 
 #define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
+#define DEAD_BYTES   ((size_t)1 << 20)   /* of groups that are read, and of those that are told */
 
 static enum dt_next answer_overview(struct dt_request *req, dt_store *store)
 {
@@ -22,4 +24,40 @@ static enum dt_next answer_overview(struct dt_request *req, dt_store *store)
 enum dt_next dt_handle_overview(struct dt_request *req)
 {
     return dt_workers_submit(req->api->workers, req, answer_overview);
+}
+
+static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
+{
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, DEAD_BYTES))
+        return dt_request_no_room(req);
+    dt_strbuf_reset(&req->out);
+    dt_status status = dt_dead_answer(req->api->overview, store, req->state, &req->out, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    return DT_REPLY;
+}
+
+enum dt_next dt_handle_dead_letters(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct dt_dead_ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    if (!ask)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    dt_faults_init(&faults, &req->arena);
+    *ask = (struct dt_dead_ask){.topic = dt_request_query(req, "topic"),
+                                .failed = dt_answer_times(req, "failed_from", "failed_to", &faults),
+                                .bound = dt_caller_bound(&req->caller)};
+    const char *reason = ask->topic.p ? dt_topic_check(ask->topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    if (ask->topic.p && !dt_caller_sees(&req->caller, ask->topic))
+        return dt_answer_not_found(req, "topic");
+    req->state = ask;
+    return dt_workers_submit(req->api->workers, req, answer_dead);
 }

@@ -32,29 +32,22 @@ static enum dt_next answer_series(struct dt_request *req, dt_store *store)
 }
 
 /* ---- decoding, on an HTTP thread ---- */
-
-/* 0: there is no such metric. */
-static unsigned bit_of(struct dt_str name)
-{
-    for (unsigned i = 0; i < DT_SERIES_METRICS; i++)
-        if (dt_str_is(name, dt_series_names[i]))
-            return 1u << i;
-    return 0;
-}
-
 static void decode_metrics(const struct dt_request *req, struct dt_faults *faults, struct dt_series_ask *ask)
 {
     struct dt_str list = dt_request_query(req, "metric");
     bool given = list.p;
     while (list.n) {
-        unsigned bit = bit_of(dt_str_next_element(&list));
-        ask->metrics |= bit;
-        if (!bit) {
+        struct dt_str name = dt_str_next_element(&list);
+        unsigned metric = 0;
+        while (metric < DT_SERIES_METRICS && !dt_str_is(name, dt_series_names[metric]))
+            metric++;
+        if (metric == DT_SERIES_METRICS) {
             dt_faults_add_query(faults, DT_STR_LIT("metric"),
                                 "must be among created, dispatched, succeeded, failed, dead, cancelled, lateness_p50, "
                                 "lateness_p99 and overdue, with commas");
             return;
         }
+        ask->metrics |= 1u << metric;
     }
     if (!given)
         ask->metrics = BY_DEFAULT;
@@ -71,35 +64,19 @@ static void decode_time(const struct dt_request *req, const char *name, struct d
         dt_faults_add_query(faults, dt_str(name), "must be an RFC 3339 time with an offset");
 }
 
-/* 0: not given. */
-static int64_t decode_step(const struct dt_request *req, struct dt_faults *faults)
-{
-    struct dt_str text = dt_request_query(req, "step");
-    int64_t ms = 0;
-    if (text.p && (dt_duration_parse(text, &ms) != DT_OK || ms < 1))
-        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
-    return ms;
-}
-
 static int64_t up_to(int64_t ms, int64_t unit_ms)
 {
     return (ms + unit_ms - 1) / unit_ms * unit_ms;
 }
 
-/* The step as it was asked for, made a multiple of what there is, and long enough. */
-static int64_t fit_step(const struct dt_figures_range *range, int64_t asked_ms)
-{
-    int64_t length_ms = range->to_ms - range->from_ms;
-    int64_t step_ms = up_to(asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT, range->step_ms);
-    int64_t least_ms =
-        up_to((length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2), range->step_ms); /* two are cut by the ends */
-    return dt_later(step_ms, least_ms);
-}
-
 static void decode_range(struct dt_request *req, struct dt_faults *faults, struct dt_figures_range *range)
 {
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
-    int64_t asked_ms = decode_step(req, faults);
+    struct dt_str step = dt_request_query(req, "step");
+    bool given = dt_request_query(req, "to").p;
+    int64_t asked_ms = 0; /* not given */
+    if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
+        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
     range->to_ms = now_ms;
     decode_time(req, "to", faults, &range->to_ms);
     range->from_ms = dt_later(range->to_ms - HOUR_MS, 0);
@@ -110,9 +87,12 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     }
     bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
     range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
-    range->slot_ms = fit_step(range, asked_ms);
+    /* The step as it was asked for, made a multiple of what there is, and long enough: two are cut by the ends. */
+    int64_t length_ms = range->to_ms - range->from_ms;
+    int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
+    int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);
+    range->slot_ms = up_to(dt_later(wanted_ms, least_ms), range->step_ms);
     range->from_ms -= range->from_ms % range->slot_ms;
-    bool given = dt_request_query(req, "to").p;
     range->to_ms = given ? up_to(range->to_ms, range->slot_ms) : range->to_ms - range->to_ms % range->slot_ms;
     if (range->to_ms <= range->from_ms)
         range->to_ms = range->from_ms + range->slot_ms;

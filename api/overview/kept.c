@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 struct answer {
     char key[DT_KEPT_KEY];
     size_t key_n;
@@ -51,12 +53,6 @@ static bool is_for(const struct answer *answer, struct dt_str key)
     return answer->made_us && answer->key_n == key.n && memcmp(answer->key, key.p, key.n) == 0;
 }
 
-static bool is_young(const dt_kept *kept, const struct answer *answer, int64_t max_age_us)
-{
-    int64_t age_us = dt_clock_mono_us(kept->clock) - answer->made_us;
-    return age_us <= dt_later(max_age_us, kept->share * answer->took_us);
-}
-
 /* False: there is none that is young enough. */
 static bool give(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt_strbuf *out)
 {
@@ -64,7 +60,8 @@ static bool give(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt
     pthread_mutex_lock(&kept->publish);
     for (size_t i = 0; i < DT_KEPT && !found; i++) {
         const struct answer *answer = &kept->answers[i];
-        found = is_for(answer, key) && is_young(kept, answer, max_age_us);
+        int64_t age_us = dt_clock_mono_us(kept->clock) - answer->made_us;
+        found = is_for(answer, key) && age_us <= dt_later(max_age_us, kept->share * answer->took_us);
         if (found)
             dt_strbuf_add(out, answer->text.p, answer->text.n);
     }
@@ -72,23 +69,15 @@ static bool give(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt
     return found;
 }
 
-static struct answer *place_for(dt_kept *kept, struct dt_str key)
-{
-    struct answer *oldest = &kept->answers[0];
-    for (size_t i = 0; i < DT_KEPT; i++) {
-        if (is_for(&kept->answers[i], key))
-            return &kept->answers[i];
-        if (kept->answers[i].made_us < oldest->made_us)
-            oldest = &kept->answers[i];
-    }
-    return oldest;
-}
-
-/* Takes the text over. */
+/* Takes the text over, in the place of the key's last answer or of the oldest one. */
 static void keep(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
 {
+    dt_assert_cmp(key.n, <=, DT_KEPT_KEY);
     pthread_mutex_lock(&kept->publish);
-    struct answer *answer = place_for(kept, key);
+    struct answer *answer = &kept->answers[0];
+    for (size_t i = 0; i < DT_KEPT && !is_for(answer, key); i++)
+        if (is_for(&kept->answers[i], key) || kept->answers[i].made_us < answer->made_us)
+            answer = &kept->answers[i];
     struct dt_strbuf old = answer->text;
     memcpy(answer->key, key.p, key.n);
     answer->key_n = key.n;
@@ -99,35 +88,29 @@ static void keep(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_s
     pthread_mutex_unlock(&kept->publish);
 }
 
-static dt_status make_and_keep(dt_kept *kept, struct dt_str key, dt_make_answer *make, void *arg, struct dt_strbuf *out,
-                               struct dt_error *err)
-{
-    struct dt_strbuf text;
-    const int64_t begun_us = dt_clock_mono_us(kept->clock);
-    dt_strbuf_init(&text);
-    dt_status status = make(arg, &text, err);
-    if (status == DT_OK && text.failed)
-        status = DT_NOMEM;
-    if (status == DT_OK) {
-        dt_strbuf_fit(&text);
-        dt_strbuf_add(out, text.p, text.n);
-        keep(kept, key, begun_us, &text);
-    }
-    dt_strbuf_clear(&text);
-    return status;
-}
-
 dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, dt_make_answer *make, void *arg,
                          struct dt_strbuf *out, struct dt_error *err)
 {
     dt_status status = DT_OK;
+    struct dt_strbuf text;
     if (key.n > DT_KEPT_KEY)
         return make(arg, out, err);
     if (give(kept, key, max_age_us, out))
         return DT_OK;
     pthread_mutex_lock(&kept->making);
-    if (!give(kept, key, max_age_us, out))
-        status = make_and_keep(kept, key, make, arg, out, err);
+    if (!give(kept, key, max_age_us, out)) { /* nobody made one meanwhile */
+        const int64_t begun_us = dt_clock_mono_us(kept->clock);
+        dt_strbuf_init(&text);
+        status = make(arg, &text, err);
+        if (status == DT_OK && text.failed)
+            status = DT_NOMEM;
+        if (status == DT_OK) {
+            dt_strbuf_fit(&text);
+            dt_strbuf_add(out, text.p, text.n);
+            keep(kept, key, begun_us, &text);
+        }
+        dt_strbuf_clear(&text);
+    }
     pthread_mutex_unlock(&kept->making);
     return status;
 }

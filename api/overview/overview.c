@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "overview/overview_parts.h"
 #include "store/forecast/forecast.h"
 
@@ -49,6 +50,7 @@ struct reading {
     dt_overview *overview;
     dt_store *store;
     const struct dt_series_ask *ask;
+    const struct dt_dead_ask *dead;
 };
 
 /* ---- life ---- */
@@ -91,47 +93,41 @@ void dt_overview_free(dt_overview *o)
 
 /* ---- parts that are kept for longer ---- */
 
-static int64_t mono_us(const dt_overview *o)
-{
-    return dt_clock_mono_us(o->api->clock);
-}
-
 static void read_at(dt_overview *o, struct part *part, int64_t begun_us)
 {
-    int64_t now_us = mono_us(o);
+    int64_t now_us = dt_clock_mono_us(o->api->clock);
     part->again_us = now_us + dt_later(part->every_us, SHARE * (now_us - begun_us));
 }
 
-static dt_status read_loads(dt_overview *o, dt_store *store, struct dt_error *err)
+/* Jobs by topic and state, and jobs that are due by topic. */
+static dt_status read_topics(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
-    int64_t begun_us = mono_us(o);
-    if (begun_us < o->loads_part.again_us)
-        return DT_OK;
-    dt_arena_reset(&o->loads_part.arena);
-    o->n_loads = 0;
-    dt_status status = dt_store_topic_loads(store, &o->loads_part.arena, &o->loads, &o->n_loads, err);
-    if (status == DT_OK)
-        read_at(o, &o->loads_part, begun_us);
-    return status;
-}
-
-static dt_status read_overdue(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
-{
-    int64_t begun_us = mono_us(o);
-    if (begun_us < o->overdue_part.again_us)
-        return DT_OK;
-    dt_arena_reset(&o->overdue_part.arena);
-    o->n_overdue = 0;
-    dt_status status = dt_store_topics_overdue(store, now_ms, DT_OVERVIEW_COUNTED, &o->overdue_part.arena, &o->overdue,
-                                               &o->n_overdue, err);
-    if (status == DT_OK)
-        read_at(o, &o->overdue_part, begun_us);
+    int64_t begun_us = dt_clock_mono_us(o->api->clock);
+    struct part *loads = &o->loads_part;
+    struct part *overdue = &o->overdue_part;
+    dt_status status = DT_OK;
+    if (begun_us >= loads->again_us) {
+        dt_arena_reset(&loads->arena);
+        o->n_loads = 0;
+        status = dt_store_topic_loads(store, &loads->arena, &o->loads, &o->n_loads, err);
+        if (status == DT_OK)
+            read_at(o, loads, begun_us);
+    }
+    begun_us = dt_clock_mono_us(o->api->clock);
+    if (status == DT_OK && begun_us >= overdue->again_us) {
+        dt_arena_reset(&overdue->arena);
+        o->n_overdue = 0;
+        status = dt_store_topics_overdue(store, now_ms, DT_OVERVIEW_COUNTED, &overdue->arena, &o->overdue,
+                                         &o->n_overdue, err);
+        if (status == DT_OK)
+            read_at(o, overdue, begun_us);
+    }
     return status;
 }
 
 static dt_status read_next_hour(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
-    int64_t begun_us = mono_us(o);
+    int64_t begun_us = dt_clock_mono_us(o->api->clock);
     struct dt_forecast forecast = {0};
     const struct dt_forecast_ask ask = {.from_ms = now_ms, .step_ms = HOUR_MS, .steps = 1, .zones = o->api->zones};
     if (begun_us < o->next_part.again_us)
@@ -178,19 +174,6 @@ static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
     sum->held_since_ms = dt_older(sum->held_since_ms, line->held_since_ms);
 }
 
-static void merge(struct lines *lines)
-{
-    size_t kept = 0;
-    qsort(lines->v, lines->n, sizeof(*lines->v), by_topic);
-    for (size_t i = 0; i < lines->n; i++) {
-        if (kept && dt_str_eq(lines->v[kept - 1].topic, lines->v[i].topic))
-            add_up(&lines->v[kept - 1], &lines->v[i]);
-        else
-            lines->v[kept++] = lines->v[i];
-    }
-    lines->n = kept;
-}
-
 static int64_t events(const struct dt_topic_line *line)
 {
     int64_t sum = 0;
@@ -220,8 +203,9 @@ static int by_weight(const void *a, const void *b)
 static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view, const struct dt_figures_row *figures,
                             size_t n_figures)
 {
-    struct lines lines = {
-        .v = dt_arena_alloc(&view->arena, (o->n_loads + o->n_overdue + n_figures + 1) * sizeof(*lines.v))};
+    size_t kept = 0;
+    const size_t most = o->n_loads + o->n_overdue + n_figures;
+    struct lines lines = {.v = dt_arena_alloc(&view->arena, (most + 1) * sizeof(*lines.v))};
     if (!lines.v)
         return DT_NOMEM;
     for (size_t i = 0; i < o->n_loads; i++)
@@ -237,34 +221,28 @@ static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view,
     for (size_t i = 0; i < n_figures; i++)
         memcpy(figures[i].topic.n ? add_line(&lines, figures[i].topic)->n : view->all.n, figures[i].n,
                sizeof(view->all.n));
-    merge(&lines);
-    qsort(lines.v, lines.n, sizeof(*lines.v), by_weight);
+    dt_assert_cmp(lines.n, <=, most);
+    qsort(lines.v, lines.n, sizeof(*lines.v), by_topic);
+    for (size_t i = 0; i < lines.n; i++) {
+        if (kept && dt_str_eq(lines.v[kept - 1].topic, lines.v[i].topic))
+            add_up(&lines.v[kept - 1], &lines.v[i]);
+        else
+            lines.v[kept++] = lines.v[i];
+    }
+    qsort(lines.v, kept, sizeof(*lines.v), by_weight);
     view->lines = lines.v;
-    view->n_lines = lines.n;
+    view->n_lines = kept;
     view->more_due = view->all.overdue + view->all.held >= DT_OVERVIEW_COUNTED;
     return DT_OK;
 }
 
 /* ---- reading ---- */
 
-static dt_status read_window(dt_overview *o, dt_store *store, struct dt_overview_view *view, struct dt_error *err)
-{
-    int64_t to_ms = view->now_ms - BEHIND_MS;
-    to_ms -= to_ms % DT_FINE_MS;
-    const struct dt_figures_range range = {
-        .step_ms = DT_FINE_MS, .from_ms = to_ms - DT_OVERVIEW_WINDOW_MS, .to_ms = to_ms, .slot_ms = ALL_SLOTS};
-    struct dt_figures_row *figures = NULL;
-    size_t n = 0;
-    view->window_ms = DT_OVERVIEW_WINDOW_MS;
-    dt_status status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
-    if (status == DT_OK)
-        status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
-    return status == DT_OK ? make_lines(o, view, figures, n) : status;
-}
-
 static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_view *view, struct dt_error *err)
 {
     struct dt_api *api = o->api;
+    struct dt_figures_row *figures = NULL;
+    size_t n = 0;
     dt_status status = dt_topic_cache_refresh(api->topics, store, err);
     if (status == DT_OK)
         status = dt_topic_cache_refresh_shards(api->topics, store, err);
@@ -273,17 +251,24 @@ static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_vi
     view->view = dt_topic_cache_view(api->topics);
     view->shards = dt_topic_cache_shards(api->topics);
     view->now_ms = dt_refclock_earliest_ms(api->ref);
+    view->window_ms = DT_OVERVIEW_WINDOW_MS;
     dt_health_get(api->health, &view->health);
-    status = read_loads(o, store, err);
-    if (status == DT_OK)
-        status = read_overdue(o, store, view->now_ms, err);
+    status = read_topics(o, store, view->now_ms, err);
     if (status == DT_OK)
         status = read_next_hour(o, store, view->now_ms, err);
     view->next_hour = o->next_hour;
     view->next_is_more = o->next_is_more;
     if (status == DT_OK)
         status = dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err);
-    return status == DT_OK ? read_window(o, store, view, err) : status;
+    int64_t to_ms = view->now_ms - BEHIND_MS;
+    to_ms -= to_ms % DT_FINE_MS;
+    const struct dt_figures_range range = {
+        .step_ms = DT_FINE_MS, .from_ms = to_ms - DT_OVERVIEW_WINDOW_MS, .to_ms = to_ms, .slot_ms = ALL_SLOTS};
+    if (status == DT_OK)
+        status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
+    if (status == DT_OK)
+        status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
+    return status == DT_OK ? make_lines(o, view, figures, n) : status;
 }
 
 static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error *err)
@@ -346,18 +331,13 @@ dt_status dt_slow_answer(dt_overview *o, const struct dt_strbuf *key, dt_make_an
 
 /* ---- dead letters ---- */
 
-struct dead_reading {
-    dt_store *store;
-    const struct dt_dead_ask *ask;
-};
-
 static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
-    const struct dead_reading *r = arg;
+    const struct reading *r = arg;
     struct dt_dead_groups groups;
     struct dt_arena arena;
     dt_arena_init(&arena);
-    dt_status status = dt_store_dead_groups(r->store, r->ask, &arena, &groups, err);
+    dt_status status = dt_store_dead_groups(r->store, r->dead, &arena, &groups, err);
     if (status == DT_OK)
         dt_dead_add_json(out, &groups);
     dt_arena_clear(&arena);
@@ -367,7 +347,7 @@ static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *er
 dt_status dt_dead_answer(dt_overview *o, dt_store *store, struct dt_dead_ask *ask, struct dt_strbuf *out,
                          struct dt_error *err)
 {
-    struct dead_reading r = {store, ask};
+    struct reading r = {.overview = o, .store = store, .dead = ask};
     struct dt_strbuf key;
     ask->now_ms = dt_refclock_earliest_ms(o->api->ref);
     dt_strbuf_init(&key);

@@ -1,4 +1,4 @@
-/* The overview as JSON. Pure: everything was read before. */
+/* The overview, and dead letters by topic and error, as JSON. Pure: everything was read before. */
 #include "job/delivery.h"
 #include "job/job_encode.h"
 #include "jobs/shard_json.h"
@@ -48,14 +48,6 @@ static void add_lateness(struct dt_strbuf *out, const struct dt_overview_view *v
                    dt_lateness_ms(view->lateness, view->n_lateness, 0.99), (long long)attempts);
 }
 
-static void add_jobs(struct dt_strbuf *out, const int64_t jobs[DT_JOB_STATES])
-{
-    dt_strbuf_adds(out, ",\"jobs\":{");
-    for (int i = 0; i < DT_JOB_STATES; i++)
-        dt_strbuf_addf(out, "%s\"%s\":%lld", i ? "," : "", dt_job_state_name((enum dt_job_state)i), (long long)jobs[i]);
-    dt_strbuf_addc(out, '}');
-}
-
 static void add_due(struct dt_strbuf *out, const struct dt_overview_view *view, const char *name, int64_t jobs,
                     int64_t since_ms)
 {
@@ -65,41 +57,26 @@ static void add_due(struct dt_strbuf *out, const struct dt_overview_view *view, 
     dt_strbuf_addc(out, '}');
 }
 
-static void add_next_hour(struct dt_strbuf *out, const struct dt_overview_view *view)
-{
-    if (view->next_hour < 0)
-        dt_strbuf_adds(out, ",\"next_hour\":null");
-    else
-        dt_strbuf_addf(out, ",\"next_hour\":{\"due\":%lld,\"at_least\":%s}", (long long)view->next_hour,
-                       view->next_is_more ? "true" : "false");
-}
-
-static void add_topic(struct dt_strbuf *out, const struct dt_overview_view *view, const struct dt_topic_line *line)
-{
-    const struct dt_topic_settings *settings = dt_view_topic(view->view, line->topic);
-    dt_strbuf_adds(out, "{\"topic\":");
-    dt_json_add_string(out, line->topic);
-    dt_strbuf_addf(out,
-                   ",\"paused\":%s,\"delivery\":\"%s\",\"rates\":", settings && settings->paused ? "true" : "false",
-                   settings ? dt_delivery_id_name(settings->delivery) : "kafka");
-    dt_rates_add(out, line->n, (double)view->window_ms / 1000);
-    add_number(out, "scheduled", line->jobs[DT_SCHEDULED]);
-    add_number(out, "dispatched", line->jobs[DT_DISPATCHED]);
-    add_number(out, "dead", line->jobs[DT_DEAD]);
-    add_number(out, "overdue", line->overdue);
-    add_age(out, "oldest_overdue_ms", line->since_ms, view->now_ms);
-    add_number(out, "held", line->held);
-    dt_strbuf_addc(out, '}');
-}
-
 static void add_topics(struct dt_strbuf *out, const struct dt_overview_view *view)
 {
     size_t n = view->n_lines < DT_OVERVIEW_TOPICS ? view->n_lines : DT_OVERVIEW_TOPICS;
     dt_strbuf_adds(out, ",\"topics\":[");
     for (size_t i = 0; i < n; i++) {
-        if (i)
-            dt_strbuf_addc(out, ',');
-        add_topic(out, view, &view->lines[i]);
+        const struct dt_topic_line *line = &view->lines[i];
+        const struct dt_topic_settings *settings = dt_view_topic(view->view, line->topic);
+        dt_strbuf_adds(out, i ? ",{\"topic\":" : "{\"topic\":");
+        dt_json_add_string(out, line->topic);
+        dt_strbuf_addf(out,
+                       ",\"paused\":%s,\"delivery\":\"%s\",\"rates\":", settings && settings->paused ? "true" : "false",
+                       settings ? dt_delivery_id_name(settings->delivery) : "kafka");
+        dt_rates_add(out, line->n, (double)view->window_ms / 1000);
+        add_number(out, "scheduled", line->jobs[DT_SCHEDULED]);
+        add_number(out, "dispatched", line->jobs[DT_DISPATCHED]);
+        add_number(out, "dead", line->jobs[DT_DEAD]);
+        add_number(out, "overdue", line->overdue);
+        add_age(out, "oldest_overdue_ms", line->since_ms, view->now_ms);
+        add_number(out, "held", line->held);
+        dt_strbuf_addc(out, '}');
     }
     dt_strbuf_addf(out, "],\"topics_more\":%zu", view->n_lines - n);
 }
@@ -160,39 +137,28 @@ static void add_parts(struct dt_strbuf *out, const struct dt_api *api, const str
     dt_strbuf_addc(out, ']');
 }
 
-static void add_list(struct dt_strbuf *out, struct dt_str list)
-{
-    unsigned n = 0;
-    dt_strbuf_adds(out, ",\"leads\":[");
-    while (list.n) {
-        struct dt_str element = dt_str_next_element(&list);
-        if (element.n)
-            dt_strbuf_addf(out, "%s%.*s", n++ ? "," : "", (int)element.n, element.p);
-    }
-    dt_strbuf_addc(out, ']');
-}
-
-static void add_process(struct dt_strbuf *out, const struct dt_live_process *process)
-{
-    dt_strbuf_adds(out, "{\"name\":");
-    dt_json_add_string(out, process->name);
-    dt_strbuf_addf(out, ",\"kind\":\"%s\"", process->dispatcher ? "dispatcher" : "api");
-    add_text(out, "version", process->version);
-    dt_strbuf_adds(out, ",\"started_at\":");
-    dt_json_add_time(out, process->started_at_ms);
-    add_number(out, "seen_ms_ago", process->seen_ms_ago);
-    add_list(out, process->leads);
-    add_text(out, "waits_for", process->waits);
-    dt_strbuf_addc(out, '}');
-}
-
 static void add_shards_and_processes(struct dt_strbuf *out, const struct dt_overview_view *view)
 {
     dt_strbuf_adds(out, ",\"processes\":[");
     for (size_t i = 0; i < view->n_processes; i++) {
-        if (i)
-            dt_strbuf_addc(out, ',');
-        add_process(out, &view->processes[i]);
+        const struct dt_live_process *process = &view->processes[i];
+        unsigned led = 0;
+        dt_strbuf_adds(out, i ? ",{\"name\":" : "{\"name\":");
+        dt_json_add_string(out, process->name);
+        dt_strbuf_addf(out, ",\"kind\":\"%s\"", process->dispatcher ? "dispatcher" : "api");
+        add_text(out, "version", process->version);
+        dt_strbuf_adds(out, ",\"started_at\":");
+        dt_json_add_time(out, process->started_at_ms);
+        add_number(out, "seen_ms_ago", process->seen_ms_ago);
+        dt_strbuf_adds(out, ",\"leads\":[");
+        for (struct dt_str list = process->leads; list.n;) {
+            struct dt_str element = dt_str_next_element(&list);
+            if (element.n)
+                dt_strbuf_addf(out, "%s%.*s", led++ ? "," : "", (int)element.n, element.p);
+        }
+        dt_strbuf_addc(out, ']');
+        add_text(out, "waits_for", process->waits);
+        dt_strbuf_addc(out, '}');
     }
     dt_strbuf_adds(out, "],\"shards\":[");
     for (size_t i = 0; i < view->shards->n; i++) {
@@ -228,12 +194,45 @@ void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_vie
                    status_of(api, view), (long long)view->window_ms);
     dt_rates_add(out, view->all.n, (double)view->window_ms / 1000);
     add_lateness(out, view);
-    add_jobs(out, view->all.jobs);
+    dt_strbuf_adds(out, ",\"jobs\":{");
+    for (int i = 0; i < DT_JOB_STATES; i++)
+        dt_strbuf_addf(out, "%s\"%s\":%lld", i ? "," : "", dt_job_state_name((enum dt_job_state)i),
+                       (long long)view->all.jobs[i]);
+    dt_strbuf_addc(out, '}');
     add_due(out, view, "overdue", view->all.overdue, view->all.since_ms);
     add_due(out, view, "held", view->all.held, view->all.held_since_ms);
-    add_next_hour(out, view);
+    if (view->next_hour < 0)
+        dt_strbuf_adds(out, ",\"next_hour\":null");
+    else
+        dt_strbuf_addf(out, ",\"next_hour\":{\"due\":%lld,\"at_least\":%s}", (long long)view->next_hour,
+                       view->next_is_more ? "true" : "false");
     add_topics(out, view);
     add_parts(out, api, view);
     add_shards_and_processes(out, view);
     dt_strbuf_addc(out, '}');
+}
+
+/* ---- dead letters ---- */
+
+void dt_dead_add_json(struct dt_strbuf *out, const struct dt_dead_groups *groups)
+{
+    dt_strbuf_addf(out, "{\"jobs\":%lld,\"newest\":%s,\"groups\":[", (long long)groups->jobs,
+                   groups->newest ? "true" : "false");
+    for (size_t i = 0; i < groups->n; i++) {
+        const struct dt_dead_group *group = &groups->v[i];
+        dt_strbuf_adds(out, i ? ",{\"topic\":" : "{\"topic\":");
+        dt_json_add_string(out, group->topic);
+        dt_strbuf_adds(out, ",\"error_code\":");
+        dt_json_add_string_or_null(out, group->error_code);
+        dt_strbuf_adds(out, ",\"message\":");
+        dt_json_add_string_or_null(out, group->message);
+        dt_strbuf_addf(out, ",\"jobs\":%lld,\"job_id\":\"%lld\",\"last_at\":", (long long)group->jobs,
+                       (long long)group->job_id);
+        if (group->last_ms)
+            dt_json_add_time(out, group->last_ms);
+        else
+            dt_strbuf_adds(out, "null");
+        dt_strbuf_addc(out, '}');
+    }
+    dt_strbuf_addf(out, "],\"groups_more\":%zu}", groups->more);
 }

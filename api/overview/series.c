@@ -2,6 +2,7 @@
  * A series as JSON: slots of equal length in which something happened, read in order, become lists without gaps. What
  * fills the gaps depends on the metric: nothing happened there, and nothing was late.
  */
+#include "base/assert.h"
 #include "job/job_encode.h"
 #include "overview/overview_parts.h"
 
@@ -53,18 +54,6 @@ static void add_lateness(struct dt_strbuf *out, const struct series *s, double p
     }
 }
 
-static void add_metric(struct dt_strbuf *out, const struct series *s, int metric)
-{
-    dt_strbuf_addf(out, "\"%s\":[", dt_series_names[metric]);
-    if (metric == DT_SERIES_P50)
-        add_lateness(out, s, 0.5);
-    else if (metric == DT_SERIES_P99)
-        add_lateness(out, s, 0.99);
-    else
-        add_events(out, s, metric);
-    dt_strbuf_addc(out, ']');
-}
-
 static void add_series(struct dt_strbuf *out, const struct series *s)
 {
     const struct dt_figures_range *range = &s->ask->range;
@@ -79,29 +68,30 @@ static void add_series(struct dt_strbuf *out, const struct series *s)
     for (int metric = 0; metric < DT_SERIES_METRICS; metric++) {
         if (!(s->ask->metrics & (1u << metric)))
             continue;
-        if (any)
-            dt_strbuf_addc(out, ',');
+        dt_strbuf_addf(out, "%s\"%s\":[", any ? "," : "", dt_series_names[metric]);
         any = true;
-        add_metric(out, s, metric);
+        if (metric == DT_SERIES_P50)
+            add_lateness(out, s, 0.5);
+        else if (metric == DT_SERIES_P99)
+            add_lateness(out, s, 0.99);
+        else
+            add_events(out, s, metric);
+        dt_strbuf_addc(out, ']');
     }
     dt_strbuf_adds(out, "}}");
-}
-
-static bool asks_for_lateness(const struct dt_series_ask *ask)
-{
-    return ask->metrics & ((1u << DT_SERIES_P50) | (1u << DT_SERIES_P99));
 }
 
 dt_status dt_series_make(dt_store *store, const struct dt_series_ask *ask, struct dt_strbuf *out, struct dt_error *err)
 {
     const struct dt_figures_range *range = &ask->range;
+    dt_assert(range->slot_ms > 0 && range->from_ms < range->to_ms);
     struct series s = {.ask = ask,
                        .first = range->from_ms / range->slot_ms,
                        .slots = (size_t)((range->to_ms - range->from_ms) / range->slot_ms)};
     struct dt_arena arena;
     dt_arena_init(&arena);
     dt_status status = dt_store_figures(store, range, &arena, &s.rows, &s.n_rows, err);
-    if (status == DT_OK && asks_for_lateness(ask))
+    if (status == DT_OK && ask->metrics & ((1u << DT_SERIES_P50) | (1u << DT_SERIES_P99)))
         status = dt_store_lateness(store, range, &arena, &s.buckets, &s.n_buckets, err);
     if (status == DT_OK)
         add_series(out, &s);
