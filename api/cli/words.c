@@ -124,6 +124,7 @@ static dt_status keep_option(struct dt_cli_call *out, const struct dt_cli_option
         return dt_fail(err, DT_INVALID, "--%s is given twice", option->name);
     if (out->n_given == DT_CLI_OPTIONS_MAX)
         return dt_fail(err, DT_INVALID, "these are too many options");
+    dt_assert_cmp(out->n_given, <, DT_CLI_OPTIONS_MAX);
     if (strcmp(option->name, "help") == 0)
         out->help = true;
     out->given[out->n_given++] = (struct dt_cli_given){option, value};

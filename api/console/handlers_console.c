@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "console_files.h"
 #include "handlers.h"
 
@@ -73,6 +74,7 @@ static enum dt_next answer_file(struct dt_request *req, const struct dt_console_
     }
     if (coding)
         dt_request_header(req, "Content-Encoding", dt_str(coding));
+    dt_assert(form->bytes); /* the plain form of a file is always there */
     dt_strbuf_add(&req->out, form->bytes, form->n);
     return DT_REPLY;
 }

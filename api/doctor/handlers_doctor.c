@@ -111,6 +111,7 @@ static void add_finding(void *arg, const struct dt_finding *finding)
 {
     static const char *const severities[] = {"error", "warning", "note"};
     struct examination *x = arg;
+    dt_assert(finding->kind < DT_FINDING_KINDS && finding->cause <= DT_FINDING_KINDS);
     const struct dt_finding_kind_text *text = &dt_finding_kinds[finding->kind];
     dt_strbuf_addf(x->out, "%s{\"finding\":\"%s\",\"severity\":\"%s\"", x->told++ ? "," : "", text->name,
                    severities[text->severity]);

@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/assert.h"
 #include "base/json.h"
 #include "handlers.h"
 #include "job/result_json.h"
@@ -51,6 +52,7 @@ static void answer_page(struct dt_request *req, const struct page *page, struct 
     for (size_t i = 0; i < list->n; i++) {
         const struct dt_job_event *e = &list->v[i];
         if (out->n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+            dt_assert_cmp(i, >, 0);    /* one row always comes */
             list->more = true;
             list->last_id = list->v[i - 1].id;
             break;

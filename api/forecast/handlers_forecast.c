@@ -6,11 +6,13 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "base/assert.h"
+#include "base/json.h"
 #include "base/text/timetext.h"
-#include "forecast_json.h"
 #include "handlers.h"
 #include "job/job.h"
+#include "job/job_encode.h"
 #include "overview/overview.h"
+#include "store/forecast/forecast.h"
 #include "work/workers.h"
 
 #define SECOND_MS    INT64_C(1000)
@@ -20,11 +22,70 @@
 #define ASSUMED      1000              /* jobs a second, where nobody has measured yet what the installation drains */
 #define ROOM         ((size_t)8 << 20) /* of what is read while it is made */
 #define KEPT_STEPS   240
+#define STEP_BYTES   ((size_t)80) /* of the answer, at most */
+#define PART_BYTES   ((size_t)DT_TOPIC_MAX + 60)
 
 struct question {
     struct dt_forecast_ask ask;
     bool spikes; /* only the steps that are too much */
 };
+
+/* ---- the answer ---- */
+
+/* Appends {"from":…,"to":…,"step":…,"steps":[{"from":…,"due":…,"topics":[…]},…],…}. */
+static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
+{
+    size_t at = 0; /* the parts of a step stand together, in the order of the steps */
+    dt_strbuf_adds(out, "{\"from\":");
+    dt_json_add_time(out, ask->from_ms);
+    dt_strbuf_adds(out, ",\"to\":");
+    dt_json_add_time(out, ask->from_ms + (int64_t)ask->steps * ask->step_ms);
+    dt_strbuf_adds(out, ",\"step\":");
+    dt_json_add_duration(out, ask->step_ms);
+    dt_strbuf_adds(out, ",\"counted_until\":");
+    dt_json_add_time(out, forecast->counted_until_ms);
+    dt_strbuf_addf(out, ",\"topics_counted\":%s,\"steps\":[", forecast->topics_counted ? "true" : "false");
+    for (size_t step = 0; step < ask->steps; step++) {
+        dt_strbuf_adds(out, step ? ",{\"from\":" : "{\"from\":");
+        dt_json_add_time(out, ask->from_ms + (int64_t)step * ask->step_ms);
+        dt_strbuf_addf(out, ",\"due\":%lld,\"topics\":[", (long long)forecast->due[step]);
+        for (bool first = true; at < forecast->n_parts && forecast->parts[at].step == step; at++, first = false) {
+            dt_strbuf_adds(out, first ? "{\"topic\":" : ",{\"topic\":");
+            dt_json_add_string(out, forecast->parts[at].topic);
+            dt_strbuf_addf(out, ",\"due\":%lld}", (long long)forecast->parts[at].due);
+        }
+        dt_strbuf_adds(out, "]}");
+    }
+    dt_strbuf_adds(out, "]}");
+}
+
+/*
+ * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps that exceed what is drained in
+ * one. takes: until a step's jobs have gone, those included that steps before it left over.
+ */
+static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
+                       int64_t measured_per_second)
+{
+    const int64_t per_second = measured_per_second > 0 ? measured_per_second : ASSUMED;
+    int64_t a_step = per_second * ask->step_ms / 1000;
+    int64_t waiting = 0;
+    bool first = true;
+    dt_strbuf_adds(out, "{\"spikes\":[");
+    for (size_t step = 0; step < ask->steps; step++) {
+        waiting += forecast->due[step];
+        if (forecast->due[step] > a_step) {
+            dt_strbuf_adds(out, first ? "{\"from\":" : ",{\"from\":");
+            dt_json_add_time(out, ask->from_ms + (int64_t)step * ask->step_ms);
+            dt_strbuf_addf(out, ",\"due\":%lld,\"drains\":%lld,\"takes\":", (long long)forecast->due[step],
+                           (long long)a_step);
+            dt_json_add_duration(out, (int64_t)((double)waiting * 1000 / (double)per_second));
+            dt_strbuf_addc(out, '}');
+            first = false;
+        }
+        waiting = waiting > a_step ? waiting - a_step : 0;
+    }
+    dt_strbuf_addf(out, "],\"measured\":%s}", measured_per_second > 0 ? "true" : "false");
+}
 
 /* ---- on a worker ---- */
 
@@ -46,15 +107,14 @@ static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
     if (status == DT_OK && q->spikes)
         status = dt_store_drains(m->store, &per_second, err);
     if (status == DT_OK) {
-        m->no_room = !dt_request_hold(m->req, 2 * dt_forecast_json_room(&q->ask, &found));
+        size_t most = (q->ask.steps + 4) * STEP_BYTES + found.n_parts * PART_BYTES;
+        m->no_room = !dt_request_hold(m->req, 2 * most);
         status = m->no_room ? dt_fail(err, DT_FULL, "no room for the answer") : DT_OK;
     }
     if (status == DT_OK && q->spikes)
-        dt_spikes_add_json(
-            out, &q->ask, &found,
-            (struct dt_drains){.per_second = per_second > 0 ? per_second : ASSUMED, .measured = per_second > 0});
+        add_spikes(out, &q->ask, &found, per_second);
     else if (status == DT_OK)
-        dt_forecast_add_json(out, &q->ask, &found);
+        add_forecast(out, &q->ask, &found);
     dt_arena_clear(&arena);
     return status;
 }

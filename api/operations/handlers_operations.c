@@ -61,6 +61,7 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     struct dt_arena found;
     struct dt_strbuf sample;
+    dt_assert(!req->changed); /* a dry run changes nothing */
     dt_arena_init(&found);
     dt_status status = dt_store_operation_preview(store, &o->preview, &found, &err);
     o->preview.after_key = dt_arena_copy(&o->rows, o->preview.after_key);
@@ -180,6 +181,7 @@ static enum dt_next begin(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
     struct dt_error err = {0};
+    dt_assert(!req->changed && o->op.id == 0); /* not made yet */
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
     if (o->body.dry_run)
@@ -196,6 +198,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     struct operate *o = req->state;
     struct dt_topic_deletion deletion;
     struct dt_error err = {0};
+    dt_assert(!req->changed && o->op.id == 0); /* not made yet */
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
     dt_status status = dt_store_topic_delete_with_jobs(store, &o->body.ask, LEASE_MS, &o->rows, &deletion, &err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "api.h"
+#include "base/assert.h"
 #include "base/json.h"
 #include "base/metrics.h"
 #include "handlers.h"
@@ -239,6 +240,7 @@ static enum dt_next read_info(struct dt_request *req, dt_store *store)
     }
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
+    dt_assert(view && shards); /* they were refreshed */
     bool room = dt_request_hold(req, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)

@@ -250,6 +250,7 @@ static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_vi
         return status;
     view->view = dt_topic_cache_view(api->topics);
     view->shards = dt_topic_cache_shards(api->topics);
+    dt_assert(view->view && view->shards); /* they were refreshed */
     view->now_ms = dt_refclock_earliest_ms(api->ref);
     view->window_ms = DT_OVERVIEW_WINDOW_MS;
     dt_health_get(api->health, &view->health);

@@ -84,7 +84,8 @@ static void add_series(struct dt_strbuf *out, const struct series *s)
 dt_status dt_series_make(dt_store *store, const struct dt_series_ask *ask, struct dt_strbuf *out, struct dt_error *err)
 {
     const struct dt_figures_range *range = &ask->range;
-    dt_assert(range->slot_ms > 0 && range->from_ms < range->to_ms);
+    dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* whole slots, and at least one */
+    dt_assert(range->from_ms < range->to_ms && (range->to_ms - range->from_ms) % range->slot_ms == 0);
     struct series s = {.ask = ask,
                        .first = range->from_ms / range->slot_ms,
                        .slots = (size_t)((range->to_ms - range->from_ms) / range->slot_ms)};

@@ -85,8 +85,8 @@ struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
     pthread_mutex_lock(&cache->publish);
     struct dt_view *view = cache->view;
     cache->asked = true;
-    if (view)
-        atomic_fetch_add(&view->refs, 1);
+    const unsigned refs = view ? atomic_fetch_add(&view->refs, 1) : 1;
+    dt_assert_cmp(refs, >, 0); /* one of them is the cache's */
     pthread_mutex_unlock(&cache->publish);
     return view;
 }
@@ -148,8 +148,8 @@ struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache)
     pthread_mutex_lock(&cache->publish);
     struct dt_shards_view *shards = cache->shards;
     cache->asked = true;
-    if (shards)
-        atomic_fetch_add(&shards->refs, 1);
+    const unsigned refs = shards ? atomic_fetch_add(&shards->refs, 1) : 1;
+    dt_assert_cmp(refs, >, 0);
     pthread_mutex_unlock(&cache->publish);
     return shards;
 }
@@ -211,6 +211,8 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t si
             at->failure = status;
         }
     }
+    dt_assert(at != &cache->topics_at || status != DT_OK || cache->view); /* what was loaded is there */
+    dt_assert(at != &cache->shards_at || status != DT_OK || cache->shards);
     pthread_mutex_unlock(&at->loading);
     return status;
 }
