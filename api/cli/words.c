@@ -163,7 +163,7 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 
 /* ---- all words ---- */
 
-/* A noun, then a verb of it unless the noun stands alone, then arguments. */
+/* A noun, then a verb of it unless the noun has none, then arguments. */
 static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt_error *err)
 {
     if (!out->noun)

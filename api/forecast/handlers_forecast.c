@@ -35,7 +35,7 @@ struct question {
 /* Appends {"from":…,"to":…,"step":…,"steps":[{"from":…,"due":…,"topics":[…]},…],…}. */
 static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
 {
-    size_t at = 0; /* the parts of a step stand together, in the order of the steps */
+    size_t at = 0; /* the parts are in the order of the steps */
     dt_strbuf_adds(out, "{\"from\":");
     dt_json_add_time(out, ask->from_ms);
     dt_strbuf_adds(out, ",\"to\":");
@@ -61,7 +61,7 @@ static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *as
 
 /*
  * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps that exceed what is drained in
- * one. takes: until a step's jobs have gone, those included that steps before it left over.
+ * one. takes: until a step's jobs have gone, with the jobs that steps before it left over.
  */
 static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                        int64_t measured_per_second)

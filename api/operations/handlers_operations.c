@@ -55,6 +55,7 @@ static enum dt_next answer_operation(struct dt_request *req, int status, const s
 }
 
 /* ---- a dry run ---- */
+
 static enum dt_next preview(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
@@ -261,7 +262,7 @@ static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
     return true;
 }
 
-/* Goes on with what was asked on a worker, and waits until then; the wait ends before the request's own deadline. */
+/* Has a worker do what was asked. The wait for the operation's end is over before the request's own deadline. */
 static enum dt_next submit(struct dt_request *req, struct operate *o, dt_worker_fn run)
 {
     int64_t wanted_us = dt_clock_mono_us(req->api->clock) + o->body.wait_ms * 1000;

@@ -291,6 +291,7 @@ static const struct member reschedule_members[] = {
 #define OWN_OF_RESCHEDULE 4 /* the first ones */
 
 /* ---- what belongs together ---- */
+
 static void check_filter(struct decoder *d)
 {
     const struct dt_operation_filter *f = filter_of(d);

@@ -6,7 +6,7 @@
 #include "work/workers.h"
 
 #define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
-#define DEAD_BYTES   ((size_t)1 << 20)   /* of groups that are read, and of those that are told */
+#define DEAD_BYTES   ((size_t)1 << 20)   /* of groups that are read, and of groups that are answered */
 
 static enum dt_next answer_overview(struct dt_request *req, dt_store *store)
 {

@@ -32,6 +32,7 @@ static enum dt_next answer_series(struct dt_request *req, dt_store *store)
 }
 
 /* ---- decoding, on an HTTP thread ---- */
+
 static void decode_metrics(const struct dt_request *req, struct dt_faults *faults, struct dt_series_ask *ask)
 {
     struct dt_str list = dt_request_query(req, "metric");

@@ -98,7 +98,7 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
     if (give(kept, key, max_age_us, out))
         return DT_OK;
     pthread_mutex_lock(&kept->making);
-    if (!give(kept, key, max_age_us, out)) { /* nobody made one meanwhile */
+    if (!give(kept, key, max_age_us, out)) { /* no other thread has made one by now */
         const int64_t begun_us = dt_clock_mono_us(kept->clock);
         dt_strbuf_init(&text);
         status = make(arg, &text, err);

@@ -386,8 +386,8 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
             missing[n_missing++] = (struct dt_topic_ensure){.name = wish->name, .terms = &terms[i]};
             continue;
         }
-        /* The topic may have been made since the snapshot: a younger one than since_us tells, for all names of one
-         * commit. */
+        /* The topic may have been made since the snapshot: one that is younger than since_us decides, for all names of
+         * one commit. */
         status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
         struct dt_view *view = status == DT_OK ? dt_topic_cache_view(cache) : NULL;
         if (view)

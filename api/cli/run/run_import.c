@@ -9,8 +9,7 @@
  * first line names the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the
  * others are texts; an empty cell is a member that is absent. A byte order mark before the first line is passed over.
  *
- * Invariants: the lines of the batch stand one after the other in its text, each with its line feed, and nothing else
- * does. Memory is that of a batch.
+ * Invariants: the text of the batch is its lines, in their order, each with its line feed. Memory is that of a batch.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -332,7 +331,7 @@ static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest
     im->existing += status == 200;
     if (status == 200 || status == 201)
         return false;
-    /* A line that is refused because of those before it: the batches are shorter from here on. */
+    /* A line that is refused because of the lines before it: the batches are shorter from here on. */
     bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
     bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
     if (beyond && i < im->most)
@@ -354,8 +353,8 @@ static void pause_a_while(struct import *im)
 }
 
 /*
- * The batch was answered: what is done leaves it. Results stand in the order of the lines; if they end early, the last
- * one is of all that follow, of which nothing was made.
+ * The batch was answered: what is done leaves it. Results come in the order of the lines; if they end early, the last
+ * one is of all lines that follow, of which nothing was made.
  */
 static int answered(struct import *im, unsigned sent, bool *again)
 {

@@ -161,7 +161,7 @@ static int show_part(struct overview *o, const struct part *part)
     return DT_CLI_DONE;
 }
 
-/* head: lines that stand above the tables. */
+/* head: how many lines are above the tables. */
 static int show_tables(struct overview *o, unsigned head)
 {
     struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
@@ -253,7 +253,7 @@ int dt_cli_run_overview(struct dt_cli *cli)
     }
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     dt_rest_answer_init(&o.answer);
-    /* Once, or until the output's reader or the user ends it; an API that is away is told, and asked again. */
+    /* Once, or until the output's reader or the user ends it; an API that is away is reported, and asked again. */
     for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
         code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw(&o, watch && cli->width);
         more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
