@@ -1,14 +1,15 @@
 /*
  * The schema: applies the migrations that are compiled in, says whether the schema is this program's, and reads the
- * installation row. Refuses to know what is in the tables, but for the rows that the first migration must make.
+ * installation row. Knows nothing of what is in the tables, except the rows that the baseline must make.
  *
- * Two that migrate at once: GET_LOCK lets one in, the other finds nothing to do. DDL commits by itself on both servers,
- * so a migration that was interrupted is not undone: schema_migrations counts the statements that are done (`step`),
- * and the next run goes on behind them. A row with applied_at = 0 is a migration under way.
+ * If two processes migrate at once, GET_LOCK lets one in, and the other finds nothing to do. DDL commits by itself on
+ * both servers, so a migration that was interrupted is not undone: schema_migrations counts the statements that are
+ * done (`step`), and the next run goes on after them. A row with applied_at = 0 is a migration under way.
  */
 #include <ctype.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "store/db/sql_split.h"
 #include "store/migrations.h"
@@ -18,6 +19,10 @@
 #define LOCK_WAIT_S    5
 #define LOCK_TRIES     120
 #define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes its time */
+
+/* The migrations before the baseline, and the last commit that has them. */
+#define CHAIN_N      51
+#define CHAIN_COMMIT "101109e9"
 
 /* ---- migrating ---- */
 
@@ -45,22 +50,32 @@ static dt_status lock_migrations(dt_db *db, struct dt_error *err)
     return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
 }
 
-/* Runs one statement. One that adds a column, an index or a constraint which is there already, or drops one which is
- * not, was run by hand before: it is done, and must do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS.) If a
- * trigger may not be made, it is left out: it guards against rights that are wider than those that are printed. */
-static dt_status run_statement(dt_db *db, struct dt_str text, struct dt_error *err)
+/* A database that the migrations before the baseline made. After the last of them its schema is the baseline's, whose
+ * number takes the place of theirs. Otherwise it is refused: the baseline never runs on it. */
+static dt_status adopt_chain(dt_db *db, struct dt_error *err)
 {
-    dt_status status = dt_db_script(db, text, err);
-    bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
-                memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
-                memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT"));
-    bool drops = memmem(text.p, text.n, "DROP CONSTRAINT", strlen("DROP CONSTRAINT"));
-    if (status == DT_FORBIDDEN && memmem(text.p, text.n, "CREATE TRIGGER", strlen("CREATE TRIGGER"))) {
-        DT_LOG(WARN, "schema", "a trigger could not be made: make it by hand (deploy/README.md)",
-               DT_S("reason", err ? err->text : ""));
-        return DT_OK;
-    }
-    return (status == DT_EXISTS && adds) || (status == DT_NOT_FOUND && drops) ? DT_OK : status;
+    struct dt_param baseline[] = {DT_P_INT(dt_migrations[0].version), DT_P_STR(dt_str(dt_migrations[0].name))};
+    bool found;
+    int64_t applied;
+    dt_status status = query_number(db, dt_sql_count_chain, (struct dt_params){baseline, 2}, &found, &applied, err);
+    if (status != DT_OK || !found)
+        return status;
+    if (applied != CHAIN_N)
+        return dt_fail(err, DT_SCHEMA,
+                       "this schema has %lld of the %d migrations before the baseline: migrate it with the programs of "
+                       "commit " CHAIN_COMMIT " first",
+                       (long long)applied, CHAIN_N);
+    status = dt_db_begin(db, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_delete_chain, DT_NO_PARAMS, NULL, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_insert_migration, (struct dt_params){baseline, 2}, NULL, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_end_migration, (struct dt_params){baseline, 1}, NULL, err);
+    status = dt_store_commit(db, status, err);
+    if (status == DT_OK)
+        DT_LOG(INFO, "schema", "the schema of the migrations before the baseline was adopted", DT_I("was", applied));
+    return status;
 }
 
 static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t done, struct dt_error *err)
@@ -71,7 +86,23 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
     for (struct dt_str text; (text = dt_sql_split_next(&split)).p;) {
         if (step++ < done)
             continue;
-        dt_status status = run_statement(db, text, err);
+        dt_status status = dt_db_script(db, text, err);
+        /* A statement that adds a column, an index, a constraint or a procedure which is there already, or drops one
+         * which is not, was run by hand before, or by a run that ended before it counted the step: it is done, and must
+         * do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement earlier.) */
+        bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
+                    memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
+                    memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT")) ||
+                    memmem(text.p, text.n, "PROCEDURE", strlen("PROCEDURE"));
+        bool drops = memmem(text.p, text.n, "DROP CONSTRAINT", strlen("DROP CONSTRAINT"));
+        if ((status == DT_EXISTS && adds) || (status == DT_NOT_FOUND && drops))
+            status = DT_OK;
+        /* A trigger guards against rights wider than the printed ones: if it may not be made, it is left out. */
+        if (status == DT_FORBIDDEN && memmem(text.p, text.n, "CREATE TRIGGER", strlen("CREATE TRIGGER"))) {
+            DT_LOG(WARN, "schema", "a trigger could not be made: make it by hand (deploy/README.md)",
+                   DT_S("reason", err ? err->text : ""));
+            status = DT_OK;
+        }
         if (status == DT_OK)
             status =
                 dt_db_run(db, dt_sql_set_migration_step, DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);
@@ -84,28 +115,14 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
     return DT_OK;
 }
 
-static bool name_is_valid(struct dt_str name)
-{
-    for (size_t i = 0; i < name.n; i++) {
-        if (!isalnum((unsigned char)name.p[i]) && !strchr("._-", name.p[i]))
-            return false;
-    }
-    return name.n > 0 && name.n <= 100 && !dt_str_is(name, ".") && !dt_str_is(name, "..");
-}
-
-static dt_status make_shards(dt_db *db, unsigned shards, struct dt_error *err)
-{
-    struct dt_param params[DT_SHARDS_MAX];
-    for (unsigned i = 0; i < shards; i++)
-        params[i] = DT_P_INT(i);
-    return dt_db_run_many(db, dt_sql_insert_shard, (struct dt_param_rows){params, 1, shards}, NULL, err);
-}
-
 /* The rows that every installation has; those that are there stay as they are. */
 static dt_status make_installation(dt_db *db, const struct dt_config *config, struct dt_error *err)
 {
     struct dt_str name = dt_str(config->installation_name);
-    if (!name_is_valid(name))
+    bool valid = name.n > 0 && name.n <= 100 && !dt_str_is(name, ".") && !dt_str_is(name, "..");
+    for (size_t i = 0; i < name.n && valid; i++)
+        valid = isalnum((unsigned char)name.p[i]) || strchr("._-", name.p[i]);
+    if (!valid)
         return dt_fail(err, DT_INVALID, "[installation] name: 1 to 100 of A-Z a-z 0-9 . _ -");
     dt_status status = dt_db_begin(db, err);
     if (status == DT_OK)
@@ -119,8 +136,12 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
         status = query_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, &found, &shards, err);
     if (status == DT_OK && (shards < 1 || shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
-    if (status == DT_OK)
-        status = make_shards(db, (unsigned)shards, err);
+    if (status == DT_OK) {
+        struct dt_param params[DT_SHARDS_MAX];
+        for (unsigned i = 0; i < shards; i++)
+            params[i] = DT_P_INT(i);
+        status = dt_db_run_many(db, dt_sql_insert_shard, (struct dt_param_rows){params, 1, (size_t)shards}, NULL, err);
+    }
     return dt_store_commit(db, status, err);
 }
 
@@ -146,21 +167,6 @@ static dt_status apply(dt_db *db, const struct dt_config *config, const struct d
     return status;
 }
 
-/* Words that views make keep the collation of the session that creates the view. A binary one gives way to none, so
- * clients of every collation may compare these words with their own. */
-static dt_status migrate_locked(dt_db *db, const struct dt_config *config, void (*log)(const char *name),
-                                struct dt_error *err)
-{
-    dt_status status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
-    if (status == DT_OK)
-        status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
-    for (int i = 0; i < dt_migrations_n && status == DT_OK; i++)
-        status = apply(db, config, &dt_migrations[i], log, err);
-    if (status == DT_OK && config->installation_test_clock)
-        status = dt_db_run(db, dt_sql_insert_test_clock, DT_NO_PARAMS, NULL, err);
-    return status;
-}
-
 dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err)
 {
     struct dt_config config = *dt_store_config(store); /* borrows the texts */
@@ -170,51 +176,57 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
     if (status != DT_OK)
         return status;
     status = lock_migrations(db, err);
+    /* Words that views make keep the collation of the session that creates the view. A binary one gives way to none, so
+     * clients of every collation may compare these words with their own. */
     if (status == DT_OK)
-        status = migrate_locked(db, &config, log, err);
+        status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
+    if (status == DT_OK)
+        status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
+    if (status == DT_OK)
+        status = adopt_chain(db, err);
+    for (int i = 0; i < dt_migrations_n && status == DT_OK; i++) {
+        dt_assert_cmp(dt_migrations[i].version, ==, i + 1);
+        status = apply(db, &config, &dt_migrations[i], log, err);
+    }
+    if (status == DT_OK && config.installation_test_clock)
+        status = dt_db_run(db, dt_sql_insert_test_clock, DT_NO_PARAMS, NULL, err);
     dt_db_free(db);
     return status;
 }
 
 /* ---- looking ---- */
 
-/* A newer schema, whose migrations say from which one on programs may work beside them. */
-static dt_status check_newer(dt_db *db, int64_t newest, struct dt_error *err)
-{
-    bool found = false;
-    int64_t needed = 0;
-    dt_status status =
-        query_number(db, dt_sql_select_needed_migration, DT_PARAMS(DT_P_INT(dt_migrations_n)), &found, &needed, err);
-    if (status != DT_OK || needed <= dt_migrations_n)
-        return status;
-    return dt_fail(err, DT_SCHEMA,
-                   "the schema has version %lld, which needs programs of %lld or later; this one has %d",
-                   (long long)newest, (long long)needed, dt_migrations_n);
-}
-
 dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
 {
+    struct dt_param baseline[] = {DT_P_INT(dt_migrations_n), DT_P_STR(dt_str(dt_migrations[0].name))};
     dt_db *db;
     bool found = false;
     int64_t applied = 0;
     int64_t newest = 0;
+    int64_t needed = 0;
     int64_t rows = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = query_number(db, dt_sql_count_migrations, DT_PARAMS(DT_P_INT(dt_migrations_n)), &found, &applied, err);
+        status = query_number(db, dt_sql_count_migrations, (struct dt_params){baseline, 2}, &found, &applied, err);
     if (status == DT_OK)
         status = query_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, &found, &newest, err);
     if (status == DT_OK)
         status = query_number(db, dt_sql_count_installations, DT_NO_PARAMS, &found, &rows, err);
     if (status != DT_OK)
         return status;
-    if (newest > dt_migrations_n)
-        status = check_newer(db, newest, err);
-    if (status != DT_OK)
-        return status;
     if (applied < dt_migrations_n)
         return dt_fail(err, DT_SCHEMA, "%lld of %d migrations are applied: run duetime-api --migrate",
                        (long long)applied, dt_migrations_n);
+    /* A newer schema says from which migration on programs may work beside it. */
+    if (newest > dt_migrations_n)
+        status =
+            query_number(db, dt_sql_select_needed_migration, (struct dt_params){baseline, 1}, &found, &needed, err);
+    if (status != DT_OK)
+        return status;
+    if (needed > dt_migrations_n)
+        return dt_fail(err, DT_SCHEMA,
+                       "the schema has version %lld, which needs programs of %lld or later; this one has %d",
+                       (long long)newest, (long long)needed, dt_migrations_n);
     if (rows != 1)
         return dt_fail(err, DT_SCHEMA, "the installation row is missing: run duetime-api --migrate");
     return DT_OK;
@@ -263,17 +275,6 @@ static dt_status read_cursor_key(dt_db *db, unsigned char key[DT_CURSOR_KEY], bo
     return dt_db_end(db, err);
 }
 
-/* Of several processes that find no key the first one's counts, for all of them. */
-static dt_status make_cursor_key(dt_db *db, struct dt_error *err)
-{
-    char random[DT_CURSOR_KEY];
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
-    return dt_db_run(db, dt_sql_set_cursor_key,
-                     DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof(random)})), DT_P_INT(DT_CURSOR_KEY)), NULL,
-                     err);
-}
-
 dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err)
 {
     dt_db *db;
@@ -283,7 +284,13 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
         status = read_cursor_key(db, key, &made, err);
     if (status != DT_OK || made)
         return status;
-    status = make_cursor_key(db, err);
+    /* If several processes find no key, the first one's counts for all of them. */
+    char random[DT_CURSOR_KEY];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    status =
+        dt_db_run(db, dt_sql_set_cursor_key,
+                  DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof(random)})), DT_P_INT(DT_CURSOR_KEY)), NULL, err);
     if (status == DT_OK)
         status = read_cursor_key(db, key, &made, err);
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");

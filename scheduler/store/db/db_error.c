@@ -47,6 +47,7 @@ dt_status dt_db_error_status(unsigned number)
         return DT_BUSY;
     case 1060: /* column, in DDL */
     case 1061: /* index, likewise */
+    case 1304: /* procedure, likewise */
     case 1826:
     case 3822: /* constraint, likewise: MariaDB, MySQL */
     case 1062:

@@ -46,11 +46,22 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
   version INT NOT NULL PRIMARY KEY,
   name VARBINARY(100) NOT NULL,
   applied_at BIGINT NOT NULL COMMENT '0 = under way, or interrupted',
-  step INT NOT NULL COMMENT 'statements of the file that are done'
+  step INT NOT NULL COMMENT 'statements of the file that are done',
+  needs INT NULL COMMENT 'programs with this migration, or a later one, work on a schema with that one; NULL = only those with that one itself'
 ) ENGINE=InnoDB COMMENT='which files of sql/ have been applied';
 
+-- name: count_chain
+-- How many of the migrations before the baseline are applied. No row: the database has the baseline, or nothing.
+SELECT COUNT(NULLIF(applied_at, 0))
+  FROM schema_migrations
+HAVING COUNT(*) > 0 AND SUM(version = ? AND name = ?) = 0;
+
+-- name: delete_chain
+DELETE FROM schema_migrations;
+
 -- name: count_migrations
-SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0 AND version <= ?;
+-- The first one counts if it is the baseline.
+SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0 AND version <= ? AND (version > 1 OR name = ?);
 
 -- name: select_newest_migration
 SELECT MAX(version) FROM schema_migrations;

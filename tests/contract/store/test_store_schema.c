@@ -130,17 +130,35 @@ static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
     assert_true(steps > 5);
     /* As if it had been killed before the last statement: what came before must not run again. */
     mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = step - 1 WHERE version = 1");
-    mysql_fixture_run(fx, "DROP TABLE api_tokens");
+    mysql_fixture_run(fx, "DROP PROCEDURE dt_watch_inbox");
     mysql_fixture_run(fx, "DROP TABLE outbox");
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     logged = 0;
     OK(dt_store_migrate(store, count_log, &err));
     assert_int_equal(logged, 1);
-    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
-                                              "DATABASE() AND table_name IN ('api_tokens', 'outbox')"),
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = "
+                                              "DATABASE() AND routine_name = 'dt_watch_inbox'"),
                      1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
+                                              "DATABASE() AND table_name = 'outbox'"),
+                     0);
     assert_int_equal(mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1"), steps);
     assert_int_equal(mysql_fixture_number(fx, "SELECT applied_at > 0 FROM schema_migrations WHERE version = 1"), 1);
+    dt_store_free(store);
+}
+
+static void a_statement_that_was_done_before_its_step_was_counted_is_done(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, NULL, &err));
+    int64_t steps = mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1");
+    for (int64_t step = steps - 1; step >= 0; step -= 7) {
+        mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = %lld WHERE version = 1",
+                          (long long)step);
+        OK(dt_store_migrate(store, NULL, &err));
+    }
     dt_store_free(store);
 }
 
@@ -210,16 +228,6 @@ static void a_newer_schema_is_worked_on_where_its_migrations_permit_it(void **st
     dt_store_free(store);
 }
 
-/* 0033_token_usage.sql is additive. */
-static void a_migration_tells_what_it_permits(void **state)
-{
-    struct mysql_fixture *fx = *state;
-    mysql_fixture_migrate(fx);
-    assert_int_equal(mysql_fixture_number(fx, "SELECT needs FROM schema_migrations WHERE version = 33"), 32);
-    assert_int_equal(
-        mysql_fixture_number(fx, "SELECT COUNT(*) FROM schema_migrations WHERE version < 33 AND needs > 0"), 0);
-}
-
 /* Later ones that permit it do not make up for one of its own that is missing. */
 static void a_missing_migration_is_seen_beside_later_ones(void **state)
 {
@@ -227,10 +235,88 @@ static void a_missing_migration_is_seen_beside_later_ones(void **state)
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
-    mysql_fixture_run(fx, "UPDATE schema_migrations SET version = %d, needs = 1 WHERE version = 2",
-                      dt_migrations_n + 1);
+    mysql_fixture_run(
+        fx, "INSERT INTO schema_migrations (version, name, applied_at, step, needs) VALUES (%d, 'a', 1, 1, 1)",
+        dt_migrations_n + 1);
+    OK(dt_store_check_schema(store, &err));
+    mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0 WHERE version = %d", dt_migrations_n);
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     assert_non_null(strstr(err.text, "migrations are applied"));
+    dt_store_free(store);
+}
+
+/* The rows of schema_migrations after the first n of the 51 migrations before the baseline. */
+static void make_chain(struct mysql_fixture *fx, int n)
+{
+    mysql_fixture_run(fx, "DELETE FROM schema_migrations");
+    for (int i = 1; i <= n; i++)
+        mysql_fixture_run(fx,
+                          "INSERT INTO schema_migrations (version, name, applied_at, step, needs) "
+                          "VALUES (%d, '%s', %d, 1, NULLIF(%d, 0))",
+                          i,
+                          i == 1    ? "tables"
+                          : i == 51 ? "edited_rows"
+                                    : "other",
+                          i, i > 32 ? i - 1 : 0);
+}
+
+static void a_schema_of_the_last_migration_before_the_baseline_is_adopted(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    struct dt_installation before, after;
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, NULL, &err));
+    OK(dt_store_installation(store, &before, &err));
+    mysql_fixture_run(fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
+    mysql_fixture_run(fx, "UPDATE shards SET epoch = 7");
+    make_chain(fx, 51);
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    assert_non_null(strstr(err.text, "run duetime-api --migrate"));
+    mysql_fixture_run(fx, "DROP VIEW v_dead"); /* would come back if the baseline ran */
+    logged = 0;
+    OK(dt_store_migrate(store, count_log, &err));
+    assert_int_equal(logged, dt_migrations_n - 1);
+    OK(dt_store_check_schema(store, &err));
+    OK(dt_store_installation(store, &after, &err));
+    assert_memory_equal(&before, &after, sizeof(before));
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM topics"), 1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT MIN(epoch) FROM shards"), 7);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = "
+                                              "DATABASE() AND table_name = 'v_dead'"),
+                     0);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM schema_migrations"), dt_migrations_n);
+    OK(dt_store_migrate(store, count_log, &err));
+    assert_int_equal(logged, dt_migrations_n - 1);
+    dt_store_free(store);
+}
+
+static void an_earlier_schema_from_before_the_baseline_is_refused(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, NULL, &err));
+    mysql_fixture_run(fx, "DROP VIEW v_dead");
+    for (int i = 0; i < 4; i++) {
+        make_chain(fx, (int[]){1, 30, 50, 51}[i]);
+        if (i == 3)
+            mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0 WHERE version = 51"); /* under way */
+        else if (i == 0) /* the table had no such column before the 32nd */
+            mysql_fixture_run(fx, "ALTER TABLE schema_migrations DROP COLUMN needs");
+        int64_t rows = mysql_fixture_number(fx, "SELECT COUNT(*) FROM schema_migrations");
+        logged = 0;
+        assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+        assert_int_equal(dt_store_migrate(store, count_log, &err), DT_SCHEMA);
+        assert_non_null(strstr(err.text, "commit 101109e9"));
+        assert_int_equal(logged, 0);
+        assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM schema_migrations"), rows);
+        if (i == 0)
+            mysql_fixture_run(fx, "ALTER TABLE schema_migrations ADD COLUMN needs INT NULL");
+    }
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = "
+                                              "DATABASE() AND table_name = 'v_dead'"),
+                     0);
     dt_store_free(store);
 }
 
@@ -303,11 +389,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_second_run_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(many_that_start_at_once_migrate_once, setup, teardown),
         cmocka_unit_test_setup_teardown(an_interrupted_migration_goes_on_where_it_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_statement_that_was_done_before_its_step_was_counted_is_done, setup, teardown),
         cmocka_unit_test_setup_teardown(files_that_were_run_by_hand_before_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_newer_schema_is_worked_on_where_its_migrations_permit_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_migration_tells_what_it_permits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_migration_is_seen_beside_later_ones, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_schema_of_the_last_migration_before_the_baseline_is_adopted, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_earlier_schema_from_before_the_baseline_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bad_installation_name_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(due_columns_follow_next_at, setup, teardown),
         cmocka_unit_test_setup_teardown(a_ping_feeds_the_clock_and_reconnects, setup, teardown),

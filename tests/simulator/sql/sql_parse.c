@@ -1021,8 +1021,6 @@ static void parse_alter_table(struct parser *p)
     for (unsigned i = 0; i < defs_n; i++)
         if (strcasecmp(defs[i].name, name) == 0)
             def = &defs[i];
-    if (!def && strcasecmp(name, "schema_migrations") == 0)
-        return; /* made before the first migration, and read by nobody here */
     if (!def)
         cannot(p, "a table that there is");
     const unsigned checks = def->n_checks;

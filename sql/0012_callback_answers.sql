@@ -1,3 +1,0 @@
--- What receivers of callbacks answered, for people.
-
--- defines v_attempts 4befb3feb860
