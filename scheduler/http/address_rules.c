@@ -56,31 +56,22 @@ static bool is_refused(const unsigned char *address)
     return false;
 }
 
-static bool one_allowed(const struct dt_networks *allowed, const unsigned char *address)
-{
-    return !is_refused(address) || dt_networks_contain(allowed, address);
-}
-
-/* Whether the IPv4 address that is carried, if there is any, may be reached. */
-static bool carried_allowed(const struct dt_networks *allowed, const unsigned char *address)
-{
-    for (size_t i = 0; i < sizeof(carriers) / sizeof(*carriers); i++) {
-        if (!dt_network_contains(&carriers[i].network, address))
-            continue;
-        unsigned char carried[DT_ADDRESS_BYTES];
-        memcpy(carried, mapped.address, sizeof(carried));
-        memcpy(carried + 12, address + carriers[i].at, 4);
-        return one_allowed(allowed, carried);
-    }
-    return true;
-}
-
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n)
 {
     unsigned char bytes[DT_ADDRESS_BYTES];
+    unsigned char carried[DT_ADDRESS_BYTES];
     if (!dt_address_bytes(address, n, bytes))
         return false;
     if (dt_networks_contain(allowed, bytes))
         return true;
-    return !is_refused(bytes) && carried_allowed(allowed, bytes);
+    if (is_refused(bytes))
+        return false;
+    for (size_t i = 0; i < sizeof(carriers) / sizeof(*carriers); i++) {
+        if (!dt_network_contains(&carriers[i].network, bytes))
+            continue;
+        memcpy(carried, mapped.address, sizeof(carried));
+        memcpy(carried + 12, bytes + carriers[i].at, 4);
+        return !is_refused(carried) || dt_networks_contain(allowed, carried);
+    }
+    return true;
 }

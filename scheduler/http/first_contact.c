@@ -1,15 +1,19 @@
 /*
+ * First contact with hosts that speak TLS. Of the requests to a host without a connection one goes first, and the
+ * others wait until its connection stands: then they share the connection where HTTP/2 was agreed, and open their own
+ * where it was not. Without this, a burst opens as many connections as it has requests. Knows neither libcurl nor lists
+ * of waiting exchanges; time is passed in.
+ *
  * A table of hosts. An entry is in one of three conditions:
  *
- *   cold      nobody uses it, and nobody did for a while: the next exchange goes first
+ *   cold      no exchange uses it, and none did for a while: the next one goes first
  *   making    `first` is under way, and not written to its connection yet
  *   made      all others; there may be a connection
  */
-#include "first_contact.h"
-
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "http_curl.h"
 
@@ -39,26 +43,27 @@ static bool cold(const struct dt_contact *contact, int64_t now_us)
 
 static void drop(dt_contacts *contacts, struct dt_contact *contact)
 {
+    dt_assert_cmp(contact->users, ==, 0);
     HASH_DEL(contacts->by_key, contact);
     free(contact);
 }
 
-static void prune(dt_contacts *contacts, int64_t now_us)
+/* Makes a contact if there is none, after it has dropped the cold ones; NULL: memory is out. */
+static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)
 {
+    const size_t n = strlen(key);
     struct dt_contact *contact;
     struct dt_contact *next;
-    if (now_us - contacts->pruned_us < WARM_US)
-        return;
-    contacts->pruned_us = now_us;
-    HASH_ITER(hh, contacts->by_key, contact, next)
-    if (cold(contact, now_us) && !contact->listed)
-        drop(contacts, contact);
-}
-
-static struct dt_contact *add(dt_contacts *contacts, const char *key, int64_t now_us)
-{
-    size_t n = strlen(key);
-    struct dt_contact *contact = calloc(1, sizeof(*contact) + n + 1);
+    HASH_FIND(hh, contacts->by_key, key, n, contact);
+    if (contact)
+        return contact;
+    if (now_us - contacts->pruned_us >= WARM_US) {
+        contacts->pruned_us = now_us;
+        HASH_ITER(hh, contacts->by_key, contact, next)
+        if (cold(contact, now_us) && !contact->listed)
+            drop(contacts, contact);
+    }
+    contact = calloc(1, sizeof(*contact) + n + 1);
     if (!contact)
         return NULL;
     memcpy(contact->key, key, n);
@@ -70,24 +75,6 @@ static struct dt_contact *add(dt_contacts *contacts, const char *key, int64_t no
     return NULL;
 }
 
-static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)
-{
-    struct dt_contact *contact;
-    HASH_FIND_STR(contacts->by_key, key, contact);
-    if (contact)
-        return contact;
-    prune(contacts, now_us);
-    return add(contacts, key, now_us);
-}
-
-static void go_first(dt_contacts *contacts, struct dt_contact *contact, const struct dt_client_exchange *exchange)
-{
-    contact->first = exchange;
-    if (!contact->listed)
-        DL_APPEND(contacts->making, contact);
-    contact->listed = true;
-}
-
 bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us)
 {
     if (!exchange->url.tls || exchange->contact)
@@ -95,8 +82,12 @@ bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exch
     struct dt_contact *contact = contact_of(contacts, exchange->url.key, now_us);
     if (!contact)
         return true; /* out of memory: without order, but it goes */
-    if (cold(contact, now_us))
-        go_first(contacts, contact, exchange);
+    if (cold(contact, now_us)) {
+        contact->first = exchange;
+        if (!contact->listed)
+            DL_APPEND(contacts->making, contact);
+        contact->listed = true;
+    }
     contact->users++;
     exchange->contact = contact;
     return !contact->first || contact->first == exchange;
@@ -108,6 +99,7 @@ void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us)
     if (!contact)
         return;
     exchange->contact = NULL;
+    dt_assert_cmp(contact->users, >, 0);
     contact->users--;
     contact->used_us = now_us;
     if (contact->first == exchange)

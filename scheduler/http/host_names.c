@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "base/thread.h"
 
@@ -43,31 +44,20 @@ struct dt_host_names {
     struct dt_shares running;
 };
 
-/* ---- the exchange point ---- */
-
-static struct exchange_point *point_new(int wake_fd)
-{
-    struct exchange_point *point = calloc(1, sizeof(*point));
-    if (!point)
-        return NULL;
-    point->users = 1;
-    point->wake_fd = dup(wake_fd);
-    if (point->wake_fd >= 0 && pthread_mutex_init(&point->lock, NULL) == 0)
-        return point;
-    if (point->wake_fd >= 0)
-        close(point->wake_fd);
-    free(point);
-    return NULL;
-}
-
 static void lookup_free(struct lookup *lookup)
 {
     dt_strbuf_clear(&lookup->addresses);
     free(lookup);
 }
 
-static void point_free(struct exchange_point *point)
+static void point_leave(struct exchange_point *point)
 {
+    pthread_mutex_lock(&point->lock);
+    dt_assert_cmp(point->users, >, 0);
+    bool last = --point->users == 0;
+    pthread_mutex_unlock(&point->lock);
+    if (!last)
+        return;
     while (point->ended) {
         struct lookup *lookup = point->ended;
         point->ended = lookup->next;
@@ -78,59 +68,11 @@ static void point_free(struct exchange_point *point)
     free(point);
 }
 
-static void point_join(struct exchange_point *point)
-{
-    pthread_mutex_lock(&point->lock);
-    point->users++;
-    pthread_mutex_unlock(&point->lock);
-}
-
-static void point_leave(struct exchange_point *point)
-{
-    pthread_mutex_lock(&point->lock);
-    bool last = --point->users == 0;
-    pthread_mutex_unlock(&point->lock);
-    if (last)
-        point_free(point);
-}
-
-static void put_ended(struct exchange_point *point, struct lookup *lookup)
-{
-    static const uint64_t one = 1;
-    pthread_mutex_lock(&point->lock);
-    LL_PREPEND(point->ended, lookup);
-    pthread_mutex_unlock(&point->lock);
-    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* a full counter wakes as well */
-    (void)ignored;
-}
-
-static struct lookup *take_ended(struct exchange_point *point)
-{
-    pthread_mutex_lock(&point->lock);
-    struct lookup *lookup = point->ended;
-    if (lookup)
-        point->ended = lookup->next;
-    pthread_mutex_unlock(&point->lock);
-    return lookup;
-}
-
 /* ---- a lookup, on its own thread ---- */
-
-static void add_address(struct dt_strbuf *out, const struct addrinfo *found)
-{
-    char text[INET6_ADDRSTRLEN] = "";
-    bool ipv6 = found->ai_family == AF_INET6;
-    if (ipv6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)found->ai_addr)->sin6_addr, text,
-                  sizeof(text));
-    else if (found->ai_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr, text, sizeof(text));
-    if (text[0])
-        dt_strbuf_addf(out, ipv6 ? "%s[%s]" : "%s%s", out->n > 0 ? "," : "", text);
-}
 
 static void look_up(void *arg)
 {
+    static const uint64_t one = 1;
     struct lookup *lookup = arg;
     struct exchange_point *point = lookup->point;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -138,8 +80,17 @@ static void look_up(void *arg)
     unsigned n = 0;
     pthread_setname_np(pthread_self(), "lookup");
     int failed = getaddrinfo(lookup->host, NULL, &hints, &found);
-    for (const struct addrinfo *a = failed ? NULL : found; a && n < DT_HOST_ADDRESSES; a = a->ai_next, n++)
-        add_address(&lookup->addresses, a);
+    for (const struct addrinfo *a = failed ? NULL : found; a && n < DT_HOST_ADDRESSES; a = a->ai_next, n++) {
+        char text[INET6_ADDRSTRLEN] = "";
+        const bool ipv6 = a->ai_family == AF_INET6;
+        const void *address = a->ai_addr;
+        if (ipv6)
+            inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, sizeof(text));
+        else if (a->ai_family == AF_INET)
+            inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof(text));
+        if (text[0])
+            dt_strbuf_addf(&lookup->addresses, ipv6 ? "%s[%s]" : "%s%s", lookup->addresses.n > 0 ? "," : "", text);
+    }
     if (!failed)
         freeaddrinfo(found);
     lookup->unanswered =
@@ -148,37 +99,39 @@ static void look_up(void *arg)
                      : lookup->addresses.failed ? "memory is out"
                      : lookup->addresses.n == 0 ? "the name has neither an IPv4 nor an IPv6 address"
                                                 : NULL;
-    put_ended(point, lookup);
+    pthread_mutex_lock(&point->lock);
+    LL_PREPEND(point->ended, lookup);
+    pthread_mutex_unlock(&point->lock);
+    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* a full counter wakes as well */
+    (void)ignored;
     point_leave(point);
 }
 
 /* Without a thread, or memory, the owner has no turn. */
-static bool begin_lookup(dt_host_names *names, struct dt_host_name *name, int64_t owner)
-{
-    size_t n = strlen(name->host) + 1;
-    struct lookup *lookup = calloc(1, sizeof(*lookup) + n);
-    if (!lookup)
-        return false;
-    lookup->point = names->point;
-    lookup->name = name;
-    lookup->owner = owner;
-    dt_strbuf_init(&lookup->addresses);
-    memcpy(lookup->host, name->host, n);
-    point_join(names->point);
-    if (dt_thread_start_detached(look_up, lookup))
-        return true;
-    point_leave(names->point);
-    lookup_free(lookup);
-    return false;
-}
-
 static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, int64_t now_us)
 {
     if (name->asked || !dt_shares_take(&names->running, owner, now_us))
         return;
-    name->asked = begin_lookup(names, name, owner);
-    if (!name->asked)
-        dt_shares_give_back(&names->running, owner);
+    size_t n = strlen(name->host) + 1;
+    struct lookup *lookup = calloc(1, sizeof(*lookup) + n);
+    if (lookup) {
+        lookup->point = names->point;
+        lookup->name = name;
+        lookup->owner = owner;
+        dt_strbuf_init(&lookup->addresses);
+        memcpy(lookup->host, name->host, n);
+        pthread_mutex_lock(&names->point->lock);
+        names->point->users++;
+        pthread_mutex_unlock(&names->point->lock);
+        name->asked = dt_thread_start_detached(look_up, lookup);
+    }
+    if (name->asked)
+        return;
+    if (lookup) {
+        point_leave(names->point);
+        lookup_free(lookup);
+    }
+    dt_shares_give_back(&names->running, owner);
 }
 
 /* ---- the table ---- */
@@ -245,8 +198,18 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     return DT_OK;
 }
 
-static void note(struct dt_host_name *name, struct lookup *lookup, int64_t now_us)
+struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
 {
+    pthread_mutex_lock(&names->point->lock);
+    struct lookup *lookup = names->point->ended;
+    if (lookup)
+        names->point->ended = lookup->next;
+    pthread_mutex_unlock(&names->point->lock);
+    if (!lookup)
+        return NULL;
+    struct dt_host_name *name = lookup->name;
+    dt_assert(name->asked);
+    dt_shares_give_back(&names->running, lookup->owner);
     name->asked = false;
     if (lookup->unanswered && usable(name, now_us)) {
         name->asks_us = now_us + DT_HOST_NAME_AGAIN_US;
@@ -260,16 +223,6 @@ static void note(struct dt_host_name *name, struct lookup *lookup, int64_t now_u
             dt_strbuf_init(&lookup->addresses);
     }
     name->state = name->addresses ? DT_HOST_NAME_KNOWN : DT_HOST_NAME_FAILED;
-}
-
-struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
-{
-    struct lookup *lookup = take_ended(names->point);
-    if (!lookup)
-        return NULL;
-    struct dt_host_name *name = lookup->name;
-    dt_shares_give_back(&names->running, lookup->owner);
-    note(name, lookup, now_us);
     lookup_free(lookup);
     return name;
 }
@@ -289,11 +242,18 @@ dt_status dt_host_names_new(int wake_fd, dt_host_names **out)
     dt_host_names *names = calloc(1, sizeof(*names));
     if (!names)
         return DT_NOMEM;
-    names->point = point_new(wake_fd);
-    if (!names->point) {
+    struct exchange_point *point = calloc(1, sizeof(*point));
+    const int fd = dup(wake_fd);
+    if (!point || fd < 0 || pthread_mutex_init(&point->lock, NULL) != 0) {
+        if (fd >= 0)
+            close(fd);
+        free(point);
         free(names);
         return DT_SYSTEM;
     }
+    point->users = 1;
+    point->wake_fd = fd;
+    names->point = point;
     names->running = (struct dt_shares){.total = DT_LOOKUPS_MAX, .part = DT_LOOKUPS_PART};
     *out = names;
     return DT_OK;

@@ -3,7 +3,7 @@
  * them; what a single exchange says and hears is http_curl_request.c's and http_curl_answer.c's.
  *
  *   send() ──> inbox ──> [waits for its name, for a first connection] ──> under way in libcurl ──> answered
- *      lock, wake_fd          host_names.h, first_contact.h                   sockets, timer
+ *      lock, wake_fd          host_names.h, first_contact.c                   sockets, timer
  *
  * Invariants:
  *  - An exchange stands in exactly one of the three lists until it is answered; each is answered once and freed.
@@ -23,12 +23,11 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "first_contact.h"
 #include "http_curl.h"
 #include "job/callback/callback_host.h"
-#include "receivers.h"
 #include "wire_guard.h"
 
 #define TURN_AGAIN_US  INT64_C(250000) /* names without a turn are asked for again this often */
@@ -90,7 +89,10 @@ static void wake(const dt_http_client *client)
 static void give_answer(dt_http_client *client, struct dt_client_exchange *exchange,
                         const struct dt_http_answer *answer)
 {
+    dt_assert(!exchange->easy && !exchange->name);
     pthread_mutex_lock(&client->lock);
+    dt_assert_cmp(client->in_flight, >, 0);
+    dt_assert_cmp(client->bytes, >=, exchange->bytes);
     client->in_flight--;
     client->bytes -= exchange->bytes;
     pthread_mutex_unlock(&client->lock);
@@ -109,27 +111,25 @@ static void end_early(dt_http_client *client, struct dt_client_exchange *exchang
     give_answer(client, exchange, &answer);
 }
 
-/* ---- handles ---- */
-
-static CURL *take_easy(dt_http_client *client)
-{
-    return client->n_spare > 0 ? client->spare[--client->n_spare] : dt_easy_new(client->ca_file);
-}
-
-static void give_easy_back(dt_http_client *client, CURL *easy)
-{
-    if (client->n_spare < SPARE_MAX)
-        client->spare[client->n_spare++] = easy;
-    else
-        curl_easy_cleanup(easy);
-}
-
 /* ---- beginnings ---- */
 
-/* Hands an exchange, which is in no list, to libcurl. addresses: NULL when the host is an address. */
+static void wait_until(dt_http_client *client, struct dt_client_exchange *exchange, int64_t until_us)
+{
+    exchange->wait_until_us = dt_earlier(until_us, exchange->until_us);
+    client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
+    DL_APPEND(client->waiting, exchange);
+}
+
+/* Hands an exchange, which is in no list, to libcurl, or lets it wait for another one's first connection. addresses:
+ * NULL when the host is an address. */
 static void begin(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
-    CURL *easy = take_easy(client);
+    int64_t now_us = now(client);
+    if (!dt_contact_may_begin(client->contacts, exchange, now_us)) {
+        wait_until(client, exchange, now_us + DT_CONTACT_WAIT_US);
+        return;
+    }
+    CURL *easy = client->n_spare > 0 ? client->spare[--client->n_spare] : dt_easy_new(client->ca_file);
     if (!easy) {
         end_early(client, exchange, DT_HTTP_CONNECT, "libcurl gives no handle");
         return;
@@ -149,53 +149,29 @@ static void begin(dt_http_client *client, struct dt_client_exchange *exchange, c
     end_early(client, exchange, DT_HTTP_CONNECT, "libcurl refuses the request");
 }
 
-static bool is_address(const char *host)
-{
-    struct in_addr address;
-    return strchr(host, ':') || inet_pton(AF_INET, host, &address) == 1;
-}
-
-static void wait_until(dt_http_client *client, struct dt_client_exchange *exchange, int64_t until_us)
-{
-    exchange->wait_until_us = dt_earlier(until_us, exchange->until_us);
-    client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
-    DL_APPEND(client->waiting, exchange);
-}
-
-static void wait_for_name(dt_http_client *client, struct dt_client_exchange *exchange, struct dt_host_name *name)
-{
-    name->waiting++;
-    exchange->name = name;
-    exchange->no_turn = name->state == DT_HOST_NAME_NO_TURN;
-    if (exchange->no_turn) {
-        exchange->until_us = exchange->taken_us + INT64_C(1000) * DT_HTTP_TURN_MS;
-        client->waiting_until_us = dt_earlier(client->waiting_until_us, now(client) + TURN_AGAIN_US);
-    }
-    wait_until(client, exchange, exchange->until_us);
-}
-
-static void begin_in_turn(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
-{
-    int64_t now_us = now(client);
-    if (dt_contact_may_begin(client->contacts, exchange, now_us))
-        begin(client, exchange, addresses);
-    else
-        wait_until(client, exchange, now_us + DT_CONTACT_WAIT_US);
-}
-
 static void start(dt_http_client *client, struct dt_client_exchange *exchange)
 {
+    const char *host = exchange->url.host;
+    struct in_addr address;
     struct dt_host_name *name;
-    if (!dt_host_allowed(dt_str(client->allow_hosts), exchange->url.host))
+    if (!dt_host_allowed(dt_str(client->allow_hosts), host)) {
         end_early(client, exchange, DT_HTTP_FORBIDDEN, "the name of the host is not allowed");
-    else if (is_address(exchange->url.host))
-        begin_in_turn(client, exchange, NULL);
-    else if (dt_host_names_find(client->names, exchange->url.host, exchange->owner, now(client), &name) != DT_OK)
+    } else if (strchr(host, ':') || inet_pton(AF_INET, host, &address) == 1) {
+        begin(client, exchange, NULL);
+    } else if (dt_host_names_find(client->names, host, exchange->owner, now(client), &name) != DT_OK) {
         end_early(client, exchange, DT_HTTP_DNS, "memory is out");
-    else if (name->state == DT_HOST_NAME_KNOWN)
-        begin_in_turn(client, exchange, name->addresses);
-    else
-        wait_for_name(client, exchange, name);
+    } else if (name->state == DT_HOST_NAME_KNOWN) {
+        begin(client, exchange, name->addresses);
+    } else {
+        name->waiting++;
+        exchange->name = name;
+        exchange->no_turn = name->state == DT_HOST_NAME_NO_TURN;
+        if (exchange->no_turn) {
+            exchange->until_us = exchange->taken_us + INT64_C(1000) * DT_HTTP_TURN_MS;
+            client->waiting_until_us = dt_earlier(client->waiting_until_us, now(client) + TURN_AGAIN_US);
+        }
+        wait_until(client, exchange, exchange->until_us);
+    }
 }
 
 static struct dt_client_exchange *take_inbox(dt_http_client *client)
@@ -207,23 +183,15 @@ static struct dt_client_exchange *take_inbox(dt_http_client *client)
     return all;
 }
 
-static void start_inbox(dt_http_client *client)
-{
-    struct dt_client_exchange *all = take_inbox(client);
-    while (all) {
-        struct dt_client_exchange *exchange = all;
-        DL_DELETE(all, exchange);
-        start(client, exchange);
-    }
-}
-
-/* ---- those who wait ---- */
+/* ---- exchanges that wait ---- */
 
 static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     DL_DELETE(client->waiting, exchange);
-    if (exchange->name)
+    if (exchange->name) {
+        dt_assert_cmp(exchange->name->waiting, >, 0);
         exchange->name->waiting--;
+    }
     exchange->name = NULL;
 }
 
@@ -267,7 +235,7 @@ static void serve_names(dt_http_client *client)
                 continue;
             stop_waiting_for_name(client, exchange);
             if (name->state == DT_HOST_NAME_KNOWN)
-                begin_in_turn(client, exchange, name->addresses);
+                begin(client, exchange, name->addresses);
             else
                 end_early(client, exchange, DT_HTTP_DNS, name->reason);
         }
@@ -291,20 +259,7 @@ static void serve_contacts(dt_http_client *client)
     }
 }
 
-/* Who waited for a connection goes on without; who waited for a name, or has no time left, is over. */
-static void end_wait(dt_http_client *client, struct dt_client_exchange *exchange, int64_t now_us)
-{
-    bool resolved = !exchange->name;
-    stop_waiting(client, exchange);
-    if (exchange->no_turn)
-        end_early(client, exchange, DT_HTTP_WITHHELD, "too many names are looked up for its owner");
-    else if (resolved && now_us < exchange->until_us)
-        start(client, exchange);
-    else
-        end_early(client, exchange, DT_HTTP_TIMEOUT,
-                  resolved ? "the host has not answered in time" : "the name of the host was not resolved in time");
-}
-
+/* An exchange that waited for a connection goes on without; one that waited for a name, or has no time left, ends. */
 static void end_waits(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -318,10 +273,19 @@ static void end_waits(dt_http_client *client)
     {
         if (exchange->no_turn)
             client->waiting_until_us = dt_earlier(client->waiting_until_us, now_us + TURN_AGAIN_US);
-        if (now_us >= exchange->wait_until_us)
-            end_wait(client, exchange, now_us);
-        else
+        if (now_us < exchange->wait_until_us) {
             client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
+            continue;
+        }
+        bool resolved = !exchange->name;
+        stop_waiting(client, exchange);
+        if (exchange->no_turn)
+            end_early(client, exchange, DT_HTTP_WITHHELD, "too many names are looked up for its owner");
+        else if (resolved && now_us < exchange->until_us)
+            start(client, exchange);
+        else
+            end_early(client, exchange, DT_HTTP_TIMEOUT,
+                      resolved ? "the host has not answered in time" : "the name of the host was not resolved in time");
     }
 }
 
@@ -372,47 +336,19 @@ static void leave_guard(dt_http_client *client)
         client->fresh_until_us = now(client) + SHUT_US;
 }
 
-static void serve_socket(dt_http_client *client, const struct epoll_event *event)
-{
-    int running;
-    int flags = event->events & EPOLLOUT ? CURL_CSELECT_OUT : 0;
-    if (event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-        flags |= CURL_CSELECT_IN; /* reading finds out what the fault is */
-    (void)curl_multi_socket_action(client->multi, event->data.fd, flags, &running);
-    leave_guard(client);
-}
-
-static void serve_timer(dt_http_client *client)
-{
-    int running;
-    if (now(client) < client->timer_us)
-        return;
-    client->timer_us = INT64_MAX;
-    (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    leave_guard(client);
-}
-
 static void finish(dt_http_client *client, struct dt_client_exchange *exchange, CURLcode code)
 {
     struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)code, now(client));
     curl_multi_remove_handle(client->multi, exchange->easy);
-    give_easy_back(client, dt_client_exchange_detach(exchange));
+    CURL *easy = dt_client_exchange_detach(exchange);
+    if (client->n_spare < SPARE_MAX)
+        client->spare[client->n_spare++] = easy;
+    else
+        curl_easy_cleanup(easy);
     DL_DELETE(client->under_way, exchange);
     if (!exchange->sent)
         dt_host_names_doubt(client->names, exchange->url.host, exchange->owner, now(client));
     give_answer(client, exchange, &answer);
-}
-
-static void finish_done(dt_http_client *client)
-{
-    int left;
-    CURLMsg *message = curl_multi_info_read(client->multi, &left);
-    for (; message; message = curl_multi_info_read(client->multi, &left)) {
-        CURLcode code = message->data.result;
-        struct dt_client_exchange *exchange = message->msg == CURLMSG_DONE ? exchange_of(message->easy_handle) : NULL;
-        if (exchange)
-            finish(client, exchange, code);
-    }
 }
 
 static void forgive_missed(dt_http_client *client)
@@ -423,10 +359,18 @@ static void forgive_missed(dt_http_client *client)
     (void)dt_client_exchanges_prolong(client->waiting, missed_us);
 }
 
-static void end_prolonged(dt_http_client *client)
+/* Finishes what libcurl has ended, and prolonged exchanges at their end, which libcurl may notice later. */
+static void finish_ended(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     struct dt_client_exchange *next;
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(client->multi, &left));) {
+        CURLcode code = message->data.result;
+        exchange = message->msg == CURLMSG_DONE ? exchange_of(message->easy_handle) : NULL;
+        if (exchange)
+            finish(client, exchange, code);
+    }
     int64_t now_us = now(client);
     if (now_us < client->prolonged_until_us)
         return;
@@ -442,91 +386,85 @@ static void end_prolonged(dt_http_client *client)
 
 /* ---- the thread ---- */
 
-static int sleep_ms(const dt_http_client *client)
-{
-    int64_t us = dt_earlier(dt_earlier(client->timer_us, client->waiting_until_us), client->prolonged_until_us);
-    us = us == INT64_MAX ? SLEEP_MAX_US : us - now(client);
-    return us <= 0 ? 0 : (int)((dt_earlier(us, SLEEP_MAX_US) + 999) / 1000);
-}
-
+/* Sleeps until there is something to do, and serves the sockets that are ready, and libcurl's timer. */
 static void serve_events(dt_http_client *client)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
+    int running;
     forgive_missed(client);
-    const int ms = sleep_ms(client);
+    int64_t us = dt_earlier(dt_earlier(client->timer_us, client->waiting_until_us), client->prolonged_until_us);
+    us = us == INT64_MAX ? SLEEP_MAX_US : us - now(client);
+    const int ms = us <= 0 ? 0 : (int)((dt_earlier(us, SLEEP_MAX_US) + 999) / 1000);
     client->looked_us += INT64_C(1000) * ms;
     int n = epoll_wait(client->epoll_fd, events, EVENTS_AT_ONCE, ms);
     forgive_missed(client);
     for (int i = 0; i < n; i++) {
-        if (events[i].data.fd == client->wake_fd) {
+        const int fd = events[i].data.fd;
+        const uint32_t ready = events[i].events;
+        if (fd == client->wake_fd) {
             uint64_t count;
             ssize_t ignored = read(client->wake_fd, &count, sizeof(count));
             (void)ignored;
-        } else if (dt_receivers_hear(client->receivers, events[i].data.fd, now(client))) {
-            (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, events[i].data.fd, NULL);
-        } else {
-            serve_socket(client, &events[i]);
+        } else if (dt_receivers_hear(client->receivers, fd, now(client))) {
+            (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        } else { /* after a fault, reading finds out what it is */
+            const int in = ready & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_CSELECT_IN : 0;
+            const int out = ready & EPOLLOUT ? CURL_CSELECT_OUT : 0;
+            (void)curl_multi_socket_action(client->multi, fd, in | out, &running);
+            leave_guard(client);
         }
     }
-}
-
-static void end_list(dt_http_client *client, struct dt_client_exchange *list)
-{
-    while (list) {
-        struct dt_client_exchange *exchange = list;
-        DL_DELETE(list, exchange);
-        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+    if (now(client) >= client->timer_us) {
+        client->timer_us = INT64_MAX;
+        (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        leave_guard(client);
     }
-}
-
-/* A head that is whole decides now as well. */
-static void abandon(dt_http_client *client, struct dt_client_exchange *exchange)
-{
-    struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
-    curl_multi_remove_handle(client->multi, exchange->easy);
-    curl_easy_cleanup(dt_client_exchange_detach(exchange));
-    if (answer.end == DT_HTTP_ANSWERED)
-        give_answer(client, exchange, &answer);
-    else
-        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
 }
 
 static void end_all(dt_http_client *client)
 {
-    while (client->under_way) {
-        struct dt_client_exchange *exchange = client->under_way;
+    struct dt_client_exchange *exchange;
+    while ((exchange = client->under_way)) {
+        /* a head that is whole decides now as well */
+        struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
         DL_DELETE(client->under_way, exchange);
-        abandon(client, exchange);
+        curl_multi_remove_handle(client->multi, exchange->easy);
+        curl_easy_cleanup(dt_client_exchange_detach(exchange));
+        if (answer.end == DT_HTTP_ANSWERED)
+            give_answer(client, exchange, &answer);
+        else
+            end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
     }
-    end_list(client, client->waiting);
-    client->waiting = NULL;
-    end_list(client, take_inbox(client));
-}
-
-/* Writing to a connection that the receiver has reset must not end the process. */
-static void block_sigpipe(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    while ((exchange = client->waiting)) {
+        stop_waiting(client, exchange);
+        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+    }
+    for (struct dt_client_exchange *all = take_inbox(client); (exchange = all);) {
+        DL_DELETE(all, exchange);
+        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+    }
 }
 
 static void run(void *arg)
 {
     dt_http_client *client = arg;
+    struct dt_client_exchange *exchange;
     struct dt_error err = {0};
-    block_sigpipe();
+    sigset_t set; /* writing to a connection that the receiver has reset must not end the process */
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (dt_wire_guard_attach(client->guard, &err) != DT_OK)
         DT_LOG(WARN, "callbacks", "a process that is stopped may write later", DT_S("reason", err.text));
     while (!dt_thread_stopping(&client->thread)) {
-        start_inbox(client);
+        for (struct dt_client_exchange *all = take_inbox(client); (exchange = all);) {
+            DL_DELETE(all, exchange);
+            start(client, exchange);
+        }
         serve_events(client);
-        serve_timer(client);
         serve_names(client);
         end_waits(client);
-        finish_done(client);
-        end_prolonged(client);
+        finish_ended(client);
         serve_contacts(client);
     }
     end_all(client);
@@ -545,20 +483,6 @@ void dt_http_client_write_over(dt_http_client *client)
     dt_wire_guard_over(client->guard);
 }
 
-/* DT_OK: there is room, and it is taken. Under the lock. */
-static dt_status take_room(dt_http_client *client, size_t bytes)
-{
-    if (dt_thread_stopping(&client->thread))
-        return DT_SHUTDOWN;
-    if (client->in_flight >= client->max_in_flight)
-        return DT_FULL;
-    if (bytes > client->max_bytes || client->bytes > client->max_bytes - bytes)
-        return DT_FULL;
-    client->in_flight++;
-    client->bytes += bytes;
-    return DT_OK;
-}
-
 dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request)
 {
     struct dt_client_exchange *exchange;
@@ -568,10 +492,17 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
     exchange->taken_us = now(client);
     exchange->until_us = exchange->taken_us + exchange->timeout_us;
     pthread_mutex_lock(&client->lock);
-    bool first = !client->inbox;
-    status = take_room(client, exchange->bytes);
-    if (status == DT_OK)
+    const bool first = !client->inbox;
+    if (dt_thread_stopping(&client->thread)) {
+        status = DT_SHUTDOWN;
+    } else if (client->in_flight >= client->max_in_flight || exchange->bytes > client->max_bytes ||
+               client->bytes > client->max_bytes - exchange->bytes) {
+        status = DT_FULL;
+    } else {
+        client->in_flight++;
+        client->bytes += exchange->bytes;
         DL_APPEND(client->inbox, exchange);
+    }
     pthread_mutex_unlock(&client->lock);
     if (status != DT_OK)
         dt_client_exchange_free(exchange);
@@ -594,62 +525,38 @@ void dt_http_client_stop(dt_http_client *client)
 
 /* ---- lifetime ---- */
 
-static dt_status copy_settings(dt_http_client *client, const struct dt_http_settings *settings)
+static dt_status open_all(dt_http_client *client, struct dt_error *err)
 {
-    bool own_ca = settings->ca_file && settings->ca_file[0];
-    client->clock = settings->clock;
-    client->answered = settings->answered;
-    client->may_send = settings->may_send;
-    client->arg = settings->arg;
-    client->max_in_flight = settings->max_in_flight;
-    client->max_bytes = settings->max_bytes;
-    client->allowed = settings->allowed;
-    client->allow_hosts = strndup(settings->allow_hosts.p ? settings->allow_hosts.p : "", settings->allow_hosts.n);
-    client->ca_file = own_ca ? strdup(settings->ca_file) : NULL;
-    return !client->allow_hosts || (own_ca && !client->ca_file) ? DT_NOMEM : DT_OK;
-}
-
-static dt_status open_events(dt_http_client *client)
-{
+    dt_status status = dt_easy_check(client->ca_file, err);
+    if (status == DT_OK)
+        status = dt_wire_guard_new(client->clock, &client->guard);
+    if (status != DT_OK)
+        return status;
     client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = client->wake_fd};
     if (client->wake_fd < 0 || client->epoll_fd < 0 ||
         epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->wake_fd, &event) != 0)
         return DT_SYSTEM;
-    dt_status status = dt_contacts_new(&client->contacts);
+    status = dt_contacts_new(&client->contacts);
     if (status == DT_OK)
         status = dt_receivers_new(&client->receivers);
-    return status == DT_OK ? dt_host_names_new(client->wake_fd, &client->names) : status;
-}
-
-/* Connections are kept up to max_in_flight, those in use included. */
-static dt_status open_multi(dt_http_client *client)
-{
+    if (status == DT_OK)
+        status = dt_host_names_new(client->wake_fd, &client->names);
+    if (status != DT_OK)
+        return status;
     client->multi = curl_multi_init();
     if (!client->multi)
         return DT_NOMEM;
-    bool ok = curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
-              curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client) == CURLM_OK &&
-              curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer) == CURLM_OK &&
-              curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client) == CURLM_OK &&
-              curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) == CURLM_OK &&
-              curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->max_in_flight) == CURLM_OK;
-    return ok ? DT_OK : DT_SYSTEM;
-}
-
-static dt_status open_all(dt_http_client *client, const struct dt_http_settings *settings, struct dt_error *err)
-{
-    dt_status status = dt_easy_check(settings->ca_file, err);
-    if (status == DT_OK)
-        status = copy_settings(client, settings);
-    if (status == DT_OK)
-        status = dt_wire_guard_new(client->clock, &client->guard);
-    if (status == DT_OK)
-        status = open_events(client);
-    if (status == DT_OK)
-        status = open_multi(client);
-    return status == DT_OK ? dt_thread_start(&client->thread, "callbacks", run, client, err) : status;
+    /* Connections are kept up to max_in_flight, those in use included. */
+    if (curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK ||
+        curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client) != CURLM_OK ||
+        curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
+        curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client) != CURLM_OK ||
+        curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) != CURLM_OK ||
+        curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->max_in_flight) != CURLM_OK)
+        return DT_SYSTEM;
+    return dt_thread_start(&client->thread, "callbacks", run, client, err);
 }
 
 dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *err)
@@ -662,9 +569,21 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
         curl_global_cleanup();
         return DT_NOMEM;
     }
+    const bool own_ca = settings->ca_file && settings->ca_file[0];
+    client->clock = settings->clock;
+    client->answered = settings->answered;
+    client->may_send = settings->may_send;
+    client->arg = settings->arg;
+    client->max_in_flight = settings->max_in_flight;
+    client->max_bytes = settings->max_bytes;
+    client->allowed = settings->allowed;
+    client->allow_hosts = strndup(settings->allow_hosts.p ? settings->allow_hosts.p : "", settings->allow_hosts.n);
+    client->ca_file = own_ca ? strdup(settings->ca_file) : NULL;
     client->wake_fd = client->epoll_fd = -1;
     client->timer_us = client->waiting_until_us = client->prolonged_until_us = INT64_MAX;
-    dt_status status = open_all(client, settings, err);
+    dt_status status = DT_NOMEM;
+    if (client->allow_hosts && (client->ca_file || !own_ca))
+        status = open_all(client, err);
     if (status == DT_OK)
         *out = client;
     else
@@ -678,6 +597,9 @@ void dt_http_client_free(dt_http_client *client)
     if (!client)
         return;
     dt_http_client_stop(client);
+    dt_assert(!client->inbox && !client->waiting && !client->under_way);
+    dt_assert_cmp(client->in_flight, ==, 0);
+    dt_assert_cmp(client->bytes, ==, 0);
     while (client->n_spare > 0)
         curl_easy_cleanup(client->spare[--client->n_spare]);
     curl_multi_cleanup(client->multi);

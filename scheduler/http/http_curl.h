@@ -1,9 +1,9 @@
 /*
  * One exchange with a receiver: the copied request, the libcurl handle that carries it, and what came of the answer.
- * Internal to http_curl*.c: http_curl.c has the thread and the lists, http_curl_request.c what libcurl is told,
- * http_curl_answer.c what it tells.
+ * Internal to the client: http_curl.c has the thread and the lists, http_curl_request.c what libcurl is told,
+ * http_curl_answer.c what it tells, first_contact.c and receivers.c what is known of hosts.
  *
- * An exchange belongs to the client's thread once it was taken. It stands in one list at a time.
+ * An exchange belongs to the client's thread once it was taken. It is in one list at a time.
  */
 #ifndef DT_HTTP_CURL_H
 #define DT_HTTP_CURL_H
@@ -29,7 +29,7 @@ struct dt_client_exchange {
     struct dt_client_exchange *prev;
     struct dt_client_exchange *next;
 
-    /* The request. All texts lie behind the struct, in the same allocation. */
+    /* The request. All texts are after the struct, in the same allocation. */
     void *tag;
     struct dt_callback_url url;
     const char *url_text;
@@ -44,14 +44,14 @@ struct dt_client_exchange {
     struct dt_wire_guard *guard;
     bool fresh;                             /* on a connection of its own: those that are kept may have been shut */
     bool closes;                            /* the request says `connection: close` */
-    struct dt_receiver *receiver;           /* receivers.h; NULL = none */
+    struct dt_receiver *receiver;           /* receivers.c; NULL = none */
     bool (*may_send)(void *arg, void *tag); /* NULL: always */
     void *arg;
 
     /* On its way. */
     struct dt_host_name *name;  /* of which the lookup is waited for; NULL = none */
     bool no_turn;               /* the lookup has not begun, nor has the time of the request */
-    struct dt_contact *contact; /* first_contact.h; NULL = none */
+    struct dt_contact *contact; /* first_contact.c; NULL = none */
     int64_t wait_until_us;
     void *easy; /* NULL = libcurl has not got it */
     struct curl_slist *resolved;
@@ -104,5 +104,41 @@ size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg);
 size_t dt_client_exchange_on_body(char *bytes, size_t size, size_t n, void *arg);
 /* The answer to an exchange that ended with this CURLcode. Its texts are borrowed from the exchange. */
 struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *exchange, int curl_code, int64_t now_us);
+
+/* ---- first_contact.c ---- */
+
+#define DT_CONTACT_WAIT_US (INT64_C(1) * 1000000) /* the longest wait for another request's connection */
+
+typedef struct dt_contacts dt_contacts;
+
+DT_MUST_CHECK dt_status dt_contacts_new(dt_contacts **out);
+void dt_contacts_free(dt_contacts *contacts); /* accepts NULL; all exchanges have ended */
+/*
+ * Whether an exchange may begin now. False: it waits, until dt_contacts_next_made gives its contact, or for
+ * DT_CONTACT_WAIT_US. It may begin when it is asked for a second time.
+ */
+bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us);
+/* The exchange has ended, whether it began or waited. */
+void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us);
+/* A contact (struct dt_client_exchange, contact) whose first connection stands now, or did not come about; NULL: no
+ * further one. */
+const struct dt_contact *dt_contacts_next_made(dt_contacts *contacts);
+
+/* ---- receivers.c ---- */
+
+typedef struct dt_receivers dt_receivers;
+
+DT_MUST_CHECK dt_status dt_receivers_new(dt_receivers **out);
+void dt_receivers_free(dt_receivers *receivers); /* accepts NULL; all exchanges have ended */
+/* An exchange is about to be handed to libcurl: sets `closes`, and `fresh` if it must use no kept connection. */
+void dt_receivers_begin(dt_receivers *receivers, struct dt_client_exchange *exchange, int64_t now_us);
+/* An exchange has ended, whether it began or not. whole: an answer was read to its end. */
+void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t now_us);
+/* A connection has work for this exchange, or for an unknown one (NULL). True: it was watched. */
+bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);
+/* A connection has no more work for this exchange, or is about to be closed. True: it must be watched. */
+bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange);
+/* A connection is readable. True: it was watched, has no request, and need not be watched any more. */
+bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us);
 
 #endif

@@ -3,11 +3,12 @@
  *
  * A head is whole at its blank line. From there on its status decides: whatever ends the exchange afterwards (a
  * timeout, a broken connection, a body that is too large) only means that the body is not whole. Interim heads (1xx) do
- * not count, but for 101, after which no other head follows. All heads together have a bound, so that no receiver drips
+ * not count, except 101, after which no other head follows. All heads together have a bound, so that no receiver drips
  * interim heads for ever.
  */
 #include <curl/curl.h>
 
+#include "base/assert.h"
 #include "http_curl.h"
 
 #define STATUS_SWITCHED 101
@@ -26,64 +27,46 @@ static void keep(struct dt_head_value *out, struct dt_str value)
         memcpy(out->p, value.p, value.n);
 }
 
-static void note_header(struct dt_client_exchange *exchange, struct dt_str line)
+size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
 {
-    const char *colon = memchr(line.p, ':', line.n);
+    struct dt_client_exchange *exchange = arg;
+    struct dt_str text = {line, size * n};
+    if (exchange->head_whole)
+        return size * n; /* a trailer after the body */
+    exchange->head_bytes += size * n;
+    if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
+        return 0; /* ends the exchange */
+    while (text.n > 0 && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
+        text.n--;
+    if (!exchange->in_head) { /* the status line */
+        exchange->in_head = true;
+        exchange->content_type.seen = exchange->content_type.kept = false;
+        exchange->retry_after.seen = exchange->retry_after.kept = false;
+        return size * n;
+    }
+    if (text.n == 0) { /* the end of the head */
+        long status = 0;
+        long version = 0;
+        exchange->in_head = false;
+        if (curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+            curl_easy_getinfo(exchange->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
+            (status == STATUS_SWITCHED || status >= STATUS_FINAL)) {
+            exchange->status = (int)status;
+            exchange->shared = version >= CURL_HTTP_VERSION_2_0;
+            exchange->head_whole = true;
+        }
+        return size * n;
+    }
+    const char *colon = memchr(text.p, ':', text.n);
     if (!colon)
-        return;
-    struct dt_str name = {line.p, (size_t)(colon - line.p)};
-    struct dt_str value = dt_str_trimmed((struct dt_str){colon + 1, line.n - name.n - 1});
+        return size * n;
+    struct dt_str name = {text.p, (size_t)(colon - text.p)};
+    struct dt_str value = dt_str_trimmed((struct dt_str){colon + 1, text.n - name.n - 1});
     if (dt_str_is_caseless(name, "content-type"))
         keep(&exchange->content_type, value);
     else if (dt_str_is_caseless(name, "retry-after"))
         keep(&exchange->retry_after, value);
     exchange->chunked |= dt_str_is_caseless(name, "transfer-encoding");
-}
-
-static void begin_head(struct dt_client_exchange *exchange)
-{
-    exchange->in_head = true;
-    exchange->content_type.seen = exchange->content_type.kept = false;
-    exchange->retry_after.seen = exchange->retry_after.kept = false;
-}
-
-static void end_head(struct dt_client_exchange *exchange)
-{
-    long status = 0;
-    long version = 0;
-    exchange->in_head = false;
-    if (curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
-        curl_easy_getinfo(exchange->easy, CURLINFO_HTTP_VERSION, &version) != CURLE_OK)
-        return;
-    if (status != STATUS_SWITCHED && status < STATUS_FINAL)
-        return;
-    exchange->status = (int)status;
-    exchange->shared = version >= CURL_HTTP_VERSION_2_0;
-    exchange->head_whole = true;
-}
-
-static struct dt_str without_line_end(struct dt_str line)
-{
-    while (line.n > 0 && (line.p[line.n - 1] == '\n' || line.p[line.n - 1] == '\r'))
-        line.n--;
-    return line;
-}
-
-size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
-{
-    struct dt_client_exchange *exchange = arg;
-    struct dt_str text = without_line_end((struct dt_str){line, size * n});
-    if (exchange->head_whole)
-        return size * n; /* a trailer behind the body */
-    exchange->head_bytes += size * n;
-    if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
-        return 0; /* ends the exchange */
-    if (!exchange->in_head)
-        begin_head(exchange);
-    else if (text.n == 0)
-        end_head(exchange);
-    else
-        note_header(exchange, text);
     return size * n;
 }
 
@@ -92,6 +75,7 @@ size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
 size_t dt_client_exchange_on_body(char *bytes, size_t size, size_t n, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
+    dt_assert_cmp(exchange->answer_body.n, <=, DT_HTTP_BODY_MAX);
     size_t room = DT_HTTP_BODY_MAX - exchange->answer_body.n;
     size_t taken = size * n < room ? size * n : room;
     dt_strbuf_add(&exchange->answer_body, bytes, taken);
@@ -120,8 +104,12 @@ static bool is_tls_fault(int curl_code)
     }
 }
 
-static enum dt_http_end end_of_unsent(const struct dt_client_exchange *exchange, int curl_code)
+static enum dt_http_end end_of(const struct dt_client_exchange *exchange, int curl_code)
 {
+    if (exchange->head_whole)
+        return DT_HTTP_ANSWERED;
+    if (exchange->sent)
+        return curl_code == CURLE_OPERATION_TIMEDOUT ? DT_HTTP_TIMEOUT : DT_HTTP_BROKEN;
     if (exchange->withheld)
         return DT_HTTP_WITHHELD;
     if (exchange->refused && !exchange->opened)
@@ -131,15 +119,6 @@ static enum dt_http_end end_of_unsent(const struct dt_client_exchange *exchange,
     if (curl_code == CURLE_COULDNT_RESOLVE_HOST)
         return DT_HTTP_DNS;
     return is_tls_fault(curl_code) ? DT_HTTP_TLS : DT_HTTP_CONNECT;
-}
-
-static enum dt_http_end end_of(const struct dt_client_exchange *exchange, int curl_code)
-{
-    if (exchange->head_whole)
-        return DT_HTTP_ANSWERED;
-    if (!exchange->sent)
-        return end_of_unsent(exchange, curl_code);
-    return curl_code == CURLE_OPERATION_TIMEDOUT ? DT_HTTP_TIMEOUT : DT_HTTP_BROKEN;
 }
 
 static const char *detail_of(const struct dt_client_exchange *exchange, enum dt_http_end end, int curl_code)

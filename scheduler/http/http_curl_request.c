@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "http_curl.h"
 #include "job/callback/callback_header.h"
@@ -49,28 +50,6 @@ _Static_assert(DT_HTTP_DETAIL_MAX >= CURL_ERROR_SIZE, "libcurl writes its error 
 
 /* ---- copying a request ---- */
 
-static bool header_sound(const struct dt_http_header *header)
-{
-    return dt_header_name_is_token(header->name) && !dt_callback_header_value_check(header->value);
-}
-
-static bool headers_sound(const struct dt_http_request *request)
-{
-    for (size_t i = 0; i < request->n_headers; i++)
-        if (!header_sound(&request->headers[i]))
-            return false;
-    return true;
-}
-
-/* Bytes of the URL, the header lines and the body, each text with its end. */
-static size_t text_bytes(const struct dt_http_request *request)
-{
-    size_t n = request->url.n + 1 + request->body.n + 1;
-    for (size_t i = 0; i < request->n_headers; i++)
-        n += request->headers[i].name.n + strlen(": ") + request->headers[i].value.n + 1;
-    return n;
-}
-
 static char *put(char *at, struct dt_str text)
 {
     if (text.n > 0)
@@ -85,69 +64,57 @@ static char *put_terminated(char *at, struct dt_str text)
     return at + 1;
 }
 
-/* A header without a value is "name;" for libcurl; "name:" would take the header away. */
-static char *put_line(char *at, const struct dt_http_header *header)
-{
-    struct dt_str value = dt_str_trimmed(header->value);
-    at = put(at, header->name);
-    at = put(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
-    return put_terminated(at, value);
-}
+#define NODES_OF_OURS 4 /* the addresses, close_it, no_expect, no_form */
 
-/* Headers of libcurl's own that no request has; a header of the request with the same name stands before, and wins. */
-static char no_expect[] = "Expect:";
-static char no_form[] = "Content-Type:";
-static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
-#define TAKEN_AWAY    2
-#define NODES_OF_OURS (2 + TAKEN_AWAY)
-
-static char *put_headers(struct curl_slist *nodes, char *at, const struct dt_http_request *request)
+/* One allocation: the struct, the nodes, the texts. */
+dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
-    size_t n = request->n_headers;
+    /* Headers of libcurl's own that no request has; a header of the request with the same name comes before, and wins. */
+    static char no_expect[] = "Expect:";
+    static char no_form[] = "Content-Type:";
+    static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
+    const size_t n = request->n_headers;
+    size_t bytes = request->url.n + 1 + request->body.n + 1; /* of the texts, each with its end */
+    struct dt_callback_url url;
+    if (dt_callback_url_check(request->url, &url))
+        return DT_INVALID;
     for (size_t i = 0; i < n; i++) {
-        nodes[i].data = at;
-        at = put_line(at, &request->headers[i]);
+        const struct dt_http_header *header = &request->headers[i];
+        if (!dt_header_name_is_token(header->name) || dt_callback_header_value_check(header->value))
+            return DT_INVALID;
+        bytes += header->name.n + strlen(": ") + header->value.n + 1;
     }
-    nodes[n].data = no_expect;
-    nodes[n + 1].data = no_form;
-    for (size_t i = 0; i + 1 < n + TAKEN_AWAY; i++)
-        nodes[i].next = &nodes[i + 1];
-    return at;
-}
-
-/* One allocation: the struct, a node for the addresses, those of the headers, the texts. */
-static void fill(struct dt_client_exchange *exchange, const struct dt_http_request *request)
-{
+    struct dt_client_exchange *exchange =
+        calloc(1, sizeof(*exchange) + (n + NODES_OF_OURS) * sizeof(struct curl_slist) + bytes);
+    if (!exchange)
+        return DT_NOMEM;
     struct curl_slist *nodes = (struct curl_slist *)(void *)(exchange + 1);
-    char *at = (char *)(nodes + request->n_headers + NODES_OF_OURS);
+    char *const texts = (char *)(nodes + n + NODES_OF_OURS);
+    char *at = texts;
     exchange->resolved = nodes;
     exchange->headers = nodes + 2;
     nodes[1] = (struct curl_slist){close_it, exchange->headers};
-    at = put_headers(exchange->headers, at, request);
+    for (size_t i = 0; i < n; i++) { /* without a value it is "name;" for libcurl; "name:" takes the header away */
+        struct dt_str value = dt_str_trimmed(request->headers[i].value);
+        exchange->headers[i] = (struct curl_slist){at, &exchange->headers[i + 1]};
+        at = put(at, request->headers[i].name);
+        at = put(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
+        at = put_terminated(at, value);
+    }
+    exchange->headers[n] = (struct curl_slist){no_expect, &exchange->headers[n + 1]};
+    exchange->headers[n + 1] = (struct curl_slist){no_form, NULL};
     exchange->url_text = at;
     at = put_terminated(at, request->url);
     exchange->body = (struct dt_str){at, request->body.n};
-    put_terminated(at, request->body);
+    at = put_terminated(at, request->body);
+    dt_assert_cmp(at - texts, <=, bytes);
+    exchange->url = url;
+    exchange->bytes = bytes;
     exchange->tag = request->tag;
     exchange->owner = request->owner;
     exchange->timeout_us = request->timeout_ms * 1000;
     dt_strbuf_init(&exchange->answer_body);
     dt_strbuf_init(&exchange->resolved_text);
-}
-
-dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
-{
-    struct dt_callback_url url;
-    if (dt_callback_url_check(request->url, &url) || !headers_sound(request))
-        return DT_INVALID;
-    size_t bytes = text_bytes(request);
-    struct dt_client_exchange *exchange =
-        calloc(1, sizeof(*exchange) + (request->n_headers + NODES_OF_OURS) * sizeof(struct curl_slist) + bytes);
-    if (!exchange)
-        return DT_NOMEM;
-    exchange->url = url;
-    exchange->bytes = bytes;
-    fill(exchange, request);
     *out = exchange;
     return DT_OK;
 }
@@ -156,6 +123,7 @@ void dt_client_exchange_free(struct dt_client_exchange *exchange)
 {
     if (!exchange)
         return;
+    dt_assert(!exchange->easy);
     dt_strbuf_clear(&exchange->answer_body);
     dt_strbuf_clear(&exchange->resolved_text);
     free(exchange);
@@ -226,9 +194,12 @@ static int before_request(void *arg, char *remote, char *local, int remote_port,
 /* Sets an option unless one before it was refused. */
 #define SET(option, value) failed = failed ? failed : curl_easy_setopt(easy, option, value)
 
-static CURLcode set_protocol(CURL *easy)
+void *dt_easy_new(const char *ca_file)
 {
     CURLcode failed = CURLE_OK;
+    CURL *easy = curl_easy_init();
+    if (!easy)
+        return NULL;
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_FOLLOWLOCATION, 0L);
@@ -240,28 +211,15 @@ static CURLcode set_protocol(CURL *easy)
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     SET(CURLOPT_PROXY, "");
     SET(CURLOPT_NOPROXY, "*");
-    return failed;
-}
-
-/* With a file of the operator's, the system's folder of certificates is not looked at either. */
-static CURLcode set_tls(CURL *easy, const char *ca_file)
-{
-    CURLcode failed = CURLE_OK;
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
 #if LIBCURL_VERSION_NUM >= 0x075700 /* older ones keep none; the others keep them for a day unless told otherwise */
     SET(CURLOPT_CA_CACHE_TIMEOUT, AUTHORITIES_KEPT_S);
 #endif
-    if (ca_file && ca_file[0]) {
+    if (ca_file && ca_file[0]) { /* then the system's folder of certificates is not looked at either */
         SET(CURLOPT_CAINFO, ca_file);
         SET(CURLOPT_CAPATH, (char *)NULL);
     }
-    return failed;
-}
-
-static CURLcode set_connections(CURL *easy)
-{
-    CURLcode failed = CURLE_OK;
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_QUICK_EXIT, 1L);
     SET(CURLOPT_DNS_CACHE_TIMEOUT, RESOLVED_KEPT_S);
@@ -271,44 +229,16 @@ static CURLcode set_connections(CURL *easy)
     SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EACH_S);
     SET(CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
     SET(CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
-    return failed;
-}
-
-static CURLcode set_callbacks(CURL *easy)
-{
-    CURLcode failed = CURLE_OK;
     SET(CURLOPT_RESOLVER_START_FUNCTION, before_resolving);
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
     SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
     SET(CURLOPT_PREREQFUNCTION, before_request);
     SET(CURLOPT_HEADERFUNCTION, dt_client_exchange_on_head);
     SET(CURLOPT_WRITEFUNCTION, dt_client_exchange_on_body);
-    return failed;
-}
-
-void *dt_easy_new(const char *ca_file)
-{
-    CURL *easy = curl_easy_init();
-    if (!easy)
-        return NULL;
-    if (set_protocol(easy) == CURLE_OK && set_tls(easy, ca_file) == CURLE_OK && set_connections(easy) == CURLE_OK &&
-        set_callbacks(easy) == CURLE_OK)
+    if (failed == CURLE_OK)
         return easy;
     curl_easy_cleanup(easy);
     return NULL;
-}
-
-/* "+host:port:addresses", with the host as the URL has it, a final dot included. The plus lets the entry grow old. */
-static bool put_addresses(struct dt_client_exchange *exchange, const char *addresses)
-{
-    size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
-    bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
-    dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:", exchange->url.host, dot ? "." : "",
-                   (unsigned)exchange->url.port);
-    dt_strbuf_adds(&exchange->resolved_text, addresses);
-    exchange->resolved->data = exchange->resolved_text.p;
-    exchange->resolved->next = NULL;
-    return !exchange->resolved_text.failed;
 }
 
 static CURLcode set_limit(CURL *easy, long limit_ms)
@@ -319,20 +249,29 @@ static CURLcode set_limit(CURL *easy, long limit_ms)
     return failed;
 }
 
-static CURLcode set_request(CURL *easy, struct dt_client_exchange *exchange)
+dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
+                                    int64_t now_us)
 {
+    dt_assert(!exchange->easy && !exchange->sent);
+    exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
+    exchange->easy = easy;
+    if (addresses) {
+        /* "+host:port:addresses", with the host as the URL has it, a final dot included. The plus lets the entry grow
+         * old. */
+        size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
+        bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
+        dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:%s", exchange->url.host, dot ? "." : "",
+                       (unsigned)exchange->url.port, addresses);
+        if (exchange->resolved_text.failed)
+            return DT_NOMEM;
+        *exchange->resolved = (struct curl_slist){exchange->resolved_text.p, NULL};
+    }
     CURLcode failed = set_limit(easy, (long)exchange->limit_ms);
     SET(CURLOPT_URL, exchange->url_text);
     SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
     SET(CURLOPT_POSTFIELDS, exchange->body.p);
     SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
-    return failed;
-}
-
-static CURLcode set_exchange(CURL *easy, struct dt_client_exchange *exchange)
-{
-    CURLcode failed = CURLE_OK;
     SET(CURLOPT_PRIVATE, (void *)exchange);
     SET(CURLOPT_RESOLVER_START_DATA, (void *)exchange);
     SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
@@ -343,19 +282,7 @@ static CURLcode set_exchange(CURL *easy, struct dt_client_exchange *exchange)
     SET(CURLOPT_HEADERDATA, (void *)exchange);
     SET(CURLOPT_WRITEDATA, (void *)exchange);
     SET(CURLOPT_ERRORBUFFER, exchange->detail);
-    return failed;
-}
-
-dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
-                                    int64_t now_us)
-{
-    exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
-    exchange->easy = easy;
-    if (addresses && !put_addresses(exchange, addresses))
-        return DT_NOMEM;
-    if (set_request(easy, exchange) != CURLE_OK)
-        return DT_NOMEM;
-    return set_exchange(easy, exchange) == CURLE_OK ? DT_OK : DT_NOMEM;
+    return failed == CURLE_OK ? DT_OK : DT_NOMEM;
 }
 
 /* libcurl compares with its limit whenever it looks at an exchange, but has noted only the first one to look at. */
@@ -385,6 +312,7 @@ void *dt_client_exchange_detach(struct dt_client_exchange *exchange)
 {
     CURL *easy = exchange->easy;
     CURLcode failed = CURLE_OK;
+    dt_assert(easy);
     SET(CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
     SET(CURLOPT_RESOLVE, (struct curl_slist *)NULL);
     SET(CURLOPT_POSTFIELDS, (char *)NULL);
@@ -396,35 +324,26 @@ void *dt_client_exchange_detach(struct dt_client_exchange *exchange)
 
 /* ---- what has to be there ---- */
 
-static dt_status check_libcurl(struct dt_error *err)
+dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
 {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    unsigned found = 0;
+    unsigned protocols = 0;
     if (info->version_num < LIBCURL_LEAST)
         return dt_fail(err, DT_INVALID, "libcurl is %s, callbacks need 7.87 or newer", info->version);
     for (const char *const *protocol = info->protocols; *protocol; protocol++)
-        found += strcmp(*protocol, "http") == 0 || strcmp(*protocol, "https") == 0;
-    if (found != 2)
+        protocols += strcmp(*protocol, "http") == 0 || strcmp(*protocol, "https") == 0;
+    if (protocols != 2)
         return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
-    return DT_OK;
-}
-
-/* libcurl reads the file at the first connection, which is late for an operator to learn that it is the wrong one. */
-static dt_status check_ca_file(const char *path, struct dt_error *err)
-{
+    if (!ca_file || !ca_file[0])
+        return DT_OK;
+    /* libcurl reads the file at the first connection, which is late for an operator to learn that it is the wrong one. */
     char line[256];
     bool found = false;
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(ca_file, "re");
     if (!file)
-        return dt_fail(err, DT_INVALID, "%s cannot be read", path);
+        return dt_fail(err, DT_INVALID, "%s cannot be read", ca_file);
     while (!found && fgets(line, sizeof(line), file))
         found = strncmp(line, CERTIFICATE_MARK, strlen(CERTIFICATE_MARK)) == 0;
     fclose(file);
-    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", path);
-}
-
-dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
-{
-    dt_status status = check_libcurl(err);
-    return status == DT_OK && ca_file && ca_file[0] ? check_ca_file(ca_file, err) : status;
+    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", ca_file);
 }

@@ -1,19 +1,32 @@
 /*
+ * Remembers which HTTP/1 receivers send bytes beyond their answers. The client would take such bytes, for example a
+ * second answer, for the answer to the next request on the connection, which may be another job's.
+ *
+ *           first answer       250 ms without further bytes
+ *   new ─────────────────▶ heard ─────────────────▶ trusted
+ *    ▲                        │ bytes beyond an answer │
+ *    └──── after an hour ──── closing ◀────────────────┘
+ *
+ * Only the connections of a trusted receiver are used again. Until it is trusted, and while it is closing, all requests
+ * but the first have a connection of their own with "Connection: close". A connection without a request is watched.
+ * If surplus bytes arrive after the next request was written, they look like its answer.
+ *
  * A table of receivers by scheme, host and port, and for each descriptor the receiver that it belongs to while it is
- * watched. A descriptor that is closed keeps its entry until its number is used again: no event comes for it.
+ * watched. A descriptor that is closed keeps its entry until its number is used again: no event comes for it. Time is
+ * passed in, and monotonic.
  */
-#include "receivers.h"
-
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include <linux/tcp.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "http_curl.h"
 
+#define REMEMBERED  10000 /* receivers, beside those with requests */
 #define QUIET_US    INT64_C(250000)
 #define CLOSING_US  (INT64_C(3600) * 1000000)
 #define FIRST_US    INT64_C(1000000) /* a first request that is not answered by then makes room for another one */
@@ -40,17 +53,6 @@ struct dt_receivers {
     size_t n_watched;
 };
 
-/* The table stays, so this needs no memory. */
-static void make_room(dt_receivers *receivers)
-{
-    struct dt_receiver *oldest = receivers->by_key;
-    HASH_DEL(receivers->by_key, oldest);
-    if (oldest->users)
-        HASH_ADD_KEYPTR(hh, receivers->by_key, oldest->key, strlen(oldest->key), oldest);
-    else
-        free(oldest);
-}
-
 static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
 {
     const size_t n = strlen(key);
@@ -58,8 +60,14 @@ static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
     HASH_FIND(hh, receivers->by_key, key, n, receiver);
     if (receiver)
         return receiver;
-    if (HASH_COUNT(receivers->by_key) >= DT_RECEIVERS_MAX)
-        make_room(receivers);
+    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* makes room; the table stays, so this needs no memory */
+        struct dt_receiver *oldest = receivers->by_key;
+        HASH_DEL(receivers->by_key, oldest);
+        if (oldest->users)
+            HASH_ADD_KEYPTR(hh, receivers->by_key, oldest->key, strlen(oldest->key), oldest);
+        else
+            free(oldest);
+    }
     receiver = calloc(1, sizeof(*receiver) + n + 1);
     if (!receiver)
         return NULL;
@@ -109,6 +117,7 @@ void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t n
     struct dt_receiver *receiver = exchange->receiver;
     if (!receiver)
         return;
+    dt_assert_cmp(receiver->users, >, 0);
     receiver->users--;
     exchange->receiver = NULL;
     if (receiver->first == exchange) {
@@ -128,6 +137,7 @@ bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange
         exchange->fd = fd;
     if ((size_t)fd >= receivers->n_watched || !receivers->watched[fd])
         return false;
+    dt_assert_cmp(receivers->watched[fd]->users, >, 0);
     receivers->watched[fd]->users--;
     receivers->watched[fd] = NULL;
     return true;
@@ -150,38 +160,25 @@ static bool make_entry(dt_receivers *receivers, int fd)
     return true;
 }
 
-/*
- * libcurl discards what it has read beyond an answer without a body. So the first answer of a connection is compared
- * with what the kernel has received, unless TLS or chunks hide how long it is.
- */
-static void note_received(struct dt_client_exchange *exchange, int fd)
+bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange)
 {
     struct tcp_info info = {0};
     socklen_t n = sizeof(info);
+    dt_receivers_use(receivers, fd, NULL);
+    if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
+        return false;
+    /* libcurl discards what it has read beyond an answer without a body. So the first answer of a connection is compared
+     * with what the kernel has received, unless TLS or chunks hide how long it is. */
     if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
         exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* an end counts as one */
     if (has_surplus(exchange))
         shutdown(fd, SHUT_RDWR); /* also if the answer is not whole: its connection is not used again either */
-}
-
-bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange)
-{
-    dt_receivers_use(receivers, fd, NULL);
-    if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
-        return false;
-    note_received(exchange, fd);
     if (!make_entry(receivers, fd))
         return false;
     receivers->watched[fd] = exchange->receiver;
     receivers->watched[fd]->users++;
     return true;
-}
-
-/* Servers end connections that idle; with TLS they say so before. */
-static bool is_end_of_tls(const unsigned char *head, ssize_t n)
-{
-    return n < TLS_RECORD_HEAD || head[0] != TLS_DATA || (head[3] << 8 | head[4]) == TLS_ALERT_BYTES;
 }
 
 bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
@@ -194,7 +191,10 @@ bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
     ssize_t n = recv(fd, bytes, TLS_RECORD_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
         return true;
-    if (strncmp(receiver->key, "https", 5) != 0 || !is_end_of_tls(bytes, n))
+    /* Servers end connections that idle; with TLS they say so before. */
+    const bool says_end = strncmp(receiver->key, "https", 5) == 0 && (n < TLS_RECORD_HEAD || bytes[0] != TLS_DATA ||
+                                                                      (bytes[3] << 8 | bytes[4]) == TLS_ALERT_BYTES);
+    if (!says_end)
         close_for_long(receiver, now_us);
     shutdown(fd, SHUT_RDWR);
     while (n > 0) /* libcurl takes a connection for dead if there is nothing to read but its end */

@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
@@ -61,44 +63,21 @@ static void arm(dt_wire_guard *guard)
 
 /* ---- the handler ---- */
 
-static void shut_word(int word, uint64_t bits)
-{
-    for (int bit = 0; bits; bit++, bits >>= 1)
-        if (bits & 1)
-            (void)shutdown(word * WORD_BITS + bit, SHUT_WR);
-}
-
 /* On the thread that writes. */
 static void shut_what_is_late(dt_wire_guard *guard)
 {
     const bool all = guard->inside;
-    for (int word = 0; word <= guard->highest; word++)
-        shut_word(word, all ? guard->sockets[word] : guard->owing[word]);
+    for (int word = 0; word <= guard->highest; word++) {
+        uint64_t bits = all ? guard->sockets[word] : guard->owing[word];
+        for (int bit = 0; bits; bit++, bits >>= 1)
+            if (bits & 1)
+                (void)shutdown(word * WORD_BITS + bit, SHUT_WR);
+    }
     if (all)
         guard->shut = 1;
 }
 
-/* An end that is told between the two looks at it finds the timer armed, or arms it. */
-static void go_on(dt_wire_guard *guard)
-{
-    const int64_t now_us = dt_clock_boot_us(guard->clock);
-    if (!guard->attached)
-        return;
-    if (now_us < guard->until_us) {
-        set_timer(guard, guard->until_us);
-        return;
-    }
-    guard->armed = false;
-    if (now_us < guard->until_us)
-        arm(guard);
-}
-
-static bool is_late(const dt_wire_guard *guard)
-{
-    return dt_clock_boot_us(guard->clock) >= guard->until_us || guard->over != guard->looked;
-}
-
-/* The timer first: whoever is stopped behind the look finds the signal that comes meanwhile. */
+/* The timer first: if the thread is stopped after the look, it finds the signal that comes meanwhile. */
 static void on_end(int number, siginfo_t *info, void *context)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
@@ -106,9 +85,17 @@ static void on_end(int number, siginfo_t *info, void *context)
     (void)number;
     (void)context;
     if (info->si_code != SI_TIMER)
-        return; /* nobody's who knows us */
-    go_on(guard);
-    if (is_late(guard))
+        return; /* sent by something that does not know us */
+    const int64_t now_us = dt_clock_boot_us(guard->clock);
+    if (guard->attached && now_us < guard->until_us) {
+        set_timer(guard, guard->until_us);
+    } else if (guard
+                   ->attached) { /* an end that is told between the two looks at it finds the timer armed, or arms it */
+        guard->armed = false;
+        if (now_us < guard->until_us)
+            arm(guard);
+    }
+    if (dt_clock_boot_us(guard->clock) >= guard->until_us || guard->over != guard->looked)
         shut_what_is_late(guard);
     errno = saved;
 }
@@ -128,27 +115,21 @@ void dt_wire_guard_over(dt_wire_guard *guard)
     atomic_fetch_add(&guard->over, 1);
 }
 
-static dt_status handle_signal(struct dt_error *err)
+dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
 {
     struct sigaction action = {.sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = DT_WIRE_GUARD_SIGNAL, .sigev_value.sival_ptr = guard};
+    dt_status status = DT_OK;
     sigset_t set;
+    event.sigev_notify_thread_id = gettid();
     sigemptyset(&action.sa_mask);
     sigemptyset(&set);
     sigaddset(&set, DT_WIRE_GUARD_SIGNAL);
     if (sigaction(DT_WIRE_GUARD_SIGNAL, &action, NULL) != 0 || pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0)
         return dt_fail(err, DT_SYSTEM, "no signal for the end of a lease: %s", strerror(errno));
-    return DT_OK;
-}
-
-dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
-{
-    struct sigevent event = {
-        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = DT_WIRE_GUARD_SIGNAL, .sigev_value.sival_ptr = guard};
-    event.sigev_notify_thread_id = gettid();
-    dt_status status = handle_signal(err);
-    if (status != DT_OK)
-        return status;
     pthread_mutex_lock(&guard->lock);
+    dt_assert(!guard->attached && !guard->armed);
     guard->attached = timer_create(CLOCK_BOOTTIME, &event, &guard->timer) == 0;
     if (!guard->attached)
         status = dt_fail(err, DT_SYSTEM, "no timer for the end of a lease: %s", strerror(errno));
@@ -242,6 +223,7 @@ void dt_wire_guard_free(dt_wire_guard *guard)
 {
     if (!guard)
         return;
+    dt_assert(!guard->attached && !guard->armed);
     pthread_mutex_destroy(&guard->lock);
     free(guard);
 }
