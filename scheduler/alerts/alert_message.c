@@ -20,17 +20,6 @@ dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_are
     return out->alert.p && out->id.p ? status : DT_NOMEM;
 }
 
-static dt_status sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret, struct dt_arena *arena,
-                      struct dt_str *out)
-{
-    struct dt_strbuf value;
-    dt_strbuf_init(&value);
-    dt_status status = dt_webhook_sign(webhook, secret, &value);
-    if (status != DT_OK)
-        dt_strbuf_clear(&value);
-    return status == DT_OK ? copy_out(&value, arena, out) : status;
-}
-
 dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
                            struct dt_arena *arena, struct dt_http_request *out)
 {
@@ -43,7 +32,12 @@ dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_cal
         {DT_STR_LIT("webhook-signature"), DT_STR_NONE},
     };
     const size_t n = sizeof(headers) / sizeof(*headers);
-    dt_status status = secret ? sign(&webhook, secret, arena, &headers[n - 1].value) : DT_OK;
+    struct dt_strbuf signature;
+    dt_strbuf_init(&signature);
+    dt_status status = secret ? dt_webhook_sign(&webhook, secret, &signature) : DT_OK;
+    if (status == DT_OK && secret)
+        status = copy_out(&signature, arena, &headers[n - 1].value);
+    dt_strbuf_clear(&signature);
     struct dt_http_header *copy = dt_arena_alloc(arena, sizeof(headers));
     if (status != DT_OK)
         return status;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "alert_parts.h"
+#include "base/assert.h"
 #include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
@@ -48,13 +49,6 @@ static int64_t mono_us(const dt_alerts *a)
 }
 
 /* ---- places ---- */
-
-static enum dt_alert_way way_of(const struct dt_alert_message *m)
-{
-    return m->target == DT_ALERT_TO_TOPIC          ? DT_ALERT_BY_TOPICS_URL
-           : m->target == DT_ALERT_TO_INSTALLATION ? DT_ALERT_BY_OUR_URL
-                                                   : DT_ALERT_BY_KAFKA;
-}
 
 static void leave_places(dt_alerts *a, const struct dt_alert_answer *answer)
 {
@@ -93,14 +87,6 @@ static void settle(struct dt_alert_answer *answer, enum outcome outcome, const c
     pthread_mutex_unlock(&a->lock);
 }
 
-static void count_failure(dt_alerts *a, const struct dt_alert_answer *answer)
-{
-    dt_metric_add(a->failed, 1);
-    if (answer->tries == 0)
-        DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert did not arrive: it is sent again",
-                         dt_str(answer->topic), DT_I("message", answer->id), DT_S("reason", answer->why));
-}
-
 /* Messages whose outcome cannot be recorded go once more, when their lease ends. */
 static dt_status record(dt_alerts *a, struct dt_error *err)
 {
@@ -121,8 +107,10 @@ static dt_status record(dt_alerts *a, struct dt_error *err)
         const int64_t pause_ms = i->tries < 6 ? RETRY_MS << i->tries : RETRY_MAX_MS;
         leave_places(a, i);
         dt_metric_add(a->sent, i->outcome == ARRIVED);
-        if (i->outcome == FAILED)
-            count_failure(a, i);
+        dt_metric_add(a->failed, i->outcome == FAILED);
+        if (i->outcome == FAILED && i->tries == 0)
+            DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert did not arrive: it is sent again",
+                             dt_str(i->topic), DT_I("message", i->id), DT_S("reason", i->why));
         if (gone && i->outcome != FAILED)
             gone[n_gone++] = i->id;
         if (failed && i->outcome == FAILED)
@@ -154,22 +142,6 @@ static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
     dt_mailbox_signal(a->sender_mailbox, ANSWERED);
 }
 
-static dt_status make_client(dt_alerts *a, struct dt_error *err)
-{
-    const struct dt_config *config = a->env.config;
-    struct dt_http_settings settings = {.max_in_flight = 2 * PLACES,
-                                        .max_bytes = SIZE_MAX,
-                                        .ca_file = config->callbacks_ca_file,
-                                        .allow_hosts = dt_str(config->callbacks_allow_hosts),
-                                        .clock = a->env.clock,
-                                        .answered = on_answer,
-                                        .arg = a};
-    if (a->client)
-        return DT_OK;
-    dt_status status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
-    return status == DT_OK ? dt_http_client_new(&settings, &a->client, err) : status;
-}
-
 /* Where a message goes. url absent: nowhere any more. why: it cannot go there. */
 struct way {
     struct dt_str url;
@@ -178,29 +150,25 @@ struct way {
     const char *why;
 };
 
-/* As it is now: its file may have changed. */
-static dt_status read_own_secret(dt_alerts *a, struct way *way)
-{
-    struct dt_strbuf secret;
-    dt_strbuf_init(&secret);
-    dt_status status = dt_secret_now(a->env.config, &a->env.config->alerts_secret, &secret);
-    way->has_secret = status == DT_OK && secret.n > 0;
-    if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
-        way->why = "alerts.secret is none";
-    dt_secret_forget(&secret);
-    return status;
-}
-
 static dt_status find_way(dt_alerts *a, const struct dt_alert_message *m, struct way *way)
 {
+    const struct dt_config *config = a->env.config;
     struct dt_alert_setting setting;
-    *way = (struct way){.url = dt_str(a->env.config->alerts_url)};
-    if (m->target == DT_ALERT_TO_INSTALLATION)
-        return read_own_secret(a, way);
+    *way = (struct way){.url = dt_str(config->alerts_url)};
+    if (m->target == DT_ALERT_TO_INSTALLATION) { /* its secret as it is now: its file may have changed */
+        struct dt_strbuf secret;
+        dt_strbuf_init(&secret);
+        dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
+        way->has_secret = known == DT_OK && secret.n > 0;
+        if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
+            way->why = "alerts.secret is none";
+        dt_secret_forget(&secret);
+        return known;
+    }
     dt_status status = dt_alert_setting_read(a->json, m->setting, &a->messages, &setting);
     way->url = setting.url;
     way->has_secret = setting.secret.p != NULL;
-    if (!a->env.config->callbacks_enabled)
+    if (!config->callbacks_enabled)
         way->why = "callbacks are not enabled (callbacks.enabled)";
     if (status == DT_OK && setting.url.p && dt_callback_url_check(setting.url, NULL))
         way->why = "alerts.url of the topic is no URL";
@@ -212,9 +180,22 @@ static dt_status find_way(dt_alerts *a, const struct dt_alert_message *m, struct
 static dt_status post(dt_alerts *a, const struct dt_alert_message *m, const struct way *way, int64_t now_ms,
                       struct dt_alert_answer *answer, struct dt_error *err)
 {
+    const struct dt_config *config = a->env.config;
+    struct dt_http_settings settings = {.max_in_flight = 2 * PLACES,
+                                        .max_bytes = SIZE_MAX,
+                                        .ca_file = config->callbacks_ca_file,
+                                        .allow_hosts = dt_str(config->callbacks_allow_hosts),
+                                        .clock = a->env.clock,
+                                        .answered = on_answer,
+                                        .arg = a};
     struct dt_alert_text text;
     struct dt_http_request request = {.owner = m->owner, .url = way->url, .timeout_ms = TIMEOUT_MS, .tag = answer};
-    dt_status status = make_client(a, err);
+    dt_status status = DT_OK;
+    if (!a->client) { /* the first webhook */
+        status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
+        if (status == DT_OK)
+            status = dt_http_client_new(&settings, &a->client, err);
+    }
     if (status == DT_OK)
         status = dt_alert_text_of(m, &a->messages, &text);
     if (status == DT_OK)
@@ -255,7 +236,10 @@ static dt_status choose(dt_alerts *a, const struct dt_alert_messages *messages, 
 {
     for (size_t i = 0; i < messages->n; i++) {
         const struct dt_alert_message *m = &messages->v[i];
-        struct dt_alert_answer answer = {.a = a, .id = m->id, .tries = m->tries, .way = way_of(m), .owner = m->owner};
+        struct dt_alert_answer answer = {.a = a, .id = m->id, .tries = m->tries, .owner = m->owner};
+        answer.way = m->target == DT_ALERT_TO_TOPIC          ? DT_ALERT_BY_TOPICS_URL
+                     : m->target == DT_ALERT_TO_INSTALLATION ? DT_ALERT_BY_OUR_URL
+                                                             : DT_ALERT_BY_KAFKA;
         if (!take_places(a, m, &answer)) {
             chosen->passed_over = true;
             continue;
@@ -268,54 +252,20 @@ static dt_status choose(dt_alerts *a, const struct dt_alert_messages *messages, 
         snprintf(answer.topic, sizeof(answer.topic), "%.*s", (int)m->alert.topic.n,
                  m->alert.topic.n ? m->alert.topic.p : "");
         *kept = answer;
+        dt_assert_cmp(chosen->n, <, DT_ALERT_WAYS * PLACES); /* each holds a place */
         chosen->v[chosen->n] = m;
         chosen->answers[chosen->n++] = kept;
     }
     return DT_OK;
 }
 
-static void let_go(dt_alerts *a, const struct chosen *chosen)
-{
-    for (size_t i = 0; i < chosen->n; i++) {
-        leave_places(a, chosen->answers[i]);
-        free(chosen->answers[i]);
-    }
-}
-
-/* Kafka's messages of one look, which are sent together. */
-struct for_kafka {
-    struct dt_alert_text v[PLACES];
-    struct dt_alert_answer *answers[PLACES];
-    bool sent[PLACES];
-    size_t n;
-};
-
-static void add_for_kafka(dt_alerts *a, const struct dt_alert_message *m, struct dt_alert_answer *answer,
-                          struct for_kafka *out)
-{
-    if (!a->env.publish)
-        settle(answer, GONE, "");
-    else if (dt_alert_text_of(m, &a->messages, &out->v[out->n]) == DT_OK)
-        out->answers[out->n++] = answer;
-    else
-        settle(answer, FAILED, "out of memory");
-}
-
-static void send_to_kafka(dt_alerts *a, struct for_kafka *k)
-{
-    struct dt_error why = {0};
-    dt_status status = DT_OK;
-    memset(k->sent, 0, sizeof(k->sent));
-    if (k->n)
-        status = a->env.publish(a->env.publish_arg, k->v, k->n, k->sent, &why);
-    for (size_t i = 0; i < k->n; i++)
-        settle(k->answers[i], k->sent[i] ? ARRIVED : FAILED, why.text[0] ? why.text : dt_status_text(status));
-}
-
-/* Webhooks first: they do not block, and Kafka may. */
+/* Webhooks first: they do not block, and Kafka, whose messages are sent together, may. */
 static void send_chosen(dt_alerts *a, const struct chosen *chosen, int64_t now_ms)
 {
-    struct for_kafka kafka = {.n = 0};
+    struct dt_alert_text texts[PLACES];
+    struct dt_alert_answer *answers[PLACES];
+    bool sent[PLACES] = {false};
+    size_t n = 0;
     for (size_t i = 0; i < chosen->n; i++) {
         const struct dt_alert_message *m = chosen->v[i];
         struct dt_alert_answer *answer = chosen->answers[i];
@@ -324,12 +274,22 @@ static void send_chosen(dt_alerts *a, const struct chosen *chosen, int64_t now_m
             DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert is given up", m->alert.topic,
                              DT_I("message", m->id), DT_I("alert", m->alert.id), DT_I("tries", m->tries));
             settle(answer, GONE, "");
-        } else if (answer->way != DT_ALERT_BY_KAFKA)
+        } else if (answer->way != DT_ALERT_BY_KAFKA) {
             send_webhook(a, m, now_ms, answer);
-        else
-            add_for_kafka(a, m, answer, &kafka);
+        } else if (!a->env.publish) {
+            settle(answer, GONE, "");
+        } else {
+            dt_assert_cmp(n, <, PLACES);
+            if (dt_alert_text_of(m, &a->messages, &texts[n]) == DT_OK)
+                answers[n++] = answer;
+            else
+                settle(answer, FAILED, "out of memory");
+        }
     }
-    send_to_kafka(a, &kafka);
+    struct dt_error why = {0};
+    dt_status status = n ? a->env.publish(a->env.publish_arg, texts, n, sent, &why) : DT_OK;
+    for (size_t i = 0; i < n; i++)
+        settle(answers[i], sent[i] ? ARRIVED : FAILED, why.text[0] ? why.text : dt_status_text(status));
 }
 
 /* *next_us: when to look again. *crowded: messages wait for places. */
@@ -350,7 +310,10 @@ static dt_status send_due(dt_alerts *a, bool *crowded, int64_t *next_us, struct 
     if (status == DT_OK)
         status = dt_store_alert_take(a->sender_store, chosen.v, chosen.n, LEASE_MS, err);
     if (status != DT_OK) {
-        let_go(a, &chosen);
+        for (size_t i = 0; i < chosen.n; i++) {
+            leave_places(a, chosen.answers[i]);
+            free(chosen.answers[i]);
+        }
         *next_us = mono_us(a) + AGAIN_US;
         return status == DT_VERSION ? DT_OK : status;
     }

@@ -8,6 +8,7 @@
  * has found by then counts where it is worse than what was known; better it gets only by a whole walk.
  */
 #include "alert_parts.h"
+#include "base/assert.h"
 #include "base/fair.h"
 
 #define LOOK_US       INT64_C(500000)
@@ -24,15 +25,6 @@ dt_status dt_watched_topics_init(struct dt_watched_topics *t, const struct dt_co
     return dt_json_new(&t->json);
 }
 
-static void forget(struct dt_watched_topics *t)
-{
-    HASH_CLEAR(hh, t->by_name);
-    dt_arena_reset(&t->arena);
-    t->v = NULL;
-    t->n = 0;
-    t->walking = false;
-}
-
 void dt_watched_topics_clear(struct dt_watched_topics *t)
 {
     HASH_CLEAR(hh, t->by_name);
@@ -41,32 +33,24 @@ void dt_watched_topics_clear(struct dt_watched_topics *t)
     dt_json_free(t->json);
 }
 
-static void put_defaults(const struct dt_config *c, struct dt_alert_setting *s)
-{
-    const int64_t defaults[DT_ALERT_TOPIC_KINDS] = {c->alerts_overdue, c->alerts_backlog, c->alerts_dead,
-                                                    c->alerts_unreported};
-    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
-        if (s->limits[i] == DT_ALERT_DEFAULT)
-            s->limits[i] = defaults[i];
-}
-
-static bool has_limit(const struct dt_alert_setting *s)
-{
-    bool any = false;
-    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
-        any = any || s->limits[i] > 0;
-    return any;
-}
-
+/* Adds a topic if it has a limit, with the defaults put in. */
 static dt_status add_topic(struct dt_watched_topics *t, const struct dt_alert_topic *row)
 {
+    const struct dt_config *c = t->config;
+    const int64_t defaults[DT_ALERT_TOPIC_KINDS] = {c->alerts_overdue, c->alerts_backlog, c->alerts_dead,
+                                                    c->alerts_unreported};
     struct dt_watched_topic *topic = &t->v[t->n];
+    bool any = false;
     *topic = (struct dt_watched_topic){0};
     dt_status status = dt_alert_setting_read(t->json, row->alerts, &t->arena, &topic->setting);
     if (status != DT_OK)
         return status;
-    put_defaults(t->config, &topic->setting);
-    if (!has_limit(&topic->setting))
+    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++) {
+        int64_t *limit = &topic->setting.limits[i];
+        *limit = *limit == DT_ALERT_DEFAULT ? defaults[i] : *limit;
+        any = any || *limit > 0;
+    }
+    if (!any)
         return DT_OK;
     topic->name = dt_arena_copy(&t->arena, row->name);
     if (!topic->name.p)
@@ -85,7 +69,10 @@ dt_status dt_watched_topics_read(struct dt_watched_topics *t, dt_store *store, s
     dt_status status = dt_store_alert_topics(store, all, &t->rows, &topics, err);
     if (status != DT_OK)
         return status;
-    forget(t);
+    HASH_CLEAR(hh, t->by_name);
+    dt_arena_reset(&t->arena);
+    t->n = 0;
+    t->walking = false;
     t->v = dt_arena_alloc(&t->arena, (topics.n + 1) * sizeof(*t->v));
     struct dt_turn *turns = dt_arena_alloc(&t->rows, (topics.n + 1) * sizeof(*turns));
     status = t->v && turns ? DT_OK : DT_NOMEM;
@@ -107,52 +94,45 @@ struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *t, str
 
 /* ---- counters ---- */
 
-static dt_status count_some(struct dt_watched_topics *t, dt_store *store, size_t from, struct dt_error *err)
-{
-    struct dt_strbuf names;
-    struct dt_alert_counts counts;
-    dt_strbuf_init(&names);
-    for (size_t i = from; i < t->n && i < from + NAMES_AT_ONCE; i++) {
-        dt_strbuf_addc(&names, i > from ? ',' : '[');
-        dt_json_add_string(&names, t->v[i].name);
-    }
-    dt_strbuf_addc(&names, ']');
-    dt_status status = names.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                    : dt_store_alert_counts(store, dt_strbuf_str(&names), &t->rows, &counts, err);
-    dt_strbuf_clear(&names);
-    for (size_t i = 0; status == DT_OK && i < counts.n; i++) {
-        struct dt_watched_topic *topic = dt_watched_topics_find(t, counts.v[i].topic);
-        if (topic) {
-            topic->jobs += counts.v[i].scheduled + counts.v[i].dispatched;
-            topic->dead += counts.v[i].dead;
-        }
-    }
-    return status;
-}
-
 static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n; i++)
         t->v[i].jobs = t->v[i].dead = 0;
-    for (size_t i = 0; i < t->n && status == DT_OK; i += NAMES_AT_ONCE)
-        status = count_some(t, store, i, err);
+    for (size_t from = 0; from < t->n && status == DT_OK; from += NAMES_AT_ONCE) {
+        struct dt_strbuf names;
+        struct dt_alert_counts counts = {.n = 0};
+        dt_strbuf_init(&names);
+        for (size_t i = from; i < t->n && i < from + NAMES_AT_ONCE; i++) {
+            dt_strbuf_addc(&names, i > from ? ',' : '[');
+            dt_json_add_string(&names, t->v[i].name);
+        }
+        dt_strbuf_addc(&names, ']');
+        status = names.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                              : dt_store_alert_counts(store, dt_strbuf_str(&names), &t->rows, &counts, err);
+        dt_strbuf_clear(&names);
+        for (size_t i = 0; status == DT_OK && i < counts.n; i++) {
+            struct dt_watched_topic *topic = dt_watched_topics_find(t, counts.v[i].topic);
+            if (topic) {
+                topic->jobs += counts.v[i].scheduled + counts.v[i].dispatched;
+                topic->dead += counts.v[i].dead;
+            }
+        }
+    }
     return status;
 }
 
 /* ---- the walk ---- */
 
-static bool wants_walk(const struct dt_watched_topic *t)
-{
-    const int64_t *limits = t->setting.limits;
-    return limits[DT_ALERT_OVERDUE - 1] > 0 || limits[DT_ALERT_BACKLOG - 1] > 0 || limits[DT_ALERT_UNREPORTED - 1] > 0;
-}
-
+/* Whether a topic with live jobs has a limit that a walk is for; ahead: its second leg. */
 static bool any_wants(const struct dt_watched_topics *t, bool ahead)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].jobs > 0 && (ahead ? t->v[i].setting.limits[DT_ALERT_UNREPORTED - 1] > 0 : wants_walk(&t->v[i])))
+    for (size_t i = 0; i < t->n; i++) {
+        const int64_t *limits = t->v[i].setting.limits;
+        if (t->v[i].jobs > 0 && (limits[DT_ALERT_UNREPORTED - 1] > 0 ||
+                                 (!ahead && (limits[DT_ALERT_OVERDUE - 1] > 0 || limits[DT_ALERT_BACKLOG - 1] > 0))))
             return true;
+    }
     return false;
 }
 
@@ -194,6 +174,7 @@ static void all_is_known(struct dt_watched_topics *t)
 static void begin_leg(struct dt_watched_topics *t, int leg)
 {
     struct dt_alert_walk *w = &t->walk;
+    dt_assert(t->walking && t->n > 0);
     t->leg = leg;
     *w = (struct dt_alert_walk){.from_key = leg == LEG_AHEAD ? w->now_ms : INT64_MIN,
                                 .behind_id = leg == LEG_AHEAD ? INT64_MAX : 0,
@@ -203,43 +184,22 @@ static void begin_leg(struct dt_watched_topics *t, int leg)
                                 .arg = t};
 }
 
-static void begin_walk(struct dt_watched_topics *t, int64_t now_ms)
-{
-    t->walking = true;
-    t->walk.now_ms = now_ms;
-    for (size_t i = 0; i < t->n; i++)
-        t->v[i].pass = (struct dt_alert_walked){0};
-    begin_leg(t, LEG_DUE);
-}
-
-static void end_leg(struct dt_watched_topics *t)
-{
-    if (t->leg == LEG_DUE)
-        due_is_known(t);
-    if (t->leg == LEG_DUE && any_wants(t, true))
-        begin_leg(t, LEG_AHEAD);
-    else
-        all_is_known(t);
-}
-
 static dt_status walk(struct dt_watched_topics *t, dt_store *store, struct dt_error *err)
 {
     const int64_t until_us = dt_clock_mono_us(t->clock) + LOOK_US;
     dt_status status = DT_OK;
     while (status == DT_OK && t->walking && dt_clock_mono_us(t->clock) < until_us) {
         status = dt_store_alert_walk(store, &t->walk, t->clock, until_us, err);
-        if (status == DT_OK && t->walk.over)
-            end_leg(t);
+        if (status != DT_OK || !t->walk.over)
+            continue;
+        if (t->leg == LEG_DUE)
+            due_is_known(t);
+        if (t->leg == LEG_DUE && any_wants(t, true))
+            begin_leg(t, LEG_AHEAD);
+        else
+            all_is_known(t);
     }
     return status;
-}
-
-static void nothing_is_due(struct dt_watched_topics *t)
-{
-    for (size_t i = 0; i < t->n; i++)
-        t->v[i].pass = (struct dt_alert_walked){0};
-    due_is_known(t);
-    all_is_known(t);
 }
 
 dt_status dt_watched_topics_look(struct dt_watched_topics *t, dt_store *store, int64_t now_ms, struct dt_error *err)
@@ -250,12 +210,20 @@ dt_status dt_watched_topics_look(struct dt_watched_topics *t, dt_store *store, i
     dt_status status = count(t, store, err);
     if (status != DT_OK)
         return status;
-    if (!any_wants(t, false)) {
-        nothing_is_due(t);
+    const bool wanted = any_wants(t, false);
+    if (!wanted || !t->walking)
+        for (size_t i = 0; i < t->n; i++)
+            t->v[i].pass = (struct dt_alert_walked){0};
+    if (!wanted) { /* nothing is due */
+        due_is_known(t);
+        all_is_known(t);
         return DT_OK;
     }
-    if (!t->walking)
-        begin_walk(t, now_ms);
+    if (!t->walking) {
+        t->walking = true;
+        t->walk.now_ms = now_ms;
+        begin_leg(t, LEG_DUE);
+    }
     status = walk(t, store, err);
     if (status != DT_OK)
         t->walking = false;

@@ -6,18 +6,6 @@
 
 #define IO_TIMEOUT_MS INT64_C(30000) /* of the connection that waits in the server; longer than its longest wait */
 
-static dt_status check_config(dt_alerts *a, struct dt_error *err)
-{
-    const struct dt_config *config = a->env.config;
-    const char *reason = config->alerts_url[0] ? dt_callback_url_check(dt_str(config->alerts_url), NULL) : NULL;
-    if (reason)
-        return dt_fail(err, DT_INVALID, "[alerts] url: it %s", reason);
-    struct dt_callback_secret secret;
-    reason = config->alerts_secret[0] ? dt_callback_secret_read(dt_str(config->alerts_secret), &secret) : NULL;
-    dt_callback_secret_wipe(&secret);
-    return reason ? dt_fail(err, DT_INVALID, "[alerts] secret: it %s", reason) : DT_OK;
-}
-
 static void make_meters(dt_alerts *a)
 {
     const char *name = "duetime_alert_messages_total";
@@ -39,11 +27,18 @@ static void make_meters(dt_alerts *a)
 
 static dt_status make_parts(dt_alerts *a, struct dt_error *err)
 {
-    a->patient = *a->env.config;
+    const struct dt_config *config = a->env.config;
+    const char *reason = config->alerts_url[0] ? dt_callback_url_check(dt_str(config->alerts_url), NULL) : NULL;
+    if (reason)
+        return dt_fail(err, DT_INVALID, "[alerts] url: it %s", reason);
+    struct dt_callback_secret secret;
+    reason = config->alerts_secret[0] ? dt_callback_secret_read(dt_str(config->alerts_secret), &secret) : NULL;
+    dt_callback_secret_wipe(&secret);
+    if (reason)
+        return dt_fail(err, DT_INVALID, "[alerts] secret: it %s", reason);
+    a->patient = *config;
     a->patient.mysql_io_timeout = dt_later(a->patient.mysql_io_timeout, IO_TIMEOUT_MS);
-    dt_status status = check_config(a, err);
-    if (status == DT_OK)
-        status = dt_watched_topics_init(&a->topics, a->env.config, a->env.clock);
+    dt_status status = dt_watched_topics_init(&a->topics, config, a->env.clock);
     if (status == DT_OK)
         status = dt_mailbox_new(&a->judge_mailbox);
     if (status == DT_OK)
@@ -52,7 +47,7 @@ static dt_status make_parts(dt_alerts *a, struct dt_error *err)
         status = dt_json_new(&a->json);
     if (status == DT_OK)
         status = dt_store_new(&a->patient, a->env.ref, &a->judge_store);
-    return status == DT_OK ? dt_store_new(a->env.config, a->env.ref, &a->sender_store) : status;
+    return status == DT_OK ? dt_store_new(config, a->env.ref, &a->sender_store) : status;
 }
 
 static void free_parts(dt_alerts *a)

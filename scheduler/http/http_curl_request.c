@@ -69,7 +69,7 @@ static char *put_terminated(char *at, struct dt_str text)
 /* One allocation: the struct, the nodes, the texts. */
 dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
-    /* Headers of libcurl's own that no request has; a header of the request with the same name comes before, and wins. */
+    /* Headers of libcurl's own that no request has; one of the request with the same name comes before, and wins. */
     static char no_expect[] = "Expect:";
     static char no_form[] = "Content-Type:";
     static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
@@ -336,7 +336,7 @@ dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
         return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
     if (!ca_file || !ca_file[0])
         return DT_OK;
-    /* libcurl reads the file at the first connection, which is late for an operator to learn that it is the wrong one. */
+    /* libcurl reads the file at the first connection, which is late for an operator to learn that it is wrong. */
     char line[256];
     bool found = false;
     FILE *file = fopen(ca_file, "re");

@@ -167,8 +167,8 @@ bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchang
     dt_receivers_use(receivers, fd, NULL);
     if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
         return false;
-    /* libcurl discards what it has read beyond an answer without a body. So the first answer of a connection is compared
-     * with what the kernel has received, unless TLS or chunks hide how long it is. */
+    /* libcurl discards what it has read beyond an answer without a body. So the first answer of a connection is
+     * compared with what the kernel has received, unless TLS or chunks hide how long it is. */
     if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
         exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* an end counts as one */
