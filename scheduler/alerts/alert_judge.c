@@ -64,13 +64,6 @@ static dt_status read_standing(struct round *r)
 
 /* ---- changes ---- */
 
-static unsigned targets_of(const dt_alerts *a, const struct dt_watched_topic *topic)
-{
-    unsigned targets = topic && topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
-    targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
-    return targets | (dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0);
-}
-
 /* If another process changed the alert first, that is no failure. */
 static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
@@ -119,7 +112,9 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
         return DT_OK;
     }
     const int64_t told_ms = j->alert.told_at_ms;
-    unsigned targets = targets_of(a, j->topic);
+    unsigned targets = j->topic && j->topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
+    targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
+    targets |= dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0;
     if (!stands) { /* a topic that is not watched any more may have a URL still: the sender looks */
         targets |= topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0;
         struct dt_alert_change end = {.event = DT_ALERT_ENDED, .alert = j->alert, .targets = told_ms ? targets : 0};

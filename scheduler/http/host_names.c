@@ -164,34 +164,27 @@ static void drop_one(dt_host_names *names, int64_t now_us)
     }
 }
 
-static struct dt_host_name *add(dt_host_names *names, const char *host)
-{
-    size_t n = strlen(host);
-    struct dt_host_name *name = calloc(1, sizeof(*name) + n + 1);
-    if (!name)
-        return NULL;
-    memcpy(name->host, host, n);
-    HASH_ADD_KEYPTR(hh, names->by_host, name->host, n, name);
-    if (name->hh.tbl)
-        return name;
-    free(name);
-    return NULL;
-}
-
 dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t owner, int64_t now_us,
                              struct dt_host_name **out)
 {
+    const size_t n = strlen(host);
     struct dt_host_name *name;
-    HASH_FIND_STR(names->by_host, host, name);
+    HASH_FIND(hh, names->by_host, host, n, name);
     if (!name) {
         drop_one(names, now_us);
         if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* names in use are passed over */
             drop_one(names, now_us);
-        name = add(names, host);
+        name = calloc(1, sizeof(*name) + n + 1);
+        if (!name)
+            return DT_NOMEM;
+        memcpy(name->host, host, n);
+        HASH_ADD_KEYPTR(hh, names->by_host, name->host, n, name);
+        if (!name->hh.tbl) {
+            free(name);
+            return DT_NOMEM;
+        }
     }
     *out = name;
-    if (!name)
-        return DT_NOMEM;
     if (!name->addresses || now_us >= name->asks_us)
         ask(names, name, owner, now_us);
     name->state = usable(name, now_us) ? DT_HOST_NAME_KNOWN : name->asked ? DT_HOST_NAME_ASKED : DT_HOST_NAME_NO_TURN;

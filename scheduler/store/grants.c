@@ -56,7 +56,7 @@ static const struct {
     {"topics", "SIUD", "SIU"},
 };
 
-/* Run with the rights of whoever calls them. */
+/* Run with the rights of their caller. */
 static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_alerts", "dt_watch_clock",
                                        "dt_watch_inbox"};
 
@@ -65,22 +65,16 @@ static const char *const numbered[] = {"command_answers", "deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
-static void print_rights(const char *letters, FILE *out)
-{
-    for (const char *p = letters; *p; p++)
-        fprintf(out, "%s%s", p == letters ? "" : ", ",
-                *p == 'S'   ? "SELECT"
-                : *p == 'I' ? "INSERT"
-                : *p == 'U' ? "UPDATE"
-                            : "DELETE");
-}
-
 static void print_table(const char *database, const char *table, const char *letters, const char *user, FILE *out)
 {
     if (!*letters)
         return;
-    fputs("GRANT ", out);
-    print_rights(letters, out);
+    for (const char *p = letters; *p; p++)
+        fprintf(out, "%s%s", p == letters ? "GRANT " : ", ",
+                *p == 'S'   ? "SELECT"
+                : *p == 'I' ? "INSERT"
+                : *p == 'U' ? "UPDATE"
+                            : "DELETE");
     fprintf(out, " ON `%s`.%s TO %s;\n", database, table, user);
 }
 
