@@ -15,6 +15,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import house_functions
 from house_trees import BAD, GOOD
 
 TREE = Path(__file__).resolve().parent.parent
@@ -353,6 +354,12 @@ def check_parameters(tree, names, found):
         breach(found, name, line, f"{function} has {n} parameters; more than {PARAMETERS} in {len(long)} of {functions} functions")
 
 
+def check_functions(tree, names, found):
+    """A function is a whole thought."""
+    for path, line, what in house_functions.faults(tree):
+        breach(found, path, line, what)
+
+
 def check_story(tree, names, found):
     """A file opens with what it owns."""
     for name in names:
@@ -634,7 +641,7 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
+         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
          check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_own_apis, check_wraps, check_headers]
 
 

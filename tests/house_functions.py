@@ -48,7 +48,7 @@ def functions_of(path, text):
         if line != "{":
             continue
         first = at
-        while first > 0 and lines[first - 1] and lines[first - 1] not in ("}", "};") and not lines[first - 1].startswith("#"):
+        while first > 0 and lines[first - 1].strip() and lines[first - 1] not in ("}", "};") and not lines[first - 1].startswith("#"):
             first -= 1
         head = " ".join(lines[first:at])
         if "(" not in head or "=" in head.split("(")[0]:
@@ -91,6 +91,7 @@ def read(tree):
 
 
 def kinds(tree):
+    """{kind: [functions, or names of headers]}; what libraries call through a pointer is in no kind but "functions"."""
     functions, headers, defined = read(tree)
     static = [f for f in functions if f.static and f.path.endswith(".c")]
     once = [f for f in static if f.calls == 1 and not f.named]
@@ -107,6 +108,29 @@ def kinds(tree):
         "forwards-public": [f for f in public if f.forwards_to() in defined],
         "headers-of-one": sorted(name for name, who in headers.items() if len(who - {name[:-1] + "c"}) <= 1),
     }
+
+
+BODY_LINES = 70  # at most, but in flat tables
+FLAT_TABLES = {"dt_db_error_status"}
+SHARES = (("called-once", "static", 40), ("above-45", "functions", 10))  # of the second kind so many per cent are of the first, at most
+
+
+def faults(tree):
+    """(path, line, what is wrong) of functions so long that they are several thoughts, or so short that they are a part of their caller's."""
+    found = kinds(tree)
+    for f in found["above-70"]:
+        if f.name not in FLAT_TABLES:
+            yield f.path, f.line, f"{f.name} has {f.lines} lines, {BODY_LINES} at most"
+    for f in found["called-once-3"]:
+        yield f.path, f.line, f"{f.name} has {f.lines} lines and one caller: it is a part of that"
+    for f in found["forwards-public"]:
+        yield f.path, f.line, f"{f.name} only calls {f.forwards_to()}: its callers can"
+    for name in found["headers-of-one"]:
+        yield name, 1, "one file includes this header: its text belongs there"
+    for kind, of, most in SHARES:
+        part, whole = found[kind], found[of]
+        if len(part) * 100 > most * len(whole):
+            yield part[0].path, part[0].line, f"{len(part)} of {len(whole)} functions ({of}) are {kind}, {most} % at most"
 
 
 def main():
