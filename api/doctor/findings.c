@@ -87,7 +87,7 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
     [DT_FINDING_ASSERTION] =
         {"assertion", DT_SEVERITY_ERROR,
          "A dispatcher ended itself within the last hour, because an invariant did not hold. After "
-         "three such ends of one shard within a minute, nobody leads that shard for a minute.",
+         "three such ends of one shard within a minute, no dispatcher leads that shard for a minute.",
          "report it as a bug of duetime, with the lines around \"an invariant does not hold\" in "
          "the dispatcher's log",
          PAGE("processes/assertion")},

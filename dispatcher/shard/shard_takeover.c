@@ -89,9 +89,9 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- deaths ---- */
 
-/* While processes keep dying at an assertion of this shard, nobody takes it over: one shard would otherwise end one
- * dispatcher after the other, and with it the leaderships of the other shards. If MySQL does not answer, there is no
- * takeover either. */
+/* While processes keep dying at an assertion of this shard, no dispatcher takes it over. Otherwise one shard would end
+ * one dispatcher after the other, and with each of them the leaderships of other shards. If MySQL does not answer,
+ * there is no takeover either. */
 void dt_shard_wait_after_deaths(dt_shard_loop *l)
 {
     struct dt_error err = {0};

@@ -26,13 +26,13 @@ DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, 
 DT_MUST_CHECK dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out,
                                           size_t *n, struct dt_error *err);
 
-/* On a connection of its own, with timeouts of two seconds, because the process is dying. where and what are those of
- * the assertion's hook; shard -1: none. */
+/* Stores a death, on a connection of its own with timeouts of two seconds. where, what, shard: as the hook of
+ * base/assert.h is given them. A failure is logged. */
 void dt_store_put_death(const struct dt_config *config, int64_t process, const char *where, const char *what,
                         int shard);
 
 struct dt_deaths {
-    int64_t wait_ms; /* nobody takes the shard over for so long; 0 = it may be taken over */
+    int64_t wait_ms; /* no dispatcher takes the shard over for so long; 0 = one may */
     char where[100]; /* the assertion, if wait_ms is not 0 */
 };
 /* A shard is left alone for a minute after the last of three deaths at one of its assertions within a minute. */
