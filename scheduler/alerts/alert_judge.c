@@ -107,7 +107,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     j->alert.topic = topic;
     j->alert.value = value;
     j->alert.limit = limit > 0 ? limit : j->alert.limit;
-    if (!stands && (!j->row || (!j->known && limit > 0))) { /* not known yet: it stands as it did */
+    if (!stands && (!j->row || (!j->known && limit > 0))) { /* not known yet: no change */
         r->kinds[kind] += j->row != NULL;
         return DT_OK;
     }

@@ -1,6 +1,6 @@
 /*
  * First contact with hosts that speak TLS. Of the requests to a host without a connection one goes first, and the
- * others wait until its connection stands: then they share the connection where HTTP/2 was agreed, and open their own
+ * others wait until its connection is open: then they share the connection where HTTP/2 was agreed, and open their own
  * where it was not. Without this, a burst opens as many connections as it has requests. Knows neither libcurl nor lists
  * of waiting exchanges; time is passed in.
  *

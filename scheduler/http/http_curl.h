@@ -1,7 +1,7 @@
 /*
  * One exchange with a receiver: the copied request, the libcurl handle that carries it, and what came of the answer.
- * Internal to the client: http_curl.c has the thread and the lists, http_curl_request.c what libcurl is told,
- * http_curl_answer.c what it tells, first_contact.c and receivers.c what is known of hosts.
+ * Internal to the client: http_curl.c has the thread and the lists, http_curl_request.c what libcurl gets,
+ * http_curl_answer.c what it answers, first_contact.c and receivers.c what is known of hosts.
  *
  * An exchange belongs to the client's thread once it was taken. It is in one list at a time.
  */
@@ -120,7 +120,7 @@ void dt_contacts_free(dt_contacts *contacts); /* accepts NULL; all exchanges hav
 bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us);
 /* The exchange has ended, whether it began or waited. */
 void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us);
-/* A contact (struct dt_client_exchange, contact) whose first connection stands now, or did not come about; NULL: no
+/* A contact (struct dt_client_exchange, contact) whose first connection is open now, or failed; NULL: no
  * further one. */
 const struct dt_contact *dt_contacts_next_made(dt_contacts *contacts);
 

@@ -89,8 +89,8 @@ static void on_end(int number, siginfo_t *info, void *context)
     const int64_t now_us = dt_clock_boot_us(guard->clock);
     if (guard->attached && now_us < guard->until_us) {
         set_timer(guard, guard->until_us);
-    } else if (guard
-                   ->attached) { /* an end that is told between the two looks at it finds the timer armed, or arms it */
+    } else if (guard->attached) {
+        /* an end that comes between the two looks at it finds the timer armed, or arms it */
         guard->armed = false;
         if (now_us < guard->until_us)
             arm(guard);
