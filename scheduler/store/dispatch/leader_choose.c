@@ -64,7 +64,7 @@ static void leave_beyond_room(struct dt_open_txn *t, struct dt_candidate *c)
         hold(t, c);
 }
 
-/* Only the gates of topics of which the caller lets jobs go are locked; the jobs of others are held. */
+/* Locks the gates of topics of which the caller allows jobs; jobs of other topics are held. */
 static dt_status keep_within_limits(struct dt_open_txn *t)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -254,8 +254,8 @@ static dt_status choose(struct dt_open_txn *t)
     if (status != DT_OK)
         return status;
     dt_assert_cmp(parts.n_owners, >, 0);
-    /* A message that has to go alone, and is the first of its topic. If another topic could send something, only every
-     * second batch is such a message. */
+    /* A message that has to be sent alone, and is the first of its topic. If another topic could send something, only
+     * every second batch is such a message. */
     struct dt_candidate *alone = NULL;
     bool others = false;
     for (size_t i = 0; i < parts.n; i++) {

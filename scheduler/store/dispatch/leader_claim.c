@@ -139,7 +139,7 @@ dt_status dt_claims_write(struct dt_open_txn *t)
         status = dt_outgoing_read(t->db, &large.claims, arena, &read, t->err);
     for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
         *large.to[i] = read[i];
-        /* The message goes where the gate was asked about, whatever `topics` says by now. */
+        /* The message is sent to the topic that the gate was asked about, even if `topics` has changed. */
         large.to[i]->topic = large.of[i]->topic;
         large.to[i]->kafka_topic = large.of[i]->kafka_topic;
     }

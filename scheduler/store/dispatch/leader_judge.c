@@ -93,8 +93,8 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     if (topic)
         return judge_writable(t, c, topic);
     /* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or a
-     * manual edit deleted the topic's row: then nobody can say where the job goes, and it waits in its held set until
-     * the row is back. */
+     * manual edit deleted the topic's row: then the job has no destination, and waits in its held set until the row is
+     * back. */
     struct dt_str *orphan = &t->io->judged.orphan;
     if (orphan->p && dt_str_eq(*orphan, c->topic)) {
         c->fate = DT_FATE_HELD;

@@ -158,7 +158,7 @@ static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_e
         r->answers[i].apply.outbox = false;
         ids[i] = r->answers[i].apply.result.job_id;
     }
-    /* Attempts hardly ever leave our hands but by us, and the DELETE tells: the first try does not ask. */
+    /* The first try does not ask: other processes rarely take attempts out of our hands, and the DELETE finds it. */
     if (status == DT_OK && !first_try)
         status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, err);
     if (status == DT_OK)

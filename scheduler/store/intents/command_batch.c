@@ -381,7 +381,7 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
             status = find_wait(c, &job, &view.waiting_for);
         if (status == DT_OK)
             dt_job_add(&text, &job, &view);
-        if (status == DT_OK && text.n > REPLY_MAX) { /* Kafka takes no such message: it goes without the payload */
+        if (status == DT_OK && text.n > REPLY_MAX) { /* Kafka takes no such message: the payload is left out */
             dt_strbuf_reset(&text);
             view.payload = false;
             dt_job_add(&text, &job, &view);
@@ -581,7 +581,7 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         place->next = place->up_to->offset + 1;
         place->last = place->up_to->offset;
     }
-    /* Moves by runs of changes go after moves by reports. */
+    /* Moves by runs of changes are listed after moves by reports. */
     if (c.txn.n_moves)
         memcpy(&c.moves[c.n_moves], c.txn.moves, c.txn.n_moves * sizeof(*c.moves));
     b->moves = c.moves;

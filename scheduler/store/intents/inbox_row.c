@@ -124,7 +124,7 @@ static void make_body(struct reading *r)
         member(r, "\"payload\":");
         dt_strbuf_add(&r->body, r->payload.p, r->payload.n);
     }
-    if (row->options.p) { /* they were read, and are an object: its members stand between its braces */
+    if (row->options.p) { /* they were parsed, and are an object: its members are between its braces */
         const struct dt_str object = trimmed(row->options);
         dt_assert_cmp(object.n, >=, 2);
         const struct dt_str members = trimmed((struct dt_str){object.p + 1, object.n - 2});
@@ -225,7 +225,7 @@ static dt_status read_body(struct reading *r)
     if (changes && patch->run_at_is_delay)
         patch->run_at_ms += r->row->created_at_ms;
     patch->run_at_is_delay = false;
-    /* A row that lay in a clock ahead of the server's may not go further than others may. */
+    /* If the row's clock was ahead of the server's, the job may not be later than those of other rows. */
     if ((changes ? patch->run_at_ms : job->run_at_ms) > now_ms + r->with->rules->max_delay_ms) {
         fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
         dt_intent_refuse_faults(r->out, DT_INVALID);

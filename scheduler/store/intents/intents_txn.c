@@ -344,7 +344,7 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
-        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* what stands before it */
+        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* foreign intents before it */
             add_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out(t, &t->v[i], err);
     }

@@ -320,7 +320,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
         memcpy(m->patience, kept, n * sizeof(*kept));
         m->n_patience = n;
     }
-    /* Rows that nobody could lock must not keep those behind them from being seen. */
+    /* Rows that could not be locked must not keep later rows from being seen. */
     m->after = t.n == 0 || out->waiting == t.n ? m->last : 0;
     out->again = m->topics.n_wanted > 0;
     return dt_intent_topics_make(&m->topics, m->store, dt_clock_mono_us(m->clock), err);

@@ -53,7 +53,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Reads the next jobs; of a reschedule, each has its time among all that were found, those that were refused too. */
+/* Reads the next jobs. In a reschedule each gets its time among all that were found, refused ones included. */
 static dt_status read_next(struct work *w, size_t most)
 {
     struct dt_operation_row *row = w->row;
@@ -108,7 +108,7 @@ static dt_status take_row(void *arg)
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
     t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
-    /* Of a topic that is to go the attempts that are out end as they do, and are the last. */
+    /* If the topic is to be deleted, attempts that are out end as they do, and are the last ones. */
     const bool last = kind == DT_OPERATION_DELETE_TOPIC && t->state == DT_DISPATCHED;
     t->refused = !DT_GUARD(OPERATION_STATE, last || t->state == dt_operation_acts_on(kind));
     return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
@@ -196,7 +196,7 @@ static void set_times(struct work *w)
             /* Manual edits and dt_shift_all may have any numbers; a sum that is none ends where numbers do. */
             if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
                 t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
-            /* A job may not go further than a request for it alone could have it: it stays where it is. */
+            /* A job may not be later than a request for it alone could make it: it is left as it is. */
             t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
         }
         t->at_ms = ends(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);

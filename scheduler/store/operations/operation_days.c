@@ -76,7 +76,7 @@ dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days
         if (status != DT_OK)
             return status;
         const int64_t day = id < 0 ? -1 : first_from(days, dt_job_home_day(id));
-        int64_t end = day + 1; /* the first day that is not one of those that follow without a gap */
+        int64_t end = day + 1; /* the first day after a gap */
         *end_id = -1;
         if (day < 0)
             return DT_OK;

@@ -86,7 +86,7 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
                              DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)), err);
         if (status == DT_OK) {
             range.rows = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-            if (range.rows == *left) /* the range is cut behind as many rows as may be looked at */
+            if (range.rows == *left) /* the range ends after as many rows as may be looked at */
                 range.end_id = dt_db_i64(db, 1);
             status = dt_db_end(db, err);
         }

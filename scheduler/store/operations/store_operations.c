@@ -188,7 +188,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
         status = go_on(s, db, now_ms, &row, err);
-    else if (!s->wanted) { /* whatever is left of a finished operation goes, and in the end itself */
+    else if (!s->wanted) { /* removes what is left of a finished operation, and in the end its row */
         const struct dt_param id = DT_P_INT(row.shown.id);
         const int64_t end_ms = row.shown.finished_at_ms + KEEP_MS;
         uint64_t removed = 0;

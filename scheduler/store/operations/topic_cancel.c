@@ -13,7 +13,7 @@
 
 #define LOOK_MS 1000 /* between two looks at what is dispatched still */
 
-/* Ends some of the jobs that live. The cursor moves after those that were found, or, if all of them were, after the
+/* Ends some of the jobs that live. The cursor moves to the last job that was found, or, if all were, to the end of the
  * window. */
 static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                           struct dt_operation_piece *piece, struct dt_error *err)

@@ -60,7 +60,7 @@ static dt_status tidy_offers(struct tidying *t)
                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&t->stale)), DT_P_STR(topic)), NULL, t->err);
     if (status != DT_OK || t->seen == t->limit)
         return status;
-    /* The walk goes to the next topic, or to the jobs. */
+    /* The walk continues with the next topic, or with the jobs. */
     status = dt_db_query(t->db, dt_sql_select_next_offering, DT_PARAMS(DT_P_STR(topic)), t->err);
     if (status != DT_OK)
         return status;

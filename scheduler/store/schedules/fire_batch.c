@@ -261,7 +261,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
         return dt_fire_batch_refuse(b, s, why.text);
     const int64_t stamp = dt_zone_stamp(r.zone);
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
-        /* With another tzdata the fires that lie ahead are reckoned again. */
+        /* With another tzdata, future fires are computed again. */
         status = add_due(b, s, &r, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
@@ -424,7 +424,7 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
     if (status == DT_OK)
         status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
-    /* Among the keys of fires there are those of jobs that somebody else made: `<name>@17x`. */
+    /* Among the keys of fires there may be keys of jobs that a caller made: `<name>@17x`. */
     struct pending *v = rows->v;
     size_t kept = 0;
     for (size_t i = 0; i < rows->n; i++)

@@ -197,8 +197,8 @@ static dt_status make_due(struct task *t)
         struct dt_schedule *s = &due.v[due.turns[i].at];
         const struct dt_str name = s->name;
         /* A row comes without settings if another session holds them locked, since this read passes by what is locked:
-         * they are taken as they were committed last. If a manual edit deleted them, the row of the fires goes as
-         * well. */
+         * they are taken as they were committed last. If a manual edit deleted them, the row of the fires is
+         * deleted, too. */
         if (!s->job.topic.p)
             status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
         if (status == DT_NOT_FOUND)
@@ -339,7 +339,7 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
         return plan_missed(b, s, r, missed_ms, within_ms);
     }
     /* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers the
-     * first fire that has no job, or none any more, for when it goes on. */
+     * first fire that has no job, or none any more, for when it is resumed. */
     int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
     if (s->paused)
         from_ms = dt_earlier(from_ms, missed_ms);
@@ -356,7 +356,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     struct dt_recurrence r;
     dt_zone *zone = NULL;
     dt_status status = DT_OK;
-    if (old) { /* fires whose time has come have their jobs as they were to be; those that lie ahead go */
+    if (old) { /* due fires get their jobs as planned; future fires are withdrawn */
         status = dt_fire_batch_add_due(b, old, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s));
