@@ -104,17 +104,16 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
     status = dt_result_decode(r->json, dt_json_root(r->json), -1, &result, note, &reasons);
     if (status != DT_OK) {
         status = reasons.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&reasons));
-    } else {
+    } else if (reasons.n == 0) {
         struct dt_str code = dt_arena_copy(&r->arena, result.error_code);
         struct dt_str message = dt_arena_copy(&r->arena, result.error_message);
         if ((result.error_code.p && !code.p) || (result.error_message.p && !message.p))
             status = DT_NOMEM;
         result.error_code = code;
         result.error_message = message;
-    }
-    if (status == DT_OK && reasons.n == 0) {
         dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
-        r->batch[r->n++] = (struct dt_apply){.result = result};
+        if (status == DT_OK)
+            r->batch[r->n++] = (struct dt_apply){.result = result};
     }
     dt_strbuf_clear(&reasons);
     return status;

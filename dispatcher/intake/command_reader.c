@@ -259,30 +259,11 @@ static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record
     return DT_GUARD(COMMAND_NEXT, record->offset >= p->next) && !r->partitions[i].halted;
 }
 
-static dt_status take_headers(dt_command_reader *r, size_t i, struct dt_command_message *m)
-{
-    const struct dt_kafka_header *v = NULL;
-    dt_status status = dt_kafka_reader_headers(r->consumer, i, &r->arena, &v, &m->n_headers);
-    if (status != DT_OK || !m->n_headers)
-        return status;
-    struct dt_message_header *headers = dt_arena_alloc(&r->arena, m->n_headers * sizeof(*headers));
-    if (!headers)
-        return DT_NOMEM;
-    for (size_t k = 0; k < m->n_headers; k++) {
-        headers[k] = (struct dt_message_header){v[k].name, v[k].value};
-        if (dt_str_is(v[k].name, "reply_to"))
-            m->reply_to = v[k].value;
-    }
-    m->headers = headers;
-    return DT_OK;
-}
-
 static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record *records, size_t n, size_t *taken,
                               struct dt_error *err)
 {
-    dt_status status = DT_OK;
     *taken = 0;
-    for (size_t i = 0; i < n && status == DT_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct dt_kafka_record *record = &records[i];
         struct dt_command_place *place;
         if (!is_wanted(r, record, &place))
@@ -294,10 +275,21 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
                                          .timestamp_ms = record->timestamp_ms,
                                          .key = record->key,
                                          .value = record->value};
-        if (take_headers(r, i, m) != DT_OK)
-            status = dt_fail(err, DT_NOMEM, "out of memory");
+        const struct dt_kafka_header *sent = NULL;
+        struct dt_message_header *headers = NULL;
+        dt_status status = dt_kafka_reader_headers(r->consumer, i, &r->arena, &sent, &m->n_headers);
+        if (status == DT_OK && m->n_headers && !(headers = dt_arena_alloc(&r->arena, m->n_headers * sizeof(*headers))))
+            status = DT_NOMEM;
+        if (status != DT_OK)
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        for (size_t k = 0; k < m->n_headers; k++) {
+            headers[k] = (struct dt_message_header){sent[k].name, sent[k].value};
+            if (dt_str_is(sent[k].name, "reply_to"))
+                m->reply_to = sent[k].value;
+        }
+        m->headers = headers;
     }
-    return status;
+    return DT_OK;
 }
 
 static dt_status poll(dt_command_reader *r, struct dt_error *err)
