@@ -26,10 +26,10 @@ static void run(void *arg)
         dt_mailbox_wait(s->mailbox, INT64_MAX);
         if (!atomic_load(&s->busy))
             continue;
-        s->err = s->state == DT_SENDER_CLOSED ? s->err : (struct dt_error){0};
-        if (s->state == DT_SENDER_CLOSED) {
+        if (s->state == DT_SENDER_CLOSED) { /* the loop may still read err, which says why */
             dt_delivery_close(s->delivery);
         } else if (s->state == DT_SENDER_OPENING) {
+            s->err = (struct dt_error){0};
             dt_delivery_forget(s->delivery);
             s->status = dt_delivery_fence(s->delivery, &s->fence, &s->err);
             DT_FAIL_POINT_STATUS("takeover.producer", s->status, &s->err);
@@ -39,6 +39,7 @@ static void run(void *arg)
             const struct dt_delivery_batch batch = {
                 .fence = &s->fence, .claims = s->list.v, .jobs = s->jobs, .arena = &s->arena};
             dt_assert_cmp(s->state, ==, DT_SENDER_SENDING);
+            s->err = (struct dt_error){0};
             if (!dt_delivery_begun(s->delivery))
                 dt_delivery_begin(s->delivery, &batch, false);
             s->status = dt_delivery_commit(s->delivery, &s->err);
