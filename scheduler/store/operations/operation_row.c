@@ -90,6 +90,11 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
         if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
             return DT_NOMEM;
     }
+    /* What an edit by hand can have put there. */
+    if (row->walk == DT_WALK_KEYS && op->kind == DT_OPERATION_REDRIVE)
+        row->walk = DT_WALK_JOBS;
+    if (op->sample.n < 2)
+        op->sample = DT_STR_LIT("[]");
     return DT_OK;
 }
 
