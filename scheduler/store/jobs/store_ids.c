@@ -15,8 +15,8 @@ static dt_status take_block(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     dt_status status = dt_db_read_number(db, dt_sql_lock_next_id, DT_NO_PARAMS, NULL, first, err);
     if (status != DT_OK)
         return status;
-    if (*first < 1)
-        return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
+    if (*first < 1 || *first > INT64_MAX - block->n)
+        return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing, or has no numbers left");
     if (*first < now_ms * NUMBERS_A_MS)
         *first = now_ms * NUMBERS_A_MS;
     return dt_db_run(db, dt_sql_set_next_id, DT_PARAMS(DT_P_INT(*first + block->n)), NULL, err);
