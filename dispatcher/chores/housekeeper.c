@@ -297,7 +297,8 @@ static void tell_stats(dt_housekeeper *h)
 {
     struct dt_error err = {0};
     struct dt_loop_state state;
-    int64_t overdue = 0, held = 0;
+    int64_t overdue = 0;
+    int64_t held = 0;
     if (dt_clock_mono_us(h->env.clock) < h->stats_us)
         return;
     /* Of the shards that are led here, as the reconciler counted last. */

@@ -275,7 +275,8 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
     const struct dt_kafka_record *records;
     size_t n = 0;
     dt_status status = DT_OK;
-    unsigned rank, members;
+    unsigned rank;
+    unsigned members;
     /* Before the election was seen for the first time there is no share, and nothing to read. */
     if (r->env.place(r->env.arg, &rank, &members)) {
         if (rank != r->rank || members != r->members) { /* with other partitions comes what was stored of them */

@@ -319,7 +319,8 @@ static dt_status poll(dt_command_reader *r, struct dt_error *err)
 
 static dt_status serve(dt_command_reader *r, struct dt_error *err)
 {
-    unsigned rank, members;
+    unsigned rank;
+    unsigned members;
     bool some = false;
     dt_arena_reset(&r->arena);
     dt_status status = DT_OK;

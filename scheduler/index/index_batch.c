@@ -137,7 +137,8 @@ static void build_endpoint(dt_index *index, unsigned endpoint)
 
     for (size_t from = 0, to; from < batch->n; from = to) {
         unsigned shard = batch->items[from].shard;
-        size_t n_gone = 0, n_new = 0;
+        size_t n_gone = 0;
+        size_t n_new = 0;
 
         dt_assert(from == 0 || batch->items[from - 1].shard < shard);
         to = shard_end(batch, from);

@@ -22,7 +22,8 @@ static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *
 {
     dt_link *link = dt_index_link(index, shard);
     size_t cuts[PACKED_PAGES];
-    size_t n_cuts = 0, tied = 0;
+    size_t n_cuts = 0;
+    size_t tied = 0;
 
     *done = 0;
     while (n_cuts < PACKED_PAGES && *done < n) {

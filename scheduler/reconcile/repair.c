@@ -270,7 +270,8 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
     struct dt_str name =
         like.host ? dt_held_name_at(like.topic, like.host, text) : dt_held_name(like.topic, like.timeout, text);
     struct dt_error err;
-    size_t n = 0, kept = 0;
+    size_t n = 0;
+    size_t kept = 0;
 
     for (size_t i = first; i < r->n_suspects; i++) {
         struct verdict *v = &verdicts[i];
