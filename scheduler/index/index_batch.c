@@ -154,7 +154,8 @@ static void build_endpoint(dt_index *index, unsigned endpoint)
     }
 }
 
-dt_status dt_index_batch_send(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
+/* Marks the endpoints that the batch has something for. */
+static void want_endpoints(dt_index *index, dt_index_batch_build_fn *build)
 {
     struct dt_index_batch *batch = index->batch;
 
@@ -162,13 +163,16 @@ dt_status dt_index_batch_send(dt_index *index, dt_index_batch_build_fn *build, s
     for (size_t from = 0; from < batch->n; from = shard_end(batch, from))
         index->wanted[index->link_of[batch->items[from].shard % DT_SHARDS_MAX]] = true;
     batch->build = build;
+}
+
+dt_status dt_index_batch_send(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
+{
+    want_endpoints(index, build);
     return dt_index_send_wanted(index, build_endpoint, err);
 }
 
 dt_status dt_index_batch_ask(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
 {
-    dt_status sent = dt_index_batch_send(index, build, err);
-    dt_status received = dt_index_receive(index, NULL, NULL, sent == DT_OK ? err : NULL);
-
-    return sent == DT_OK ? received : sent;
+    want_endpoints(index, build);
+    return dt_index_ask_wanted(index, build_endpoint, err);
 }

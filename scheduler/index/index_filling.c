@@ -50,24 +50,23 @@ static dt_status ask_endpoint(dt_index *index, dt_link *link, struct dt_filling 
     return n_asked ? dt_index_round_trip(link, on_filling, asked, err) : status;
 }
 
-static dt_status ask_endpoints(dt_index *index, struct dt_filling *fillings, size_t n, bool tell, struct dt_error *err)
-{
-    dt_status first = DT_OK;
-
-    for (unsigned i = 0; i < index->n_links; i++)
-        dt_keep_first(&first, ask_endpoint(index, index->links[i], fillings, n, tell, first == DT_OK ? err : NULL));
-    return first;
-}
-
 dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *fillings, size_t n,
                                  struct dt_error *err)
 {
+    dt_status first = DT_OK;
+
     for (size_t i = 0; i < n; i++)
         fillings[i].generation = generation;
-    return ask_endpoints(index, fillings, n, false, err);
+    for (unsigned i = 0; i < index->n_links; i++)
+        dt_keep_first(&first, ask_endpoint(index, index->links[i], fillings, n, false, first == DT_OK ? err : NULL));
+    return first;
 }
 
 dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, struct dt_error *err)
 {
-    return ask_endpoints(index, fillings, n, true, err);
+    dt_status first = DT_OK;
+
+    for (unsigned i = 0; i < index->n_links; i++)
+        dt_keep_first(&first, ask_endpoint(index, index->links[i], fillings, n, true, first == DT_OK ? err : NULL));
+    return first;
 }

@@ -143,7 +143,8 @@ static void build_ping(dt_index *index, unsigned i)
 
 dt_status dt_index_ping(dt_index *index, struct dt_error *err)
 {
-    return dt_index_ask_all(index, build_ping, err);
+    memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
+    return dt_index_ask_wanted(index, build_ping, err);
 }
 
 static void build_probe(dt_index *index, unsigned i)
@@ -154,7 +155,8 @@ static void build_probe(dt_index *index, unsigned i)
 
 dt_status dt_index_probe(dt_index *index, struct dt_error *err)
 {
-    return dt_index_ask_all(index, build_probe, err);
+    memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
+    return dt_index_ask_wanted(index, build_probe, err);
 }
 
 /* ---- what the servers keep ---- */

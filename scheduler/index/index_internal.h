@@ -71,7 +71,8 @@ DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn 
 /* Reads the replies of all endpoints that dt_index_send_wanted wrote to. The status is the first failure. */
 DT_MUST_CHECK dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg,
                                          struct dt_error *err);
-/* One round trip with every endpoint; the replies count only as failures, of which the first is the status. */
-DT_MUST_CHECK dt_status dt_index_ask_all(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
+/* Sends to the wanted endpoints and receives: one round trip. The replies count only as failures, of which the first is
+ * the status. */
+DT_MUST_CHECK dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 
 #endif

@@ -3,6 +3,7 @@
  * (redis/index_subscriber.c). A wake-up that belongs to a change of entries is published by lua/change.lua.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "index/index_keys.h"
 
@@ -40,7 +41,8 @@ static void build_wake_all(dt_index *index, unsigned i)
 
 dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
 {
-    return dt_index_ask_all(index, build_wake_all, err);
+    memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
+    return dt_index_ask_wanted(index, build_wake_all, err);
 }
 
 dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,

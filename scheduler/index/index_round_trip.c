@@ -2,8 +2,6 @@
  * Owns the order in which endpoints are written to and read from. Refuses to know what the commands say.
  * Invariant: an endpoint is read exactly when its commands were written.
  */
-#include <string.h>
-
 #include "base/assert.h"
 #include "index/index_internal.h"
 
@@ -51,9 +49,8 @@ dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *re
     return first;
 }
 
-dt_status dt_index_ask_all(dt_index *index, dt_index_build_fn *build, struct dt_error *err)
+dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err)
 {
-    memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
     dt_status sent = dt_index_send_wanted(index, build, err);
     dt_status received = dt_index_receive(index, NULL, NULL, sent == DT_OK ? err : NULL);
 

@@ -19,6 +19,7 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
+#include "lease_link.h"
 #include "lease_parts.h"
 
 #define BACKOFF_MIN_US INT64_C(50000)

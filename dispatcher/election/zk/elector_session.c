@@ -17,6 +17,7 @@
 #include "base/connection/secrets.h"
 #include "base/log.h"
 #include "elector_parts.h"
+#include "zk.h"
 
 enum { CLOSE_WAIT_US = 300000, PATHS = 4, AWAY_TIMEOUTS = 2 };
 
@@ -39,15 +40,13 @@ static void throw_replies_away(dt_zk_elector *e)
     }
 }
 
-typedef bool open_fn(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
-
 /* False: there is no handle now. */
-static bool open_handle(dt_zk_elector *e, open_fn *by)
+static bool open_handle(dt_zk_elector *e)
 {
     struct dt_strbuf digest = {0};
     bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
     const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
-    bool open = known && by(e->zk, &server, e->timeout_ms);
+    bool open = known && dt_zk_open(e->zk, &server, e->timeout_ms);
 
     dt_secret_forget(&digest);
     return open;
@@ -118,7 +117,7 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     e->away_us = dt_clock_mono_us(e->base.clock);
     e->members.stale = e->leaders.stale = true; /* nobody watches them any more */
     /* What was asked has had its answer when the connection was lost; an answer that is missing costs the session. */
-    if (e->outstanding > 0 || !open_handle(e, dt_zk_reopen)) {
+    if (e->outstanding > 0 || !open_handle(e)) {
         dt_zk_elector_session_close(e);
         dt_zk_elector_back_off(e);
     }
@@ -137,7 +136,7 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
         dt_assert(e->outstanding == 0 && !e->connected && atomic_load(&e->base.n_leads) == 0);
         snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
                  dt_elector_random(&e->base));
-        if (!open_handle(e, dt_zk_open))
+        if (!open_handle(e))
             dt_zk_elector_back_off(e);
         return false;
     case DT_ZK_EXPIRED:

@@ -196,14 +196,6 @@ void dt_zk_free(dt_zk *zk)
     free(zk);
 }
 
-static void forget_who(dt_zk *zk)
-{
-    if (zk->digest)
-        explicit_bzero(zk->digest, strlen(zk->digest));
-    free(zk->digest);
-    zk->digest = NULL;
-}
-
 bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
 {
     return zk->digest && strcmp(zk->digest, digest) == 0;
@@ -211,14 +203,17 @@ bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
 
 /* ZooKeeper takes any digest: a wrong one shows where a node is somebody else's. The client says it again after each
  * reconnect. */
-static bool open_as(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms, const clientid_t *session)
+bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
     const char *digest = server->digest;
+    clientid_t session = {0};
 
-    zk->zh = zookeeper_init2(server->hosts, on_session, timeout_ms, session, zk, 0, on_log);
+    if (zk->zh)
+        session = *zoo_client_id(zk->zh);
+    dt_zk_close(zk);
+    zk->zh = zookeeper_init2(server->hosts, on_session, timeout_ms, session.client_id ? &session : NULL, zk, 0, on_log);
     if (!zk->zh)
         return false;
-    forget_who(zk);
     zk->secured = digest[0];
     zk->digest = strdup(digest);
     if (!zk->digest || (zk->secured && zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) != ZOK))
@@ -226,25 +221,15 @@ static bool open_as(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms
     return zk->zh;
 }
 
-bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
-{
-    return open_as(zk, server, timeout_ms, NULL);
-}
-
-bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
-{
-    clientid_t session = *zoo_client_id(zk->zh);
-
-    dt_zk_close(zk);
-    return open_as(zk, server, timeout_ms, session.client_id ? &session : NULL);
-}
-
 void dt_zk_close(dt_zk *zk)
 {
     if (zk->zh)
         zookeeper_close(zk->zh); /* no callback runs any more when it returns */
     zk->zh = NULL;
-    forget_who(zk);
+    if (zk->digest)
+        explicit_bzero(zk->digest, strlen(zk->digest));
+    free(zk->digest);
+    zk->digest = NULL;
 }
 
 enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
