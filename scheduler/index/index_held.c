@@ -48,8 +48,11 @@ static void on_held(void *arg, size_t i, const dt_reply *reply)
         return;
     held->topics = dt_arena_alloc(held->arena, n * sizeof(*held->topics));
     for (size_t k = 0; held->topics && k < n; k++) {
-        held->topics[k] = dt_arena_copy(held->arena, dt_reply_text(dt_reply_element(reply, k)));
-        held->failed |= held->topics[k].p == NULL;
+        const struct dt_str name = dt_reply_text(dt_reply_element(reply, k));
+        if (name.n >= DT_HELD_NAME_SIZE) /* put there by hand */
+            continue;
+        held->topics[held->n] = dt_arena_copy(held->arena, name);
+        held->failed |= held->topics[held->n].p == NULL;
         held->n++;
     }
     held->failed |= held->topics == NULL;

@@ -36,6 +36,7 @@ void dt_arg_held(const dt_index *index, dt_link *link, unsigned shard, struct dt
     char key[KEY_CAP];
     int n = snprintf(key, sizeof(key), "%s:{%u}:held:%.*s", index->installation, shard, (int)topic.n, topic.p);
 
+    dt_assert_cmp(n, <, KEY_CAP);
     dt_link_arg(link, (struct dt_str){key, (size_t)n});
 }
 

@@ -466,6 +466,25 @@ static void entries_of_a_paused_topic_are_held_and_given_back(void **state)
     dt_arena_clear(&arena);
 }
 
+static void a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skipped(void **state)
+{
+    struct fixture *fx = *state;
+    struct dt_entry entry = {id_of(fx, 4, 0), 100, 0};
+    struct dt_arena arena;
+    struct dt_str *topics;
+    size_t n;
+
+    dt_arena_init(&arena);
+    put_one(fx, entry.id, 100);
+    OK(dt_index_hold(fx->index, 4, DT_STR_LIT("orders.close"), &entry, 1, &fx->err));
+    for (int i = 0; i < n_endpoints(fx); i++)
+        redis_fixture_text(fx->endpoints, (unsigned)i, "SADD %s:{4}:held %0600d", fx->installation, 1);
+    OK(dt_index_held(fx->index, 4, &arena, &topics, &n, &fx->err));
+    assert_int_equal(n, 1);
+    assert_true(dt_str_is(topics[0], "orders.close"));
+    dt_arena_clear(&arena);
+}
+
 static void giving_back_is_bounded_by_its_limit(void **state)
 {
     struct fixture *fx = *state;
@@ -668,6 +687,7 @@ int main(void)
         T(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, shared),
         T(thousands_of_fixes_go_in_one_call, shared),
         T(entries_of_a_paused_topic_are_held_and_given_back, shared),
+        T(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skipped, shared),
         T(giving_back_is_bounded_by_its_limit, shared),
         T(a_range_can_be_walked_page_by_page_through_equal_scores, shared),
         T(a_range_leaves_out_its_end_and_the_marker, shared),
