@@ -202,6 +202,9 @@ static dt_status read_body(struct reading *r)
     dt_status status = read_options(r);
     if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
+    if (status == DT_OK &&
+        r->out->faults.failed) /* a fault that could not be kept leaves the row neither refused nor sound */
+        status = DT_NOMEM;
     if (status != DT_OK || is_refused(r))
         return status;
     make_body(r);

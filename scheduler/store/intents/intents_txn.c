@@ -170,7 +170,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
                                                DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)), err);
     if (status != DT_OK)
         return status;
-    if (dt_db_next(t->db)) /* no job waits under this name: a change of it is too late */
+    if (dt_db_next(t->db)) /* else no job waits under this name, and the change is too late */
         name = dt_arena_copy(t->arena, dt_db_bytes(t->db, 0));
     status = dt_db_end(t->db, err);
     if (status == DT_OK && name.p)
