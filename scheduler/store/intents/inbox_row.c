@@ -202,8 +202,7 @@ static dt_status read_body(struct reading *r)
     dt_status status = read_options(r);
     if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
-    if (status == DT_OK &&
-        r->out->faults.failed) /* a fault that could not be kept leaves the row neither refused nor sound */
+    if (status == DT_OK && r->out->faults.failed) /* there was a fault, and no memory for it */
         status = DT_NOMEM;
     if (status != DT_OK || is_refused(r))
         return status;
