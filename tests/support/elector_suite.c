@@ -532,7 +532,7 @@ static void a_process_that_was_stopped_past_its_lease_does_not_lead(void **state
     (void)state;
     impatient();
     other_process_start(&other);
-    assert_int_equal(kill(other.pid, SIGSTOP), 0);
+    stop_child(other.pid);
     until_us = now_us() + LEASE_MS * INT64_C(1000);
     world->pause(); /* otherwise an answer could arrive before the request */
     sleep_until(until_us);
@@ -552,7 +552,7 @@ static void a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_an
     impatient();
     other_process_start(&other);
     until_us = other_process_leads_until(&other); /* at least */
-    assert_int_equal(kill(other.pid, SIGSTOP), 0);
+    stop_child(other.pid);
     start(1);
     AWAIT_SPLIT(0, 4);
     assert_true(atomic_load(&players[1].gained_us) >= until_us);

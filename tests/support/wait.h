@@ -1,5 +1,5 @@
 /*
- * Waits for another thread, process or server. A wait ends when its condition holds. After two minutes, ten times the
+ * Waits for another thread, process or server, and stops children. A wait ends when its condition holds. After two minutes, ten times the
  * longest wait on a quiet machine, it fails the test. Only the test's own thread may wait.
  *
  *     AWAIT(led_by(p) == 4);
@@ -11,11 +11,13 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <time.h>
 
 /* clang-format off */
@@ -39,6 +41,15 @@ static inline bool wait_is_over(int64_t until_us)
 static inline void wait_a_moment(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
+/* Stops a child by SIGSTOP, and returns when all its threads stand still: kill() alone returns while they may still run. */
+static inline void stop_child(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
 }
 
 static inline void wait_failed(const char *condition, const char *file, int line)

@@ -108,7 +108,7 @@ void zk_server_kill(struct zk_server *server)
 
 void zk_server_pause(struct zk_server *server)
 {
-    assert_int_equal(kill(server->pid, SIGSTOP), 0);
+    stop_child(server->pid);
 }
 
 void zk_server_resume(struct zk_server *server)

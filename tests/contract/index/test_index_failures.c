@@ -391,7 +391,7 @@ static void a_late_answer_is_never_taken_for_another_commands(void **state)
     put_one(fx, id_of(fx, 0, 0), 100);
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &index, &fx->err));
     AWAIT(dt_index_ping(index, NULL) == DT_OK);
-    kill(fx->server.pid, SIGSTOP);
+    stop_child(fx->server.pid);
     UNAVAILABLE(dt_index_count(index, 0, 0, FAR, &count, &fx->err)); /* its answer, 1, comes later */
     kill(fx->server.pid, SIGCONT);
     AWAIT(dt_index_ping(index, NULL) == DT_OK && dt_index_count(index, 0, 0, 50, &count, NULL) == DT_OK);
@@ -503,7 +503,7 @@ static void a_silent_endpoint_keeps_no_others_entries_waiting(void **state)
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s,%s", fx->server.endpoint, other.endpoint);
     fx->config.redis_timeout = TIMEOUT_MS;
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &both, &fx->err));
-    kill(other.pid, SIGSTOP);
+    stop_child(other.pid);
     for (int64_t id = 1; id < 200 && !(ids[0] && ids[1]); id++) { /* which endpoint holds which? */
         dt_status status = dt_index_put(both, &fx->map, &(struct dt_entry){id, 100, 0}, 1, FAR, true, &fx->err);
 

@@ -239,7 +239,7 @@ static void a_server_that_stands_still_is_noticed_by_its_missing_pong(void **sta
 
     fx->config.redis_timeout = 300;
     dt_wake *wake = listen_to(fx, &heard, 1);
-    kill(fx->server.pid, SIGSTOP);
+    stop_child(fx->server.pid);
     expect_heard(&heard, &heard.all, 2); /* PING after 5 s of silence, and 0.3 s for its answer */
     kill(fx->server.pid, SIGCONT);
     expect_heard(&heard, &heard.all, 3);
