@@ -1,11 +1,13 @@
 /*
  * The handlers that routes.c names, by the file that has them. request.h says what a handler may do and on which thread
- * it runs. A handler decodes the request, calls the part that carries it out, and encodes the answer.
+ * it runs; one that takes a store is a route's work and runs on a worker. A handler decodes the request, calls the part
+ * that carries it out, and encodes the answer.
  */
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H
 
 #include "request/request.h"
+#include "store/store.h"
 
 /* intake/handlers_create.c */
 enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the path may name topic and key */
@@ -17,11 +19,12 @@ enum dt_next dt_handle_job_results(struct dt_request *req);
 enum dt_next dt_handle_commands(struct dt_request *req);
 
 /* jobs/handlers_jobs.c */
-enum dt_next dt_handle_job_get(struct dt_request *req);
+enum dt_next dt_handle_job_by_id(struct dt_request *req); /* submits route->work, if the path holds an id */
+enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_job_patch(struct dt_request *req);
 enum dt_next dt_handle_job_cancel(struct dt_request *req);
-enum dt_next dt_handle_job_run_now(struct dt_request *req);
-enum dt_next dt_handle_job_redrive(struct dt_request *req);
+/* route->arg: DT_OPERATION_RUN_NOW or DT_OPERATION_REDRIVE */
+enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_job_attempts(struct dt_request *req);
 enum dt_next dt_handle_key_get(struct dt_request *req);
 
@@ -36,18 +39,21 @@ enum dt_next dt_handle_pop(struct dt_request *req); /* both ways: the path names
 
 /* topics/handlers_topics.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
-enum dt_next dt_handle_topic_get(struct dt_request *req);
+enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
-enum dt_next dt_handle_topic_pause(struct dt_request *req); /* route->arg: true = pause, false = resume */
+/* route->arg: true = pause, false = resume */
+enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
 /* schedules/handlers_schedules.c */
 enum dt_next dt_handle_schedule_list(struct dt_request *req);
-enum dt_next dt_handle_schedule_get(struct dt_request *req);
+enum dt_next dt_handle_schedule_by_name(struct dt_request *req); /* submits route->work, if the name is well-formed */
+enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_put(struct dt_request *req); /* without a name: a preview */
 enum dt_next dt_handle_schedule_delete(struct dt_request *req);
-enum dt_next dt_handle_schedule_pause(struct dt_request *req); /* route->arg: true = pause, false = resume */
-enum dt_next dt_handle_schedule_run_now(struct dt_request *req);
+/* route->arg: true = pause, false = resume */
+enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store);
+enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_next(struct dt_request *req);
 
 /* operations/handlers_operations.c */
@@ -55,15 +61,15 @@ enum dt_next dt_handle_jobs_operate(struct dt_request *req); /* route->arg: enum
 /* DELETE /v1/topics/{t}?cancel=true */
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
 enum dt_next dt_handle_operation_list(struct dt_request *req);
-enum dt_next dt_handle_operation_get(struct dt_request *req);
-enum dt_next dt_handle_operation_stop(struct dt_request *req);
+enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store);
+enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store);
 
 /* auth/handlers_tokens.c */
-enum dt_next dt_handle_token_list(struct dt_request *req);
+enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_token_new(struct dt_request *req);
 enum dt_next dt_handle_usage(struct dt_request *req);
 enum dt_next dt_handle_token_set(struct dt_request *req);
-enum dt_next dt_handle_token_revoke(struct dt_request *req);
+enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store);
 
 /* events/handlers_events.c */
 enum dt_next dt_handle_event_list(struct dt_request *req); /* with an id in the path: of that job */
@@ -76,7 +82,7 @@ enum dt_next dt_handle_console(struct dt_request *req); /* without a file in the
 enum dt_next dt_handle_console_moved(struct dt_request *req);
 
 /* overview/handlers_overview.c, overview/handlers_series.c */
-enum dt_next dt_handle_overview(struct dt_request *req);
+enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_series(struct dt_request *req);
 enum dt_next dt_handle_dead_letters(struct dt_request *req);
 
@@ -102,6 +108,6 @@ enum dt_next dt_handle_healthz(struct dt_request *req);
 enum dt_next dt_handle_readyz(struct dt_request *req);
 enum dt_next dt_handle_metrics(struct dt_request *req);
 enum dt_next dt_handle_openapi(struct dt_request *req);
-enum dt_next dt_handle_info(struct dt_request *req);
+enum dt_next dt_handle_info(struct dt_request *req, dt_store *store);
 
 #endif

@@ -54,7 +54,7 @@ static void add_token(struct dt_strbuf *out, const struct dt_token *token)
     }
 }
 
-static enum dt_next list_tokens(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
 {
     struct dt_token *tokens;
     size_t n;
@@ -124,7 +124,7 @@ static enum dt_next set_token(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-static enum dt_next revoke_token(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
     dt_status status = dt_store_token_revoke(store, req->params[0], &err);
@@ -189,16 +189,6 @@ static void read_member(const dt_json *json, const struct dt_json_node *m, struc
 }
 
 /* ---- on an HTTP thread ---- */
-
-enum dt_next dt_handle_token_list(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, list_tokens);
-}
-
-enum dt_next dt_handle_token_revoke(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, revoke_token);
-}
 
 /* Reads the members of the body, which begin as the quotas given. NULL: the answer is filled in. */
 static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)

@@ -14,6 +14,7 @@
 #include "job_answer.h"
 #include "job_fit.h"
 #include "settle.h"
+#include "store/operations/operations.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
@@ -21,13 +22,8 @@
 #define ATTEMPTS_MAX 1000 /* in a page */
 #define IF_MATCH_MAX 16   /* versions in one If-Match; more never match */
 
-/* One call of the store that changes the job, and nothing to wait for. */
-typedef dt_status change_fn(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                            struct dt_error *err);
-
 struct change {
     int64_t id;
-    change_fn *in_store; /* run-now, redrive */
     struct dt_patch patch;
     struct dt_str key; /* GET by key */
     bool retries;      /* cancel the further attempts of a dispatched job */
@@ -71,7 +67,7 @@ static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t 
     return status;
 }
 
-static enum dt_next get_job(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store)
 {
     const struct change *change = req->state;
     struct dt_job job;
@@ -95,7 +91,7 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    return get_job(req, store);
+    return dt_handle_job_get(req, store);
 }
 
 /* The one version to ask for: 0 = any, -1 = none that a row has. */
@@ -171,7 +167,7 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     return dt_answer_changed(req, store, status, &job, &err);
 }
 
-static enum dt_next change_job(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store)
 {
     const struct change *change = req->state;
     struct dt_job job = {0};
@@ -180,7 +176,8 @@ static enum dt_next change_job(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
-        status = change->in_store(store, change->id, &req->arena, &job, &err);
+        status = req->route->arg == DT_OPERATION_RUN_NOW ? dt_store_run_now(store, change->id, &req->arena, &job, &err)
+                                                         : dt_store_redrive(store, change->id, &req->arena, &job, &err);
     return dt_answer_changed(req, store, status, &job, &err);
 }
 
@@ -240,8 +237,7 @@ static void read_if_match(struct change *change, struct dt_str header)
     }
 }
 
-/* A condition that a request does not look at must not be passed over in silence. */
-static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run, change_fn *in_store)
+enum dt_next dt_handle_job_by_id(struct dt_request *req)
 {
     int64_t id;
     if (!dt_answer_id(req, &id))
@@ -250,23 +246,7 @@ static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run, chang
     if (!change)
         return DT_REPLY;
     change->id = id;
-    change->in_store = in_store;
-    return dt_workers_submit(req->api->workers, req, run);
-}
-
-enum dt_next dt_handle_job_get(struct dt_request *req)
-{
-    return submit_by_id(req, get_job, NULL);
-}
-
-enum dt_next dt_handle_job_run_now(struct dt_request *req)
-{
-    return submit_by_id(req, change_job, dt_store_run_now);
-}
-
-enum dt_next dt_handle_job_redrive(struct dt_request *req)
-{
-    return submit_by_id(req, change_job, dt_store_redrive);
+    return dt_workers_submit(req->api->workers, req, req->route->work);
 }
 
 enum dt_next dt_handle_job_attempts(struct dt_request *req)

@@ -328,13 +328,13 @@ static bool read_operation(struct dt_request *req, dt_store *store, struct dt_op
     return false;
 }
 
-static enum dt_next get_operation(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store)
 {
     struct dt_operation op;
     return read_operation(req, store, &op) ? answer_operation(req, 200, &op) : DT_REPLY;
 }
 
-static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store)
 {
     struct dt_operation op;
     struct dt_error err = {0};
@@ -386,16 +386,6 @@ static enum dt_next list_operations(struct dt_request *req, dt_store *store)
     dt_answer_next_id(req, &page->cursor, list.more, list.n ? list.v[list.n - 1].id : 0);
     dt_arena_clear(&rows);
     return DT_REPLY;
-}
-
-enum dt_next dt_handle_operation_get(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, get_operation);
-}
-
-enum dt_next dt_handle_operation_stop(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, stop_operation);
 }
 
 enum dt_next dt_handle_operation_list(struct dt_request *req)

@@ -228,7 +228,7 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     dt_strbuf_addc(out, '}');
 }
 
-static enum dt_next read_info(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
 {
     struct dt_api *api = req->api;
     dt_status status = dt_topic_cache_refresh(api->topics, store, NULL);
@@ -248,9 +248,4 @@ static enum dt_next read_info(struct dt_request *req, dt_store *store)
     dt_shards_release(shards);
     dt_view_release(view);
     return room ? DT_REPLY : dt_request_no_room(req);
-}
-
-enum dt_next dt_handle_info(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, read_info);
 }

@@ -8,7 +8,7 @@
 #define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
 #define DEAD_BYTES   ((size_t)1 << 20)   /* of groups that are read, and of groups that are answered */
 
-static enum dt_next answer_overview(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
     if (!dt_request_hold(req, ANSWER_BYTES))
@@ -19,11 +19,6 @@ static enum dt_next answer_overview(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     req->status = 200;
     return DT_REPLY;
-}
-
-enum dt_next dt_handle_overview(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, answer_overview);
 }
 
 static enum dt_next answer_dead(struct dt_request *req, dt_store *store)

@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 
 struct dt_request;
+struct dt_store;
 struct dt_stream;
 
 /* The word of a handler: the answer is filled in, or somebody else has the request now, or its connection alone, which
@@ -37,7 +38,10 @@ struct dt_route {
     enum dt_scope scope;
     enum dt_body body;
     const char *query; /* space-separated names that are allowed; NULL = none */
+    /* Runs on the HTTP thread. NULL: the server submits the work to the workers instead. */
     enum dt_next (*handle)(struct dt_request *req);
+    /* Runs on a worker (work/workers.h). With a handle, that checks the request first and submits it. */
+    enum dt_next (*work)(struct dt_request *req, struct dt_store *store);
     const struct dt_stream *stream; /* DT_BODY_STREAM only */
     int arg;                        /* of routes that share a handler: in what they differ; otherwise 0 */
 };

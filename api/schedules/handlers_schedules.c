@@ -105,7 +105,7 @@ static enum dt_next answer_schedule(struct dt_request *req, int status, const st
     return DT_REPLY;
 }
 
-static enum dt_next get_schedule(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store)
 {
     struct dt_schedule s;
     return read_schedule(req, store, &s) ? answer_schedule(req, 200, &s) : DT_REPLY;
@@ -161,7 +161,7 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     return answer_schedule(req, put.created ? 201 : 200, &out);
 }
 
-static enum dt_next pause_schedule(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store)
 {
     struct dt_fire_maker maker = maker_of(req, store);
     struct dt_schedule s;
@@ -190,7 +190,7 @@ static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
     return answer_schedule(req, 200, &s);
 }
 
-static enum dt_next run_now(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store)
 {
     struct dt_fire_maker maker = maker_of(req, store);
     struct dt_tenant *tenant = req->caller.tenant;
@@ -307,35 +307,26 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* Goes on with the schedule of the path on a worker, if there can be one of that name. */
-static enum dt_next submit(struct dt_request *req, dt_worker_fn run)
+/* Checks that there can be a schedule of the name in the path. False: the answer is filled in. */
+static bool name_is_fine(struct dt_request *req)
 {
-    if (dt_schedule_name_check(req->params[0]))
-        return dt_answer_not_found(req, "schedule");
-    return dt_workers_submit(req->api->workers, req, run);
+    const bool fine = !dt_schedule_name_check(req->params[0]);
+    if (!fine)
+        dt_answer_not_found(req, "schedule");
+    return fine;
 }
 
-enum dt_next dt_handle_schedule_get(struct dt_request *req)
+enum dt_next dt_handle_schedule_by_name(struct dt_request *req)
 {
-    return submit(req, get_schedule);
-}
-
-enum dt_next dt_handle_schedule_pause(struct dt_request *req)
-{
-    return submit(req, pause_schedule);
-}
-
-enum dt_next dt_handle_schedule_run_now(struct dt_request *req)
-{
-    return submit(req, run_now);
+    return name_is_fine(req) ? dt_workers_submit(req->api->workers, req, req->route->work) : DT_REPLY;
 }
 
 enum dt_next dt_handle_schedule_delete(struct dt_request *req)
 {
     struct ask *ask = ask_new(req);
-    if (!ask || !dt_answer_flag(req, "cancel", &ask->cancel))
+    if (!ask || !dt_answer_flag(req, "cancel", &ask->cancel) || !name_is_fine(req))
         return DT_REPLY;
-    return submit(req, delete_schedule);
+    return dt_workers_submit(req->api->workers, req, delete_schedule);
 }
 
 /* count and from. */
@@ -358,7 +349,9 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
         return DT_REPLY;
     dt_faults_init(&faults, &req->arena);
     read_span(req, &faults, ask);
-    return faults.n ? dt_answer_faults(req, DT_INVALID, &faults) : submit(req, next_fires);
+    if (faults.n)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    return name_is_fine(req) ? dt_workers_submit(req->api->workers, req, next_fires) : DT_REPLY;
 }
 
 enum dt_next dt_handle_schedule_put(struct dt_request *req)

@@ -34,7 +34,7 @@ static enum dt_next answer_topic(struct dt_request *req, int http_status, const 
     return DT_REPLY;
 }
 
-static enum dt_next get_topic(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
 {
     struct dt_topic topic;
     struct dt_topic_counts counts;
@@ -106,7 +106,7 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
     return answer_topic(req, now.created ? 201 : 200, &now.topic, &counts);
 }
 
-static enum dt_next pause_topic(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_now now = {.arena = &req->arena};
     struct dt_topic_counts counts;
@@ -127,7 +127,7 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_deletion deletion;
     struct dt_error err = {0};
-    get_topic(req, store);
+    dt_handle_topic_get(req, store);
     if (req->status != 200)
         return DT_REPLY;
     dt_status status = dt_store_topic_delete(store, req->params[0], &req->arena, &deletion, &err);
@@ -179,16 +179,6 @@ static enum dt_next list_topics(struct dt_request *req, dt_store *store)
 }
 
 /* ---- on an HTTP thread ---- */
-
-enum dt_next dt_handle_topic_get(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, get_topic);
-}
-
-enum dt_next dt_handle_topic_pause(struct dt_request *req)
-{
-    return dt_workers_submit(req->api->workers, req, pause_topic);
-}
 
 enum dt_next dt_handle_topic_delete(struct dt_request *req)
 {

@@ -11,12 +11,12 @@
 #include "request/router.h"
 
 static const struct dt_route table[] = {
-    {"POST", "/v1/jobs", DT_SCOPE_WRITE, DT_BODY_JSON, NULL, NULL, NULL, 0},
-    {"GET", "/v1/jobs", DT_SCOPE_READ, DT_BODY_NONE, NULL, NULL, NULL, 0},
-    {"POST", "/v1/jobs:batch", DT_SCOPE_WRITE, DT_BODY_STREAM, NULL, NULL, NULL, 0},
-    {"GET", "/v1/jobs/{id}", DT_SCOPE_READ, DT_BODY_NONE, NULL, NULL, NULL, 0},
-    {"POST", "/v1/jobs/{id}/cancel", DT_SCOPE_WRITE, DT_BODY_NONE, NULL, NULL, NULL, 0},
-    {"PUT", "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_BODY_JSON, NULL, NULL, NULL, 0},
+    {"POST", "/v1/jobs", DT_SCOPE_WRITE, .body = DT_BODY_JSON},
+    {"GET", "/v1/jobs", DT_SCOPE_READ, .body = DT_BODY_NONE},
+    {"POST", "/v1/jobs:batch", DT_SCOPE_WRITE, .body = DT_BODY_STREAM},
+    {"GET", "/v1/jobs/{id}", DT_SCOPE_READ, .body = DT_BODY_NONE},
+    {"POST", "/v1/jobs/{id}/cancel", DT_SCOPE_WRITE, .body = DT_BODY_NONE},
+    {"PUT", "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, .body = DT_BODY_JSON},
 };
 #define ROUTES (sizeof(table) / sizeof(table[0]))
 
@@ -168,7 +168,7 @@ static void a_charset_that_is_not_utf8_is_another_media_type(void **state)
 
 static void a_table_with_too_many_parameters_is_refused(void **state)
 {
-    static const struct dt_route bad[] = {{"GET", "/{a}/{b}/{c}", DT_SCOPE_NONE, DT_BODY_NONE, NULL, NULL, NULL, 0}};
+    static const struct dt_route bad[] = {{"GET", "/{a}/{b}/{c}", DT_SCOPE_NONE, .body = DT_BODY_NONE}};
     dt_router *router;
     (void)state;
     assert_int_equal(dt_router_new(bad, 1, &router), DT_INTERNAL);
@@ -251,7 +251,7 @@ static void every_route_of_the_api_finds_itself(void **state)
         dt_router_match(router, dt_str(routes[i].method), dt_str(routes[i].path), &m);
         assert_ptr_equal(m.route, &routes[i]);
         assert_int_equal(m.index, i);
-        assert_non_null(routes[i].handle);
+        assert_true(routes[i].handle || routes[i].work);
         assert_int_equal(routes[i].body == DT_BODY_STREAM, routes[i].stream != NULL);
     }
     dt_router_free(router);
