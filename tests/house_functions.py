@@ -15,6 +15,8 @@ PRODUCT = ("scheduler", "dispatcher", "api")
 HEAD = re.compile(r"\b(\w+)\(")
 NAME = re.compile(r"\w+")
 FORWARDS = re.compile(r"\A\s*(?:return\s+)?(\w+)(\(.*\));\s*\Z", re.S)
+MEMBER = re.compile(r"\(\s*&?(\w+)->\w")
+DEFINED = re.compile(r"^struct (\w+) \{", re.M)
 IGNORED = re.compile(r"^\s*\(void\)\w+;\s*$", re.M)
 
 
@@ -40,6 +42,12 @@ class Function:
         depths = list(accumulate((c == "(") - (c == ")") for c in found.group(2)))
         return found.group(1) if 0 not in depths[:-1] else None
 
+    def hides(self, visible):
+        """Does it hand a member of a parameter on whose struct no header defines? Its callers cannot reach that."""
+        into = MEMBER.match(FORWARDS.match(IGNORED.sub("", self.body)).group(2))
+        owner = into and re.search(rf"(\w+) \*{into.group(1)}\s*[,)]", self.head)
+        return bool(owner) and owner.group(1) not in visible
+
 
 def functions_of(path, text):
     """Functions of a source; `text` is code_only."""
@@ -58,7 +66,7 @@ def functions_of(path, text):
 
 
 def read(tree):
-    """(functions, {header: the files that include it})"""
+    """(functions, {header: the files that include it}, those functions that only call another)"""
     functions, users, counts, texts = [], defaultdict(set), Counter(), {}
     names = sorted(p for room in PRODUCT for p in (tree / room).rglob("*.[ch]"))
     for path in names:
@@ -83,19 +91,22 @@ def read(tree):
     for path in (tree / "tests").rglob("*.[ch]"):  # a header that a test includes as well has two users
         for included in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
             users[included].add(str(path.relative_to(tree)))
+    for path in (tree / "api").rglob("*.cmake"):  # a header that a generated source includes, as well
+        for included in re.findall(r'#include \\"([^"\\]+)\\"', path.read_text()):
+            users[included].add(str(path.relative_to(tree)))
     headers = {}
     for name in texts:
         if name.endswith(".h"):
             headers[name] = {user for included, who in users.items() if name == included or name.endswith("/" + included) for user in who}
-    return functions, headers, defined
+    visible = {struct for name, text in texts.items() if name.endswith(".h") for struct in DEFINED.findall(text)}
+    return functions, headers, {f for f in functions if f.forwards_to() in defined and not f.hides(visible)}
 
 
 def kinds(tree):
     """{kind: [functions, or names of headers]}; what libraries call through a pointer is in no kind but "functions"."""
-    functions, headers, defined = read(tree)
+    functions, headers, forwards = read(tree)
     static = [f for f in functions if f.static and f.path.endswith(".c")]
     once = [f for f in static if f.calls == 1 and not f.named]
-    public = [f for f in functions if not f.static]
     return {
         "functions": functions,
         "above-70": [f for f in functions if f.lines > 70],
@@ -104,8 +115,8 @@ def kinds(tree):
         "called-once": once,
         "called-once-5": [f for f in once if f.lines <= 5],
         "called-once-3": [f for f in once if f.lines <= 3],
-        "forwards": [f for f in functions if f.forwards_to() in defined],
-        "forwards-public": [f for f in public if f.forwards_to() in defined],
+        "forwards": [f for f in functions if f in forwards],
+        "forwards-public": [f for f in functions if f in forwards and not f.static],
         "headers-of-one": sorted(name for name, who in headers.items() if len(who - {name[:-1] + "c"}) <= 1),
     }
 
