@@ -175,7 +175,7 @@ size_t dt_answer_job_room(const struct dt_api *api)
 bool dt_answer_hold_job(struct dt_request *req)
 {
     dt_request_trim(req);
-    bool held = dt_request_hold(req, dt_answer_job_room(req->api));
+    bool held = dt_hold_more(&req->hold, dt_answer_job_room(req->api));
     if (!held)
         dt_request_no_room(req);
     return held;

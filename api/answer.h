@@ -65,7 +65,7 @@ enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_j
 
 /*
  * A page ends when its answer has this many bytes, whatever its limit; one row always comes. The memory for a page is
- * held (dt_request_hold) before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
+ * held (dt_hold_more) before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
  */
 #define DT_PAGE_BYTES ((size_t)4 << 20)
 static inline size_t dt_page_room(size_t bytes)

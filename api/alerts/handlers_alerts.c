@@ -97,7 +97,7 @@ static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     struct dt_arena rows;
     bool first = true;
-    if (!dt_request_hold_bulk(req, dt_page_room(page->limit * ALERT_BYTES)))
+    if (!dt_hold_bulk(&req->hold, dt_page_room(page->limit * ALERT_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_alerts(store, page->id, page->limit, &rows, &list, &err);

@@ -356,11 +356,6 @@ void dt_caller_clear(struct dt_caller *caller)
     *caller = (struct dt_caller){0};
 }
 
-bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
-{
-    return dt_topic_within(dt_caller_bound(caller), topic);
-}
-
 /* ---- making tokens ---- */
 
 dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err)

@@ -85,7 +85,10 @@ static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_calle
     return dt_caller_sees_all(caller) ? NULL : &caller->topics;
 }
 /* Says whether the caller sees this topic. When it does not, the answer is as if the thing did not exist (404). */
-bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic);
+static inline bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
+{
+    return dt_topic_within(dt_caller_bound(caller), topic);
+}
 
 /* ---- making tokens (for the command line) ---- */
 

@@ -59,7 +59,7 @@ enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
     struct dt_token *tokens;
     size_t n;
     struct dt_error err = {0};
-    if (!dt_request_hold(req, TOKENS_ROOM))
+    if (!dt_hold_more(&req->hold, TOKENS_ROOM))
         return dt_request_no_room(req);
     dt_status status = dt_store_token_list(store, &req->arena, &tokens, &n, NULL, &err);
     if (status != DT_OK)

@@ -63,9 +63,7 @@ static dt_status examine(struct examination *x, struct dt_error *err)
 {
     struct dt_api *api = x->api;
     struct dt_examined *found = &x->found;
-    dt_status status = dt_topic_cache_refresh(api->topics, x->store, err);
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh_shards(api->topics, x->store, err);
+    dt_status status = dt_topic_cache_refresh(api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, x->store, err);
     if (status != DT_OK)
         return status;
     int64_t begun_us = dt_clock_mono_us(api->clock);
@@ -133,7 +131,7 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
     const struct dt_config *config = req->api->config;
     struct dt_strbuf *out = &req->out;
     struct dt_error err = {0};
-    if (!dt_request_hold(req, ANSWER_BYTES))
+    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
         return dt_request_no_room(req);
     const int64_t *late_ms = req->state;
     struct examination x = {.api = req->api, .store = store, .out = out, .found = {.late_ms = *late_ms}};

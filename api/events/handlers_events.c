@@ -79,7 +79,7 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     struct dt_arena rows;
     struct dt_job job;
-    if (!dt_request_hold_bulk(req, dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api)))
+    if (!dt_hold_bulk(&req->hold, dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_events(store, &page->filter, &rows, &list, &err);

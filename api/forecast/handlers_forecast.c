@@ -108,7 +108,7 @@ static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
         status = dt_store_drains(m->store, &per_second, err);
     if (status == DT_OK) {
         size_t most = (q->ask.steps + 4) * STEP_BYTES + found.n_parts * PART_BYTES;
-        m->no_room = !dt_request_hold(m->req, 2 * most);
+        m->no_room = !dt_hold_more(&m->req->hold, 2 * most);
         status = m->no_room ? dt_fail(err, DT_FULL, "no room for the answer") : DT_OK;
     }
     if (status == DT_OK && q->spikes)
@@ -127,7 +127,7 @@ static enum dt_next forecast(struct dt_request *req, dt_store *store)
     struct making m = {.req = req, .store = store};
     struct dt_strbuf key;
     dt_assert(asked->steps > 0 && asked->steps <= DT_FORECAST_STEPS);
-    if (!dt_request_hold(req, ROOM))
+    if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     req->status = 200;
     dt_strbuf_reset(&req->out);

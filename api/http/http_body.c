@@ -56,7 +56,7 @@ static bool drop_piece(struct dt_exchange *e, size_t *n)
 static bool charge_growth(struct dt_exchange *e, size_t n)
 {
     size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
-    return dt_request_hold_bulk(&e->req, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
+    return dt_hold_bulk(&e->req.hold, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
 }
 
 /* Says whether the body is over: it was cut off (http_connections.h), or the server ends. */
@@ -84,7 +84,7 @@ bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n)
     if (!e->dropping && !charge_growth(e, *n)) {
         drop_remainder(e);
         dt_strbuf_clear(&e->body);
-        dt_hold_end(&e->req.hold);
+        dt_hold_less(&e->req.hold, DT_HOLD_ALL);
         dt_request_no_room(&e->req);
     }
     if (e->dropping)

@@ -82,7 +82,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     struct dt_strbuf text;
     if ((status == 0 || body->failed) && status < 400) {
         dt_strbuf_clear(body);
-        dt_hold_end(hold);
+        dt_hold_less(hold, DT_HOLD_ALL);
         dt_detached_problem(detached, DT_PROBLEM_OUTCOME_UNKNOWN, "memory was out in the middle");
         return;
     }
@@ -98,6 +98,6 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
         dt_linger_send(detached->linger, detached->fd, &text, hold, detached->owner, now_us,
                        now_us + detached->patience_us);
     dt_strbuf_clear(&text);
-    dt_hold_end(hold);
+    dt_hold_less(hold, DT_HOLD_ALL);
     end_detached(detached);
 }

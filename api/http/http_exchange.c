@@ -55,7 +55,7 @@ static void reset_request(struct dt_exchange *e)
     req->route = NULL;
     memset(req->params, 0, sizeof(req->params));
     req->n_query = req->n_headers = 0;
-    req->truncated = req->close = req->changed = false;
+    req->truncated = req->close = req->changed = req->reads_much = false;
     req->body = req->content_type = req->if_match = DT_STR_NONE;
     req->if_none_match = req->accept_encoding = DT_STR_NONE;
     req->request_id = DT_STR_NONE;
@@ -153,7 +153,7 @@ static enum dt_next handle(struct dt_exchange *e)
         return DT_REPLY;
     }
     req->body = e->body.n ? dt_str_without_bom(dt_strbuf_str(&e->body)) : (struct dt_str){"", 0};
-    if (req->route->body == DT_BODY_JSON && !dt_request_hold_bulk(req, made_of(req->body)))
+    if (req->route->body == DT_BODY_JSON && !dt_hold_bulk(&req->hold, made_of(req->body)))
         return dt_request_no_room(req);
     if (req->route->body == DT_BODY_NONE && !nothing_said(req->body)) {
         dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");
@@ -229,7 +229,7 @@ void dt_exchange_ended(struct dt_exchange *e, bool sent)
     dt_caller_clear(&e->req.caller);
     dt_http_count(http, e->route_index, e->req.status, (double)(dt_http_now_us(http) - e->req.started_us) / 1e6);
     keep_small(e);
-    dt_hold_end(&e->req.hold);
+    dt_hold_less(&e->req.hold, DT_HOLD_ALL);
     enter(e, DT_PHASE_IDLE);
     dt_http_end(http);
 }

@@ -69,7 +69,7 @@ static void slot_clear(dt_linger *linger, struct slot *slot)
     close(slot->fd);
     slot->fd = -1;
     dt_strbuf_clear(&slot->text);
-    dt_hold_end(&slot->hold);
+    dt_hold_less(&slot->hold, DT_HOLD_ALL);
 }
 
 /* Says whether there is more to wait for. */
@@ -143,7 +143,7 @@ static void sent_all(dt_linger *linger, struct slot *slot)
 {
     shutdown(slot->fd, SHUT_WR);
     dt_strbuf_clear(&slot->text);
-    dt_hold_end(&slot->hold);
+    dt_hold_less(&slot->hold, DT_HOLD_ALL);
     if (slot->is_answer)
         dt_shares_give_back(&linger->shares, slot->owner);
     slot->is_answer = false;

@@ -185,7 +185,7 @@ static void unref(struct dt_batch *batch)
         owe(batch, batch->refused);
     dt_batch_rest_over(batch);
     dt_caller_clear(&batch->terms.caller);
-    dt_hold_end(&batch->hold);
+    dt_hold_less(&batch->hold, DT_HOLD_ALL);
     dt_gate_entry_clear(&batch->entry);
     free(batch);
 }
@@ -420,11 +420,6 @@ void dt_batch_leave_slices(dt_batch *batch)
     batch->entry.call = resume;
 }
 
-static bool rest_until(struct dt_batch *batch, int64_t until_us)
-{
-    return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
-}
-
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch)
 {
     dt_tenant *tenant = batch->terms.caller.tenant;
@@ -434,11 +429,6 @@ enum dt_batch_beginning dt_batch_begin(dt_batch *batch)
     return batch->has_place ? DT_BATCH_RESTS : DT_BATCH_NO_PLACE;
 }
 
-bool dt_batch_rest_first(dt_batch *batch)
-{
-    return rest_until(batch, dt_tenant_rests_until(batch->terms.caller.tenant));
-}
-
 void dt_batch_rest_over(dt_batch *batch)
 {
     if (batch->has_place)
@@ -446,10 +436,16 @@ void dt_batch_rest_over(dt_batch *batch)
     batch->has_place = false;
 }
 
-bool dt_batch_rest(dt_batch *batch)
+bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when)
 {
-    collect_results(batch);
-    return rest_until(batch, owe(batch, batch->refused));
+    int64_t until_us;
+    if (when == DT_BATCH_REST_FIRST) {
+        until_us = dt_tenant_rests_until(batch->terms.caller.tenant);
+    } else {
+        collect_results(batch);
+        until_us = owe(batch, batch->refused);
+    }
+    return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
 }
 
 /* ---- elements ---- */

@@ -110,18 +110,18 @@ void dt_batch_leave_slices(dt_batch *batch);
 
 /*
  * Before the first element, once: a batch whose token owes for very many elements that were refused, or came in batches
- * that were cut off, rests before it begins (dt_batch_rest_first, which waits as dt_batch_wait does), in one of its
- * token's places. NO_PLACE: all are taken. The place is given back by dt_batch_rest_over, or with the batch.
+ * that were cut off, rests before it begins (dt_batch_rest), in one of its token's places. NO_PLACE: all are taken. The
+ * place is given back by dt_batch_rest_over, or with the batch.
  */
 enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
-bool dt_batch_rest_first(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);
 /*
- * Behind the return of all chunks: a batch whose token has very many elements refused rests before it is answered
- * (quota/refusals.h). Waits as dt_batch_wait does; once.
+ * FIRST: see dt_batch_begin. LAST: after all chunks returned, a batch whose token has very many elements refused rests
+ * before it is answered (quota/refusals.h). Waits as dt_batch_wait does; each once.
  */
-bool dt_batch_rest(dt_batch *batch);
+enum dt_batch_rest { DT_BATCH_REST_FIRST, DT_BATCH_REST_LAST };
+bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when);
 /* Fills in the answers as the request's (200, or 503 when memory was out), after the last chunk came back. */
 void dt_batch_answer(dt_batch *batch);
 /* Has the answer sent past the HTTP server (dt_request_detach) when all chunks are back: the request ends unanswered,

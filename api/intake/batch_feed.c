@@ -102,7 +102,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_strbuf_clear(&lines->partial);
         return;
     }
-    if (dt_request_hold_bulk(req, dt_strbuf_growth(&lines->partial, n)))
+    if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->partial, n)))
         dt_strbuf_add(&lines->partial, p, n);
     else
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
@@ -149,7 +149,7 @@ static bool step_lines(struct dt_request *req)
     struct lines *lines = req->state;
     bool rests = lines->rests;
     lines->rests = false;
-    if (rests && dt_batch_rest_first(lines->batch))
+    if (rests && dt_batch_rest(lines->batch, DT_BATCH_REST_FIRST))
         return false;
     dt_batch_rest_over(lines->batch);
     switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
@@ -185,7 +185,7 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
      * feed, so what is taken later is copied. */
     const size_t left = n - at;
     lines->at = 0;
-    if (dt_request_hold_bulk(req, dt_strbuf_growth(&lines->piece, left)))
+    if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))
         dt_strbuf_add(&lines->piece, p + at, left);
     if (lines->piece.n != left) {
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
@@ -212,7 +212,7 @@ static enum dt_next rest_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
     req->then = answer_lines;
-    return dt_batch_rest(lines->batch) ? DT_PENDING : answer_lines(req);
+    return dt_batch_rest(lines->batch, DT_BATCH_REST_LAST) ? DT_PENDING : answer_lines(req);
 }
 
 /* Ends the batch when nothing more comes. Called again after each wait for room. */
@@ -354,7 +354,7 @@ static bool step_array(struct dt_request *req)
         return !dt_batch_wait(array->batch, true);
     case REST:
         array->next = FINISH;
-        return !dt_batch_rest(array->batch);
+        return !dt_batch_rest(array->batch, DT_BATCH_REST_LAST);
     case FINISH:
         dt_batch_answer(array->batch);
         break;
@@ -370,7 +370,7 @@ enum dt_next dt_batch_feed_handle(struct dt_request *req)
     struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_request_hold_bulk(req, 2 * nodes_max(req) * sizeof(struct dt_json_node))) /* their table doubles */
+    if (!dt_hold_bulk(&req->hold, 2 * nodes_max(req) * sizeof(struct dt_json_node))) /* their table doubles */
         return dt_request_no_room(req);
     *array = (struct array){.batch = dt_batch_new(req, kind_of(req), true)};
     req->state = array;

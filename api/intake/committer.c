@@ -401,7 +401,7 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     dt_committer *c = w->committer;
     bool made = false;
     *out = NULL;
-    dt_status status = dt_topic_cache_refresh(c->topics, w->session.store, err);
+    dt_status status = dt_topic_cache_refresh(c->topics, DT_SNAPSHOT_TOPICS, w->session.store, err);
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(c->topics);
@@ -412,7 +412,7 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     }
     dt_view_release(view);
     if (status == DT_OK)
-        status = dt_topic_cache_refresh(c->topics, w->session.store, err);
+        status = dt_topic_cache_refresh(c->topics, DT_SNAPSHOT_TOPICS, w->session.store, err);
     if (status == DT_OK)
         *out = dt_topic_cache_view(c->topics);
     return status;

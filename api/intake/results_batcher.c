@@ -147,7 +147,7 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
         }
     dt_status status = dt_session_begin(&r->session, &err);
     if (status == DT_OK)
-        status = dt_topic_cache_refresh(r->topics, r->session.store, &err);
+        status = dt_topic_cache_refresh(r->topics, DT_SNAPSHOT_TOPICS, r->session.store, &err);
     if (status == DT_OK) {
         struct dt_view *view = dt_topic_cache_view(r->topics);
         int64_t begun_us = dt_clock_mono_us(r->env->clock);

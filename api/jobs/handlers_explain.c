@@ -43,9 +43,7 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = dt_topic_cache_refresh(req->api->topics, store, &err);
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh_shards(req->api->topics, store, &err);
+    dt_status status = dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, &err);
     if (status == DT_OK)
         status = dt_store_get(store, *id, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))

@@ -188,7 +188,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     struct dt_attempt_list page;
     struct dt_error err = {0};
     struct dt_arena rows;
-    if (!dt_request_hold(req, dt_page_room(DT_PAGE_BYTES)))
+    if (!dt_hold_more(&req->hold, dt_page_room(DT_PAGE_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = check_visible(req, store, list->id, &err);

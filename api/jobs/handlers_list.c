@@ -77,7 +77,7 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     struct dt_arena rows;
     size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
-    if (!dt_request_hold_bulk(req, dt_page_room(list->filter.bytes) + one))
+    if (!dt_hold_bulk(&req->hold, dt_page_room(list->filter.bytes) + one))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_list(store, &list->filter, &rows, &page, &err);
@@ -253,7 +253,6 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     if (list->filter.topic.p && !dt_caller_sees(&req->caller, list->filter.topic))
         return dt_answer_not_found(req, "topic");
     req->state = list;
-    if (dt_list_way(&list->filter) == DT_LIST_BY_KEY || list->filter.id)
-        return dt_workers_submit(req->api->workers, req, list_jobs);
-    return dt_workers_submit_long(req->api->workers, req, list_jobs);
+    req->reads_much = dt_list_way(&list->filter) != DT_LIST_BY_KEY && !list->filter.id;
+    return dt_workers_submit(req->api->workers, req, list_jobs);
 }

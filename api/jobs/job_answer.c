@@ -21,8 +21,7 @@ enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const str
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job)
 {
     /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
-    if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
-        (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
+    (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL) == DT_OK);
     return dt_answer_stored(req, store, job, NULL);
 }
 

@@ -10,7 +10,8 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
 {
     struct dt_callback_misfit misfit;
     struct dt_faults faults;
-    (void)(dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK); /* else the last known holds */
+    (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS, store, NULL) ==
+           DT_OK); /* else the last known holds */
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     const struct dt_topic_settings *settings = view ? dt_view_topic(view, topic) : NULL;
     bool deleting = settings && settings->deleting;

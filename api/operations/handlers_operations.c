@@ -183,7 +183,7 @@ static enum dt_next begin(struct dt_request *req, dt_store *store)
     struct operate *o = req->state;
     struct dt_error err = {0};
     dt_assert(!req->changed && o->op.id == 0); /* not made yet */
-    if (!dt_request_hold(req, ROOM))
+    if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     if (o->body.dry_run)
         return preview(req, store);
@@ -200,7 +200,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     struct dt_topic_deletion deletion;
     struct dt_error err = {0};
     dt_assert(!req->changed && o->op.id == 0); /* not made yet */
-    if (!dt_request_hold(req, ROOM))
+    if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     dt_status status = dt_store_topic_delete_with_jobs(store, &o->body.ask, LEASE_MS, &o->rows, &deletion, &err);
     if (status == DT_NOT_FOUND)
@@ -359,7 +359,7 @@ static enum dt_next list_operations(struct dt_request *req, dt_store *store)
     struct dt_arena rows;
     bool first = true;
     const struct dt_page_end end = dt_page_end(page->limit, OPERATION_BYTES);
-    if (!dt_request_hold_bulk(req, dt_page_room(end.bytes)))
+    if (!dt_hold_bulk(&req->hold, dt_page_room(end.bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_operation_list(store, page->id, end, &rows, &list, &err);

@@ -115,7 +115,7 @@ enum dt_next dt_handle_metrics(struct dt_request *req)
 {
     req->status = 200;
     req->reply_type = "text/plain; version=0.0.4; charset=utf-8";
-    dt_budget_report(req->api->memory);
+    dt_metric_set(req->api->memory->gauge, (double)dt_budget_held(req->api->memory));
     dt_tls_files_report(req->api->tls);
     dt_metrics_write(&req->out);
     return DT_REPLY;
@@ -231,9 +231,7 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
 enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
 {
     struct dt_api *api = req->api;
-    dt_status status = dt_topic_cache_refresh(api->topics, store, NULL);
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh_shards(api->topics, store, NULL);
+    dt_status status = dt_topic_cache_refresh(api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL);
     if (status != DT_OK) {
         dt_request_refuse(req, dt_problem_of_status(status), "the database cannot be asked just now");
         return DT_REPLY;
@@ -241,7 +239,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
     dt_assert(view && shards); /* they were refreshed */
-    bool room = dt_request_hold(req, shards->n * SHARD_BYTES);
+    bool room = dt_hold_more(&req->hold, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)
         add_info(api, &req->out, view, shards);

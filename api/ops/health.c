@@ -106,9 +106,8 @@ static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
                                      err);
     h->inserts = status == DT_OK;
     if (status == DT_OK)
-        status = dt_topic_cache_refresh(h->topics, store, err);
-    if (status == DT_OK && !(h->rests && odd))
-        status = dt_topic_cache_refresh_shards(h->topics, store, err);
+        status = dt_topic_cache_refresh(h->topics, h->rests && odd ? DT_SNAPSHOT_TOPICS : DT_SNAPSHOT_TOPICS_AND_SHARDS,
+                                        store, err);
     return status;
 }
 

@@ -11,7 +11,7 @@
 enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
-    if (!dt_request_hold(req, ANSWER_BYTES))
+    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
         return dt_request_no_room(req);
     dt_strbuf_reset(&req->out);
     dt_status status = dt_overview_answer(req->api->overview, store, &req->out, &err);
@@ -24,7 +24,7 @@ enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store)
 static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
-    if (!dt_request_hold(req, DEAD_BYTES))
+    if (!dt_hold_more(&req->hold, DEAD_BYTES))
         return dt_request_no_room(req);
     dt_strbuf_reset(&req->out);
     dt_status status = dt_dead_answer(req->api->overview, store, req->state, &req->out, &err);

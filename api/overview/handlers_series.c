@@ -21,7 +21,7 @@
 static enum dt_next answer_series(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
-    if (!dt_request_hold(req, ANSWER_BYTES))
+    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
         return dt_request_no_room(req);
     dt_strbuf_reset(&req->out);
     dt_status status = dt_series_answer(req->api->overview, store, req->state, &req->out, &err);

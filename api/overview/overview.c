@@ -243,9 +243,7 @@ static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_vi
     struct dt_api *api = o->api;
     struct dt_figures_row *figures = NULL;
     size_t n = 0;
-    dt_status status = dt_topic_cache_refresh(api->topics, store, err);
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh_shards(api->topics, store, err);
+    dt_status status = dt_topic_cache_refresh(api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, err);
     if (status != DT_OK)
         return status;
     view->view = dt_topic_cache_view(api->topics);

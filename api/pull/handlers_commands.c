@@ -424,7 +424,7 @@ static struct dt_run *run_new(struct dt_request *req, size_t n, bool array)
 static bool hold_room(struct dt_request *req, size_t n)
 {
     const size_t each = sizeof(struct dt_run_command) + sizeof(struct dt_create) + sizeof(struct dt_apply) + 512;
-    return dt_request_hold_bulk(req, n * each + 2 * req->body.n);
+    return dt_hold_bulk(&req->hold, n * each + 2 * req->body.n);
 }
 
 static dt_status decode(struct dt_run *run, size_t i, const dt_json *json, const struct dt_job_rules *rules,

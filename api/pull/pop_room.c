@@ -439,7 +439,7 @@ static void serve_line(dt_pop_room *room)
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(ear_of(room, served.topic), 1);
     pthread_mutex_unlock(&room->lock);
-    dt_hold_end(&room->hold);
+    dt_hold_less(&room->hold, DT_HOLD_ALL);
 }
 
 /* ---- looking ---- */

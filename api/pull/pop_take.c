@@ -168,7 +168,7 @@ size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most)
     const size_t one = (size_t)req->api->config->limits_payload;
     size_t bytes = max < most / one ? max * one : most;
     for (; bytes >= one; bytes /= 2)
-        if (dt_request_hold(req, DT_POP_ROOM_EACH * bytes))
+        if (dt_hold_more(&req->hold, DT_POP_ROOM_EACH * bytes))
             return bytes;
     return 0;
 }

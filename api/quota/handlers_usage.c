@@ -90,7 +90,7 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
 {
     struct view *v = req->state;
     struct dt_error err = {0};
-    if (!dt_request_hold(req, USAGE_ROOM))
+    if (!dt_hold_more(&req->hold, USAGE_ROOM))
         return dt_request_no_room(req);
     dt_status status = dt_quotas_write_usage(req->api->quotas, store, &err);
     if (status == DT_OK)

@@ -23,11 +23,6 @@ size_t dt_budget_held(const struct dt_budget *budget)
     return atomic_load_explicit(&budget->held, memory_order_relaxed);
 }
 
-void dt_budget_report(struct dt_budget *budget)
-{
-    dt_metric_set(budget->gauge, (double)dt_budget_held(budget));
-}
-
 void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget)
 {
     *hold = (struct dt_hold){.budget = budget};
@@ -83,9 +78,4 @@ void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n)
     dt_assert(n == 0 || from->budget == to->budget);
     from->n -= n;
     to->n += n;
-}
-
-void dt_hold_end(struct dt_hold *hold)
-{
-    dt_hold_less(hold, hold->n);
 }

@@ -18,13 +18,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/metrics.h"
 
 struct dt_budget {
     size_t max;
     _Atomic size_t held;
-    dt_metric *gauge;   /* duetime_api_held_bytes, as of the last dt_budget_report */
+    dt_metric *gauge;   /* duetime_api_held_bytes, set when metrics are written */
     dt_metric *refused; /* duetime_api_memory_refused_total */
 };
 
@@ -36,21 +37,18 @@ struct dt_hold {
 
 void dt_budget_init(struct dt_budget *budget, size_t max);
 size_t dt_budget_held(const struct dt_budget *budget);
-/* Brings the gauge up to date, before metrics are written. */
-void dt_budget_report(struct dt_budget *budget);
 
 void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
 /* n bytes more. False: the budget is used up, and nothing was charged. */
-bool dt_hold_more(struct dt_hold *hold, size_t n);
+DT_MUST_CHECK bool dt_hold_more(struct dt_hold *hold, size_t n);
 /* Like dt_hold_more, but leaves to others what bulk leaves. */
-bool dt_hold_bulk(struct dt_hold *hold, size_t n);
+DT_MUST_CHECK bool dt_hold_bulk(struct dt_hold *hold, size_t n);
 /* n bytes fewer, or all that it has, whichever is less. */
+#define DT_HOLD_ALL SIZE_MAX
 void dt_hold_less(struct dt_hold *hold, size_t n);
 /* Exactly n from now on, more or fewer. False: the budget is used up, and the hold is as it was. */
 bool dt_hold_exactly(struct dt_hold *hold, size_t n);
 /* n bytes of the one are the other's from now on, or all that it has, whichever is less. Both are of one budget. */
 void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
-/* Gives back all that the hold has. */
-void dt_hold_end(struct dt_hold *hold);
 
 #endif

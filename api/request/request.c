@@ -25,16 +25,6 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
     req->headers[req->n_headers++] = (struct dt_pair){dt_str(name), copy};
 }
 
-bool dt_request_hold(struct dt_request *req, size_t n)
-{
-    return dt_hold_more(&req->hold, n);
-}
-
-bool dt_request_hold_bulk(struct dt_request *req, size_t n)
-{
-    return dt_hold_bulk(&req->hold, n);
-}
-
 enum dt_next dt_request_no_room(struct dt_request *req)
 {
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "requests hold as much memory as limits.memory lets them");

@@ -86,6 +86,7 @@ struct dt_request {
     /* Called after the answer was sent or the client left, and never while the request is suspended. NULL: none. */
     void (*cleanup)(struct dt_request *req);
     void *state;
+    bool reads_much;       /* set before it goes to a worker, which may make MySQL read very many rows: see workers.h */
     struct dt_arena arena; /* reset when the answer was sent */
     struct dt_hold hold;   /* of the budget; ended with the request */
 };
@@ -99,14 +100,11 @@ struct dt_str dt_request_query(const struct dt_request *req, const char *name);
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
 
 /*
- * Charges n bytes to the budget of all requests (budget.h), before they are allocated. Called by the thread that owns
- * the request. False: nothing was charged; the handler answers 503 unavailable if nothing was changed yet. The server
- * gives back all that a request holds when the request ends. When the answer is sent, it also weighs body, out and
- * arena itself, and charges only what they have beyond the hold.
+ * The hold: a handler charges bytes to the budget of all requests before they are allocated (dt_hold_more,
+ * dt_hold_bulk), on the thread that owns the request. If the budget is used up, it answers 503 unavailable, unless
+ * something was changed already. The server gives back all that a request holds when the request ends. When the answer
+ * is sent, it also weighs body, out and arena itself, and charges only what they have beyond the hold.
  */
-DT_MUST_CHECK bool dt_request_hold(struct dt_request *req, size_t n);
-/* Like dt_request_hold, for bulk, which leaves room for others (budget.h). */
-DT_MUST_CHECK bool dt_request_hold_bulk(struct dt_request *req, size_t n);
 /* Called when the answer is filled in: gives back all that the hold has beyond what the request's buffers have. */
 void dt_request_trim(struct dt_request *req);
 /* Fills in the 503 of a request that was refused by the budget. Always DT_REPLY. */

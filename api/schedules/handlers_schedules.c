@@ -276,7 +276,7 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
     struct dt_arena rows;
     size_t shown = 0;
     const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
-    if (!dt_request_hold_bulk(req, dt_page_room(end.bytes)))
+    if (!dt_hold_bulk(&req->hold, dt_page_room(end.bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status =

@@ -152,7 +152,7 @@ static enum dt_next list_topics(struct dt_request *req, dt_store *store)
     struct dt_topic_list topics;
     struct dt_error err = {0};
     struct dt_arena rows;
-    if (!dt_request_hold_bulk(req, dt_page_room(dt_page_end(page->filter.limit, TOPIC_BYTES).bytes)))
+    if (!dt_hold_bulk(&req->hold, dt_page_room(dt_page_end(page->filter.limit, TOPIC_BYTES).bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_topic_list(store, &page->filter, &rows, &topics, &err);

@@ -183,11 +183,6 @@ static bool fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
     return checked_us >= since_us && checked_us > dt_earlier(atomic_load(&at->changed_us), asked_us);
 }
 
-static int64_t oldest_us(const dt_topic_cache *cache)
-{
-    return dt_clock_mono_us(cache->clock) - MAX_AGE_US;
-}
-
 typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 
 /* Reads what was read before since_us. Nobody else waits for that whom an older snapshot serves. */
@@ -311,11 +306,6 @@ static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_e
     }
     dt_view_release(view);
     return status;
-}
-
-dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
-{
-    return refresh(cache, &cache->topics_at, oldest_us(cache), load_topics, store, err);
 }
 
 void dt_topic_cache_invalidate(dt_topic_cache *cache)
@@ -448,7 +438,12 @@ static dt_status load_shards(dt_topic_cache *cache, dt_store *store, struct dt_e
     return DT_OK;
 }
 
-dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err)
+dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store, struct dt_error *err)
 {
-    return refresh(cache, &cache->shards_at, oldest_us(cache), load_shards, store, err);
+    int64_t since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US;
+    dt_status status = refresh(cache, &cache->topics_at, since_us, load_topics, store, err);
+    if (status != DT_OK || what == DT_SNAPSHOT_TOPICS)
+        return status;
+    since_us = dt_clock_mono_us(cache->clock) - MAX_AGE_US; /* reading the topics may have taken long */
+    return refresh(cache, &cache->shards_at, since_us, load_shards, store, err);
 }

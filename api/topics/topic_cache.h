@@ -70,10 +70,11 @@ void dt_shards_release(struct dt_shards_view *shards);
 /* Finds what a shard's leader says. NULL: nothing is known of the shard. */
 const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard);
 
-/* Makes the snapshot at most a second old, asking MySQL through the caller's store unless it is so already. Any thread
- * that has a store. Statuses as of store/store.h; the last snapshot holds then. */
-DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_topic_cache_refresh_shards(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
+enum dt_snapshots { DT_SNAPSHOT_TOPICS, DT_SNAPSHOT_TOPICS_AND_SHARDS };
+/* Makes the snapshots at most a second old, asking MySQL through the caller's store unless they are so already. Any
+ * thread that has a store. Statuses as of store/store.h; the last snapshots hold then. */
+DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store,
+                                               struct dt_error *err);
 /* Makes the next refresh read again, after this process has changed a topic. Any thread. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /* A topic that a job names and the snapshot has not. */

@@ -243,13 +243,16 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
     } while (late);
 }
 
-static enum dt_next submit(dt_workers *pool, struct task task)
+enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
 {
-    struct dt_request *req = task.req;
+    const struct task task = {.req = req,
+                              .run = run,
+                              .caller = req->caller.fair_queue,
+                              .is_long = req->reads_much,
+                              .since_us = dt_clock_mono_us(pool->env->clock)};
     bool able = false; /* some worker is not stuck in MySQL */
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
-    task.since_us = dt_clock_mono_us(pool->env->clock);
     for (size_t i = 0; i < pool->n_workers && !able; i++)
         able = !dt_session_stalled(&pool->workers[i].session);
     if (!able) {
@@ -274,16 +277,6 @@ static enum dt_next submit(dt_workers *pool, struct task task)
         refuse_request(req, "too many requests are waiting");
     }
     return DT_PENDING;
-}
-
-enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
-{
-    return submit(pool, (struct task){.req = req, .run = run, .caller = req->caller.fair_queue});
-}
-
-enum dt_next dt_workers_submit_long(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
-{
-    return submit(pool, (struct task){.req = req, .run = run, .caller = req->caller.fair_queue, .is_long = true});
 }
 
 /* ---- the threads ---- */

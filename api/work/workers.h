@@ -35,16 +35,13 @@ void dt_workers_free(dt_workers *pool);
  * Queues a request. Called from an HTTP thread (inside a handler; the request is suspended), or from any thread that
  * owns a suspended request (a unit's done). When the queue is full the 503 is filled in and the request resumed. Always
  * returns DT_PENDING: return dt_workers_submit(req->api->workers, req, get_job);
- */
-enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
-/*
- * As dt_workers_submit, for a request that may make MySQL read very many rows. While others ask for something, too, a
- * caller has one of these run at a time, and a rest behind each: DT_WORKERS_RESTS times as long as it took, and
- * DT_WORKERS_REST_US at most.
+ *
+ * If it may make MySQL read very many rows (reads_much), the caller has one of these run at a time while others ask for
+ * something, too, and a rest after each: DT_WORKERS_RESTS times as long as it took, and DT_WORKERS_REST_US at most.
  */
 #define DT_WORKERS_RESTS   4
 #define DT_WORKERS_REST_US INT64_C(300000)
-enum dt_next dt_workers_submit_long(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
+enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 /*
  * Puts a request off; called from a worker, inside a dt_worker_fn. run(req) is called again in DT_WORKERS_LATER_US, on
  * any worker, unless the pool ends or the request's deadline passes before (both are answered with 503). True: return

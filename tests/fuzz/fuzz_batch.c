@@ -96,11 +96,6 @@ void dt_caller_clear(struct dt_caller *caller)
 {
     (void)caller;
 }
-bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
-{
-    (void)caller;
-    return !dt_str_is(topic, "hidden");
-}
 void dt_request_suspend(struct dt_request *req)
 {
     (void)req;
@@ -219,9 +214,12 @@ static void finish(struct dt_request *req)
     MUST(req->status != 0 && !suspended && n_units == 0);
 }
 
+/* Its caller sees the topic "t", and no topic "hidden". */
 static void request_init(struct dt_request *req, enum dt_media media)
 {
-    *req = (struct dt_request){.api = &api, .route = &route, .media = media, .deadline_us = INT64_MAX / 2};
+    static const struct dt_str seen = DT_STR_LIT("t");
+    *req = (struct dt_request){
+        .api = &api, .route = &route, .media = media, .deadline_us = INT64_MAX / 2, .caller.topics = {&seen, 1}};
     dt_hold_init(&req->hold, &memory);
     dt_strbuf_init(&req->out);
     dt_arena_init(&req->arena);
@@ -233,7 +231,7 @@ static void request_clear(struct dt_request *req)
         req->cleanup(req);
     dt_strbuf_clear(&req->out);
     dt_arena_clear(&req->arena);
-    dt_hold_end(&req->hold);
+    dt_hold_less(&req->hold, DT_HOLD_ALL);
 }
 
 static void post_lines(struct dt_request *req, struct dt_str body, unsigned seed)

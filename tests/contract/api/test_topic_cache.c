@@ -89,9 +89,9 @@ static void nothing_is_read_again_within_a_second(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     int64_t before = counted(rig->store, "Com_stmt_execute");
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     assert_int_equal(counted(rig->store, "Com_stmt_execute") - before, 1); /* that one asked for the counter */
 }
 
@@ -99,13 +99,13 @@ static void whoever_asks_after_a_change_gets_what_was_read_after_it(void **state
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (int i = 0; i < 20; i++) {
         char name[20];
         snprintf(name, sizeof(name), "t%d", i);
         OK(dt_store_topic_ensure(rig->store, dt_str(name), NULL, &err));
         dt_topic_cache_invalidate(rig->cache);
-        OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+        OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
         assert_true(knows(rig, name));
     }
 }
@@ -123,7 +123,7 @@ static void *read_topics(void *arg)
 {
     struct reader *r = arg;
     r->id = gettid();
-    r->status = dt_topic_cache_refresh(r->rig->cache, r->store, NULL);
+    r->status = dt_topic_cache_refresh(r->rig->cache, DT_SNAPSHOT_TOPICS, r->store, NULL);
     dt_db_thread_end();
     return NULL;
 }
@@ -172,7 +172,7 @@ static void those_who_wait_together_are_served_by_one_reading(void **state)
     int64_t asked = 0;
     for (size_t i = 0; i < READERS; i++) {
         readers[i] = (struct reader){.rig = rig, .store = mysql_fixture_store(&rig->fx)};
-        OK(dt_topic_cache_refresh(rig->cache, readers[i].store, &err));
+        OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, readers[i].store, &err));
         readers[i].asked = counted(readers[i].store, "Com_stmt_execute");
     }
     mysql_fixture_run(&rig->fx, "LOCK TABLES installation WRITE");
@@ -211,14 +211,14 @@ static void topics_that_are_wanted_together_are_made_in_a_few_transactions(void 
     struct dt_error err = {0};
     struct dt_topic_wish wishes[50];
     char names[50][32];
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     int64_t before = counted(rig->store, "Com_stmt_execute");
     int64_t commits = counted(rig->store, "Com_commit");
     size_t n = wish_for(wishes, names, 50, "many");
     OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, n, &err));
     assert_in_range(counted(rig->store, "Com_commit") - commits, 1, 4);
     assert_true(counted(rig->store, "Com_stmt_execute") > before);
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(wishes[i].status, DT_OK);
         assert_true(knows(rig, names[i]));
@@ -234,11 +234,11 @@ static void of_topics_that_are_wanted_together_each_has_its_own_answer(void **st
     const char *const names[] = {"a.b", "a_b", "duetime_results", "fresh", "there", "a.c"};
     const dt_status answers[] = {DT_OK, DT_INVALID, DT_INVALID, DT_OK, DT_OK, DT_OK};
     OK(dt_store_topic_ensure(rig->store, DT_STR_LIT("there"), NULL, &err));
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (size_t i = 0; i < 6; i++)
         wishes[i] = (struct dt_topic_wish){.name = dt_str(names[i]), .caller = &anybody};
     OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, 6, &err));
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(wishes[i].status, answers[i]);
         assert_int_equal(wishes[i].reason != NULL, answers[i] == DT_INVALID);
@@ -255,7 +255,7 @@ static void no_more_of_them_are_made_than_there_may_be(void **state)
     size_t made = 0;
     int64_t usual = rig->fx.config.limits_topics;
     rig->fx.config.limits_topics = mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics") + 23;
-    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     size_t n = wish_for(wishes, names, 40, "bound");
     OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, n, &err));
     for (size_t i = 0; i < n; i++)

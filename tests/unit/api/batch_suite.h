@@ -74,12 +74,6 @@ void dt_caller_clear(struct dt_caller *caller)
     (void)caller;
 }
 
-bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
-{
-    (void)caller;
-    return !dt_str_is(topic, "hidden");
-}
-
 void dt_request_suspend(struct dt_request *req)
 {
     (void)req;
@@ -149,7 +143,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     detached_status = status;
     detached_text = *body;
     dt_strbuf_init(body);
-    dt_hold_end(hold);
+    dt_hold_less(hold, DT_HOLD_ALL);
 }
 
 static struct dt_slice *queued;
@@ -238,9 +232,11 @@ static inline int everything_is_back(void **state)
     return back ? 0 : -1;
 }
 
+/* Its caller sees the topic "t", and no topic "hidden". */
 static inline void request_init(struct dt_request *req)
 {
-    *req = (struct dt_request){.api = &api, .deadline_us = NEVER};
+    static const struct dt_str seen = DT_STR_LIT("t");
+    *req = (struct dt_request){.api = &api, .deadline_us = NEVER, .caller.topics = {&seen, 1}};
     dt_hold_init(&req->hold, &memory);
     dt_strbuf_init(&req->out);
     dt_arena_init(&req->arena);
@@ -248,7 +244,7 @@ static inline void request_init(struct dt_request *req)
 
 static inline void request_clear(struct dt_request *req)
 {
-    dt_hold_end(&req->hold);
+    dt_hold_less(&req->hold, DT_HOLD_ALL);
     dt_strbuf_clear(&req->out);
     dt_arena_clear(&req->arena);
 }

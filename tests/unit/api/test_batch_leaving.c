@@ -202,7 +202,7 @@ static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
     assert_true(dt_budget_held(&memory) <= MEMORY);
     dt_batch_release(batch);
     request_clear(&req);
-    dt_hold_end(&others);
+    dt_hold_less(&others, DT_HOLD_ALL);
 }
 
 static void two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes(void **state)
@@ -259,7 +259,7 @@ static void what_a_batch_has_refused_is_told_and_it_rests_until_its_time(void **
     rest_us = INT64_C(3000000);
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic, no_job, fine, ""}, 6);
     int64_t before_us = dt_clock_mono_us(api.clock);
-    assert_true(dt_batch_rest(batch));
+    assert_true(dt_batch_rest(batch, DT_BATCH_REST_LAST));
     int64_t after_us = dt_clock_mono_us(api.clock);
     assert_int_equal(refused_elements, 4);
     assert_int_equal(suspended, 1);
@@ -278,8 +278,8 @@ static void a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_serve
     int64_t deadline_us = dt_clock_mono_us(api.clock) + 100000000;
     dt_batch *late = batch_of_token(&req[0], deadline_us, (const char *const[]){"no"}, 1);
     dt_batch *last = batch_of_token(&req[1], NEVER, (const char *const[]){"no"}, 1);
-    assert_true(dt_batch_rest(late));
-    assert_true(dt_batch_rest(last));
+    assert_true(dt_batch_rest(late, DT_BATCH_REST_LAST));
+    assert_true(dt_batch_rest(last, DT_BATCH_REST_LAST));
     dt_gate_expire(api.job_gate, deadline_us);
     assert_int_equal(resumed, 1);
     dt_gate_close(api.job_gate);
@@ -287,7 +287,7 @@ static void a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_serve
     answer_and_end(&req[0], late);
     answer_and_end(&req[1], last);
     dt_batch *behind = batch_of_token(&req[0], NEVER, (const char *const[]){"no"}, 1);
-    assert_false(dt_batch_rest(behind));
+    assert_false(dt_batch_rest(behind, DT_BATCH_REST_LAST));
     answer_and_end(&req[0], behind);
 }
 
@@ -297,14 +297,14 @@ static void what_is_nobodys_fault_is_not_told_as_refused(void **state)
     struct dt_request req;
     rest_us = INT64_C(3000000);
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, fine}, 2);
-    assert_false(dt_batch_rest(batch));
+    assert_false(dt_batch_rest(batch, DT_BATCH_REST_LAST));
     answer_and_end(&req, batch);
     batch = batch_of_token(&req, NEVER, (const char *const[]){fine}, 1);
     dt_batch_refuse(batch, DT_PROBLEM_UNAVAILABLE, "memory is out", false);
     dt_batch_end(batch, DT_BATCH_LATE);
     add(batch, fine); /* 408 */
     assert_true(dt_batch_flush(batch));
-    assert_false(dt_batch_rest(batch));
+    assert_false(dt_batch_rest(batch, DT_BATCH_REST_LAST));
     answer_and_end(&req, batch);
     assert_int_equal(refused_elements, 0);
 }
@@ -345,7 +345,7 @@ static void a_batch_that_ends_without_a_rest_has_what_was_refused_told_once(void
     request_clear(&req);
     assert_int_equal(refused_elements, 4);
     batch = batch_of_token(&req, NEVER, (const char *const[]){"no"}, 1);
-    assert_false(dt_batch_rest(batch));
+    assert_false(dt_batch_rest(batch, DT_BATCH_REST_LAST));
     answer_and_end(&req, batch);
     assert_int_equal(refused_elements, 5);
 }
@@ -356,11 +356,11 @@ static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, NULL, 0);
     assert_int_equal(dt_batch_begin(batch), DT_BATCH_AT_ONCE);
-    assert_false(dt_batch_rest_first(batch));
+    assert_false(dt_batch_rest(batch, DT_BATCH_REST_FIRST));
     rest_us = INT64_C(3000000);
     assert_int_equal(dt_batch_begin(batch), DT_BATCH_RESTS);
     assert_int_equal(places_left, 0);
-    assert_true(dt_batch_rest_first(batch));
+    assert_true(dt_batch_rest(batch, DT_BATCH_REST_FIRST));
     int64_t after_us = dt_clock_mono_us(api.clock);
     dt_gate_expire(api.job_gate, after_us);
     assert_int_equal(resumed, 0);
