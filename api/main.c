@@ -16,15 +16,16 @@
 #include "alerts/alerts.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "auth/token_new.h"
 #include "base/assert.h"
 #include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/service/service.h"
 #include "base/service/stop_bound.h"
 #include "base/service/streams.h"
 #include "base/zone/zone_files.h"
-#include "commands.h"
 #include "http/front/http_listen.h"
 #include "http/http_server.h"
 #include "http/tls/tls_files.h"
@@ -35,7 +36,6 @@
 #include "intake/index_writer.h"
 #include "intake/results_batcher.h"
 #include "ops/health.h"
-#include "ops/signs.h"
 #include "overview/overview.h"
 #include "pull/pop_room.h"
 #include "request/budget.h"
@@ -156,8 +156,11 @@ struct server {
     dt_figures *figures;
     dt_clock_follower *follower;
     dt_alerts *alerts;
-    struct dt_signs signs;
     bool loopback; /* nothing is listened on but the loopback and Unix sockets */
+    /* What the service manager is told. */
+    struct dt_service service;
+    bool ready;
+    int64_t alive_us; /* when the next sign of life is due */
 };
 
 /*
@@ -311,18 +314,23 @@ static void free_parts(struct server *s)
 
 /* ---- serving ---- */
 
+static void say_migration(const char *name)
+{
+    fprintf(stderr, "applied %s\n", name);
+}
+
 static void log_migration(const char *name)
 {
     DT_LOG(INFO, "main", "applied a migration", DT_S("name", name));
 }
 
 /* OK, UNAVAILABLE (later again), or what is wrong for good. */
-static dt_status migrate(struct server *s, struct dt_error *err)
+static dt_status migrate(const struct dt_config *config, void (*applied)(const char *name), struct dt_error *err)
 {
     dt_store *store = NULL;
-    dt_status status = dt_store_new(&s->config, NULL, &store);
+    dt_status status = dt_store_new(config, NULL, &store);
     if (status == DT_OK)
-        status = dt_store_migrate(store, log_migration, err);
+        status = dt_store_migrate(store, applied, err);
     dt_store_free(store);
     return status;
 }
@@ -342,7 +350,7 @@ static void reload(struct server *s)
     struct dt_config config;
     struct dt_error err = {0};
     enum dt_log_level level;
-    dt_service_reloading(&s->signs.service, dt_clock_mono_us(s->api.clock));
+    dt_service_reloading(&s->service, dt_clock_mono_us(s->api.clock));
     dt_status status = dt_config_load(&config, s->config_file, &err);
     if (status == DT_OK) {
         status = dt_log_level_parse(config.log_level, &level);
@@ -358,7 +366,41 @@ static void reload(struct server *s)
     } else {
         DT_LOG(WARN, "main", "the configuration was not reloaded", DT_S("error", err.text));
     }
-    dt_service_reloaded(&s->signs.service);
+    dt_service_reloaded(&s->service);
+}
+
+/*
+ * Tells the service manager (base/service/service.h) that the API is ready, once requests are taken and MySQL has the
+ * schema; after that regularly that it is alive, as long as no thread of the HTTP server hangs. Returns when the next
+ * sign is due (monotonic); INT64_MAX if the service manager expects none.
+ */
+static int64_t give_signs(struct server *s, int64_t now_us)
+{
+    int64_t pause_us = dt_service_pause_us(&s->service);
+    struct dt_health_state state;
+    if (!dt_service_heard(&s->service))
+        return INT64_MAX;
+    if (!s->ready) {
+        dt_health_get(s->api.health, &state);
+        s->ready = state.mysql == DT_OK;
+        if (!s->ready) {
+            dt_service_waits(&s->service, "waits for MySQL and its schema");
+            return now_us + AGAIN_US;
+        }
+        dt_service_ready(&s->service);
+        return now_us;
+    }
+    if (pause_us == INT64_MAX)
+        return INT64_MAX;
+    if (now_us >= s->alive_us) {
+        if (dt_http_moves(s->http))
+            dt_service_alive(&s->service);
+        else
+            DT_LOG(ERROR, "main",
+                   "a thread of the HTTP server hangs: the service manager is not told that all is well");
+        s->alive_us = now_us + pause_us;
+    }
+    return s->alive_us;
 }
 
 /* Waits for the signal that ends the process. While something has to wait for MySQL it tries again every second. */
@@ -367,7 +409,7 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
     for (;;) {
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
         int64_t now_us = dt_clock_mono_us(s->api.clock);
-        int64_t until_us = dt_signs_give(&s->signs, now_us);
+        int64_t until_us = give_signs(s, now_us);
         if (pending)
             until_us = dt_earlier(until_us, now_us + AGAIN_US);
         const int64_t left_us = dt_later(until_us - dt_clock_mono_us(s->api.clock), 0);
@@ -378,10 +420,10 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
         if (sig == SIGTERM || sig == SIGINT) {
             DT_LOG(INFO, "main", "finishing what is under way");
             dt_stop_bound(DT_STOP_SECONDS);
-            dt_service_stopping(&s->signs.service);
+            dt_service_stopping(&s->service);
             return DT_OK;
         }
-        dt_status status = migrate_later ? migrate(s, err) : DT_OK;
+        dt_status status = migrate_later ? migrate(&s->config, log_migration, err) : DT_OK;
         migrate_later = migrate_later && status == DT_UNAVAILABLE;
         if (status != DT_OK && status != DT_UNAVAILABLE)
             return status;
@@ -413,7 +455,7 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
     if (status == DT_OK)
         status = dt_db_library_init();
     if (status == DT_OK && s->config.api_migrate) {
-        status = migrate(s, err);
+        status = migrate(&s->config, log_migration, err);
         *migrate_later = status == DT_UNAVAILABLE;
         status = *migrate_later ? DT_OK : status;
     }
@@ -433,8 +475,6 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
         status = check_door(s, err);
     if (status == DT_OK)
         status = dt_http_start(&s->api, s->router, expire_waits, &s->http, err);
-    s->signs.health = s->api.health;
-    s->signs.http = s->http;
     return status;
 }
 
@@ -449,7 +489,7 @@ static int serve(struct server *s)
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    dt_service_open(&s->signs.service);
+    dt_service_open(&s->service);
     dt_status status = begin_serving(s, &migrate_later, &err);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
@@ -462,13 +502,46 @@ static int serve(struct server *s)
     stop_parts(s);
     free_parts(s);
     DT_LOG(INFO, "main", "ended");
-    dt_service_close(&s->signs.service);
+    dt_service_close(&s->service);
     return status == DT_OK ? 0 : 1;
+}
+
+/* ---- the other commands ---- */
+
+static const char *scope_word(enum dt_scope scope)
+{
+    switch (dt_scope_named(scope)) {
+    case DT_SCOPE_WRITE:
+        return "write";
+    case DT_SCOPE_REPORT:
+        return "report";
+    case DT_SCOPE_READ:
+        return "read";
+    case DT_SCOPE_ADMIN:
+        return "admin";
+    case DT_SCOPE_WRITE_OR_REPORT:
+        return "write|report";
+    case DT_SCOPE_ANY:
+        return "write|report|read|admin";
+    default:
+        return "-";
+    }
+}
+
+/* "METHOD PATH SCOPE [QUERY NAME]…": tests/openapi.py compares this with openapi.yaml. */
+static void print_routes(void)
+{
+    size_t n;
+    const struct dt_route *routes = dt_routes(&n);
+    for (size_t i = 0; i < n; i++)
+        printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
+               routes[i].query ? routes[i].query : "");
 }
 
 static int run_command(struct server *s, const struct options *options)
 {
     struct dt_error err = {0};
+    dt_status status;
     switch (options->command) {
     case CHECK: /* also whether the files that are read at the start can be used now */
         if (read_certificate(&s->config, &s->api.tls, &err) != DT_OK) {
@@ -482,7 +555,16 @@ static int run_command(struct server *s, const struct options *options)
         dt_config_print(&s->config, stdout);
         return 0;
     case MIGRATE:
-        return dt_command_migrate(&s->config);
+        status = dt_db_library_init();
+        if (status != DT_OK)
+            status = dt_fail(&err, status, "the MySQL library cannot start");
+        else
+            status = migrate(&s->config, say_migration, &err);
+        if (status == DT_OK)
+            fputs("the schema is up to date\n", stderr);
+        else
+            fprintf(stderr, "duetime-api: %s\n", err.text[0] ? err.text : dt_status_text(status));
+        return status == DT_OK ? 0 : 1;
     case GRANTS:
         dt_store_print_grants(s->config.mysql_database, stdout);
         return 0;
@@ -495,7 +577,8 @@ static int run_command(struct server *s, const struct options *options)
     case WAIVE_TOKENS:
         return dt_command_waive_tokens(&s->config);
     case ROUTES:
-        return dt_command_print_routes();
+        print_routes();
+        return 0;
     case SERVE:
         break;
     }

@@ -26,4 +26,22 @@ DT_MUST_CHECK dt_status dt_token_judge(const struct dt_token_ask *ask, char scop
 DT_MUST_CHECK dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char text[DT_TOKEN_TEXT_MAX],
                                      struct dt_error *err);
 
+/*
+ * The commands of duetime-api about tokens (token_commands.c). Each returns the exit code of the process, talks to
+ * people on stderr and writes data to stdout.
+ */
+struct dt_config;
+/* A token that is to be made, as the options say it; all but the name may be NULL. */
+struct dt_command_token {
+    const char *name, *scopes, *topics, *quotas;
+};
+/* Prints the new token, once. */
+int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token);
+/* Prints name, scopes, topics and age of every token. */
+int dt_command_list_tokens(const struct dt_config *config);
+/* Removes a token; every API follows within seconds. */
+int dt_command_revoke_token(const struct dt_config *config, const char *name);
+/* Makes the API ask for no token from now on, until one is made; refused while there is one. */
+int dt_command_waive_tokens(const struct dt_config *config);
+
 #endif

@@ -1,17 +1,12 @@
-/* The one-off commands of duetime-api: see commands.h. One connection each, no threads. */
-#include "commands.h"
-
+/* The commands of duetime-api about tokens: see token_new.h. One connection each, no threads. */
 #include <stdio.h>
 #include <string.h>
 
-#include "auth/auth.h"
-#include "auth/token_new.h"
 #include "base/service/streams.h"
-#include "job/retry.h"
-#include "request/router.h"
+#include "base/text/timetext.h"
 #include "store/db/db.h"
-#include "store/store.h"
 #include "store/topic_owners.h"
+#include "token_new.h"
 
 static int failed(const struct dt_error *err, dt_status status)
 {
@@ -30,27 +25,6 @@ static dt_status open_store(const struct dt_config *config, dt_store **store, st
         dt_store_act_as(*store, DT_STR_LIT("duetime-api"));
     return status;
 }
-
-static void say_applied(const char *name)
-{
-    fprintf(stderr, "applied %s\n", name);
-}
-
-int dt_command_migrate(const struct dt_config *config)
-{
-    struct dt_error err = {0};
-    dt_store *store;
-    dt_status status = open_store(config, &store, &err);
-    if (status == DT_OK)
-        status = dt_store_migrate(store, say_applied, &err);
-    dt_store_free(store);
-    if (status != DT_OK)
-        return failed(&err, status);
-    fprintf(stderr, "the schema is up to date\n");
-    return 0;
-}
-
-/* ---- tokens ---- */
 
 int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token)
 {
@@ -145,36 +119,5 @@ int dt_command_waive_tokens(const struct dt_config *config)
     if (status != DT_OK)
         return failed(&err, status);
     fprintf(stderr, "no token is asked for on the loopback, until one is made\n");
-    return 0;
-}
-
-static const char *scope_word(enum dt_scope scope)
-{
-    switch (dt_scope_named(scope)) {
-    case DT_SCOPE_WRITE:
-        return "write";
-    case DT_SCOPE_REPORT:
-        return "report";
-    case DT_SCOPE_READ:
-        return "read";
-    case DT_SCOPE_ADMIN:
-        return "admin";
-    case DT_SCOPE_WRITE_OR_REPORT:
-        return "write|report";
-    case DT_SCOPE_ANY:
-        return "write|report|read|admin";
-    default:
-        return "-";
-    }
-}
-
-/* "METHOD PATH SCOPE [QUERY NAME]…": tests/openapi.py compares this with openapi.yaml. */
-int dt_command_print_routes(void)
-{
-    size_t n;
-    const struct dt_route *routes = dt_routes(&n);
-    for (size_t i = 0; i < n; i++)
-        printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
-               routes[i].query ? routes[i].query : "");
     return 0;
 }
