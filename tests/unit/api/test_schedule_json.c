@@ -1,0 +1,142 @@
+/* Schedules as JSON: what an answer shows can be put back, and what is wrong is told by its member. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "schedules/schedule_json.h"
+
+struct fixture {
+    struct dt_arena arena;
+    struct dt_faults faults;
+    struct dt_strbuf out;
+    dt_json *json;
+    struct dt_job_rules rules;
+};
+
+static int make(void **state)
+{
+    static struct fixture f;
+    f = (struct fixture){.rules = {.max_delay_ms = DT_DAY_MS,
+                                   .payload_max = 1000,
+                                   .headers_max = 100,
+                                   .json_depth = 8,
+                                   .installation = DT_STR_LIT("duetime")}};
+    dt_arena_init(&f.arena);
+    dt_strbuf_init(&f.out);
+    assert_int_equal(dt_json_new(&f.json), DT_OK);
+    *state = &f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+    dt_json_free(f->json);
+    dt_strbuf_clear(&f->out);
+    dt_arena_clear(&f->arena);
+    return 0;
+}
+
+static dt_status decode(struct fixture *f, struct dt_str text, struct dt_schedule_body *out)
+{
+    struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
+    dt_faults_init(&f->faults, &f->arena);
+    assert_int_equal(dt_json_parse(f->json, dt_arena_copy(&f->arena, text), &limits, NULL), DT_OK);
+    return dt_schedule_decode(f->json, &f->rules, DT_STR_LIT("nightly"), &f->faults, out);
+}
+
+static void an_answer_can_be_put_back_and_means_the_same(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"topic\":\"t\",\"cron\":\"0 9 * * MON-FRI\",\"time_zone\":\"Europe/Berlin\",\"overlap\":\"skip\","
+        "\"catch_up\":\"PT1H\",\"catch_up_max\":3,\"jitter\":\"PT10S\",\"paused\":true,\"payload\":{\"a\":1}}",
+        "{\"topic\":\"t\",\"every\":\"PT0.1S\",\"starts_at\":\"2026-11-21T10:30:00.000Z\","
+        "\"ends_at\":\"2027-11-21T10:30:00.000Z\",\"retry\":[\"15s\",\"3m\"],\"ack_timeout\":\"PT1M\"}",
+        "{\"name\":\"nightly\",\"topic\":\"t\",\"every\":\"PT5M\",\"starts_at\":\"1970-01-01T00:00:00Z\","
+        "\"partition_key\":\"p\",\"headers\":{\"h\":\"x\"},\"content_type\":\"text/"
+        "plain\",\"payload_base64\":\"AAE=\"}",
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+        struct dt_schedule_body given, back;
+        assert_int_equal(decode(f, dt_str(bodies[i]), &given), DT_OK);
+        struct dt_schedule shown = given.schedule;
+        shown.created_at_ms = shown.updated_at_ms = 1700000000000;
+        shown.version = 7;
+        shown.last_job_id = 42;
+        shown.error = DT_STR_LIT("no \"such\" topic");
+        shown.error_at_ms = 1700000000001;
+        dt_strbuf_reset(&f->out);
+        dt_schedule_add(&f->out, &shown, 1700000000002, true);
+        assert_false(f->out.failed);
+        if (decode(f, dt_strbuf_str(&f->out), &back) != DT_OK)
+            fail_msg("%s is refused at %s", f->out.p, f->faults.n ? f->faults.v[0].pointer.p : "-");
+        assert_true(back.set_paused);
+        assert_int_equal(back.schedule.paused, given.schedule.paused);
+        assert_memory_equal(back.schedule.job.digest, given.schedule.job.digest, sizeof(given.schedule.job.digest));
+    }
+}
+
+static void what_is_wrong_is_told_by_its_member(void **state)
+{
+    static const struct {
+        const char *body, *pointer;
+    } cases[] = {
+        {"{\"topic\":\"t\"}", "/cron"},
+        {"{\"every\":\"PT5M\"}", "/topic"},
+        {"{\"topic\":\"t\",\"cron\":\"* * * * *\",\"every\":\"PT5M\"}", "/cron"},
+        {"{\"topic\":\"t\",\"cron\":\"61 * * * *\"}", "/cron"},
+        {"{\"topic\":\"t\",\"every\":\"PT0.099S\"}", "/every"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"name\":\"daily\"}", "/name"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"time_zone\":\"\"}", "/time_zone"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"starts_at\":\"2026-11-21T10:30:00\"}", "/starts_at"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"starts_at\":\"2026-11-21T10:30:00Z\",\"ends_at\":\"2026-11-21T10:30:"
+         "00Z\"}",
+         "/ends_at"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"overlap\":\"queue\"}", "/overlap"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"catch_up\":\"P367D\"}", "/catch_up"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"catch_up_max\":0}", "/catch_up_max"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"jitter\":\"P2D\"}", "/jitter"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"paused\":1}", "/paused"},
+        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"delay\":\"PT5M\"}", "/delay"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct dt_schedule_body out;
+        assert_int_equal(decode(f, dt_str(cases[i].body), &out), DT_INVALID);
+        assert_true(f->faults.n >= 1);
+        if (!dt_str_is(f->faults.v[0].pointer, cases[i].pointer))
+            fail_msg("%s: %.*s", cases[i].body, (int)f->faults.v[0].pointer.n, f->faults.v[0].pointer.p);
+    }
+}
+
+static void a_name_has_letters_digits_and_three_signs(void **state)
+{
+    char longest[DT_SCHEDULE_NAME_MAX + 1];
+    (void)state;
+    memset(longest, 'a', sizeof(longest));
+    assert_null(dt_schedule_name_check(DT_STR_LIT("Nightly_1.a-b")));
+    assert_null(dt_schedule_name_check((struct dt_str){longest, DT_SCHEDULE_NAME_MAX}));
+    assert_non_null(dt_schedule_name_check((struct dt_str){longest, sizeof(longest)}));
+    assert_non_null(dt_schedule_name_check(DT_STR_LIT("")));
+    assert_non_null(dt_schedule_name_check(DT_STR_LIT("a b")));
+    assert_non_null(dt_schedule_name_check(DT_STR_LIT("a/b")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_answer_can_be_put_back_and_means_the_same, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_told_by_its_member, make, drop),
+        cmocka_unit_test(a_name_has_letters_digits_and_three_signs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
