@@ -19,7 +19,6 @@
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "request/budget.h"
-#include "work/workers.h"
 
 static void enter(struct dt_exchange *e, enum dt_phase phase)
 {
@@ -159,7 +158,7 @@ static enum dt_next handle(struct dt_exchange *e)
         dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");
         return DT_REPLY;
     }
-    return req->route->handle ? req->route->handle(req) : dt_workers_submit(req->api->workers, req, req->route->work);
+    return req->route->handle(req);
 }
 
 /* The request is back from another thread. */

@@ -5,8 +5,7 @@
  * A request belongs to exactly one thread at a time, so nothing in it is locked:
  *
  *   HTTP thread   checks the head (framing, route, token, scope, topic prefix, limits, content type, names in the
- *                 query), reads the body, and calls route->handle(req) (if the route has only work, it submits that
- *                 to the workers instead), which returns
+ *                 query), reads the body, and calls route->handle(req), which returns
  *     DT_REPLY    The answer is filled in, and is sent.
  *     DT_AWAY     The handler has detached the answer (dt_request_detach): the request ends, and its answer comes
  *                 later.

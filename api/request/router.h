@@ -38,9 +38,8 @@ struct dt_route {
     enum dt_scope scope;
     enum dt_body body;
     const char *query; /* space-separated names that are allowed; NULL = none */
-    /* Runs on the HTTP thread. NULL: the server submits the work to the workers instead. */
     enum dt_next (*handle)(struct dt_request *req);
-    /* Runs on a worker (work/workers.h). With a handle, that checks the request first and submits it. */
+    /* What handle submits to the workers, if routes with different work share it; otherwise NULL. */
     enum dt_next (*work)(struct dt_request *req, struct dt_store *store);
     const struct dt_stream *stream; /* DT_BODY_STREAM only */
     int arg;                        /* of routes that share a handler: in what they differ; otherwise 0 */

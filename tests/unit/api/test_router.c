@@ -251,7 +251,7 @@ static void every_route_of_the_api_finds_itself(void **state)
         dt_router_match(router, dt_str(routes[i].method), dt_str(routes[i].path), &m);
         assert_ptr_equal(m.route, &routes[i]);
         assert_int_equal(m.index, i);
-        assert_true(routes[i].handle || routes[i].work);
+        assert_non_null(routes[i].handle);
         assert_int_equal(routes[i].body == DT_BODY_STREAM, routes[i].stream != NULL);
     }
     dt_router_free(router);
