@@ -638,8 +638,10 @@ void dt_committer_stop(dt_committer *c)
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < c->n_workers; i++)
         dt_thread_join(&c->workers[i].thread);
+    pthread_mutex_lock(&c->lock); /* requests may still be refused on other threads */
     dt_assert(!c->few.units && !c->many.units);
     dt_assert_cmp(rows_locked(c) + c->queued_bytes, ==, 0);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void dt_committer_free(dt_committer *c)

@@ -491,7 +491,6 @@ void dt_quotas_free(dt_quotas *q)
 {
     if (!q)
         return;
-    dt_assert(!q->tenants);
     dt_mailbox_free(q->box);
     pthread_mutex_destroy(&q->lock);
     free(q);

@@ -51,6 +51,12 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
     return row;
 }
 
+/* A number of jobs, also of a row that was edited by hand: sums of a few are sound. */
+static int64_t count_of(const dt_db *db, unsigned column)
+{
+    return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
+}
+
 dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
 {
     struct dt_operation_row *row = out;
@@ -77,9 +83,9 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     row->walk = (enum dt_operation_walk)dt_db_i64(db, 16);
     row->after_id = dt_db_i64(db, 17);
     row->after_at_ms = dt_db_i64(db, 19);
-    op->matched = dt_db_i64(db, 20);
-    op->changed = dt_db_i64(db, 21);
-    op->refused = dt_db_i64(db, 22);
+    op->matched = count_of(db, 20);
+    op->changed = count_of(db, 21);
+    op->refused = count_of(db, 22);
     row->look_at_ms = dt_db_i64(db, 25);
     op->started_at_ms = dt_db_i64(db, 26);
     op->finished_at_ms = dt_db_i64(db, 27);
@@ -90,7 +96,7 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
         if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
             return DT_NOMEM;
     }
-    /* What an edit by hand can have put there. */
+    /* An edit by hand can have put these there. */
     if (row->walk == DT_WALK_KEYS && op->kind == DT_OPERATION_REDRIVE)
         row->walk = DT_WALK_JOBS;
     if (op->sample.n < 2)
