@@ -23,7 +23,8 @@ struct putting {
 static dt_status put_all(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct putting *p = arg;
-    const struct dt_param process = DT_P_INT(p->process), now = DT_P_INT(now_ms);
+    const struct dt_param process = DT_P_INT(p->process);
+    const struct dt_param now = DT_P_INT(now_ms);
     dt_status status = dt_db_run(db, dt_sql_delete_process_findings, DT_PARAMS(process), NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_delete_old_process_findings, DT_PARAMS(DT_P_INT(now_ms - OLD_MS)), NULL, err);

@@ -194,7 +194,8 @@ dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err)
 dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows, struct dt_error *err)
 {
     const struct dt_page_end *end = &rows->end;
-    const size_t before = arena->size, room = end->rows ? end->rows : dt_db_rows(db) + 1;
+    const size_t before = arena->size;
+    const size_t room = end->rows ? end->rows : dt_db_rows(db) + 1;
     char *v = dt_arena_alloc(arena, room * rows->row_bytes);
     dt_status status = v ? DT_OK : DT_NOMEM;
     size_t found = 0;

@@ -77,7 +77,8 @@ dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *
 static dt_status take_rows(dt_db *db, struct dt_election *out, struct dt_error *err)
 {
     while (dt_db_next(db)) {
-        const int64_t id = dt_db_i64(db, 0), shard = dt_db_i64(db, 5);
+        const int64_t id = dt_db_i64(db, 0);
+        const int64_t shard = dt_db_i64(db, 5);
         bool listed = out->n && out->members[out->n - 1].id == id;
         if (!listed && out->n < DT_ELECTION_MEMBERS) {
             out->members[out->n++] = (struct dt_election_member){.id = id,

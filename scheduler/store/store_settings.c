@@ -48,7 +48,8 @@ static dt_status take_settings(dt_db *db, const char *statement, struct dt_semi_
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {
-        const struct dt_str name = dt_db_bytes(db, 0), value = dt_db_bytes(db, 1);
+        const struct dt_str name = dt_db_bytes(db, 0);
+        const struct dt_str value = dt_db_bytes(db, 1);
         if (name.n > 0 && name.p[name.n - 1] == 's') { /* …_status */
             out->waits = dt_str_is(value, "ON");
         } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') { /* what is too large is the largest */

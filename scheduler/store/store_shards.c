@@ -49,7 +49,8 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     const unsigned shards = s->shards;
     struct dt_installation *inst = s->inst;
     struct dt_param added[DT_SHARDS_MAX];
-    int64_t halted, last;
+    int64_t halted;
+    int64_t last;
     bool found;
     dt_assert(shards >= 1 && shards <= DT_SHARDS_MAX);
     *inst = (struct dt_installation){0};

@@ -53,7 +53,8 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
                                         dt_sql_delete_archived_attempts};
     const struct dt_param id = DT_P_INT(job->id);
     struct dt_archive_search search = dt_archive_search_of(job->id);
-    int64_t part = 0, key_until_ms = 0;
+    int64_t part = 0;
+    int64_t key_until_ms = 0;
     bool found = false;
     dt_status status;
     dt_assert(job->state == DT_DEAD);

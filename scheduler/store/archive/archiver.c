@@ -286,7 +286,8 @@ static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finis
 {
     struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
     struct dt_param *params = dt_arena_alloc(arena, 2 * n * sizeof(*params));
-    size_t moved = 0, noted = 0;
+    size_t moved = 0;
+    size_t noted = 0;
     if (!days || !params)
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++)
@@ -375,7 +376,8 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
     *out = (struct dt_archived){0};
     if (archiver->after_ms == 0)
         archiver->after_ms = 1;
-    const int64_t before_ms = archiver->after_ms, before_id = archiver->after_id;
+    const int64_t before_ms = archiver->after_ms;
+    const int64_t before_id = archiver->after_id;
     dt_arena_init(&a.arena);
     dt_strbuf_init(&a.ids);
     dt_strbuf_init(&a.moved);

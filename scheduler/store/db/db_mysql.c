@@ -746,7 +746,8 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
 
 static dt_status run_array(dt_db *db, struct statement *s, struct dt_param_rows rows, struct dt_error *err)
 {
-    const size_t a_column = (rows.n * 17 + 15) / 16 * 16, bytes = a_column * rows.columns;
+    const size_t a_column = (rows.n * 17 + 15) / 16 * 16;
+    const size_t bytes = a_column * rows.columns;
     unsigned n = (unsigned)rows.n;
     if (mysql_stmt_param_count(s->stmt) != rows.columns)
         return dt_fail(err, DT_INTERNAL, "%zu columns for %lu (%.80s)", rows.columns, mysql_stmt_param_count(s->stmt),

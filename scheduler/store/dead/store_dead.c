@@ -59,7 +59,8 @@ static dt_status take_groups(struct reading *r)
 static dt_status read_range(struct reading *r, struct range range, bool *cut)
 {
     const struct dt_dead_ask *ask = r->ask;
-    const struct dt_param from = DT_P_INT(range.from), to = DT_P_INT(range.to);
+    const struct dt_param from = DT_P_INT(range.from);
+    const struct dt_param to = DT_P_INT(range.to);
     int64_t n = 0;
     range.most = dt_earlier(range.most, r->left);
     if (range.from >= range.to)

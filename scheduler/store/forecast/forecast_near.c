@@ -176,7 +176,8 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
 static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
-    const size_t steps = f->ask->steps, each = (steps + ESTIMATES - 1) / ESTIMATES;
+    const size_t steps = f->ask->steps;
+    const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
     double factor = 1; /* entries for each that it expects */
     int64_t rows;
     dt_status status = dt_db_query_index(
@@ -202,7 +203,8 @@ static dt_status count_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms = end_ms, others = 0;
+    int64_t reached_ms = end_ms;
+    int64_t others = 0;
     dt_status status =
         dt_db_query_index(f->db, dt_sql_select_nth_due,
                           DT_PARAMS(DT_P_INT(f->ask->from_ms), DT_P_INT(end_ms), DT_P_INT(DT_FORECAST_BOUND)), f->err);

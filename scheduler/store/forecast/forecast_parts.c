@@ -213,7 +213,8 @@ dt_status dt_forecast_finish(struct dt_forecasting *f)
 {
     struct dt_forecast_part *v = f->out->parts;
     if (v) {
-        size_t n = 0, of_step = 0;
+        size_t n = 0;
+        size_t of_step = 0;
         dt_forecast_merge(f->out);
         qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
         for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest of each step */

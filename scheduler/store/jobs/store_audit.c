@@ -215,7 +215,8 @@ void dt_audit_pause(dt_audit *a)
 dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struct dt_error *err)
 {
     bool there = true;
-    size_t counted = 0, rows;
+    size_t counted = 0;
+    size_t rows;
     dt_assert_cmp(a->piece, <, DT_COUNT_PIECES);
     dt_status status = a->db ? DT_OK : begin_piece(a, err);
     *out = (struct dt_audited){.piece = a->piece};

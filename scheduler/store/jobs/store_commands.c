@@ -76,7 +76,8 @@ static dt_status take_numbered(void *arg)
 static dt_status find_numbers(struct lookup *l, struct dt_error *err)
 {
     int64_t *numbers = dt_arena_alloc(l->arena, (l->n + 1) * sizeof(*numbers)); /* ascending, each once */
-    size_t n = 0, kept = 0;
+    size_t n = 0;
+    size_t kept = 0;
     if (!numbers)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < l->n; i++)

@@ -459,7 +459,8 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
 /* Inserts names, then jobs, and offers what can be popped. singly: row by row, since one of them is at fault. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
-    size_t keys = 0, n = 0;
+    size_t keys = 0;
+    size_t n = 0;
     dt_status status = DT_OK;
     while (keys < b->n_keyed && !b->keyed[keys].row->job.by_command)
         keys++;

@@ -209,7 +209,8 @@ static dt_status commit_change(dt_store *store, struct change *c, dt_status (*de
 static dt_status decide_cancel(struct change *c)
 {
     const enum dt_job_state state = c->job->state;
-    const struct dt_param now = DT_P_INT(c->now_ms), retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
+    const struct dt_param now = DT_P_INT(c->now_ms);
+    const struct dt_param retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
     const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
     /* It may be cancelled already, by a manual edit or a forged result, with its attempt still on its way. */
     if (state == DT_CANCELLED || cancels) {

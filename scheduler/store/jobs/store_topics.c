@@ -106,7 +106,8 @@ static dt_status read_page(struct topic_page *p, const char *sql, struct dt_para
 static dt_status read_prefixes(struct topic_page *p, const struct dt_topic_filter *f, struct dt_topic_list *out)
 {
     struct dt_str *prefixes = dt_arena_alloc(p->arena, (f->n_prefixes + 1) * sizeof(*prefixes));
-    size_t n = 0, looks = 0;
+    size_t n = 0;
+    size_t looks = 0;
     dt_status status = prefixes ? DT_OK : DT_NOMEM;
     if (prefixes && f->n_prefixes) {
         memcpy(prefixes, f->prefixes, f->n_prefixes * sizeof(*prefixes));

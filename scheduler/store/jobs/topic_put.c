@@ -195,7 +195,8 @@ static dt_status judge(dt_db *db, const struct putting *put, const char *install
     struct dt_topic_terms *terms = put->terms;
     const struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
     const enum dt_delivery_id delivery = t->delivery ? t->delivery : was ? was : put->fallback;
-    const struct dt_param name = DT_P_STR(t->name), kafka = DT_P_STR(kafka_name);
+    const struct dt_param name = DT_P_STR(t->name);
+    const struct dt_param kafka = DT_P_STR(kafka_name);
     int64_t version = 0;
     bool found = false;
     dt_status status = DT_OK;
@@ -251,7 +252,8 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
                          struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
-    const struct dt_param name = DT_P_STR(t->name), now = DT_P_INT(now_ms);
+    const struct dt_param name = DT_P_STR(t->name);
+    const struct dt_param now = DT_P_INT(now_ms);
     const struct settings s = settings_of(t, put->fallback);
     enum dt_delivery_id was = DT_DELIVERY_UNSET;
     uint64_t rows = 1;

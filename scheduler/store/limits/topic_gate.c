@@ -71,7 +71,8 @@ static void take_limits(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
     const int64_t opens_at_ms = dt_db_i64(db, 6);
     *gate = (struct dt_gate){.topic = gate->topic, .room = SIZE_MAX, .rate = {.next_ns = dt_db_i64(db, 4)}};
     if (!dt_db_is_null(db, 1)) {
-        const int64_t most = dt_db_i64(db, 1), left = most - dt_db_i64(db, 7);
+        const int64_t most = dt_db_i64(db, 1);
+        const int64_t left = most - dt_db_i64(db, 7);
         narrow(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
         gate->full |= left * 10 < most;
     }

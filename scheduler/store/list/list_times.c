@@ -93,7 +93,8 @@ static dt_status find_due(struct page *p, struct window *w)
 {
     const int64_t *bands = bands_of[p->place.part];
     const bool between = p->place.id == DONE;
-    const struct dt_param after = DT_P_INT(p->place.due_ms), rows = DT_P_INT(w->rows - 1);
+    const struct dt_param after = DT_P_INT(p->place.due_ms);
+    const struct dt_param rows = DT_P_INT(w->rows - 1);
     dt_status status = DT_OK;
     w->cut = false;
     w->range = between ? RANGE_BETWEEN_DUE : RANGE_BEHIND_DUE;

@@ -184,7 +184,8 @@ static dt_status take_row(struct page *p, bool *overflow)
 static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
 {
     struct dt_param params[2 * PART_PARAMS + 1];
-    const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD, both = with_history(p, w->range);
+    const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
+    const bool both = with_history(p, w->range);
     /* Asks for as many rows as fit if none is larger than the largest so far, and for one more. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;

@@ -37,7 +37,8 @@ static dt_status read_share(void *arg)
 {
     struct settle *s = arg;
     const dt_db *db = s->db;
-    const int64_t token = dt_db_i64(db, 0), process = dt_db_i64(db, 1);
+    const int64_t token = dt_db_i64(db, 0);
+    const int64_t process = dt_db_i64(db, 1);
     size_t at = 0;
     while (at < s->n && s->claims[at].token != token)
         at++;

@@ -83,7 +83,8 @@ static dt_status apply_others(struct deferring *d, int64_t last_id)
 {
     struct behind behind;
     struct dt_apply *free_ones = dt_arena_alloc(d->txn->arena, d->n * sizeof(*free_ones));
-    size_t n = 0, k = 0;
+    size_t n = 0;
+    size_t k = 0;
     dt_status status = free_ones ? find_waiting(d, last_id, &behind) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < d->n; i++) {
         d->results[i].outcome = DT_OUTCOME_BUSY;

@@ -265,7 +265,8 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
     if (status != DT_OK)
         return status;
     while (dt_db_next(b->db)) {
-        const int64_t id = dt_db_i64(b->db, 0), attempt = dt_db_i64(b->db, 1);
+        const int64_t id = dt_db_i64(b->db, 0);
+        const int64_t attempt = dt_db_i64(b->db, 1);
         const enum dt_attempt_status recorded = dt_row_attempt_status(b->db, 2);
         for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
             struct dt_apply *a = &b->results[b->places[i].index];
