@@ -88,17 +88,17 @@ static void on_news(void *arg)
 
 static void on_gained(void *arg, unsigned shard)
 {
-    dt_loop_table_gained(((dt_dispatcher *)arg)->loops, shard);
+    dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_LEAD);
 }
 
 static void on_release(void *arg, unsigned shard)
 {
-    dt_loop_table_release(((dt_dispatcher *)arg)->loops, shard);
+    dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_RELEASE);
 }
 
 static void on_lost(void *arg, unsigned shard)
 {
-    dt_loop_table_lost(((dt_dispatcher *)arg)->loops, shard);
+    dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_NOTHING);
 }
 
 static void on_stopped(void *arg, unsigned shard)

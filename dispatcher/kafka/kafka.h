@@ -59,11 +59,15 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
  * .rejected of both, .dead and .alerts when missing, raises the ledger's partitions when the shards grew, and checks
  * the ledger's settings: REFUSED when they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
-/* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. Asked at each takeover. */
-DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
-/* Makes the partition of a shard that nobody has ever led, if it is not there yet, and those below it. (Never for one
- * that was led: a ledger that has lost its partition has to be seen by the check.) */
-DT_MUST_CHECK dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
+enum dt_ledger_care {
+    DT_LEDGER_CHECK, /* at each takeover */
+    /* Makes the partition of a shard that nobody has ever led, if it is not there yet, and those below it. (Never for
+     * one that was led: a ledger that has lost its partition has to be seen by the check.) */
+    DT_LEDGER_GROW
+};
+/* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
+DT_MUST_CHECK dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care,
+                                              struct dt_error *err);
 /* The state and settings of a topic of ours, as Kafka says. */
 struct dt_kafka_topic_state {
     char name[250];

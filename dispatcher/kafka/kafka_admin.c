@@ -455,24 +455,14 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     return DT_OK;
 }
 
-static dt_status look_at_ledger(dt_kafka_admin *a, unsigned shards, bool repair, struct dt_error *err)
+dt_status dt_kafka_admin_ledger(dt_kafka_admin *a, unsigned shard, enum dt_ledger_care care, struct dt_error *err)
 {
     dt_status status = begin(a, err);
     if (status != DT_OK)
         return status;
-    status = check_ledger(a, shards, repair, err);
+    status = check_ledger(a, shard + 1, care == DT_LEDGER_GROW, err);
     end(a);
     return status;
-}
-
-dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *a, unsigned shard, struct dt_error *err)
-{
-    return look_at_ledger(a, shard + 1, false, err);
-}
-
-dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *a, unsigned shard, struct dt_error *err)
-{
-    return look_at_ledger(a, shard + 1, true, err);
 }
 
 dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)

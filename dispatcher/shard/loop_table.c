@@ -12,9 +12,6 @@
 #include "base/log.h"
 #include "job/shard.h"
 
-/* The elector's last word on a shard. */
-enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
-
 struct slot {
     dt_shard_loop *loop; /* under the lock; changed by the supervisor alone */
     _Atomic int want;    /* set by the elector's thread alone: the last word counts; RELEASE ends as NOTHING */
@@ -30,25 +27,10 @@ struct dt_loop_table {
 
 /* ---- orders ---- */
 
-static void want(dt_loop_table *table, unsigned shard, enum want what)
+void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want what)
 {
     table->slots[shard].want = (int)what;
     table->env.news(table->env.arg);
-}
-
-void dt_loop_table_gained(dt_loop_table *table, unsigned shard)
-{
-    want(table, shard, WANT_LEAD);
-}
-
-void dt_loop_table_release(dt_loop_table *table, unsigned shard)
-{
-    want(table, shard, WANT_RELEASE);
-}
-
-void dt_loop_table_lost(dt_loop_table *table, unsigned shard)
-{
-    want(table, shard, WANT_NOTHING);
 }
 
 /* ---- telling ---- */
@@ -137,21 +119,21 @@ bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
         struct slot *slot = &table->slots[shard];
         if (slot->ended)
             end_loop(table, slot);
-        enum want what = (enum want)slot->want;
-        if (what == WANT_NOTHING && shard < forced)
-            what = WANT_LEAD;
-        if (slot->loop && what != WANT_LEAD) {
-            if (!slot->told && what == WANT_RELEASE)
+        enum dt_loop_want what = (enum dt_loop_want)slot->want;
+        if (what == DT_WANT_NOTHING && shard < forced)
+            what = DT_WANT_LEAD;
+        if (slot->loop && what != DT_WANT_LEAD) {
+            if (!slot->told && what == DT_WANT_RELEASE)
                 dt_shard_loop_release(slot->loop);
-            else if (what == WANT_NOTHING) /* perhaps lost while it was finishing */
+            else if (what == DT_WANT_NOTHING) /* perhaps lost while it was finishing */
                 dt_shard_loop_stop(slot->loop);
             slot->told = true;
-        } else if (!slot->loop && what == WANT_LEAD) {
+        } else if (!slot->loop && what == DT_WANT_LEAD) {
             again |= !start_loop(table, shard);
-        } else if (!slot->loop && what == WANT_RELEASE) {
+        } else if (!slot->loop && what == DT_WANT_RELEASE) {
             /* The shard is given away once no loop works on it here any more. */
-            int release = WANT_RELEASE;
-            if (atomic_compare_exchange_strong(&slot->want, &release, WANT_NOTHING))
+            int release = DT_WANT_RELEASE;
+            if (atomic_compare_exchange_strong(&slot->want, &release, DT_WANT_NOTHING))
                 table->env.released(table->env.arg, shard);
         }
     }

@@ -2,9 +2,9 @@
  * The loops of the shards that this process was told to lead. Any thread gives orders; one thread, the supervisor's,
  * carries them out:
  *
- *   gained   starts a loop (after an earlier one of the shard has ended)
- *   release  the loop settles, steps down and ends; it is freed, and `released` says that others may have the shard
- *   lost     the loop stops at once, and is freed when it has ended
+ *   LEAD     starts a loop (after an earlier one of the shard has ended)
+ *   RELEASE  the loop settles, steps down and ends; it is freed, and `released` says that others may have the shard
+ *   NOTHING  the shard is lost: the loop stops at once, and is freed when it has ended
  */
 #ifndef DT_DISPATCHER_LOOP_TABLE_H
 #define DT_DISPATCHER_LOOP_TABLE_H
@@ -29,9 +29,8 @@ void dt_loop_table_free(dt_loop_table *table); /* no loop is left; accepts NULL 
 
 /* ---- orders: the last one of a shard counts. The elector's thread ---- */
 
-void dt_loop_table_gained(dt_loop_table *table, unsigned shard);
-void dt_loop_table_release(dt_loop_table *table, unsigned shard);
-void dt_loop_table_lost(dt_loop_table *table, unsigned shard);
+enum dt_loop_want { DT_WANT_NOTHING, DT_WANT_LEAD, DT_WANT_RELEASE };
+void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want what);
 
 /* ---- any thread ---- */
 

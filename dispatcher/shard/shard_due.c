@@ -14,7 +14,7 @@ void dt_shard_due_init(dt_shard_loop *l)
     dt_limit_memory_clear(&l->limits);
     dt_shard_queues_init(l);
     l->due.unread_ms = l->due.read_ms = 0;
-    dt_shard_look_at_unknown(l);
+    dt_id_set_empty(&l->unknown.ids);
     dt_shard_due_from_start(l);
 }
 
@@ -161,7 +161,7 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
         if (status != DT_OK || l->due.backlog)
             return status;
     } else {
-        dt_shard_forget_topics(l);
+        dt_topic_memory_clear(&l->fair.memory);
         dt_shard_hint_first(l, part.n);
     }
     dt_shard_cursor_to(l, part.end ? 0 : part.after_ms, part.end ? 0 : part.after_id);

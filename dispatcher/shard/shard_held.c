@@ -30,18 +30,13 @@ void dt_shard_queues_init(dt_shard_loop *l)
 {
     l->fair.held_us = 0;
     l->fair.n = l->fair.others = 0;
-    dt_shard_forget_topics(l);
-}
-
-void dt_shard_forget_topics(dt_shard_loop *l)
-{
     dt_topic_memory_clear(&l->fair.memory);
 }
 
 void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
-    dt_shard_look_at_unknown(l);
+    dt_id_set_empty(&l->unknown.ids);
     if (!l->index) /* there are no held sets: what was closed stands among the overdue */
         dt_shard_due_from_start(l);
 }
@@ -127,7 +122,7 @@ void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
     for (size_t i = 0; i < l->fair.n; i++)
         if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return;
-    dt_shard_forget_topics(l);
+    dt_topic_memory_clear(&l->fair.memory);
 }
 
 bool dt_shard_parked_may_go(const dt_shard_loop *l)

@@ -576,7 +576,7 @@ static void free_parts(dt_shard_loop *l)
     dt_inflight_clear(&l->flight.list);
     dt_arena_clear(&l->arena);
     dt_arena_clear(&l->fair.arena);
-    dt_shard_forget_topics(l);
+    dt_topic_memory_clear(&l->fair.memory);
     free(l->fair.v);
     free(l->fair.open);
     dt_limit_memory_clear(&l->limits);

@@ -248,7 +248,7 @@ struct dt_fair_queues {
     size_t others;                 /* hints of the last due scan whose queues have no held set */
     int64_t held_us;               /* mono: when held sets were last listed */
     bool topics_changed;           /* since then */
-    struct dt_topic_memory memory; /* of a backlog */
+    struct dt_topic_memory memory; /* of a backlog; empty when there is none whose topics are worth remembering */
     struct dt_arena arena;         /* of one due scan, with all below */
     struct dt_due_queue *queues;
     struct dt_fair_queue *parts; /* beside queues */
@@ -415,8 +415,6 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 
 /* Begins the queues of a leadership: no held set is known. */
 void dt_shard_queues_init(dt_shard_loop *l);
-/* There is no backlog whose topics are worth remembering. */
-void dt_shard_forget_topics(dt_shard_loop *l);
 /* The backlog, if there is one, is parked. */
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l);
 /* Topics changed: held sets are listed before the next due scan. */
@@ -551,8 +549,6 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash);
 
 /* The topic of this due job is being found out. */
 void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
-/* Something was found out, or has changed: all of them are looked at again. */
-void dt_shard_look_at_unknown(dt_shard_loop *l);
 /* Takes them out of due.entries[0..n). How many entries stay. */
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);
 

@@ -18,17 +18,12 @@ void dt_shard_note_unknown(dt_shard_loop *l, int64_t id)
     (void)dt_id_set_add(&unknown->ids, id); /* one that finds no room is read again and again */
 }
 
-void dt_shard_look_at_unknown(dt_shard_loop *l)
-{
-    dt_id_set_empty(&l->unknown.ids);
-}
-
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n)
 {
     struct dt_entry *entries = l->due.entries;
     size_t stay = 0;
     if (dt_shard_mono_us(l) - l->unknown.since_us >= AGAIN_US)
-        dt_shard_look_at_unknown(l);
+        dt_id_set_empty(&l->unknown.ids);
     if (l->unknown.ids.n == 0)
         return n;
     for (size_t i = 0; i < n; i++)

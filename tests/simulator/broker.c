@@ -364,18 +364,13 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err)
     return reach(false, now_us + 1 * SEC, NULL, err);
 }
 
-dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err)
+dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care, struct dt_error *err)
 {
     (void)admin;
     dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
-    return status == DT_OK && !broker.ledgers[shard] ? dt_fail(err, DT_REFUSED, "no partition") : status;
-}
-
-dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err)
-{
-    (void)admin;
-    dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
-    for (unsigned i = 0; status == DT_OK && i <= shard; i++)
+    if (status == DT_OK && care == DT_LEDGER_CHECK && !broker.ledgers[shard])
+        return dt_fail(err, DT_REFUSED, "no partition");
+    for (unsigned i = 0; status == DT_OK && care == DT_LEDGER_GROW && i <= shard; i++)
         if (!broker.ledgers[i])
             broker.ledgers[i] = partition_new(DT_STR_LIT("ledger"), true);
     return status;

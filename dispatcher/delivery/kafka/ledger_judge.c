@@ -41,7 +41,7 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
     /* A shard that was never led is there because the number of shards has grown. Its first leader makes its partition.
      * If that is REFUSED for the ledger's settings, dt_delivery_read halts the shard for them. */
     if (fence->ledger_offset == 0 && !fence->inflight)
-        status = dt_kafka_admin_grow_ledger(d->kafka->admin, d->env.shard, err);
+        status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_GROW, err);
     if (status == DT_OK || status == DT_REFUSED)
         status = dt_producer_new(d->kafka, d->env.shard, d->env.abort, &d->producer, err);
     return status;
@@ -183,7 +183,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
         return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
     /* A ledger that forgets by itself would be believed when it says nothing. */
-    dt_status status = dt_kafka_admin_check_ledger(d->kafka->admin, d->env.shard, err);
+    dt_status status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_CHECK, err);
     if (status == DT_REFUSED) {
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
         return DT_OK;

@@ -65,11 +65,13 @@ struct dt_zk_server {
     /* "user:password": who we are, and nobody else may touch nodes that are made; "": anybody may. */
     const char *digest;
 };
-/* False: there is no session, nor will be. Connecting goes on behind it. Texts are copied.
+/*
+ * False: there is no session, nor will be. Connecting goes on after it has returned. Texts are copied.
  *
- * A session that is CONNECTING, with no request under way, goes on by another handle, which knows no node's version and
- * looks names up anew: a server that has lost its data refuses a handle that has seen more than it has, for ever, and
- * tells this one that the session has expired. Lists are watched no more. */
+ * A session that is there goes on by another handle, which knows no node's version and looks names up once more: a
+ * server that has lost its data refuses a handle that has seen more than it has, for ever, and says to this one that
+ * the session has expired. For a session that is CONNECTING, with no request under way; lists are watched no more.
+ */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
 /* Whether the handle was opened with this digest. */
 bool dt_zk_opened_as(const dt_zk *zk, const char *digest);

@@ -181,7 +181,7 @@ static int make(void **state)
 static int drop(void **state)
 {
     (void)state;
-    dt_shard_forget_topics(l);
+    dt_topic_memory_clear(&l->fair.memory);
     dt_id_set_clear(&l->unknown.ids);
     dt_arena_clear(&l->fair.arena);
     pthread_mutex_destroy(&l->state_lock);
@@ -322,7 +322,7 @@ static void the_next_leader_finds_what_this_one_parked(void **state)
     (void)state;
     scan_until(JOBS / 4);
     assert_true(held_sets() > 8);
-    dt_shard_forget_topics(l);
+    dt_topic_memory_clear(&l->fair.memory);
     begin_leadership();
     scan_until(JOBS);
     assert_int_equal(held_sets(), 0);

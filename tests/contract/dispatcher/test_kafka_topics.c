@@ -57,7 +57,7 @@ static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(v
     kafka_fixture_await_partitions(&fx, own("results"), 2);
     kafka_fixture_await_partitions(&fx, own("results.rejected"), 2);
     kafka_fixture_await_partitions(&fx, own("dead"), 2);
-    KAFKA_FIXTURE_OK(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), &err);
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err); /* again: nothing to do */
 }
 
@@ -88,11 +88,11 @@ static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **st
     struct dt_error err = {0};
 
     (void)state;
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 4, &err), DT_REFUSED);
-    KAFKA_FIXTURE_OK(dt_kafka_admin_grow_ledger(fx.env.admin, 4, &err), &err);
+    assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_CHECK, &err), DT_REFUSED);
+    KAFKA_FIXTURE_OK(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_GROW, &err), &err);
     kafka_fixture_await_partitions(&fx, own("ledger"), 5);
-    KAFKA_FIXTURE_OK(dt_kafka_admin_grow_ledger(fx.env.admin, 3, &err), &err); /* it is there */
-    fx.env.shards = 2;                                                         /* fewer shards: the partitions stay */
+    KAFKA_FIXTURE_OK(dt_kafka_admin_ledger(fx.env.admin, 3, DT_LEDGER_GROW, &err), &err); /* it is there */
+    fx.env.shards = 2; /* fewer shards: the partitions stay */
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
 }
@@ -104,7 +104,7 @@ static void a_ledger_that_forgets_is_refused(void **state)
 
     (void)state;
     kafka_fixture_topic(&fx, own("ledger"), 3, week);
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "retention.ms=604800000"));
     assert_int_equal(dt_kafka_admin_prepare(fx.env.admin, &err), DT_REFUSED);
 }
@@ -116,7 +116,7 @@ static void a_ledger_that_is_compacted_is_refused(void **state)
 
     (void)state;
     kafka_fixture_topic(&fx, own("ledger"), 3, compact);
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "cleanup.policy=compact"));
 }
 
@@ -125,7 +125,7 @@ static void checking_never_makes_a_ledger(void **state)
     struct dt_error err = {0};
 
     (void)state;
-    assert_int_equal(dt_kafka_admin_check_ledger(fx.env.admin, 2, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
 }
 
@@ -213,7 +213,7 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     for (int i = 0; i < 200; i++)
         assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
     assert_true(kafka_fixture_now_us() - begin_us < 100000000); /* a few of the requests waited again */
-    assert_int_equal(dt_kafka_admin_check_ledger(admin, 0, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_kafka_admin_ledger(admin, 0, DT_LEDGER_CHECK, &err), DT_UNAVAILABLE);
     dt_kafka_admin_free(admin);
     memcpy(fx.brokers, right, sizeof(right));
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);

@@ -257,7 +257,7 @@ static int make(void **state)
 static int drop(void **state)
 {
     (void)state;
-    dt_shard_forget_topics(l);
+    dt_topic_memory_clear(&l->fair.memory);
     dt_arena_clear(&l->fair.arena);
     dt_mailbox_free(l->mailbox);
     pthread_mutex_destroy(&l->state_lock);
