@@ -419,7 +419,7 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
         if (sig == SIGTERM || sig == SIGINT) {
             DT_LOG(INFO, "main", "finishing what is under way");
             dt_stop_bound(DT_STOP_SECONDS);
-            dt_service_stopping(&s->service);
+            dt_service_tell(&s->signs.service, DT_SERVICE_STOPPING);
             return DT_OK;
         }
         dt_status status = migrate_later ? migrate(&s->config, log_migration, err) : DT_OK;

@@ -356,7 +356,7 @@ static void supervise(dt_dispatcher *d)
         int64_t until_us = leaving ? now_us + 50000 : again ? now_us + AGAIN_US : INT64_MAX;
         const int64_t alive_us = dt_service_pause_us(d->service);
         if (alive_us != INT64_MAX && now_us >= d->life_us) {
-            dt_service_alive(d->service);
+            dt_service_tell(d->service, DT_SERVICE_ALIVE);
             d->life_us = now_us + alive_us;
         }
         dt_mailbox_wait(d->mailbox, alive_us != INT64_MAX ? dt_earlier(until_us, d->life_us) : until_us);

@@ -156,7 +156,7 @@ static void wait_for_signals(void *arg)
             if (!stopping)
                 dt_stop_bound(DT_STOP_SECONDS);
             stopping = true;
-            dt_service_stopping(&s->service);
+            dt_service_tell(&s->service, DT_SERVICE_STOPPING);
             dt_dispatcher_stop(s->dispatcher);
         }
     }

@@ -65,7 +65,7 @@ dt_status dt_linger_new(dt_linger **out)
 static void slot_clear(dt_linger *linger, struct slot *slot)
 {
     if (slot->is_answer)
-        dt_shares_give_back(&linger->shares, slot->owner);
+        dt_shares_give_back(&linger->shares, slot->owner, 1);
     close(slot->fd);
     slot->fd = -1;
     dt_strbuf_clear(&slot->text);
@@ -120,7 +120,7 @@ static bool take_slot(dt_linger *linger, struct slot *slot, int most, int64_t no
     pthread_mutex_lock(&linger->lock);
     while (i < most && linger->slots[i].fd >= 0)
         i++;
-    const bool taken = i < most && (!slot->is_answer || dt_shares_take(&linger->shares, slot->owner, now_us));
+    const bool taken = i < most && (!slot->is_answer || dt_shares_take(&linger->shares, slot->owner, 1, now_us));
     if (taken)
         linger->slots[i] = *slot;
     else
@@ -145,7 +145,7 @@ static void sent_all(dt_linger *linger, struct slot *slot)
     dt_strbuf_clear(&slot->text);
     dt_hold_less(&slot->hold, DT_HOLD_ALL);
     if (slot->is_answer)
-        dt_shares_give_back(&linger->shares, slot->owner);
+        dt_shares_give_back(&linger->shares, slot->owner, 1);
     slot->is_answer = false;
 }
 

@@ -154,7 +154,7 @@ static void publish_state(dt_health *h, dt_status status, const struct dt_error 
         dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "health", "MySQL is not ready", status, err);
     else
         dt_outage_over(&h->outage);
-    dt_outage_look();
+    dt_outage_look(dt_clock_mono_us(dt_clock_system()));
 }
 
 static void look(dt_health *h)

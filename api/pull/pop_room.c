@@ -168,7 +168,7 @@ static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int
         added = false;
     }
     if (!added)
-        dt_shares_give_back(&room->places, owners[0]);
+        dt_shares_give_back(&room->places, owners[0], 1);
     const bool news = added && heard != dt_pop_room_heard(room, wish);
     for (size_t i = 0; news && i < wish->n_topics; i++)
         dt_pop_lines_ready(&room->lines, wish->topics[i], 0);
@@ -191,13 +191,13 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
     if (!waiter)
         return false;
     pthread_mutex_lock(&room->lock);
-    const bool place = !room->closed && dt_shares_take(&room->places, owners[0], dt_clock_mono_us(room->env->clock));
+    const bool place = !room->closed && dt_shares_take(&room->places, owners[0], 1, dt_clock_mono_us(room->env->clock));
     pthread_mutex_unlock(&room->lock);
     waiter->detached = place ? dt_request_detach(req) : NULL;
     if (!waiter->detached) {
         pthread_mutex_lock(&room->lock);
         if (place)
-            dt_shares_give_back(&room->places, owners[0]);
+            dt_shares_give_back(&room->places, owners[0], 1);
         pthread_mutex_unlock(&room->lock);
         free(waiter);
         return false;
@@ -222,7 +222,7 @@ static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
     pthread_mutex_lock(&room->lock);
     if (dt_pop_lines_remove(&room->lines, waiter)) /* a pop that saw the line, and enters now, makes it ready again */
         atomic_fetch_add(&room->heard_all, 1);
-    dt_shares_give_back(&room->places, waiter->owner);
+    dt_shares_give_back(&room->places, waiter->owner, 1);
     dt_assert_cmp(room->lines.n, <=, room->places.used);
     dt_metric_set(room->waiting, (double)room->lines.n);
     pthread_mutex_unlock(&room->lock);

@@ -161,7 +161,7 @@ static void run(void *arg)
         if (status != DT_OK && !told)
             DT_LOG(WARN, "heartbeat", "nobody is told that this process lives", DT_S("reason", err.text));
         told = status != DT_OK;
-        dt_outage_look();
+        dt_outage_look(dt_clock_mono_us(dt_clock_system()));
         int64_t now_us = dt_clock_mono_us(h->env.clock);
         uint32_t came = dt_thread_stopping(&h->thread)
                             ? DT_THREAD_STOP

@@ -199,8 +199,8 @@ struct dt_shard_cursor {
 /* ---- shard_unknown.c ---- */
 
 struct dt_shard_unknown {
-    struct dt_id_set ids; /* jobs that are passed by … */
-    int64_t since_us;     /* … since this time, mono */
+    struct dt_id_set ids; /* jobs that are passed by; emptied when something may have changed … */
+    int64_t since_us;     /* … and then since this time, mono */
 };
 
 /* ---- shard_due.c ---- */

@@ -52,24 +52,24 @@ static int64_t mono_us(const dt_alerts *a)
 
 static void leave_places(dt_alerts *a, const struct dt_alert_answer *answer)
 {
-    dt_shares_give_back(&a->places[answer->way], answer->owner);
+    dt_shares_give_back(&a->places[answer->way], answer->owner, 1);
     if (answer->way == DT_ALERT_BY_TOPICS_URL)
-        dt_shares_give_back(&a->at_host, answer->host);
+        dt_shares_give_back(&a->at_host, answer->host, 1);
 }
 
 /* Whether the message found places. */
 static bool take_places(dt_alerts *a, const struct dt_alert_message *m, struct dt_alert_answer *answer)
 {
     struct dt_alert_setting setting = {.url = DT_STR_NONE};
-    if (!dt_shares_take(&a->places[answer->way], m->owner, mono_us(a)))
+    if (!dt_shares_take(&a->places[answer->way], m->owner, 1, mono_us(a)))
         return false;
     if (answer->way != DT_ALERT_BY_TOPICS_URL)
         return true;
     const bool read = dt_alert_setting_read(a->json, m->setting, &a->messages, &setting) == DT_OK;
     answer->host = m->owner ^ ((int64_t)dt_callback_host_of(read ? setting.url : DT_STR_NONE) << 31);
-    if (dt_shares_take(&a->at_host, answer->host, mono_us(a)))
+    if (dt_shares_take(&a->at_host, answer->host, 1, mono_us(a)))
         return true;
-    dt_shares_give_back(&a->places[answer->way], m->owner);
+    dt_shares_give_back(&a->places[answer->way], m->owner, 1);
     return false;
 }
 

@@ -37,7 +37,7 @@ static void end_now(int number)
     abort();
 }
 
-static _Noreturn void die(const char *file, int line, const char *what)
+void dt_assert_failed(const char *file, int line, const char *condition)
 {
     static atomic_flag dying = ATOMIC_FLAG_INIT;
     static _Thread_local bool dies_here;
@@ -55,20 +55,15 @@ static _Noreturn void die(const char *file, int line, const char *what)
     alarm(HOOK_SECONDS);
     snprintf(where, sizeof(where), "%s:%d", file, line);
     DT_LOG(ERROR, "assert", "an invariant does not hold", DT_S("file", file), DT_I("line", line),
-           DT_S("condition", what), DT_I("shard", shard_here));
+           DT_S("condition", condition), DT_I("shard", shard_here));
     if (hook)
-        hook(hook_arg, where, what, shard_here);
+        hook(hook_arg, where, condition, shard_here);
     abort();
-}
-
-void dt_assert_failed(const char *file, int line, const char *condition)
-{
-    die(file, line, condition);
 }
 
 void dt_assert_cmp_failed(const char *file, int line, const char *condition, int64_t a, int64_t b)
 {
     char what[300];
     snprintf(what, sizeof(what), "%s (%" PRId64 ", %" PRId64 ")", condition, a, b);
-    die(file, line, what);
+    dt_assert_failed(file, line, what);
 }

@@ -274,7 +274,7 @@ bool dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us, size_t *
     return own != NULL;
 }
 
-bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int64_t now_us)
+bool dt_shares_take(struct dt_shares *s, int64_t owner, size_t amount, int64_t now_us)
 {
     struct dt_share *own = share_of(s, owner, now_us);
     if (!own)
@@ -287,7 +287,7 @@ bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int6
     return true;
 }
 
-void dt_shares_return(struct dt_shares *s, int64_t owner, size_t amount)
+void dt_shares_give_back(struct dt_shares *s, int64_t owner, size_t amount)
 {
     const size_t at = lower_bound(s, owner);
     if (at == s->n || s->v[at].owner != owner || s->v[at].used < amount)
@@ -295,16 +295,6 @@ void dt_shares_return(struct dt_shares *s, int64_t owner, size_t amount)
     dt_assert_cmp(s->used, >=, s->v[at].used);
     s->v[at].used -= amount;
     s->used -= amount;
-}
-
-bool dt_shares_take(struct dt_shares *s, int64_t owner, int64_t now_us)
-{
-    return dt_shares_take_some(s, owner, 1, now_us);
-}
-
-void dt_shares_give_back(struct dt_shares *s, int64_t owner)
-{
-    dt_shares_return(s, owner, 1);
 }
 
 void dt_shares_clear(struct dt_shares *s)

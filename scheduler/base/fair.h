@@ -74,12 +74,9 @@ struct dt_shares {
 };
 /* *most: how much an owner may hold, including what it holds. Counts as asking. now_us: monotonic. False: no memory. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
-/* Takes an amount for an owner, which dt_shares_return gives back. False: the owner has its share, or no memory. */
-bool dt_shares_take_some(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
-void dt_shares_return(struct dt_shares *shares, int64_t owner, size_t amount);
-/* Takes, or gives back, one. */
-bool dt_shares_take(struct dt_shares *shares, int64_t owner, int64_t now_us);
-void dt_shares_give_back(struct dt_shares *shares, int64_t owner);
+/* Takes an amount for an owner, which dt_shares_give_back gives back. False: the owner has its share, or no memory. */
+bool dt_shares_take(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
+void dt_shares_give_back(struct dt_shares *shares, int64_t owner, size_t amount);
 void dt_shares_clear(struct dt_shares *shares);
 
 #endif

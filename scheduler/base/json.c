@@ -880,7 +880,7 @@ const struct dt_json_node *dt_json_at(const dt_json *json, uint32_t index)
 
 const struct dt_json_node *dt_json_root(const dt_json *json)
 {
-    return dt_json_at(json, 0);
+    return json->nodes_n ? json->nodes : NULL;
 }
 
 const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent)

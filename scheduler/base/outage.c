@@ -134,7 +134,7 @@ void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part)
     pthread_mutex_unlock(&lock);
 }
 
-void dt_outage_look_at(int64_t now_us)
+void dt_outage_look(int64_t now_us)
 {
     pthread_mutex_lock(&lock);
     for (enum dt_outage_of of = DT_OUTAGE_NONE + 1; of < DT_OUTAGES; of++) {
@@ -179,9 +179,4 @@ void dt_outage_over(struct dt_outage_part *part)
 {
     if (part->of != DT_OUTAGE_NONE)
         dt_outage_over_at(dt_clock_mono_us(dt_clock_system()), part);
-}
-
-void dt_outage_look(void)
-{
-    dt_outage_look_at(dt_clock_mono_us(dt_clock_system()));
 }

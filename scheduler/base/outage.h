@@ -59,14 +59,13 @@ void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const c
 void dt_outage_over(struct dt_outage_part *part);
 /* Says whether an outage lasts. */
 bool dt_outage_lasts(enum dt_outage_of of);
-/* Ends outages that have been quiet for long enough. Any thread, every second or two. */
-void dt_outage_look(void);
+/* Ends outages that have been quiet for long enough. Any thread, every second or two. now_us: of dt_clock_system. */
+void dt_outage_look(int64_t now_us);
 
-/* For tests: as the three above, at a given time of the monotonic clock. */
+/* For tests: as the first two above, at a given time of the monotonic clock. */
 void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_outage_of of, const char *component,
                          const char *what, dt_status status, const struct dt_error *err);
 void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part);
-void dt_outage_look_at(int64_t now_us);
 /* For tests: forgets all outages, and tells nothing. */
 void dt_outage_forget(void);
 

@@ -136,7 +136,11 @@ void dt_strbuf_adds(struct dt_strbuf *sb, const char *s)
 
 void dt_strbuf_addc(struct dt_strbuf *sb, char c)
 {
-    dt_strbuf_add(sb, &c, 1);
+    dt_strbuf_reserve(sb, 1);
+    if (sb->failed)
+        return;
+    sb->p[sb->n++] = c;
+    sb->p[sb->n] = '\0';
 }
 
 void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v)

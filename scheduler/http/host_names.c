@@ -110,7 +110,7 @@ static void look_up(void *arg)
 /* Without a thread, or memory, the owner has no turn. */
 static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, int64_t now_us)
 {
-    if (name->asked || !dt_shares_take(&names->running, owner, now_us))
+    if (name->asked || !dt_shares_take(&names->running, owner, 1, now_us))
         return;
     size_t n = strlen(name->host) + 1;
     struct lookup *lookup = calloc(1, sizeof(*lookup) + n);
@@ -131,7 +131,7 @@ static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, 
         point_leave(names->point);
         lookup_free(lookup);
     }
-    dt_shares_give_back(&names->running, owner);
+    dt_shares_give_back(&names->running, owner, 1);
 }
 
 /* ---- the table ---- */
@@ -202,7 +202,7 @@ struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
         return NULL;
     struct dt_host_name *name = lookup->name;
     dt_assert(name->asked);
-    dt_shares_give_back(&names->running, lookup->owner);
+    dt_shares_give_back(&names->running, lookup->owner, 1);
     name->asked = false;
     if (lookup->unanswered && usable(name, now_us)) {
         name->asks_us = now_us + DT_HOST_NAME_AGAIN_US;

@@ -262,14 +262,15 @@ struct dt_filling {
     bool keep;          /* in, when told: it goes on */
 };
 #define DT_FILLING_MS 2000
-/* Takes those of this generation that nobody else is at; one round trip an endpoint. Of an endpoint that fails none is
- * wanted. */
-DT_MUST_CHECK dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *fillings,
-                                               size_t n, struct dt_error *err);
-/* Notes done_ms of what is ours, and keeps it, or lets it go. ours is false afterwards where it was not any more: then
- * nothing was noted; wanted and life tell why. */
-DT_MUST_CHECK dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n,
-                                               struct dt_error *err);
+enum dt_filling_ask {
+    DT_FILLING_TAKE, /* takes those of their generation that nobody else is at; of an endpoint that fails none is wanted */
+    /* Notes done_ms of what is ours, and keeps it, or lets it go. ours is false afterwards where it was not any more:
+     * then nothing was noted; wanted and life say why. */
+    DT_FILLING_TELL
+};
+/* One round trip an endpoint. */
+DT_MUST_CHECK dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings,
+                                          size_t n, struct dt_error *err);
 
 /* ---- wake-ups (redis/index_subscriber.c) ---- */
 

@@ -50,23 +50,13 @@ static dt_status ask_endpoint(dt_index *index, dt_link *link, struct dt_filling 
     return n_asked ? dt_index_round_trip(link, on_filling, asked, err) : status;
 }
 
-dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *fillings, size_t n,
-                                 struct dt_error *err)
+dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings, size_t n,
+                            struct dt_error *err)
 {
-    dt_status first = DT_OK;
-
-    for (size_t i = 0; i < n; i++)
-        fillings[i].generation = generation;
-    for (unsigned i = 0; i < index->n_links; i++)
-        dt_keep_first(&first, ask_endpoint(index, index->links[i], fillings, n, false, first == DT_OK ? err : NULL));
-    return first;
-}
-
-dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *fillings, size_t n, struct dt_error *err)
-{
+    const bool tell = ask == DT_FILLING_TELL;
     dt_status first = DT_OK;
 
     for (unsigned i = 0; i < index->n_links; i++)
-        dt_keep_first(&first, ask_endpoint(index, index->links[i], fillings, n, true, first == DT_OK ? err : NULL));
+        dt_keep_first(&first, ask_endpoint(index, index->links[i], fillings, n, tell, first == DT_OK ? err : NULL));
     return first;
 }

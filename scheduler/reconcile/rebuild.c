@@ -46,10 +46,10 @@ static void take(dt_reconciler *r, bool own)
     for (unsigned shard = 0; shard < r->map->shards; shard++) {
         if (own ? dt_shard_set_has(&b->shards, shard) : !dt_shard_set_has(&r->leads, shard)) {
             dt_assert_cmp(n, <, DT_SHARDS_MAX);
-            b->notes[n++] = (struct dt_filling){.shard = shard};
+            b->notes[n++] = (struct dt_filling){.shard = shard, .generation = generation};
         }
     }
-    if (dt_index_take_fillings(r->index, generation, b->notes + from, n - from, NULL) != DT_OK)
+    if (dt_index_fillings(r->index, DT_FILLING_TAKE, b->notes + from, n - from, NULL) != DT_OK)
         dt_metric_add(r->failures, 1);
     for (size_t i = from; i < n; i++) {
         struct dt_filling note = b->notes[i];
@@ -97,7 +97,7 @@ static void doubt(struct dt_rebuild *b, unsigned shard)
 
 static void write_notes(dt_reconciler *r)
 {
-    if (dt_index_tell_fillings(r->index, r->rebuild.notes, r->rebuild.n_notes, NULL) != DT_OK)
+    if (dt_index_fillings(r->index, DT_FILLING_TELL, r->rebuild.notes, r->rebuild.n_notes, NULL) != DT_OK)
         dt_metric_add(r->failures, 1);
 }
 

@@ -159,18 +159,6 @@ dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt
     return status;
 }
 
-static dt_status begin_snapshot(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
-{
-    (void)store;
-    (void)arg;
-    return dt_db_begin_snapshot(db, err);
-}
-
-dt_status dt_store_begin_snapshot(dt_store *store, dt_db **db, struct dt_error *err)
-{
-    return dt_store_first(store, db, begin_snapshot, NULL, err);
-}
-
 bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
 {
     if (store->asked_us == 0 || dt_clock_mono_us(dt_clock_system()) - store->asked_us > NOW_FRESH_US)

@@ -26,9 +26,6 @@ DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn 
  * reference clock. A connection that broke while it was idle is replaced unnoticed.
  */
 DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
-/* Connects when needed and opens a transaction that only reads, everything as it was committed at its beginning. Ends
- * with dt_db_rollback. */
-DT_MUST_CHECK dt_status dt_store_begin_snapshot(dt_store *store, dt_db **db, struct dt_error *err);
 /* Tells the server's time without a transaction, and without asking the server. False: its time was not asked for
  * lately. *now_ms is never later than the server's time, as that at the beginning of a transaction is. */
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);

@@ -605,8 +605,10 @@ dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status fillings(dt_index *index, enum what what, struct dt_filling *list, size_t n, struct dt_error *err)
+dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *list, size_t n,
+                            struct dt_error *err)
 {
+    const enum what what = ask == DT_FILLING_TELL ? TELL : TAKE;
     struct command *commands = command_list(n);
     struct dt_filling **asked = world_alloc((n + 1) * sizeof *asked);
     size_t n_asked = 0;
@@ -642,19 +644,6 @@ static dt_status fillings(dt_index *index, enum what what, struct dt_filling *li
     for (size_t i = 0; i < n_asked && status != DT_OK; i++)
         asked[i]->wanted = asked[i]->ours = false;
     return status;
-}
-
-dt_status dt_index_take_fillings(dt_index *index, int64_t generation, struct dt_filling *list, size_t n,
-                                 struct dt_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        list[i].generation = generation;
-    return fillings(index, TAKE, list, n, err);
-}
-
-dt_status dt_index_tell_fillings(dt_index *index, struct dt_filling *list, size_t n, struct dt_error *err)
-{
-    return fillings(index, TELL, list, n, err);
 }
 
 /* ---- wake-ups ---- */

@@ -108,7 +108,7 @@ static void take_shared(struct shared *shared, struct dt_place_topic *topic, int
         owner->waiter = NULL;
     owner->used++;
     topic->held++;
-    const bool taken = dt_shares_take(&shared->shares, owner->id, now_us);
+    const bool taken = dt_shares_take(&shared->shares, owner->id, 1, now_us);
     dt_assert(taken);
     dt_assert_cmp(shared->shares.used, <=, shared->shares.total);
 }
@@ -126,7 +126,7 @@ static void return_shared(struct shared *shared, struct dt_place_topic *topic, e
         topic->earned = topic->earned + EARNED > most ? most : topic->earned + EARNED;
     else if (end != DT_PLACE_UNUSED)
         topic->earned = 0;
-    dt_shares_give_back(&shared->shares, owner->id);
+    dt_shares_give_back(&shared->shares, owner->id, 1);
 }
 
 /* ---- the owners of places of one kind ---- */
@@ -321,7 +321,7 @@ dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_
         return DT_NOMEM;
     bool may = may_take(out->at_host, now_us) && may_take(out->in_process, now_us) &&
                bytes_fit(out->in_process, bytes) &&
-               dt_shares_take_some(&places->bytes, out->in_process->owner->id, bytes, now_us);
+               dt_shares_take(&places->bytes, out->in_process->owner->id, bytes, now_us);
     if (!may) {
         note_waiter(out->at_host, now_us);
         note_waiter(out->in_process, now_us);
@@ -396,7 +396,7 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
     return_shared(&places->shared, gone.in_process, end);
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
-    dt_shares_return(&places->bytes, gone.in_process->owner->id, gone.bytes);
+    dt_shares_give_back(&places->bytes, gone.in_process->owner->id, gone.bytes);
     /* Only the owner is slowed whose requests were pushed back: another one's may be answered at the same host. */
     if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
         owner->most++;

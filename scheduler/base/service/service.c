@@ -73,7 +73,7 @@ int64_t dt_service_pause_us(const struct dt_service *service)
     return service->pause_us;
 }
 
-static void tell(const struct dt_service *service, const char *message)
+void dt_service_tell(const struct dt_service *service, const char *message)
 {
     if (service->fd >= 0 && send(service->fd, message, strlen(message), MSG_NOSIGNAL) < 0)
         return; /* the manager finds out by itself, in time */
@@ -83,7 +83,7 @@ void dt_service_waits(const struct dt_service *service, const char *what)
 {
     char message[MESSAGE_MAX];
     snprintf(message, sizeof(message), "STATUS=%s\nEXTEND_TIMEOUT_USEC=%" PRId64, what, EXTENSION_US);
-    tell(service, message);
+    dt_service_tell(service, message);
 }
 
 #define SERVES "READY=1\nSTATUS=serves\nWATCHDOG=1"
@@ -91,7 +91,7 @@ void dt_service_waits(const struct dt_service *service, const char *what)
 void dt_service_ready(struct dt_service *service)
 {
     service->ready = true;
-    tell(service, SERVES);
+    dt_service_tell(service, SERVES);
 }
 
 void dt_service_reloading(const struct dt_service *service, int64_t mono_us)
@@ -100,21 +100,11 @@ void dt_service_reloading(const struct dt_service *service, int64_t mono_us)
     if (!service->ready)
         return;
     snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, mono_us);
-    tell(service, message);
+    dt_service_tell(service, message);
 }
 
 void dt_service_reloaded(const struct dt_service *service)
 {
     if (service->ready)
-        tell(service, SERVES);
-}
-
-void dt_service_alive(const struct dt_service *service)
-{
-    tell(service, "WATCHDOG=1");
-}
-
-void dt_service_stopping(const struct dt_service *service)
-{
-    tell(service, "STOPPING=1\nSTATUS=finishes what is under way");
+        dt_service_tell(service, SERVES);
 }

@@ -3,8 +3,8 @@
  * names. Where the variable is not set every call does nothing, and no sign of life is due.
  *
  * Calling sequence: dt_service_open once, before there are other threads; dt_service_waits while something has to be
- * waited for, dt_service_ready once everything is there, dt_service_alive at least every dt_service_pause_us,
- * dt_service_stopping; dt_service_close. Any thread. A message that the manager does not take within a second is
+ * waited for, dt_service_ready once everything is there, DT_SERVICE_ALIVE at least every dt_service_pause_us,
+ * DT_SERVICE_STOPPING; dt_service_close. Any thread. A message that the manager does not take within a second is
  * dropped.
  */
 #ifndef DT_BASE_SERVICE_H
@@ -38,10 +38,11 @@ void dt_service_ready(struct dt_service *service);
 /* Begins and ends a reload; nothing is told before the program is ready. mono_us: now. */
 void dt_service_reloading(const struct dt_service *service, int64_t mono_us);
 void dt_service_reloaded(const struct dt_service *service);
-/* The loop that calls runs. The manager kills a program that does not say so for two pauses. */
-void dt_service_alive(const struct dt_service *service);
+void dt_service_tell(const struct dt_service *service, const char *message);
+/* Messages. The loop that calls runs: the manager kills a program that does not say so for two pauses. */
+#define DT_SERVICE_ALIVE "WATCHDOG=1"
 /* The program finishes what is under way, and ends. */
-void dt_service_stopping(const struct dt_service *service);
+#define DT_SERVICE_STOPPING "STOPPING=1\nSTATUS=finishes what is under way"
 /* The longest pause between two signs of life; INT64_MAX where nobody waits for them. */
 int64_t dt_service_pause_us(const struct dt_service *service);
 

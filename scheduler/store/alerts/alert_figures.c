@@ -130,11 +130,19 @@ static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_err
     return dt_db_end(db, err);
 }
 
+/* A transaction that only reads, everything as it was committed at its beginning. Ends with dt_db_rollback. */
+static dt_status begin_snapshot(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+{
+    (void)store;
+    (void)arg;
+    return dt_db_begin_snapshot(db, err);
+}
+
 dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock, int64_t until_us,
                               struct dt_error *err)
 {
     dt_db *db;
-    dt_status status = dt_store_begin_snapshot(store, &db, err);
+    dt_status status = dt_store_first(store, &db, begin_snapshot, NULL, err);
     if (status != DT_OK)
         return status;
     do

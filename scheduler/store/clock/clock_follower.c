@@ -25,9 +25,9 @@ static dt_status follow(dt_clock_follower *f, struct dt_error *err)
 {
     struct dt_test_clock clock;
     int64_t wait_ms = dt_earlier(WAIT_MS, f->env.config->mysql_io_timeout / 2);
-    dt_status status = f->version ? dt_store_test_clock_watch(f->store, f->version, wait_ms, &clock, err) : DT_OK;
+    dt_status status = f->version ? dt_store_test_clock(f->store, f->version, wait_ms, &clock, err) : DT_OK;
     if (status == DT_OK)
-        status = dt_store_test_clock(f->store, &clock, err);
+        status = dt_store_test_clock(f->store, 0, 0, &clock, err);
     if (status != DT_OK)
         return status;
     if (clock.version == 0)

@@ -155,7 +155,7 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
         status = walk_to_end(&w);
     dt_clock_unlock(w.db);
     if (status == DT_OK) { /* the last instant may be some time ago; where this fails, what was read at it holds */
-        (void)!dt_store_test_clock(store, out, NULL);
+        (void)!dt_store_test_clock(store, 0, 0, out, NULL);
         return DT_OK;
     }
     return w.moved ? dt_fail(err, DT_UNKNOWN, "the clock was moved, and then: %s", why.text)

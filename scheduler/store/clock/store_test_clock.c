@@ -28,17 +28,12 @@ static dt_status read_clock(dt_db *db, int64_t version, int64_t wait_ms, struct 
     return status;
 }
 
-dt_status dt_store_test_clock_watch(dt_store *store, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
-                                    struct dt_error *err)
+dt_status dt_store_test_clock(dt_store *store, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
+                              struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     return status == DT_OK ? read_clock(db, version, wait_ms, out, err) : status;
-}
-
-dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
-{
-    return dt_store_test_clock_watch(store, 0, 0, out, err);
 }
 
 dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)

@@ -36,14 +36,10 @@ int64_t dt_fire_runs_at_ms(const struct dt_schedule *s, int64_t fire_ms)
     return dt_earlier(fire_ms + dt_recurrence_jitter_ms(s->name, fire_ms, s->jitter_ms), DT_TIME_MAX_MS);
 }
 
-static void set_next(struct dt_schedule *s, int64_t next_ms)
-{
-    s->next_fire_ms = next_ms == DT_NEVER ? 0 : next_ms;
-}
-
 void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int64_t from_ms)
 {
-    set_next(s, dt_recurrence_next_ms(r, from_ms - 1));
+    const int64_t next_ms = dt_recurrence_next_ms(r, from_ms - 1);
+    s->next_fire_ms = next_ms == DT_NEVER ? 0 : next_ms;
 }
 
 /* Leaves out what was missed and is too old, or not among the newest. */
@@ -67,7 +63,7 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
     dt_assert_cmp(plan->n, <, plan->room);
     plan->fires[plan->n++] = (struct dt_fire){s->next_fire_ms, how};
     s->last_fire_ms = s->next_fire_ms;
-    set_next(s, dt_recurrence_next_ms(plan->recurrence, s->next_fire_ms));
+    dt_fire_plan_from(s, plan->recurrence, s->next_fire_ms + 1);
 }
 
 /* Some time after the last fire: other schedules may have the same one, and not all are looked at in one moment. */

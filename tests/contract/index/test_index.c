@@ -180,11 +180,11 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
         told = f;
         told.done_ms = 500;
         told.keep = true;
-        OK(dt_index_tell_fillings(fx->index, &told, 1, &fx->err));
+        OK(dt_index_fillings(fx->index, DT_FILLING_TELL, &told, 1, &fx->err));
         late = g;
         late.ours = late.keep = true; /* what the late one believes */
         late.done_ms = 900;
-        OK(dt_index_tell_fillings(other, &late, 1, &fx->err));
+        OK(dt_index_fillings(other, DT_FILLING_TELL, &late, 1, &fx->err));
         done_ms = taken(fx, fx->index).done_ms;
     } while (dt_clock_mono_us(dt_clock_system()) >= until_us);
     assert_true(f.wanted && f.ours && f.done_ms == 0 && f.generation == 3);
@@ -193,7 +193,7 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
     assert_false(late.ours);
     assert_int_equal(done_ms, 500);
     told.keep = false;
-    OK(dt_index_tell_fillings(fx->index, &told, 1, &fx->err));
+    OK(dt_index_fillings(fx->index, DT_FILLING_TELL, &told, 1, &fx->err));
     g = taken(fx, other);
     assert_true(g.ours && g.done_ms == 500);
     AWAIT(taken(fx, fx->index).ours); /* the other one has been silent for long enough */
@@ -206,19 +206,20 @@ static void a_filling_for_another_map_is_not_taken(void **state)
 {
     struct fixture *fx = *state;
     struct dt_marker marker = marked_as_filling(fx, 1, NULL), next = marker;
-    struct dt_filling f = {.shard = 1};
+    struct dt_filling f = {.shard = 1, .generation = 4};
 
-    OK(dt_index_take_fillings(fx->index, 4, &f, 1, &fx->err));
+    OK(dt_index_fillings(fx->index, DT_FILLING_TAKE, &f, 1, &fx->err));
     assert_true(f.wanted && !f.ours && f.generation == 3);
     f = taken(fx, fx->index);
     f.done_ms = 500;
     f.keep = true;
-    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err));
+    OK(dt_index_fillings(fx->index, DT_FILLING_TELL, &f, 1, &fx->err));
     next.count++;
     next.map = 4; /* its leader has got that one */
     OK(dt_index_mark(fx->index, 1, next, &marker, &(bool){false}, &fx->gone, &fx->err));
     assert_false(fx->gone);
-    OK(dt_index_take_fillings(fx->index, 4, &f, 1, &fx->err));
+    f.generation = 4;
+    OK(dt_index_fillings(fx->index, DT_FILLING_TAKE, &f, 1, &fx->err));
     assert_true(f.ours && f.done_ms == 0);
 }
 
@@ -245,7 +246,7 @@ static void what_is_filled_counts_as_long_as_its_marker_stays(void **state)
 
     f.done_ms = 500;
     f.keep = true;
-    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err));
+    OK(dt_index_fillings(fx->index, DT_FILLING_TELL, &f, 1, &fx->err));
     second = marked_as_filling(fx, 2, &first); /* a leader marks now and then */
     assert_int_equal(taken(fx, fx->index).done_ms, 500);
     marked_as_filling(fx, 3, &first); /* not the one that is there: an older copy came back */
@@ -253,7 +254,7 @@ static void what_is_filled_counts_as_long_as_its_marker_stays(void **state)
     assert_false(taken(fx, fx->index).wanted);
     marked_as_filling(fx, 4, NULL);
     assert_int_equal(taken(fx, fx->index).done_ms, 0);
-    OK(dt_index_tell_fillings(fx->index, &f, 1, &fx->err)); /* what was done before does not count */
+    OK(dt_index_fillings(fx->index, DT_FILLING_TELL, &f, 1, &fx->err)); /* what was done before does not count */
     assert_false(f.ours);
     assert_int_equal(taken(fx, fx->index).done_ms, 0);
     second.filling = false;

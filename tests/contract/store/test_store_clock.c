@@ -83,7 +83,7 @@ static void an_installation_made_with_it_has_it_for_good(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_check_test_clock(rig->store, &err));
-    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
+    OK(dt_store_test_clock(rig->store, 0, 0, &rig->clock, &err));
     assert_true(rig->clock.version > 0 && rig->clock.time.frozen_ms == 0 && rig->clock.time.ahead_ms == 0);
     rig->fx.config.installation_test_clock = false;
     assert_int_equal(dt_store_check_test_clock(rig->store, &err), DT_INVALID);
@@ -180,9 +180,9 @@ static void it_is_changed_by_one_at_a_time_and_never_beyond_its_end(void **state
     mysql_fixture_number(&rig->fx, "SELECT GET_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)), 0)");
     assert_int_equal(dt_store_test_clock_freeze(rig->store, &clock, &err), DT_BUSY);
     mysql_fixture_number(&rig->fx, "SELECT RELEASE_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)))");
-    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
+    OK(dt_store_test_clock(rig->store, 0, 0, &rig->clock, &err));
     assert_int_equal(dt_store_test_clock_advance(rig->store, &walk, &clock, &err), DT_INVALID);
-    OK(dt_store_test_clock(rig->store, &clock, &err));
+    OK(dt_store_test_clock(rig->store, 0, 0, &clock, &err));
     assert_int_equal(clock.version, rig->clock.version);
 }
 
@@ -208,7 +208,7 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
     const struct dt_clock_follower_env env = {&rig->fx.config, &ref, &told, count};
     OK(dt_clock_follower_start(&env, &follower, &err));
     AWAIT(told.times >= 1);
-    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
+    OK(dt_store_test_clock(rig->store, 0, 0, &rig->clock, &err));
     assert_near(dt_refclock_earliest_ms(&ref), dt_test_clock_now_ms(&rig->clock));
     OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
     AWAIT(told.times >= 2);

@@ -149,9 +149,9 @@ static inline int64_t count_all(struct fixture *fx)
 
 static inline struct dt_filling taken(struct fixture *fx, dt_index *index)
 {
-    struct dt_filling f = {.shard = 1};
+    struct dt_filling f = {.shard = 1, .generation = 3};
 
-    OK(dt_index_take_fillings(index, 3, &f, 1, &fx->err));
+    OK(dt_index_fillings(index, DT_FILLING_TAKE, &f, 1, &fx->err));
     return f;
 }
 

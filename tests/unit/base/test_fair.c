@@ -198,7 +198,7 @@ static void nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners(void *
 static size_t take_all(struct dt_shares *shares, int64_t owner, int64_t now_us)
 {
     size_t n = 0;
-    while (dt_shares_take(shares, owner, now_us))
+    while (dt_shares_take(shares, owner, 1, now_us))
         n++;
     return n;
 }
@@ -212,7 +212,7 @@ static void an_owner_that_is_alone_leaves_an_eighth(void **state)
     assert_int_equal(take_all(&shares, 3, 1), 2);
     assert_int_equal(take_all(&shares, 4, 1), 1);
     for (int i = 0; i < 40; i++)
-        dt_shares_give_back(&shares, 1);
+        dt_shares_give_back(&shares, 1, 1);
     assert_int_equal(take_all(&shares, 1, 2), 6); /* 36 is half of the 72 that are not the others' */
     dt_shares_clear(&shares);
 }
@@ -221,8 +221,8 @@ static void a_share_holds_for_a_while_after_another_owner_asked(void **state)
 {
     struct dt_shares shares = {.total = 8, .part = 2};
     (void)state;
-    assert_true(dt_shares_take(&shares, 2, 0));
-    dt_shares_give_back(&shares, 2);
+    assert_true(dt_shares_take(&shares, 2, 1, 0));
+    dt_shares_give_back(&shares, 2, 1);
     assert_int_equal(take_all(&shares, 1, DT_SHARES_ASKED_US), 4);
     assert_int_equal(take_all(&shares, 1, DT_SHARES_ASKED_US + 1000000), 3);
     dt_shares_clear(&shares);
@@ -234,8 +234,8 @@ static void the_smallest_room_has_a_place_for_one(void **state)
     (void)state;
     assert_int_equal(take_all(&shares, 1, 0), 1);
     assert_int_equal(take_all(&shares, 2, 0), 0);
-    dt_shares_give_back(&shares, 2); /* has none: nothing happens */
-    dt_shares_give_back(&shares, 1);
+    dt_shares_give_back(&shares, 2, 1); /* has none: nothing happens */
+    dt_shares_give_back(&shares, 1, 1);
     assert_int_equal(take_all(&shares, 2, 0), 1);
     dt_shares_clear(&shares);
     shares = (struct dt_shares){.total = 0, .part = 2};
@@ -248,16 +248,16 @@ static void amounts_are_shared_as_places_are(void **state)
     struct dt_shares bytes = {.total = 800, .part = 2};
     size_t most = 0;
     (void)state;
-    assert_true(dt_shares_take_some(&bytes, 1, 600, 0));
-    assert_false(dt_shares_take_some(&bytes, 1, 101, 0));
-    assert_true(dt_shares_take_some(&bytes, 1, 100, 0));
+    assert_true(dt_shares_take(&bytes, 1, 600, 0));
+    assert_false(dt_shares_take(&bytes, 1, 101, 0));
+    assert_true(dt_shares_take(&bytes, 1, 100, 0));
     assert_true(dt_shares_most(&bytes, 2, 1, &most));
-    assert_int_equal(most, 50);                         /* half of what the other left */
-    assert_true(dt_shares_take_some(&bytes, 2, 90, 1)); /* the first one may have what is free */
-    assert_false(dt_shares_take_some(&bytes, 2, 1, 1));
-    assert_false(dt_shares_take_some(&bytes, 3, 11, 1));
-    dt_shares_return(&bytes, 1, 700);
-    dt_shares_return(&bytes, 2, 90);
+    assert_int_equal(most, 50);                    /* half of what the other left */
+    assert_true(dt_shares_take(&bytes, 2, 90, 1)); /* the first one may have what is free */
+    assert_false(dt_shares_take(&bytes, 2, 1, 1));
+    assert_false(dt_shares_take(&bytes, 3, 11, 1));
+    dt_shares_give_back(&bytes, 1, 700);
+    dt_shares_give_back(&bytes, 2, 90);
     assert_int_equal(bytes.used, 0);
     dt_shares_clear(&bytes);
 }
@@ -267,13 +267,13 @@ static void an_amount_above_the_total_goes_when_all_is_free(void **state)
     struct dt_shares bytes = {.total = 10, .part = 2};
     size_t most = 1;
     (void)state;
-    assert_true(dt_shares_take_some(&bytes, 1, 50, 0));
+    assert_true(dt_shares_take(&bytes, 1, 50, 0));
     assert_true(dt_shares_most(&bytes, 2, 0, &most));
     assert_int_equal(most, 0);
-    assert_false(dt_shares_take_some(&bytes, 2, 1, 0));
-    dt_shares_return(&bytes, 1, 50);
-    assert_true(dt_shares_take_some(&bytes, 2, 1, 0));
-    assert_false(dt_shares_take_some(&bytes, 1, 50, 0));
+    assert_false(dt_shares_take(&bytes, 2, 1, 0));
+    dt_shares_give_back(&bytes, 1, 50);
+    assert_true(dt_shares_take(&bytes, 2, 1, 0));
+    assert_false(dt_shares_take(&bytes, 1, 50, 0));
     dt_shares_clear(&bytes);
 }
 

@@ -112,13 +112,13 @@ static void an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_
     meets(0, &part, DT_OUTAGE_MYSQL);
     meets(0, &rare, DT_OUTAGE_MYSQL);
     dt_outage_over_at(1 * S, &part);
-    dt_outage_look_at(2 * S);
+    dt_outage_look(2 * S);
     assert_int_equal(lines_with("outage ended"), 0);
     meets(2 * S, &part, DT_OUTAGE_MYSQL); /* it was not the end */
-    dt_outage_look_at(1 * S + DT_OUTAGE_WELL_US);
+    dt_outage_look(1 * S + DT_OUTAGE_WELL_US);
     assert_int_equal(lines_with("outage ended"), 0);
     dt_outage_over_at(3 * S, &part);
-    dt_outage_look_at(3 * S + DT_OUTAGE_WELL_US);
+    dt_outage_look(3 * S + DT_OUTAGE_WELL_US);
     assert_int_equal(lines_with("outage ended\" outage=mysql tries=3 seconds=3"), 1);
 }
 
@@ -131,7 +131,7 @@ static void an_outage_lasts_when_another_part_failed_last(void **state)
     for (int64_t us = 0; us < 60 * S; us += 5 * S) {
         meets(us + 1, &rare, DT_OUTAGE_MYSQL);
         dt_outage_over_at(us + S, &often);
-        dt_outage_look_at(us + 4 * S);
+        dt_outage_look(us + 4 * S);
         meets(us + 5 * S, &often, DT_OUTAGE_MYSQL);
     }
     assert_int_equal(lines_with("outage ended"), 0);
@@ -139,12 +139,12 @@ static void an_outage_lasts_when_another_part_failed_last(void **state)
     dt_outage_over_at(61 * S, &often);
     dt_outage_over_at(62 * S, &rare);
     assert_int_equal(lines_with("outage ended\" outage=mysql tries=26 seconds=62"), 1);
-    dt_outage_look_at(64 * S);
+    dt_outage_look(64 * S);
     meets(70 * S, &rare, DT_OUTAGE_MYSQL);
-    dt_outage_look_at(90 * S);
+    dt_outage_look(90 * S);
     meets(91 * S, &often, DT_OUTAGE_MYSQL);
     dt_outage_over_at(92 * S, &rare); /* it failed in the outage before */
-    dt_outage_look_at(92 * S + DT_OUTAGE_WELL_US);
+    dt_outage_look(92 * S + DT_OUTAGE_WELL_US);
     assert_true(dt_outage_lasts(DT_OUTAGE_MYSQL));
 }
 
@@ -156,11 +156,11 @@ static void a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise(vo
     for (int i = 1; i < 50; i++) {
         dt_outage_failed_at(i * S, &part, DT_OUTAGE_MYSQL, "committer", "a commit failed", DT_UNAVAILABLE, &denied);
         dt_outage_over_at(i * S + 1, &part);
-        dt_outage_look_at(i * S + 1);
+        dt_outage_look(i * S + 1);
     }
     assert_int_equal(lines_with("level=error component=committer"), 1);
     assert_int_equal(lines(), 2);
-    dt_outage_look_at(49 * S + DT_OUTAGE_QUIET_US);
+    dt_outage_look(49 * S + DT_OUTAGE_QUIET_US);
     assert_int_equal(lines_with("outage ended\" outage=mysql tries=50 seconds=49"), 1);
     dt_outage_failed_at(49 * S + DT_OUTAGE_QUIET_US + 1, &part, DT_OUTAGE_MYSQL, "committer", "a commit failed",
                         DT_UNAVAILABLE, &denied);
@@ -176,9 +176,9 @@ static void an_outage_that_nobody_meets_any_more_ends_by_itself(void **state)
     struct dt_outage_part idle = {0}, other = {0};
     (void)state;
     meets(0, &idle, DT_OUTAGE_MYSQL);
-    dt_outage_look_at(DT_OUTAGE_QUIET_US - 1);
+    dt_outage_look(DT_OUTAGE_QUIET_US - 1);
     assert_int_equal(lines_with("outage ended"), 0);
-    dt_outage_look_at(DT_OUTAGE_QUIET_US);
+    dt_outage_look(DT_OUTAGE_QUIET_US);
     assert_int_equal(lines_with("outage ended"), 1);
     meets(100 * S, &other, DT_OUTAGE_MYSQL);
     dt_outage_over_at(101 * S, &idle); /* of the one before */

@@ -71,12 +71,12 @@ static void each_step_of_a_life_is_one_message(void **state)
     assert_string_equal(heard(manager), "RELOADING=1\nMONOTONIC_USEC=77");
     dt_service_reloaded(&service);
     assert_string_equal(heard(manager), "READY=1\nSTATUS=serves\nWATCHDOG=1");
-    dt_service_alive(&service);
+    dt_service_tell(&service, DT_SERVICE_ALIVE);
     assert_string_equal(heard(manager), "WATCHDOG=1");
-    dt_service_stopping(&service);
+    dt_service_tell(&service, DT_SERVICE_STOPPING);
     assert_string_equal(heard(manager), "STOPPING=1\nSTATUS=finishes what is under way");
     dt_service_close(&service);
-    dt_service_alive(&service);
+    dt_service_tell(&service, DT_SERVICE_ALIVE);
     assert_string_equal(heard(manager), "");
 }
 
@@ -93,7 +93,7 @@ static void a_socket_may_have_a_path(void **state)
     assert_int_equal(bind(manager->fd, (struct sockaddr *)&address, sizeof(address)), 0);
     setenv("NOTIFY_SOCKET", address.sun_path, 1);
     dt_service_open(&service);
-    dt_service_alive(&service);
+    dt_service_tell(&service, DT_SERVICE_ALIVE);
     assert_string_equal(heard(manager), "WATCHDOG=1");
     dt_service_close(&service);
     unlink(address.sun_path);
