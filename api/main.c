@@ -44,7 +44,6 @@
 #include "store/clock/test_clock.h"
 #include "store/db/db.h"
 #include "store/figures/figures.h"
-#include "store/grants.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
 #include "work/slices.h"

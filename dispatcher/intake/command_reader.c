@@ -22,7 +22,6 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "command_sender.h"
 #include "tell_index.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)

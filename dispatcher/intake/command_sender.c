@@ -1,5 +1,14 @@
-/* See command_sender.h. */
-#include "command_sender.h"
+/*
+ * Sends answers to commands to Kafka, on a thread and with a producer of its own: the reader of commands waits for
+ * neither Kafka nor a topic.
+ *
+ *   list rows ─▶ pass over those whose Kafka topic is not there yet ─▶ choose, owners in equal parts ─▶ read, send ─▶
+ *   remove
+ *
+ * Each answer is sent at least once. Another thread makes missing topics meanwhile, as it does for jobs. An answer is
+ * dropped if Kafka refuses it, if its topic cannot be written for an hour, or if too many of its owner wait.
+ */
+#include "command_reader.h"
 
 #include <stdlib.h>
 

@@ -263,7 +263,8 @@ struct dt_filling {
 };
 #define DT_FILLING_MS 2000
 enum dt_filling_ask {
-    DT_FILLING_TAKE, /* takes those of their generation that nobody else is at; of an endpoint that fails none is wanted */
+    /* Takes those of their generation that nobody else is at. Of an endpoint that fails none is wanted. */
+    DT_FILLING_TAKE,
     /* Notes done_ms of what is ours, and keeps it, or lets it go. ours is false afterwards where it was not any more:
      * then nothing was noted; wanted and life say why. */
     DT_FILLING_TELL

@@ -18,6 +18,8 @@
 #ifndef DT_STORE_STORE_H
 #define DT_STORE_STORE_H
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/config.h"
 #include "job/callback/callback_host.h"
@@ -64,6 +66,9 @@ DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char
 /* SCHEMA: the schema is older than this program, or newer, and says that this program must not work on it
  * (sql/README.md, "Migrations and programs"). */
 DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
+/* Prints the least rights in MySQL as GRANT statements for four accounts of a database: for migrations, the API,
+ * dispatchers and an application (grants.c). */
+void dt_store_print_grants(const char *database, FILE *out);
 
 struct dt_installation {
     char name[101], uuid[37];

@@ -4,7 +4,7 @@
  * a report.
  */
 #include "fuzz.h"
-#include "store/intents/command_decode.h"
+#include "store/intents/intent_decode.h"
 
 #define NOW_MS INT64_C(1800000000000)
 
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!json)
         MUST(dt_json_new(&json) == DT_OK);
     dt_arena_init(&arena);
-    const struct dt_command_decoder with = {.rules = &rules, .json = json, .arena = &arena, .now_ms = NOW_MS};
+    const struct dt_intent_decoder with = {.rules = &rules, .json = json, .arena = &arena, .now_ms = NOW_MS};
     int64_t time_ms = time_of(input_byte(&in));
     struct dt_str text = exact_copy(input_rest(&in));
     MUST(dt_command_message_decode(&with, &(struct dt_command_text){text, time_ms}, &command) == DT_OK);

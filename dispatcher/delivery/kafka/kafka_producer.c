@@ -24,7 +24,6 @@
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "kafka/kafka_common.h"
-#include "kafka_txn_producer.h"
 
 enum { LINES = 2 };
 /* A takeover fences these: a version that knows fewer of them must not run beside this one. */

@@ -13,7 +13,7 @@
  *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys
  *     the handle.
  */
-#include "kafka_txn_producer.h"
+#include "kafka_producer.h"
 
 #include "kafka/kafka_common.h"
 #include "kafka_watch.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "elector_parts.h"
+#include "zk.h"
 
 enum { BACKOFF_MAX_US = 5000000 };
 

@@ -16,8 +16,8 @@
 #include "job/job_encode.h"
 #include "job/wait/job_wait.h"
 #include "store/db/id_in.h"
-#include "store/intents/command_decode.h"
 #include "store/intents/commands.h"
+#include "store/intents/intent_decode.h"
 #include "store/intents/intents_txn.h"
 #include "store/jobs/change_txn.h"
 #include "store/results/store_results.h"
@@ -142,7 +142,7 @@ static dt_status decode_all(struct carrying *c)
 {
     struct dt_command_taker *t = c->taker;
     const struct dt_config *config = dt_store_config(t->store);
-    const struct dt_command_decoder with = {
+    const struct dt_intent_decoder with = {
         .rules = &t->rules, .json = t->json, .arena = &t->arena, .now_ms = c->now_ms};
     dt_status status = DT_OK;
     for (size_t i = 0; i < c->batch->n && status == DT_OK; i++) {

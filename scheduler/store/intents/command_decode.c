@@ -2,12 +2,12 @@
  * First the members that say what is asked for and of which job, then the body of that action, by the decoder that REST
  * has; it passes the former by. Faults of both are found in one pass.
  */
-#include "store/intents/command_decode.h"
+#include "store/intents/intent_decode.h"
 
 #include "job/result_json.h"
 
 struct reading {
-    const struct dt_command_decoder *with;
+    const struct dt_intent_decoder *with;
     const struct dt_json_node *root;
     int64_t base_ms; /* delays count from it */
     struct dt_job_rules rules;
@@ -235,7 +235,7 @@ static dt_status read_object(struct reading *r)
     return decoded(r, DT_OK);
 }
 
-dt_status dt_command_message_decode(const struct dt_command_decoder *with, const struct dt_command_text *text,
+dt_status dt_command_message_decode(const struct dt_intent_decoder *with, const struct dt_command_text *text,
                                     struct dt_command *out)
 {
     struct reading r = {.with = with, .rules = *with->rules, .out = out};

@@ -5,7 +5,7 @@
  * or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a member
  * that is not the payload that was put in.
  */
-#include "store/intents/inbox_row.h"
+#include "store/intents/intent_decode.h"
 
 #include "base/assert.h"
 #include "base/text/base64.h"
@@ -13,7 +13,7 @@
 #include "job/job_encode.h"
 
 struct reading {
-    const struct dt_inbox_reader *with;
+    const struct dt_intent_decoder *with;
     const struct dt_inbox_row *row;
     struct dt_intent *out;
     struct dt_str payload; /* without the white space around it */
@@ -264,7 +264,7 @@ static dt_status read_row(struct reading *r)
     return DT_OK;
 }
 
-dt_status dt_inbox_decode(const struct dt_inbox_reader *reader, const struct dt_inbox_row *row, struct dt_intent *out)
+dt_status dt_inbox_decode(const struct dt_intent_decoder *reader, const struct dt_inbox_row *row, struct dt_intent *out)
 {
     *out = (struct dt_intent){.topic = row->topic, .key = row->key, .job_id = row->has_job_id ? row->job_id : 0};
     struct reading r = {.with = reader, .row = row, .out = out, .rules = *reader->rules};

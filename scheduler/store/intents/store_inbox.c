@@ -12,7 +12,7 @@
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/db/id_list.h"
-#include "store/intents/inbox_row.h"
+#include "store/intents/intent_decode.h"
 #include "store/intents/intents_txn.h"
 #include "store/sql/statements.h"
 
@@ -161,7 +161,7 @@ static dt_status pass_others(struct moving *t)
 static dt_status decode_rows(struct moving *t, int64_t now_ms)
 {
     struct dt_inbox_mover *m = t->mover;
-    const struct dt_inbox_reader reader = {.rules = &m->rules, .json = m->json, .arena = &m->arena, .now_ms = now_ms};
+    const struct dt_intent_decoder reader = {.rules = &m->rules, .json = m->json, .arena = &m->arena, .now_ms = now_ms};
     const bool test_clock = dt_store_config(m->store)->installation_test_clock;
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {

@@ -8,6 +8,7 @@
 #define DT_STORE_STORE_ROW_H
 
 #include "job/job.h"
+#include "job/job_columns.h"
 #include "store/db/db.h"
 
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };

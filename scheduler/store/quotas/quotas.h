@@ -23,7 +23,7 @@ struct dt_quota_claim {
     int64_t most[DT_QUOTA_RATES];   /* of a share */
     int64_t share[DT_QUOTA_RATES];  /* out; 0 if the demand is 0, or if others hold the whole */
     bool alone[DT_QUOTA_RATES];     /* out: no other process holds a share */
-    /* Out, of the process DT_QUOTA_FIRES: what is left of its share (schedules/fire_quota.h). */
+    /* Out, of the process DT_QUOTA_FIRES: what is left of its share (schedules/fire_quota.c). */
     int64_t jobs_left, left_at_ms, pending_left, count_at_ms;
 };
 #define DT_QUOTA_FIRES 2 /* the process that all makers of fires together are */

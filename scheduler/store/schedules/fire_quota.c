@@ -1,6 +1,12 @@
-/* See fire_quota.h. */
-#include "store/schedules/fire_quota.h"
-
+/*
+ * The quotas of tokens, as far as the fires of schedules spend them: jobs_per_second and pending_jobs. No token asks
+ * for a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest
+ * counts. If no prefix covers the topic, these are the tokens for all topics, except those of administrators.
+ *
+ * All schedule makers together hold one share of a token's quota, as each API process does (quotas/quotas.h). Its
+ * row also stores what is left. dt_fire_quotas_open locks the row until the commit, so two transactions never spend the
+ * same.
+ */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -8,6 +14,7 @@
 #include "job/owner.h"
 #include "store/jobs/change_txn.h"
 #include "store/jobs/store_row.h"
+#include "store/schedules/fire_batch.h"
 #include "store/sql/statements.h"
 #include "store/topic_owners.h"
 

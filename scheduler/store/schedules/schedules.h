@@ -7,7 +7,7 @@
  * holds its row of schedule_fires and writes how far it is with the jobs, in one transaction: each fire has one job,
  * whichever process makes it, and whatever dies.
  *
- * Fires spend the quotas of their owner's tokens (fire_quota.h). If one is used up, they wait: those that fall due
+ * Fires spend the quotas of their owner's tokens (fire_quota.c). If one is used up, they wait: those that fall due
  * meanwhile are made when there is room, the newest DT_FIRES_AHEAD of them. Owners take turns, so only their own wait.
  *
  * A change or a pause makes what is due first, as it was to be. Fires that lie ahead are withdrawn: they are cancelled
