@@ -206,9 +206,7 @@ static void a_filling_for_another_map_is_not_taken(void **state)
 {
     struct fixture *fx = *state;
     struct dt_marker marker = marked_as_filling(fx, 1, NULL), next = marker;
-    struct dt_filling f = {.shard = 1, .generation = 4};
-
-    OK(dt_index_fillings(fx->index, DT_FILLING_TAKE, &f, 1, &fx->err));
+    struct dt_filling f = taken_for(fx, fx->index, 4);
     assert_true(f.wanted && !f.ours && f.generation == 3);
     f = taken(fx, fx->index);
     f.done_ms = 500;
@@ -218,8 +216,7 @@ static void a_filling_for_another_map_is_not_taken(void **state)
     next.map = 4; /* its leader has got that one */
     OK(dt_index_mark(fx->index, 1, next, &marker, &(bool){false}, &fx->gone, &fx->err));
     assert_false(fx->gone);
-    f.generation = 4;
-    OK(dt_index_fillings(fx->index, DT_FILLING_TAKE, &f, 1, &fx->err));
+    f = taken_for(fx, fx->index, 4);
     assert_true(f.ours && f.done_ms == 0);
 }
 

@@ -147,12 +147,17 @@ static inline int64_t count_all(struct fixture *fx)
     return sum;
 }
 
-static inline struct dt_filling taken(struct fixture *fx, dt_index *index)
+static inline struct dt_filling taken_for(struct fixture *fx, dt_index *index, int64_t generation)
 {
-    struct dt_filling f = {.shard = 1, .generation = 3};
+    struct dt_filling f = {.shard = 1, .generation = generation};
 
     OK(dt_index_fillings(index, DT_FILLING_TAKE, &f, 1, &fx->err));
     return f;
+}
+
+static inline struct dt_filling taken(struct fixture *fx, dt_index *index)
+{
+    return taken_for(fx, index, 3);
 }
 
 struct heard {
