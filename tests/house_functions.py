@@ -43,10 +43,10 @@ class Function:
         return found.group(1) if 0 not in depths[:-1] else None
 
     def hides(self, visible):
-        """Does it hand a member of a parameter on whose struct no header defines? Its callers cannot reach that."""
+        """Does it hand a member of a parameter on whose struct is in no header that declares it? Its callers cannot reach that."""
         into = MEMBER.match(FORWARDS.match(IGNORED.sub("", self.body)).group(2))
         owner = into and re.search(rf"(\w+) \*{into.group(1)}\s*[,)]", self.head)
-        return bool(owner) and owner.group(1) not in visible
+        return bool(owner) and owner.group(1) not in visible(self.name)
 
 
 def functions_of(path, text):
@@ -98,7 +98,12 @@ def read(tree):
     for name in texts:
         if name.endswith(".h"):
             headers[name] = {user for included, who in users.items() if name == included or name.endswith("/" + included) for user in who}
-    visible = {struct for name, text in texts.items() if name.endswith(".h") for struct in DEFINED.findall(text)}
+    seen = {name: {name} for name in headers}  # with the headers that a header includes
+    for _ in range(4):
+        for name in headers:
+            for user in headers[name] & headers.keys():
+                seen[user] |= seen[name]
+    visible = lambda name: {struct for header in headers if re.search(rf"\b{name}\(", texts[header]) for one in seen[header] for struct in DEFINED.findall(texts[one])}
     return functions, headers, {f for f in functions if f.forwards_to() in defined and not f.hides(visible)}
 
 
