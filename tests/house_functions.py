@@ -17,6 +17,7 @@ NAME = re.compile(r"\w+")
 FORWARDS = re.compile(r"\A\s*(?:return\s+)?(\w+)(\(.*\));\s*\Z", re.S)
 MEMBER = re.compile(r"\(\s*&?(\w+)->\w")
 DEFINED = re.compile(r"^struct (\w+) \{", re.M)
+COMPUTES = re.compile(r"\?|[a-z]\w*\(|\bdt_sql_")  # a choice, a call, or a statement of SQL, which is its room's
 IGNORED = re.compile(r"^\s*\(void\)\w+;\s*$", re.M)
 
 
@@ -37,7 +38,7 @@ class Function:
     def forwards_to(self):
         """The name of the function that this one only calls, or None."""
         found = FORWARDS.match(IGNORED.sub("", self.body))
-        if not found or ";" in found.group(2):
+        if not found or ";" in found.group(2) or COMPUTES.search(found.group(2)):
             return None
         depths = list(accumulate((c == "(") - (c == ")") for c in found.group(2)))
         return found.group(1) if 0 not in depths[:-1] else None
@@ -104,7 +105,19 @@ def read(tree):
             for user in headers[name] & headers.keys():
                 seen[user] |= seen[name]
     visible = lambda name: {struct for header in headers if re.search(rf"\b{name}\(", texts[header]) for one in seen[header] for struct in DEFINED.findall(texts[one])}
-    return functions, headers, {f for f in functions if f.forwards_to() in defined and not f.hides(visible)}
+    own = defaultdict(set)  # functions that only their file can name: callers of a function that hands one on cannot
+    for f in functions:
+        if f.static and f.path.endswith(".c"):
+            own[f.path].add(f.name)
+    forwards = {f for f in functions if f.forwards_to() in defined and not f.hides(visible)}
+    return functions, headers, {f for f in forwards if f.static or not own[f.path] & set(NAME.findall(f.body))}
+
+
+SOURCE_LINES = 700  # a header stays if the sources on its two sides are too long for one
+
+
+def lines_of(path):
+    return path.read_text().count("\n") if path.exists() else 0
 
 
 def kinds(tree):
@@ -122,7 +135,8 @@ def kinds(tree):
         "called-once-3": [f for f in once if f.lines <= 3],
         "forwards": [f for f in functions if f in forwards],
         "forwards-public": [f for f in functions if f in forwards and not f.static],
-        "headers-of-one": sorted(name for name, who in headers.items() if len(who - {name[:-1] + "c"}) <= 1),
+        "headers-of-one": sorted(name for name, who in headers.items() if len(others := who - {name[:-1] + "c"}) <= 1
+                                 and sum(lines_of(tree / source) for source in others | {name[:-1] + "c"}) <= SOURCE_LINES),
     }
 
 
