@@ -72,3 +72,8 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
     pthread_mutex_unlock(&box->mutex);
     return bits;
 }
+
+uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+{
+    return dt_mailbox_pause(box, until_us, UINT32_MAX);
+}

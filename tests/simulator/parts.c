@@ -47,6 +47,11 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
     return bits;
 }
 
+uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+{
+    return dt_mailbox_pause(box, until_us, UINT32_MAX);
+}
+
 /* ---- log.h ---- */
 
 void dt_log_set_level(enum dt_log_level level)

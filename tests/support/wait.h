@@ -1,6 +1,6 @@
 /*
- * Waits for another thread, process or server, and stops children. A wait ends when its condition holds. After two minutes, ten times the
- * longest wait on a quiet machine, it fails the test. Only the test's own thread may wait.
+ * Waits for another thread, process or server, and stops children. A wait ends when its condition holds. After two
+ * minutes, ten times the longest wait on a quiet machine, it fails the test. Only the test's own thread may wait.
  *
  *     AWAIT(led_by(p) == 4);
  *     AWAIT_OR(led_by(p) == 4, print_error("it leads %d\n", led_by(p)));   // prints this before it fails
@@ -43,7 +43,7 @@ static inline void wait_a_moment(void)
     nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
 }
 
-/* Stops a child by SIGSTOP, and returns when all its threads stand still: kill() alone returns while they may still run. */
+/* Stops a child by SIGSTOP. Returns when all its threads are stopped: kill() returns while they may still run. */
 static inline void stop_child(pid_t pid)
 {
     int status = 0;
