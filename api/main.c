@@ -392,7 +392,7 @@ static int64_t give_signs(struct server *s, int64_t now_us)
         return INT64_MAX;
     if (now_us >= s->alive_us) {
         if (dt_http_moves(s->http))
-            dt_service_alive(&s->service);
+            dt_service_tell(&s->service, DT_SERVICE_ALIVE);
         else
             DT_LOG(ERROR, "main",
                    "a thread of the HTTP server hangs: the service manager is not told that all is well");
@@ -418,7 +418,7 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
         if (sig == SIGTERM || sig == SIGINT) {
             DT_LOG(INFO, "main", "finishing what is under way");
             dt_stop_bound(DT_STOP_SECONDS);
-            dt_service_tell(&s->signs.service, DT_SERVICE_STOPPING);
+            dt_service_tell(&s->service, DT_SERVICE_STOPPING);
             return DT_OK;
         }
         dt_status status = migrate_later ? migrate(&s->config, log_migration, err) : DT_OK;

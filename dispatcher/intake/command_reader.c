@@ -449,7 +449,7 @@ void dt_command_reader_stop(dt_command_reader *r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
     dt_command_sender_stop(r->sender);
-    dt_command_taker_clear(&r->taker);
+    dt_arena_clear(&r->taker.arena);
     dt_json_free(r->taker.json);
     dt_index_free(r->index);
     dt_store_free(r->store);

@@ -203,7 +203,7 @@ void dt_inbox_chore_stop(dt_inbox_chore *c)
     if (!c)
         return;
     dt_thread_stop(&c->thread, c->mailbox);
-    dt_inbox_mover_clear(&c->mover);
+    dt_arena_clear(&c->mover.arena);
     dt_json_free(c->mover.json);
     dt_index_free(c->index);
     dt_store_free(c->store);

@@ -464,6 +464,7 @@ static void run(void *arg)
 {
     dt_shard_loop *l = arg;
     unsigned failures = 0;
+    dt_shard_wait_after_deaths(l);
     while (!ending(l)) {
         struct dt_error err = {0};
         bool led = false;

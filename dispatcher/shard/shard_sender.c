@@ -27,6 +27,8 @@ static void run(void *arg)
         dt_mailbox_wait(s->mailbox, INT64_MAX);
         if (!atomic_load(&s->busy))
             continue;
+        if (s->state != DT_SENDER_CLOSED)
+            dt_assert_shard(s->fence.shard);
         if (s->state == DT_SENDER_CLOSED) { /* the loop may still read err, which says why */
             dt_delivery_close(s->delivery);
         } else if (s->state == DT_SENDER_OPENING) {

@@ -75,11 +75,11 @@ void dt_zk_free(dt_zk *zk)
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
     (void)zk, (void)server, (void)timeout_ms;
-    if (fake.state == DT_ZK_CLOSED) {
-        fake.state = DT_ZK_CONNECTED;
-    } else {
-        assert_int_equal(fake.state, DT_ZK_CONNECTING);
+    if (fake.state == DT_ZK_CONNECTING) {
         fake.reopened++;
+    } else {
+        assert_int_equal(fake.state, DT_ZK_CLOSED);
+        fake.state = DT_ZK_CONNECTED;
     }
     return true;
 }
