@@ -105,8 +105,9 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
     /* The longest sleep is shorter where MySQL is read beside an index, because nothing reports that an earlier job has
      * come, and where nothing is heard. */
-    const int64_t poll_us = dt_later(l->env->share(l->env->arg) * POLL_SHARE_US, POLL_US);
-    int64_t at_us = now_us + (!told ? dt_earlier(CHECK_US, poll_us) : l->index ? CHECK_US : TOLD_US);
+    int64_t at_us = now_us + (l->index ? CHECK_US : TOLD_US);
+    if (!told)
+        at_us = now_us + dt_earlier(CHECK_US, dt_later(l->env->share(l->env->arg) * POLL_SHARE_US, POLL_US));
     if (txn && txn->stale_map)
         return now_us + STALE_MAP_US;
     if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)

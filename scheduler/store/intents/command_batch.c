@@ -548,16 +548,8 @@ static dt_status commit(struct carrying *c)
     dt_status status;
     do {
         status = dt_id_block_reserve(&c->taker->ids, c->taker->store, c->batch->n, c->err);
-        if (status != DT_OK)
-            continue;
-        status = carry_out_once(c);
-        if (status == DT_EXISTS) { /* the block of the id was given out before the server went back in time */
-            dt_id_block_drop(&c->taker->ids);
-            status = DT_BUSY;
-        } else if (status == DT_INVALID && !c->singly) {
-            c->singly = true;
-            status = DT_BUSY;
-        }
+        if (status == DT_OK)
+            status = dt_intents_ended(carry_out_once(c), &c->taker->ids, &c->singly);
     } while (dt_store_again(&again, status));
     return status;
 }

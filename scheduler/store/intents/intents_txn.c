@@ -381,3 +381,12 @@ dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store
     topics->n_wanted = 0;
     return status;
 }
+
+dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly)
+{
+    const bool again = status == DT_EXISTS || (status == DT_INVALID && !*singly);
+    if (status == DT_EXISTS) /* the block of the id was given out before the server went back in time */
+        dt_id_block_drop(ids);
+    *singly |= status == DT_INVALID;
+    return again ? DT_BUSY : status;
+}

@@ -281,16 +281,8 @@ static dt_status commit_move(struct moving *t)
     dt_status status;
     do {
         status = dt_id_block_reserve(&t->mover->ids, t->mover->store, DT_INBOX_AT_ONCE, t->err);
-        if (status != DT_OK)
-            continue;
-        status = move_once(t);
-        if (status == DT_EXISTS) { /* the block of the id was given out before the server went back in time */
-            dt_id_block_drop(&t->mover->ids);
-            status = DT_BUSY;
-        } else if (status == DT_INVALID && !t->singly) {
-            t->singly = true;
-            status = DT_BUSY;
-        }
+        if (status == DT_OK)
+            status = dt_intents_ended(move_once(t), &t->mover->ids, &t->singly);
     } while (dt_store_again(&again, status));
     return status;
 }
