@@ -207,6 +207,14 @@ dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *
     return DT_OK;
 }
 
+dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
+                       struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
+}
+
 dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
                         struct dt_rows *rows, struct dt_error *err)
 {

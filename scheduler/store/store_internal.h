@@ -35,6 +35,9 @@ void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
  * commit. */
 DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
+/* Runs one statement that returns no rows, as a transaction of its own. changed: see dt_db_run. */
+DT_MUST_CHECK dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
+                                     struct dt_error *err);
 /* Says whether a read is tried once more, on a new connection: one that met a broken connection held nothing. */
 static inline bool dt_store_read_again(unsigned *tries, dt_status status)
 {

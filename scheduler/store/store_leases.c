@@ -11,14 +11,6 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-static dt_status run_one(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
-                         struct dt_error *err)
-{
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
-}
-
 static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards, size_t n,
                           struct dt_error *err)
 {
@@ -31,34 +23,35 @@ static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t i
 dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
                                  struct dt_error *err)
 {
-    dt_status status = run_one(store, dt_sql_forget_ended_members, DT_NO_PARAMS, NULL, err);
+    dt_status status = dt_store_run(store, dt_sql_forget_ended_members, DT_NO_PARAMS, NULL, err);
     if (status != DT_OK)
         return status;
-    return run_one(store, dt_sql_join_election, DT_PARAMS(DT_P_INT(id), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)),
-                   NULL, err);
+    return dt_store_run(store, dt_sql_join_election,
+                        DT_PARAMS(DT_P_INT(id), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)), NULL, err);
 }
 
 dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there, struct dt_error *err)
 {
     uint64_t changed = 0;
-    dt_status status = run_one(store, dt_sql_renew_member, DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id)), &changed, err);
+    dt_status status =
+        dt_store_run(store, dt_sql_renew_member, DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id)), &changed, err);
     *there = changed == 1;
     return status;
 }
 
 dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err)
 {
-    return run_one(store, dt_sql_end_member, DT_PARAMS(DT_P_INT(id)), NULL, err);
+    return dt_store_run(store, dt_sql_end_member, DT_PARAMS(DT_P_INT(id)), NULL, err);
 }
 
 dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err)
 {
-    return run_one(store, dt_sql_end_silent_member, DT_PARAMS(DT_P_INT(id), DT_P_INT(renewals)), NULL, err);
+    return dt_store_run(store, dt_sql_end_silent_member, DT_PARAMS(DT_P_INT(id), DT_P_INT(renewals)), NULL, err);
 }
 
 dt_status dt_store_election_free(dt_store *store, struct dt_error *err)
 {
-    return run_one(store, dt_sql_free_leases, DT_NO_PARAMS, NULL, err);
+    return dt_store_run(store, dt_sql_free_leases, DT_NO_PARAMS, NULL, err);
 }
 
 dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err)

@@ -61,13 +61,6 @@ dt_status dt_store_alert_messages(dt_store *store, bool kafka, struct dt_arena *
     return status;
 }
 
-static dt_status run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed, struct dt_error *err)
-{
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
-}
-
 dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *v, size_t n, int64_t lease_ms,
                               struct dt_error *err)
 {
@@ -84,9 +77,10 @@ dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *co
         dt_strbuf_addc(&rows, ']');
     }
     dt_strbuf_addc(&rows, ']');
-    dt_status status = rows.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                   : run(store, dt_sql_take_alert_messages,
-                                         DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(lease_ms)), &changed, err);
+    dt_status status = rows.failed
+                           ? dt_fail(err, DT_NOMEM, "out of memory")
+                           : dt_store_run(store, dt_sql_take_alert_messages,
+                                          DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(lease_ms)), &changed, err);
     dt_strbuf_clear(&rows);
     return status == DT_OK && changed != n ? dt_fail(err, DT_VERSION, "another process sends some of the messages")
                                            : status;
@@ -94,7 +88,7 @@ dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *co
 
 dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err)
 {
-    return run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
+    return dt_store_run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
 }
 
 dt_status dt_store_alert_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err)
@@ -121,9 +115,9 @@ dt_status dt_store_alert_failed(dt_store *store, const struct dt_alert_failure *
         dt_strbuf_addc(&rows, ']');
     }
     dt_strbuf_addc(&rows, ']');
-    dt_status status =
-        rows.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                    : run(store, dt_sql_fail_alert_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows))), NULL, err);
+    dt_status status = rows.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                   : dt_store_run(store, dt_sql_fail_alert_messages,
+                                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows))), NULL, err);
     dt_strbuf_clear(&rows);
     return status;
 }

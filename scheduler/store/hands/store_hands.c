@@ -8,24 +8,16 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-static dt_status run_one(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
-                         struct dt_error *err)
-{
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
-}
-
 /* ---- owners ---- */
 
 dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms, struct dt_error *err)
 {
     dt_assert_cmp(owner, >, 0);
-    dt_status status = run_one(store, dt_sql_forget_hand_owners, DT_NO_PARAMS, NULL, err);
+    dt_status status = dt_store_run(store, dt_sql_forget_hand_owners, DT_NO_PARAMS, NULL, err);
     if (status != DT_OK)
         return status;
-    return run_one(store, dt_sql_own_hands, DT_PARAMS(DT_P_INT(owner), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)),
-                   NULL, err);
+    return dt_store_run(store, dt_sql_own_hands,
+                        DT_PARAMS(DT_P_INT(owner), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)), NULL, err);
 }
 
 /* Of a renewal whose answer is lost nobody knows whether it counts. */
@@ -34,9 +26,9 @@ dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewal
 {
     uint64_t changed = 0;
     dt_assert_cmp(renewals->confirmed, <=, renewals->asked);
-    dt_status status =
-        run_one(store, dt_sql_renew_hands,
-                DT_PARAMS(DT_P_INT(owner), DT_P_INT(renewals->confirmed), DT_P_INT(renewals->asked)), &changed, err);
+    dt_status status = dt_store_run(
+        store, dt_sql_renew_hands, DT_PARAMS(DT_P_INT(owner), DT_P_INT(renewals->confirmed), DT_P_INT(renewals->asked)),
+        &changed, err);
     renewals->asked++;
     *there = status == DT_OK && changed == 1;
     renewals->confirmed += *there;
@@ -45,7 +37,7 @@ dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewal
 
 dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error *err)
 {
-    return run_one(store, dt_sql_disown_hands, DT_PARAMS(DT_P_INT(owner)), NULL, err);
+    return dt_store_run(store, dt_sql_disown_hands, DT_PARAMS(DT_P_INT(owner)), NULL, err);
 }
 
 /* ---- lost attempts ---- */

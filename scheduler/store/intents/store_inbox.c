@@ -322,11 +322,8 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
 
 dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged, struct dt_error *err)
 {
-    dt_db *db;
     *purged = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_run(db, dt_sql_delete_old_inbox_errors, DT_PARAMS(DT_P_INT(before_ms)), purged, err)
-                           : status;
+    return dt_store_run(store, dt_sql_delete_old_inbox_errors, DT_PARAMS(DT_P_INT(before_ms)), purged, err);
 }
 
 dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err)

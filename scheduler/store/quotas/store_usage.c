@@ -36,10 +36,8 @@ dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_
 
 dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error *err)
 {
-    dt_db *db = NULL;
     const int64_t before_ms = day_of(now_ms) - DT_USAGE_KEPT_DAYS * DT_DAY_MS;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_run(db, dt_sql_delete_old_usage, DT_PARAMS(DT_P_INT(before_ms)), NULL, err) : status;
+    return dt_store_run(store, dt_sql_delete_old_usage, DT_PARAMS(DT_P_INT(before_ms)), NULL, err);
 }
 
 static dt_status read_usage(const dt_db *db, struct dt_arena *arena, void *row, void *arg)

@@ -281,11 +281,8 @@ dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struc
 dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
                                     struct dt_error *err)
 {
-    dt_db *db;
     *n = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    return status != DT_OK ? status
-                           : dt_db_run(db, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
+    return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
 }
 
 /* ---- changes ---- */
