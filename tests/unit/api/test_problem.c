@@ -10,36 +10,14 @@
 
 #include "base/json.h"
 #include "job/request/problem.h"
-
-struct fixture {
-    struct dt_arena arena;
-    struct dt_faults faults;
-    struct dt_strbuf out;
-    dt_json *json;
-};
+#include "support/rigs/body_rig.h"
 
 static int make(void **state)
 {
-    static struct fixture f;
-    memset(&f, 0, sizeof(f));
-    dt_arena_init(&f.arena);
-    dt_faults_init(&f.faults, &f.arena);
-    dt_strbuf_init(&f.out);
-    assert_int_equal(dt_json_new(&f.json), DT_OK);
-    *state = &f;
-    return 0;
+    return open_body_rig(state, (struct dt_job_rules){0});
 }
 
-static int drop(void **state)
-{
-    struct fixture *f = *state;
-    dt_json_free(f->json);
-    dt_strbuf_clear(&f->out);
-    dt_arena_clear(&f->arena);
-    return 0;
-}
-
-static const struct dt_json_node *document(struct fixture *f, const struct dt_problem *problem, struct dt_str id)
+static const struct dt_json_node *document(struct body_rig *f, const struct dt_problem *problem, struct dt_str id)
 {
     dt_strbuf_reset(&f->out);
     dt_problem_add(&f->out, problem, id);
@@ -48,7 +26,7 @@ static const struct dt_json_node *document(struct fixture *f, const struct dt_pr
     return dt_json_root(f->json);
 }
 
-static const struct dt_json_node *member(struct fixture *f, const struct dt_json_node *object, const char *name)
+static const struct dt_json_node *member(struct body_rig *f, const struct dt_json_node *object, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(f->json, object, name);
     if (!node)
@@ -56,14 +34,14 @@ static const struct dt_json_node *member(struct fixture *f, const struct dt_json
     return node;
 }
 
-static void assert_text(struct fixture *f, const struct dt_json_node *object, const char *name, const char *text)
+static void assert_text(struct body_rig *f, const struct dt_json_node *object, const char *name, const char *text)
 {
     assert_string_equal(member(f, object, name)->str.p, text);
 }
 
 static void a_problem_names_its_type_title_and_status(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
         struct dt_problem problem = {.type = (enum dt_problem_type)t};
         char type[64];
@@ -80,7 +58,7 @@ static void a_problem_names_its_type_title_and_status(void **state)
 
 static void a_problem_carries_detail_request_id_and_the_job_it_is_about(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_job job = {.id = 7316522, .state = DT_DISPATCHED, .attempt = 3, .version = 9};
     struct dt_problem problem = {
         .type = DT_PROBLEM_TOO_LATE, .detail = DT_STR_LIT("a \"quoted\" reason"), .id = 7316522, .job = &job};
@@ -97,7 +75,7 @@ static void a_problem_carries_detail_request_id_and_the_job_it_is_about(void **s
 
 static void faults_become_errors_with_escaped_pointers(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     dt_faults_add(&f->faults, "/run_at", "is wrong");
     dt_faults_add_member(&f->faults, "/headers", DT_STR_LIT("a/b~c"), "is ours");
     dt_faults_add_item(&f->faults, "/retry", 12, "is no duration");
@@ -114,7 +92,7 @@ static void faults_become_errors_with_escaped_pointers(void **state)
 
 static void faults_beyond_the_limit_are_counted(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     for (int i = 0; i < DT_FAULTS_MAX + 50; i++)
         dt_faults_add_member(&f->faults, "", DT_STR_LIT("x"), "is not known");
     const struct dt_json_node *root =
@@ -125,7 +103,7 @@ static void faults_beyond_the_limit_are_counted(void **state)
 
 static void faults_beyond_the_limit_are_counted_however_they_are_added(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     for (int i = 0; i < DT_FAULTS_MAX; i++)
         dt_faults_add(&f->faults, "/a", "is wrong");
     assert_int_equal(f->faults.n, DT_FAULTS_MAX);
@@ -168,11 +146,13 @@ static void only_503_asks_to_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_problem_names_its_type_title_and_status, make, drop),
-        cmocka_unit_test_setup_teardown(a_problem_carries_detail_request_id_and_the_job_it_is_about, make, drop),
-        cmocka_unit_test_setup_teardown(faults_become_errors_with_escaped_pointers, make, drop),
-        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted, make, drop),
-        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted_however_they_are_added, make, drop),
+        cmocka_unit_test_setup_teardown(a_problem_names_its_type_title_and_status, make, close_body_rig),
+        cmocka_unit_test_setup_teardown(a_problem_carries_detail_request_id_and_the_job_it_is_about, make,
+                                        close_body_rig),
+        cmocka_unit_test_setup_teardown(faults_become_errors_with_escaped_pointers, make, close_body_rig),
+        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted, make, close_body_rig),
+        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted_however_they_are_added, make,
+                                        close_body_rig),
         cmocka_unit_test(statuses_map_to_what_they_are_to_a_caller),
         cmocka_unit_test(only_503_asks_to_come_back),
     };

@@ -1,4 +1,4 @@
-/* Schedules as JSON: what an answer shows can be put back, and what is wrong is told by its member. */
+/* Schedules as JSON: what an answer shows can be put back, and a fault names the member that is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,40 +12,18 @@
 /* clang-format on */
 
 #include "schedules/schedule_json.h"
-
-struct fixture {
-    struct dt_arena arena;
-    struct dt_faults faults;
-    struct dt_strbuf out;
-    dt_json *json;
-    struct dt_job_rules rules;
-};
+#include "support/rigs/body_rig.h"
 
 static int make(void **state)
 {
-    static struct fixture f;
-    f = (struct fixture){.rules = {.max_delay_ms = DT_DAY_MS,
-                                   .payload_max = 1000,
-                                   .headers_max = 100,
-                                   .json_depth = 8,
-                                   .installation = DT_STR_LIT("duetime")}};
-    dt_arena_init(&f.arena);
-    dt_strbuf_init(&f.out);
-    assert_int_equal(dt_json_new(&f.json), DT_OK);
-    *state = &f;
-    return 0;
+    return open_body_rig(state, (struct dt_job_rules){.max_delay_ms = DT_DAY_MS,
+                                                      .payload_max = 1000,
+                                                      .headers_max = 100,
+                                                      .json_depth = 8,
+                                                      .installation = DT_STR_LIT("duetime")});
 }
 
-static int drop(void **state)
-{
-    struct fixture *f = *state;
-    dt_json_free(f->json);
-    dt_strbuf_clear(&f->out);
-    dt_arena_clear(&f->arena);
-    return 0;
-}
-
-static dt_status decode(struct fixture *f, struct dt_str text, struct dt_schedule_body *out)
+static dt_status decode(struct body_rig *f, struct dt_str text, struct dt_schedule_body *out)
 {
     struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
     dt_faults_init(&f->faults, &f->arena);
@@ -64,7 +42,7 @@ static void an_answer_can_be_put_back_and_means_the_same(void **state)
         "\"partition_key\":\"p\",\"headers\":{\"h\":\"x\"},\"content_type\":\"text/"
         "plain\",\"payload_base64\":\"AAE=\"}",
     };
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
         struct dt_schedule_body given, back;
         assert_int_equal(decode(f, dt_str(bodies[i]), &given), DT_OK);
@@ -85,7 +63,7 @@ static void an_answer_can_be_put_back_and_means_the_same(void **state)
     }
 }
 
-static void what_is_wrong_is_told_by_its_member(void **state)
+static void a_fault_names_the_member_when_a_schedule_is_refused(void **state)
 {
     static const struct {
         const char *body, *pointer;
@@ -108,7 +86,7 @@ static void what_is_wrong_is_told_by_its_member(void **state)
         {"{\"topic\":\"t\",\"every\":\"PT5M\",\"paused\":1}", "/paused"},
         {"{\"topic\":\"t\",\"every\":\"PT5M\",\"delay\":\"PT5M\"}", "/delay"},
     };
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct dt_schedule_body out;
         assert_int_equal(decode(f, dt_str(cases[i].body), &out), DT_INVALID);
@@ -134,8 +112,8 @@ static void a_name_has_letters_digits_and_three_signs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_answer_can_be_put_back_and_means_the_same, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_told_by_its_member, make, drop),
+        cmocka_unit_test_setup_teardown(an_answer_can_be_put_back_and_means_the_same, make, close_body_rig),
+        cmocka_unit_test_setup_teardown(a_fault_names_the_member_when_a_schedule_is_refused, make, close_body_rig),
         cmocka_unit_test(a_name_has_letters_digits_and_three_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

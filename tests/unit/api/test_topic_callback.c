@@ -13,36 +13,15 @@
 
 #include "jobs/job_json.h"
 #include "jobs/topic_callback.h"
-
-struct fixture {
-    struct dt_arena arena;
-    struct dt_faults faults;
-    struct dt_strbuf out;
-    dt_json *json;
-    struct dt_job_rules rules;
-};
+#include "support/rigs/body_rig.h"
 
 static int make(void **state)
 {
-    static struct fixture f;
-    f = (struct fixture){.rules = {.headers_max = 64, .json_depth = 8, .installation = DT_STR_LIT("duetime")}};
-    dt_arena_init(&f.arena);
-    dt_strbuf_init(&f.out);
-    assert_int_equal(dt_json_new(&f.json), DT_OK);
-    *state = &f;
-    return 0;
+    return open_body_rig(
+        state, (struct dt_job_rules){.headers_max = 64, .json_depth = 8, .installation = DT_STR_LIT("duetime")});
 }
 
-static int drop(void **state)
-{
-    struct fixture *f = *state;
-    dt_json_free(f->json);
-    dt_strbuf_clear(&f->out);
-    dt_arena_clear(&f->arena);
-    return 0;
-}
-
-static dt_status topic(struct fixture *f, const char *text, struct dt_topic_setting *out)
+static dt_status topic(struct body_rig *f, const char *text, struct dt_topic_setting *out)
 {
     struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
     dt_faults_init(&f->faults, &f->arena);
@@ -50,7 +29,7 @@ static dt_status topic(struct fixture *f, const char *text, struct dt_topic_sett
     return dt_topic_decode(f->json, DT_STR_LIT("orders"), &f->rules, &f->faults, out);
 }
 
-static void assert_ok(struct fixture *f, dt_status status, const char *text)
+static void assert_ok(struct body_rig *f, dt_status status, const char *text)
 {
     if (status != DT_OK)
         fail_msg("%s: %s at %s: %s", text, dt_status_name(status), f->faults.n ? f->faults.v[0].pointer.p : "-",
@@ -58,7 +37,7 @@ static void assert_ok(struct fixture *f, dt_status status, const char *text)
 }
 
 /* The pointers of all faults, joined by spaces. */
-static const char *pointers(struct fixture *f)
+static const char *pointers(struct body_rig *f)
 {
     dt_strbuf_reset(&f->out);
     for (size_t i = 0; i < f->faults.n && i < DT_FAULTS_MAX; i++) {
@@ -78,7 +57,7 @@ static void assert_str(struct dt_str s, const char *text)
 
 static void callback_settings_are_decoded_and_shown_without_what_is_secret(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic_setting t;
     struct dt_strbuf out;
     f->rules.callbacks = true;
@@ -103,7 +82,7 @@ static void callback_settings_are_decoded_and_shown_without_what_is_secret(void 
 
 static void callback_settings_that_are_wrong_are_refused(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic_setting t;
     f->rules.callbacks = true;
     assert_int_equal(
@@ -124,7 +103,7 @@ static const struct dt_topic there = {.callback = {.places.url = DT_STR_LIT("htt
 #define URL "\"callback_url\":\"https://a.test/y\","
 
 /* Puts "***" onto a topic that has two headers and one secret. */
-static dt_status keep(struct fixture *f, const char *text, struct dt_topic *out)
+static dt_status keep(struct body_rig *f, const char *text, struct dt_topic *out)
 {
     struct dt_topic_setting t;
     assert_ok(f, topic(f, text, &t), text);
@@ -134,7 +113,7 @@ static dt_status keep(struct fixture *f, const char *text, struct dt_topic *out)
 
 static void stars_keep_what_a_topic_has(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic t;
     assert_ok(f, keep(f, "{" URL "\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t),
               "kept");
@@ -154,7 +133,7 @@ static void stars_keep_nothing_that_would_go_to_another_place(void **state)
         "\"callback_url\":\"http://a.test/x\"", "\"callback_url\":\"https://a.test:8443/x\"",
         "\"callback_url\":\"https://b.test/x\"", URL "\"callback_hosts\":[\"https://b.test\"]",
         "\"callback_hosts\":[\"https://b.test\"]"};
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic t;
     char body[512];
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
@@ -170,7 +149,7 @@ static void stars_keep_nothing_that_would_go_to_another_place(void **state)
 
 static void secrets_need_a_place_to_go_to(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic_setting t;
     assert_int_equal(topic(f, "{\"callback_headers\":{\"a\":\"1\"},\"callback_secret\":\"whsec_YQ==\"}", &t),
                      DT_INVALID);
@@ -183,7 +162,7 @@ static void secrets_need_a_place_to_go_to(void **state)
 
 static void hosts_are_a_list_of_origins(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic_setting t;
     assert_ok(f, topic(f, "{\"callback_hosts\":[\"https://B.test\",\"http://[::1]:81\"]}", &t), "hosts");
     assert_str(t.topic.callback.places.hosts, "https://B.test,http://[::1]:81");
@@ -207,7 +186,7 @@ static void hosts_are_a_list_of_origins(void **state)
 
 static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic_setting t;
     struct dt_topic out;
     assert_ok(f, topic(f, "{" URL "\"callback_secret\":\"***\"}", &t), "kept");
@@ -217,13 +196,13 @@ static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **st
 
 static void a_topic_that_is_not_enabled_is_refused(void **state)
 {
-    struct fixture *f = *state;
+    struct body_rig *f = *state;
     struct dt_topic_setting t;
     assert_int_equal(topic(f, "{\"delivery\":\"http\"}", &t), DT_INVALID);
     assert_string_equal(pointers(f), "/delivery");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, close_body_rig)
 
 int main(void)
 {
