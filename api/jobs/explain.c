@@ -348,7 +348,7 @@ void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry
     add_time_or_null(out, "run_at", job->run_at_ms);
     add_time_or_null(out, "next_at", job->next_at_ms);
     dt_strbuf_addf(out, ",\"attempt\":%lld", (long long)job->attempt);
-    /* A shard that nobody has led yet has no row that says anything. */
+    /* A shard that had no leader so far is shown as unknown. */
     const struct dt_shard_info unknown = {.shard = e->shard_number};
     dt_strbuf_adds(out, ",\"shard\":");
     dt_shard_add_json(out, e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);

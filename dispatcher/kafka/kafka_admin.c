@@ -379,7 +379,7 @@ static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct
     }
     while (list->cnt > 0 && dt_kafka_now_us() < deadline_us) {
         (void)rd_kafka_offsets_for_times(a->rk, list, 1000);
-        for (int i = list->cnt - 1; i >= 0; i--) { /* only partitions stay of which no end was told */
+        for (int i = list->cnt - 1; i >= 0; i--) { /* keeps the partitions whose end Kafka did not report */
             if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
                 rd_kafka_topic_partition_list_del_by_idx(list, i);
             else

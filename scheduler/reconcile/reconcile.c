@@ -193,7 +193,7 @@ static void begin_period(dt_reconciler *r)
 
     r->next_period_us = r->now_us + period_ms * 1000;
     r->stats_owed = true;
-    if (!r->index) /* nothing is compared, and the housekeeper alone promotes what comes near, as often */
+    if (!r->index) /* without an index there is nothing to compare; the housekeeper promotes jobs as often */
         return;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];

@@ -52,8 +52,8 @@ static dt_status take_settings(dt_db *db, const char *statement, struct dt_semi_
         const struct dt_str value = dt_db_bytes(db, 1);
         if (name.n > 0 && name.p[name.n - 1] == 's') { /* …_status */
             out->waits = dt_str_is(value, "ON");
-        } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') { /* what is too large is the largest */
-            int64_t n = 0;
+        } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') {
+            int64_t n = 0; /* INT64_MAX if the number is larger */
             for (size_t i = 0; i < value.n && value.p[i] >= '0' && value.p[i] <= '9'; i++)
                 n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (value.p[i] - '0');
             out->alone_ms = n;

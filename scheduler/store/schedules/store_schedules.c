@@ -196,9 +196,8 @@ static dt_status make_due(struct task *t)
     for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
         struct dt_schedule *s = &due.v[due.turns[i].at];
         const struct dt_str name = s->name;
-        /* A row comes without settings if another session holds them locked, since this read passes by what is locked:
-         * they are taken as they were committed last. If a manual edit deleted them, the row of the fires is
-         * deleted, too. */
+        /* The read before skips locked settings: their last committed version is read here. If a manual edit deleted
+         * the settings, the row of the fires is deleted, too. */
         if (!s->job.topic.p)
             status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
         if (status == DT_NOT_FOUND)
