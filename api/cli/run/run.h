@@ -13,7 +13,7 @@ dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call);
 
 /* run_request.c: one request and its answer, by the verb's row; a job may be named by topic and key. */
 int dt_cli_run_request(struct dt_cli *cli);
-/* Reads the topic or schedule, changes the members that the options name, and puts it. */
+/* Reads a resource, changes the members that the options name, and puts it. */
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
 

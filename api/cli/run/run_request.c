@@ -110,7 +110,6 @@ int dt_cli_run_request(struct dt_cli *cli)
     return code;
 }
 
-/* Reads what is there, changes what the options say, and puts it back. */
 int dt_cli_run_set(struct dt_cli *cli)
 {
     const char *path = cli->call->verb->path;

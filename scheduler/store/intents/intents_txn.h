@@ -52,8 +52,8 @@ DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t forei
 /* A foreign intent stands before v[from]: from there on, those for the job that it names wait. In ascending order. */
 void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_str topic, struct dt_str key,
                              int64_t job_id);
-/* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the server does not
- * take one of the new rows. The caller rolls back if the status is not OK, and passes it to dt_intents_ended. */
+/* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the server does
+ * not take one of the new rows. The caller rolls back if the status is not OK, and passes it to dt_intents_ended. */
 DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
 /* Prepares the next try after a transaction with intents ended with `status`, and returns BUSY if another try can help:
  * EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was set. */
