@@ -1,0 +1,251 @@
+/* Chores on real threads and the real monotonic clock. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/chores.h"
+#include "support/wait.h"
+
+struct work {
+    struct dt_chore chore;
+    _Atomic int ticks, inside, together; /* how many ticks began, run, and ran at once at most */
+    _Atomic int64_t next_us;             /* what a tick returns; 0 = INT64_MAX */
+    _Atomic bool hold;                   /* ticks wait until it is false */
+    _Atomic int *order;                  /* counts ticks of all chores … */
+    int at;                              /* … as it was at this one's last tick */
+};
+
+static int64_t now_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static int64_t tick(void *arg, void *context)
+{
+    struct work *w = arg;
+    const int inside = ++w->inside;
+    if (inside > w->together)
+        w->together = inside;
+    if (context)
+        ++*(_Atomic int *)context;
+    if (w->order)
+        w->at = ++*w->order;
+    w->ticks++;
+    while (w->hold && !dt_chore_stopping(&w->chore))
+        usleep(200);
+    w->inside--;
+    return w->next_us ? w->next_us : INT64_MAX;
+}
+
+static dt_chores *start(unsigned threads)
+{
+    const struct dt_chores_env env = {.name = "chores", .threads = threads, .clock = dt_clock_system()};
+    dt_chores *chores = NULL;
+    assert_int_equal(dt_chores_start(&env, &chores, NULL), DT_OK);
+    return chores;
+}
+
+static struct work work(const char *name)
+{
+    return (struct work){.chore = {.name = name, .tick = tick}};
+}
+
+static void add(dt_chores *chores, struct work *w)
+{
+    w->chore.arg = w;
+    dt_chores_add(chores, &w->chore);
+}
+
+static void a_chore_is_ticked_at_once_and_again_when_woken(void **state)
+{
+    dt_chores *chores = start(2);
+    struct work w = work("a");
+    (void)state;
+    add(chores, &w);
+    AWAIT(w.ticks == 1);
+    usleep(20000);
+    assert_int_equal(w.ticks, 1);
+    dt_chore_wake(&w.chore);
+    AWAIT(w.ticks == 2);
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+}
+
+static void a_chore_is_ticked_at_the_time_that_it_returned(void **state)
+{
+    dt_chores *chores = start(3);
+    struct work far = work("far");
+    struct work near = work("near");
+    (void)state;
+    const int64_t began_us = now_us();
+    far.next_us = began_us + 3600 * INT64_C(1000000);
+    add(chores, &far);
+    near.next_us = began_us + 60000;
+    add(chores, &near);
+    AWAIT(near.ticks >= 2);
+    assert_true(now_us() - began_us >= 60000);
+    assert_int_equal(far.ticks, 1);
+    dt_chore_remove(&near.chore);
+    dt_chore_remove(&far.chore);
+    dt_chores_stop(chores);
+}
+
+static void a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once(void **state)
+{
+    dt_chores *chores = start(4);
+    struct work w = work("a");
+    (void)state;
+    w.hold = true;
+    add(chores, &w);
+    AWAIT(w.ticks == 1);
+    for (int i = 0; i < 100; i++)
+        dt_chore_wake(&w.chore);
+    w.hold = false;
+    AWAIT(w.ticks == 2);
+    usleep(20000);
+    assert_int_equal(w.ticks, 2);
+    assert_int_equal(w.together, 1);
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+}
+
+static void other_chores_go_on_while_some_ticks_do_not_return(void **state)
+{
+    dt_chores *chores = start(3);
+    struct work stuck[2] = {work("stuck"), work("stuck-too")};
+    struct work w = work("well");
+    const char *name;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        stuck[i].hold = true;
+        add(chores, &stuck[i]);
+        AWAIT(stuck[i].ticks == 1);
+    }
+    w.next_us = 1;
+    add(chores, &w);
+    AWAIT(w.ticks >= 100);
+    AWAIT(dt_chores_longest_us(chores, &name) > 1000);
+    assert_string_equal(name, "stuck");
+    dt_chore_remove(&w.chore);
+    dt_chore_remove(&stuck[0].chore);
+    dt_chore_remove(&stuck[1].chore);
+    dt_chores_stop(chores);
+}
+
+static void a_chore_that_is_always_due_leaves_turns_to_the_others(void **state)
+{
+    dt_chores *chores = start(1);
+    struct work greedy = work("greedy");
+    struct work w = work("other");
+    (void)state;
+    greedy.next_us = 1;
+    add(chores, &greedy);
+    add(chores, &w);
+    AWAIT(w.ticks == 1);
+    for (int i = 2; i < 20; i++) {
+        const int before = greedy.ticks;
+        dt_chore_wake(&w.chore);
+        AWAIT(w.ticks == i);
+        assert_true(greedy.ticks - before < 100000);
+    }
+    dt_chore_remove(&greedy.chore);
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+}
+
+static void a_removed_chore_is_ticked_no_more_once_it_was_removed(void **state)
+{
+    dt_chores *chores = start(2);
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        struct work w = work("short-lived");
+        w.next_us = 1;
+        add(chores, &w);
+        dt_chore_wake(&w.chore);
+        dt_chore_remove(&w.chore);
+        assert_int_equal(w.inside, 0);
+        const int ticks = w.ticks;
+        dt_chore_wake(&w.chore); /* does nothing */
+        dt_chore_remove(&w.chore);
+        assert_int_equal(w.ticks, ticks);
+    }
+    dt_chores_stop(chores);
+}
+
+/* ---- contexts ---- */
+
+static _Atomic int opened, closed, checked, ticked;
+
+static dt_status open_context(void *arg, void **context, struct dt_error *err)
+{
+    if (opened == *(const int *)arg)
+        return dt_fail(err, DT_UNAVAILABLE, "one too many");
+    opened++;
+    *context = &ticked;
+    return DT_OK;
+}
+
+static void close_context(void *context)
+{
+    assert_ptr_equal(context, &ticked);
+    closed++;
+}
+
+static void check_context(const void *context)
+{
+    assert_ptr_equal(context, &ticked);
+    checked++;
+}
+
+static void each_thread_has_a_context_which_is_checked_after_each_tick(void **state)
+{
+    int most = 3;
+    struct dt_chores_env env = {.name = "chores",
+                                .threads = 3,
+                                .clock = dt_clock_system(),
+                                .open = open_context,
+                                .close = close_context,
+                                .check = check_context,
+                                .arg = &most};
+    struct work w = work("a");
+    dt_chores *chores = NULL;
+    struct dt_error err = {0};
+    (void)state;
+    opened = closed = checked = ticked = 0;
+    assert_int_equal(dt_chores_start(&env, &chores, NULL), DT_OK);
+    assert_int_equal(opened, 3);
+    w.next_us = 1;
+    add(chores, &w);
+    AWAIT(w.ticks >= 50);
+    dt_chore_remove(&w.chore);
+    assert_int_equal(checked, w.ticks);
+    assert_int_equal(ticked, w.ticks);
+    dt_chores_stop(chores);
+    assert_int_equal(closed, 3);
+
+    opened = closed = 0;
+    most = 2;
+    assert_int_equal(dt_chores_start(&env, &chores, &err), DT_UNAVAILABLE);
+    assert_null(chores);
+    assert_int_equal(closed, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chore_is_ticked_at_once_and_again_when_woken),
+        cmocka_unit_test(a_chore_is_ticked_at_the_time_that_it_returned),
+        cmocka_unit_test(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once),
+        cmocka_unit_test(other_chores_go_on_while_some_ticks_do_not_return),
+        cmocka_unit_test(a_chore_that_is_always_due_leaves_turns_to_the_others),
+        cmocka_unit_test(a_removed_chore_is_ticked_no_more_once_it_was_removed),
+        cmocka_unit_test(each_thread_has_a_context_which_is_checked_after_each_tick),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
