@@ -44,6 +44,7 @@
 #include "store/clock/test_clock.h"
 #include "store/db/db.h"
 #include "store/figures/figures.h"
+#include "store/process_findings.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
 #include "work/slices.h"
@@ -401,9 +402,19 @@ static int64_t give_signs(struct server *s, int64_t now_us)
     return s->alive_us;
 }
 
+/* An assertion failed: leaves the finding that `duetime doctor` lists. */
+static void report_death(void *arg, const char *where, const char *what, int shard)
+{
+    const struct server *s = arg;
+    if (s->api.health)
+        dt_store_put_death(&s->config, dt_health_process(s->api.health), where, what, shard);
+}
+
 /* Waits for the signal that ends the process. While something has to wait for MySQL it tries again every second. */
 static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
+    const bool broken = DT_FAIL_FORCED("api.broken"); /* for a test of report_death */
+    dt_assert(!broken);
     for (;;) {
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
         int64_t now_us = dt_clock_mono_us(s->api.clock);
@@ -489,6 +500,7 @@ static int serve(struct server *s)
     signal(SIGPIPE, SIG_IGN);
     dt_service_open(&s->service);
     dt_status status = begin_serving(s, &migrate_later, &err);
+    dt_assert_hook(report_death, s);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
@@ -497,6 +509,7 @@ static int serve(struct server *s)
     if (status != DT_OK)
         DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text[0] ? err.text : dt_status_text(status)));
+    dt_assert_hook(NULL, NULL);
     stop_parts(s);
     free_parts(s);
     DT_LOG(INFO, "main", "ended");

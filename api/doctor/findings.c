@@ -86,10 +86,10 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                    PAGE("zookeeper/zookeeper-away")},
     [DT_FINDING_ASSERTION] =
         {"assertion", DT_SEVERITY_ERROR,
-         "A dispatcher ended itself within the last hour, because an invariant did not hold. After "
+         "A dispatcher or an API ended itself within the last hour, because an invariant did not hold. After "
          "three such ends of one shard within a minute, no dispatcher leads that shard for a minute.",
          "report it as a bug of duetime, with the lines around \"an invariant does not hold\" in "
-         "the dispatcher's log",
+         "its log",
          PAGE("processes/assertion")},
     [DT_FINDING_DISPATCHER_CLOCK] = {"dispatcher-clock", DT_SEVERITY_WARNING,
                                      "The clock of a dispatcher's machine differs from MySQL's. Due times are judged "

@@ -1,4 +1,4 @@
-"""A shard at whose assertions dispatchers die: it is left alone for a minute, and all other shards are led meanwhile."""
+"""Programs that die at an assertion: what they leave for operators, and what becomes of the shard."""
 import time
 
 import pytest
@@ -46,3 +46,16 @@ def test_a_shard_that_kills_three_leaders_is_left_alone_for_a_minute_and_the_oth
 
     until(lambda: of_broken <= arrived(), "the shard is led again", seconds=90)
     assert time.time() - ended > 55
+
+
+def test_an_api_that_dies_at_an_assertion_leaves_a_finding(stack, api):
+    connection = connect(stack)
+    stack.stop("api2")
+    try:
+        stack.start("api2", env={"DUETIME_FAIL": "api.broken=force"}, ready=False)
+        until(lambda: not stack.running("api2"), lambda: f"it dies\n{stack.log('api2')[-3000:]}", seconds=60)
+        found = [each for each in api.get("/v1/doctor").json["findings"] if each["finding"] == "assertion"]
+        assert len(found) == 1 and found[0]["subject"].startswith("main.c:") and "!broken" in str(found[0]), found
+    finally:
+        rows(connection, "DELETE FROM process_findings WHERE finding = 'assertion'")
+        stack.heal()
