@@ -453,7 +453,9 @@ static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
 static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                                  struct dt_error *err)
 {
-    size_t bytes = (size_t)(partitions > 0 ? partitions : 1) * sizeof(int64_t);
+    /* Never shrinks: if the second fails, c->partitions remains as it was. */
+    const int room = partitions > c->partitions ? partitions : c->partitions;
+    const size_t bytes = (size_t)(room > 0 ? room : 1) * sizeof(int64_t);
     int64_t *next = realloc(c->next, bytes);
     if (!next)
         return dt_fail(err, DT_NOMEM, "out of memory");
