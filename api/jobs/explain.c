@@ -23,19 +23,20 @@ static bool waits_for(const struct dt_explained *e, const char *word)
     return e->waiting_for && strcmp(e->waiting_for, word) == 0;
 }
 
+/* To the nearest unit: a job that was made with a delay of three hours is due in 3 h a moment later. */
 static void add_length(struct dt_strbuf *out, int64_t ms)
 {
-    int64_t s = ms / 1000;
-    if (ms < 1000)
-        dt_strbuf_addf(out, "%lld ms", (long long)(ms > 0 ? ms : 0));
-    else if (s < 120)
-        dt_strbuf_addf(out, "%lld s", (long long)s);
-    else if (s < 7200)
-        dt_strbuf_addf(out, "%lld min", (long long)(s / 60));
-    else if (s < 172800)
-        dt_strbuf_addf(out, "%lld h", (long long)(s / 3600));
-    else
-        dt_strbuf_addf(out, "%lld days", (long long)(s / 86400));
+    static const struct {
+        int64_t ms, below_ms;
+        const char *word;
+    } units[] = {{1, 1000, "ms"}, {1000, 120000, "s"}, {60000, 7200000, "min"}, {3600000, 172800000, "h"}};
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (ms < units[i].below_ms - units[i].ms / 2) {
+            dt_strbuf_addf(out, "%lld %s", (long long)((dt_later(ms, 0) + units[i].ms / 2) / units[i].ms),
+                           units[i].word);
+            return;
+        }
+    dt_strbuf_addf(out, "%lld days", (long long)((ms + 43200000) / 86400000));
 }
 
 static void add_time(struct dt_strbuf *out, const char *before, int64_t ms)

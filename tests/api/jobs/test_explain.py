@@ -21,7 +21,7 @@ def when(api, job, **members):
 def test_a_job_that_lies_ahead_says_when_it_is_due(api, topic):
     job = api.make(topic=topic, key="k", delay="PT3H")
     seen = until(lambda: (each := when(api, job["id"], waiting_for="time"))["shard"]["leader"] and each, lambda: explain(api, job["id"]))
-    assert seen["reason"].startswith("It is due in 2 h, at ") and seen["action"] is None
+    assert seen["reason"].startswith("It is due in 3 h, at ") and seen["action"] is None
     assert (seen["id"], seen["topic"], seen["key"], seen["attempt"], seen["next_at"]) == (job["id"], topic, "k", 0, job["next_at"])
     facts = {fact["what"]: fact["value"] for fact in seen["facts"]}
     assert facts["why"] == seen["reason"] and "what to do" not in facts and facts["shard"].endswith(seen["shard"]["leader"])
