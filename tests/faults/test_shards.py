@@ -1,4 +1,4 @@
-"""Row 39: the number of shards changes under load; and a Redis endpoint that joins and leaves."""
+"""Row 39: the number of shards changes under load; and a Redis endpoint that joins and leaves. Row 60: dispatchers die at an assertion."""
 import random
 import time
 
@@ -140,3 +140,23 @@ def test_what_moves_can_be_watched(stack, seed):
     with_leaders = Rest(stack["DUETIME_URL_API1"])
     assert all(shard["leader"] for shard in with_leaders.get("/v1/info").json["shards"])
     with_leaders.close()
+
+
+# ---- row 60 ----
+
+@pytest.mark.long  # a shard is left alone for a minute
+def test_row60_dispatchers_that_die_at_an_assertion_of_one_shard_lose_and_double_nothing(own_stack, seed):
+    stack = own_stack()
+    chance = random.Random(seed)
+    with under_load(stack, seed, kinds=("kafka", "http", "pull"), finish_seconds=150) as run:
+        for dispatcher in DISPATCHERS:
+            stack.stop(dispatcher)
+        for _ in range(3):
+            victim = chance.choice(DISPATCHERS)
+            stack.start(victim, env={"DUETIME_FAIL": "lead.broken=force"}, ready=False)
+            until(lambda: not stack.running(victim), lambda: stack.log(victim)[-3000:], seconds=60)  # noqa: B023
+        for dispatcher in DISPATCHERS:
+            stack.start(dispatcher)
+        run.goes_on(seconds=60)
+        until(lambda: rows(connect(stack), "SELECT owner FROM shards WHERE shard = 0")[0]["owner"], "shard 0 is led again", seconds=90)
+        run.goes_on(200, seconds=60)
