@@ -63,6 +63,8 @@ bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct
     struct dt_str hosts = places->hosts;
     if (!url.p || dt_callback_url_check(url, &wanted))
         return false;
+    if (places->url.p && dt_str_eq(places->url, url)) /* as of most jobs */
+        return true;
     if (places->url.p && !dt_callback_url_check(places->url, &place) && strcmp(place.key, wanted.key) == 0)
         return true;
     while (hosts.n > 0)

@@ -1,62 +1,30 @@
 /*
- * Reading the URL of a callback, part by part: scheme, authority, and a remainder of which only the characters matter.
- * The grammar is RFC 3986's, narrowed to what every client reads alike.
+ * Reads the URL of a callback with libcurl's parser, which the client of receivers uses as well: what is judged here is
+ * what it connects to. That parser tidies hosts (it decodes %, completes "127.1", drops zones), so a host is refused
+ * unless the text has it exactly as the parser returns it. Characters that clients read differently are refused before.
  */
 #include "job/callback/callback_url.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
+#include <curl/curl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
 
 #include "base/assert.h"
 #include "base/text/hex.h"
 
 #define LABEL_MAX 63
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool alphanumeric(char c)
-{
-    return digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
-}
-
-static bool starts_with(struct dt_str s, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    if (s.n < n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (lower(s.p[i]) != prefix[i])
-            return false;
-    return true;
-}
-
-static struct dt_str after(struct dt_str s, size_t n)
-{
-    return (struct dt_str){s.p + n, s.n - n};
-}
-
-/* Bytes of s before the first of these characters; s.n when none is there. */
-static size_t span_before(struct dt_str s, const char *ends)
-{
-    size_t n = 0;
-    while (n < s.n && !strchr(ends, s.p[n]))
-        n++;
-    return n;
-}
+static const char no_port[] = "must have a port from 1 to 65535";
+static const char no_name[] = "has no host name that can be resolved";
 
 static const char *check_characters(struct dt_str text)
 {
     for (size_t i = 0; i < text.n; i++) {
         const char c = text.p[i];
-        if (!alphanumeric(c) && !(c && strchr("-._~:/?#[]@!$&'()*+,;=%", c)))
+        if (!(c && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&'()*+,;=%", c)))
             return "has a character that must be percent-encoded";
         if (c == '#')
             return "has a fragment, which is never sent";
@@ -66,26 +34,25 @@ static const char *check_characters(struct dt_str text)
     return NULL;
 }
 
-static const char *read_port(struct dt_str text, struct dt_callback_url *out)
+static const char *reason_of(CURLUcode failed)
 {
-    unsigned port = 0;
-    out->port = out->tls ? 443 : 80;
-    if (text.n == 0)
-        return NULL;
-    if (text.n > 5)
-        return "must have a port from 1 to 65535";
-    for (size_t i = 0; i < text.n; i++) {
-        if (!digit(text.p[i]))
-            return "must have a port from 1 to 65535";
-        port = port * 10 + (unsigned)(text.p[i] - '0');
+    switch (failed) {
+    case CURLUE_USER_NOT_ALLOWED:
+        return "must not have user information";
+    case CURLUE_NO_HOST:
+        return "has no host";
+    case CURLUE_BAD_PORT_NUMBER:
+        return no_port;
+    case CURLUE_BAD_IPV6:
+        return "has brackets without an IPv6 address";
+    case CURLUE_OUT_OF_MEMORY:
+        return "cannot be read, because memory is out";
+    default:
+        return no_name;
     }
-    if (port == 0 || port > UINT16_MAX)
-        return "must have a port from 1 to 65535";
-    out->port = (uint16_t)port;
-    return NULL;
 }
 
-/* dot: one stands behind the last label, as behind names that are whole, and not behind addresses. */
+/* dot: one follows the last label, as it may follow whole names, but not addresses. */
 static const char *check_labels(const char *host, bool dot)
 {
     struct in_addr address;
@@ -94,9 +61,9 @@ static const char *check_labels(const char *host, bool dot)
         const size_t n = strcspn(label, ".");
         bool good = n > 0 && n <= LABEL_MAX && label[0] != '-' && label[n - 1] != '-';
         for (size_t i = 0; i < n && good; i++)
-            good = alphanumeric(label[i]) || label[i] == '-' || label[i] == '_';
+            good = isalnum((unsigned char)label[i]) || label[i] == '-' || label[i] == '_';
         if (!good)
-            return "has no host name that can be resolved";
+            return no_name;
         if (label[n] == '\0')
             break;
         label += n + 1;
@@ -110,72 +77,73 @@ static const char *check_labels(const char *host, bool dot)
     return NULL;
 }
 
-static const char *read_name(struct dt_str text, struct dt_callback_url *out)
+static const char *read_name(const char *authority, const char *host, struct dt_callback_url *out)
 {
-    const bool dot = text.n > 0 && text.p[text.n - 1] == '.';
-    text.n -= dot;
-    if (text.n == 0)
-        return "has no host";
-    if (text.n > DT_HOST_MAX)
+    size_t n = strcspn(authority, ":/?");
+    const bool same = strlen(host) == n && strncasecmp(authority, host, n) == 0;
+    const bool dot = n > 0 && authority[n - 1] == '.';
+    n -= dot;
+    if (n == 0)
+        return reason_of(CURLUE_NO_HOST);
+    if (n > DT_HOST_MAX)
         return "has a host name of more than 253 bytes";
-    for (size_t i = 0; i < text.n; i++)
-        out->host[i] = lower(text.p[i]);
-    out->host[text.n] = '\0';
-    return check_labels(out->host, dot);
+    for (size_t i = 0; i < n; i++)
+        out->host[i] = (char)tolower((unsigned char)authority[i]);
+    out->host[n] = '\0';
+    const char *wrong = check_labels(out->host, dot);
+    return wrong ? wrong : same ? NULL : no_name;
 }
 
-static const char *read_bracketed(struct dt_str authority, struct dt_callback_url *out)
+/* host: with its brackets. */
+static const char *read_address(CURLU *handle, char *host, struct dt_callback_url *out)
 {
-    char buf[INET6_ADDRSTRLEN];
     struct in6_addr address;
-    const size_t n = span_before(authority, "]");
-    if (n == authority.n)
-        return "has a bracket that is not closed";
-    if (n - 1 >= sizeof(buf))
-        return "has brackets without an IPv6 address";
-    memcpy(buf, authority.p + 1, n - 1);
-    buf[n - 1] = '\0';
-    if (inet_pton(AF_INET6, buf, &address) != 1 || !inet_ntop(AF_INET6, &address, out->host, sizeof(out->host)))
-        return "has brackets without an IPv6 address";
-    const struct dt_str port = after(authority, n + 1);
-    if (port.n > 0 && port.p[0] != ':')
-        return "has something other than a port behind its host";
-    return read_port(port.n > 0 ? after(port, 1) : port, out);
-}
-
-static const char *read_authority(struct dt_str authority, struct dt_callback_url *out)
-{
-    if (span_before(authority, "@") < authority.n)
-        return "must not have user information";
-    if (authority.n > 0 && authority.p[0] == '[')
-        return read_bracketed(authority, out);
-    size_t n = span_before(authority, ":");
-    const char *wrong = read_name((struct dt_str){authority.p, n}, out);
-    if (wrong)
-        return wrong;
-    return read_port(after(authority, n < authority.n ? n + 1 : n), out);
+    char *zone = NULL;
+    const bool zoned = curl_url_get(handle, CURLUPART_ZONEID, &zone, 0) != CURLUE_NO_ZONEID;
+    curl_free(zone);
+    host[strcspn(host, "]")] = '\0';
+    if (zoned || inet_pton(AF_INET6, host + 1, &address) != 1 ||
+        !inet_ntop(AF_INET6, &address, out->host, sizeof(out->host)))
+        return reason_of(CURLUE_BAD_IPV6);
+    return NULL;
 }
 
 const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out)
 {
     struct dt_callback_url unwanted;
     struct dt_callback_url *url = out ? out : &unwanted;
+    char whole[DT_CALLBACK_URL_MAX + 1];
+    char *host = NULL;
+    char *port = NULL;
     if (text.n > DT_CALLBACK_URL_MAX)
         return "has more than 2000 bytes";
     const char *wrong = check_characters(text);
     if (wrong)
         return wrong;
-    url->tls = starts_with(text, "https://");
-    if (!url->tls && !starts_with(text, "http://"))
+    memcpy(whole, text.n > 0 ? text.p : "", text.n);
+    whole[text.n] = '\0';
+    url->tls = strncasecmp(whole, "https://", strlen("https://")) == 0;
+    if (!url->tls && strncasecmp(whole, "http://", strlen("http://")) != 0)
         return "must begin with http:// or https://";
-    text = after(text, strlen(url->tls ? "https://" : "http://"));
-    const size_t n = span_before(text, "/?");
-    wrong = read_authority((struct dt_str){text.p, n}, url);
+    const char *authority = whole + strlen(url->tls ? "https://" : "http://");
+    CURLU *handle = curl_url();
+    CURLUcode failed = handle ? curl_url_set(handle, CURLUPART_URL, whole, CURLU_PATH_AS_IS | CURLU_DISALLOW_USER)
+                              : CURLUE_OUT_OF_MEMORY;
+    failed = failed ? failed : curl_url_get(handle, CURLUPART_HOST, &host, 0);
+    failed = failed ? failed : curl_url_get(handle, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    const bool ipv6 = !failed && host[0] == '[' && authority[0] == '[';
+    wrong = failed ? reason_of(failed) : ipv6 ? read_address(handle, host, url) : read_name(authority, host, url);
+    url->port = port ? (uint16_t)strtoul(port, NULL, 10) : 0;
+    const char *rest = ipv6 ? strchr(authority, ']') + 1 : authority + strcspn(authority, ":/?");
+    if (!wrong && (url->port == 0 || strcspn(rest, "/?") > strlen(":65535")))
+        wrong = no_port;
+    if (!wrong && strpbrk(rest, "[]"))
+        wrong = "has a bracket that must be percent-encoded";
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(handle);
     if (wrong)
         return wrong;
-    if (span_before(after(text, n), "[]") < text.n - n)
-        return "has a bracket that must be percent-encoded";
-    const bool ipv6 = strchr(url->host, ':');
     const int length = snprintf(url->key, sizeof(url->key), "%s://%s%s%s:%u", url->tls ? "https" : "http",
                                 ipv6 ? "[" : "", url->host, ipv6 ? "]" : "", (unsigned)url->port);
     dt_assert_cmp(length, <, sizeof(url->key));
@@ -187,8 +155,10 @@ const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url 
     const char *wrong = dt_callback_url_check(text, out);
     if (wrong)
         return wrong;
-    struct dt_str authority = after(text, strlen(out->tls ? "https://" : "http://"));
-    return span_before(authority, "/?") < authority.n ? "must end after its host or port" : NULL;
+    for (size_t i = strlen(out->tls ? "https://" : "http://"); i < text.n; i++)
+        if (text.p[i] == '/' || text.p[i] == '?')
+            return "must end after its host or port";
+    return NULL;
 }
 
 uint32_t dt_callback_host_number(const struct dt_callback_url *url)

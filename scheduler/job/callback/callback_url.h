@@ -1,8 +1,8 @@
 /*
  * The URL of a callback: which texts are taken, and which host a URL belongs to. Pure: resolves no name, opens nothing.
  *
- * The text is taken literally and is sent as it stands. A text that two programs could read differently is refused, so
- * that the host judged here is the host that the HTTP client connects to.
+ * The text is taken literally and is sent as it stands. A text that two programs could read differently is refused, and
+ * the parser is the one of the HTTP client (libcurl's), so the host judged here is the host that it connects to.
  */
 #ifndef DT_JOB_CALLBACK_URL_H
 #define DT_JOB_CALLBACK_URL_H
@@ -26,7 +26,8 @@ struct dt_callback_url {
  * reason of the refusal, a static sentence that goes on from "callback_url"; *out is then undefined. `out` may be NULL.
  *
  * Refused: other schemes, user information, fragments, blanks, control characters, bytes outside of ASCII, a zone of an
- * IPv6 address, port 0, and numbers that only look like an IPv4 address ("127.1", "0x7f000001", "010.0.0.1").
+ * IPv6 address, port 0, and numbers that only look like an IPv4 address ("127.1", "0x7f000001", "010.0.0.1"). Also any
+ * text while memory is out; the reason says so.
  */
 const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out);
 /* Reads scheme, host and port, as dt_callback_url_check does: an URL that ends there. */

@@ -103,12 +103,77 @@ static void what_two_programs_could_read_differently_is_refused(void **state)
         "http://example.com/<x>",
         "http://example.com/\"x\"",
         "http://example.com/\x7f",
+        "http:////example.com",
+        "http:///[::1]",
+        "http:\\\\example.com",
+        "http://example.com\t",
+        "http://example.com%2f@evil.example",
+        "http://evil.example%00.example.com",
+        "http://127.0.0.1%2f.example.com",
+        "http://127.0.0.1%2eexample.com",
+        "http://127%2e0.0.1",
+        "http://0177.0.0.01",
+        "http://0x7f.0.0.0x1",
+        "http://127.0x1",
+        "http://1.2.3.0x4",
+        "http://08.1.1.1",
+        "http://0",
+        "http://4294967296",
+        "http://1.2.3.",
+        "http://example.1",
+        "http://[fe80::1%eth0]",
+        "http://[fe80::1%251]:80/",
+        "http://[v1.x]",
+        "http://[::ffff:010.0.0.1]",
+        "http://[::1]@evil.example",
+        "http://[::1]evil.example",
+        "http://[example.com]",
+        "http://a[::1]",
+        "http://example.com:00000080",
+        "http://example.com:8_0",
+        "http://example.com:80%30",
+        "http://example.com:80@evil.example",
+        "http://a;b.example",
+        "http://a,b.example",
+        "http://a*b.example",
+        "http://a'b.example",
+        "http://a=b&c.example",
+        "http://xn--.example",
+        "http://\xe2\x91\xa0\xe2\x91\xa1.example",
+        "http://example\xe3\x80\x82"
+        "com",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (!dt_callback_url_check(dt_str(texts[i]), NULL))
             fail_msg("\"%s\" is taken", texts[i]);
     assert_non_null(dt_callback_url_check((struct dt_str){"http://a\0b/", 11}, NULL));
+}
+
+static void the_reason_of_a_refusal_names_the_part(void **state)
+{
+    static const char *const rows[][2] = {
+        {"example.com", "must begin with http:// or https://"},
+        {"http:///x", "has no host"},
+        {"http://:80", "has no host"},
+        {"http://a b", "has a character that must be percent-encoded"},
+        {"http://a/#", "has a fragment, which is never sent"},
+        {"http://a/%4", "has a % without two hexadecimal digits"},
+        {"http://u@a", "must not have user information"},
+        {"http://a:0", "must have a port from 1 to 65535"},
+        {"http://a:65536", "must have a port from 1 to 65535"},
+        {"http://a..b", "has no host name that can be resolved"},
+        {"http://ex%61mple.com", "has no host name that can be resolved"},
+        {"http://127.1", "has a number as its host that is not four decimal parts"},
+        {"http://[::1%25eth0]", "has brackets without an IPv6 address"},
+        {"http://a/[b]", "has a bracket that must be percent-encoded"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const char *wrong = dt_callback_url_check(dt_str(rows[i][0]), NULL);
+        assert_non_null(wrong);
+        assert_string_equal(wrong, rows[i][1]);
+    }
 }
 
 static void a_url_has_2000_bytes_at_most_and_a_label_63(void **state)
@@ -134,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urls_of_one_host_have_one_key),
         cmocka_unit_test(what_two_programs_could_read_differently_is_refused),
+        cmocka_unit_test(the_reason_of_a_refusal_names_the_part),
         cmocka_unit_test(a_url_has_2000_bytes_at_most_and_a_label_63),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

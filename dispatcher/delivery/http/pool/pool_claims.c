@@ -248,8 +248,9 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
         return false;
     sending.url = job->callback_url.p ? job->callback_url : sending.topic->places.url;
     sending.trusted = dt_callback_place_is_listed(&sending.topic->places, sending.url);
-    const char *why =
-        sending.url.p ? dt_callback_url_check(sending.url, NULL) : "neither the job nor its topic has a callback_url";
+    const char *why = sending.trusted ? NULL /* it was checked for that */
+                      : sending.url.p ? dt_callback_url_check(sending.url, NULL)
+                                      : "neither the job nor its topic has a callback_url";
     if (why) {
         fail(&sending, DT_HTTP_NO_URL, why);
     } else if (!sending.trusted || !sending.topic->secret.p) {
