@@ -2,7 +2,6 @@
  * Texts of callbacks that come from outside: URLs, secrets, headers, networks, dates, and what answers say. The first
  * byte picks the reader. What is taken must hold what its header promises.
  */
-#include "delivery/http/http_date.h"
 #include "delivery/http/http_outcome.h"
 #include "fuzz.h"
 #include "http/address_rules.h"

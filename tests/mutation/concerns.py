@@ -52,7 +52,7 @@ BY_HAND = [
     (r"http/(http_curl\w*|host_names)\.c", "contract/test_http_curl contract/test_http_curl_hosts"),
     (r"dispatcher/(caller_headers|cloud_event)\.c", "unit/test_message unit/test_request_head"),
     (r"dispatcher/(elector(_mysql|_share)?|lease_\w+)\.c", "contract/test_elector_leases"),
-    (r"http/(webhook_sign|http_date|http_places|http_outcome)", "unit/test_request_head unit/test_http_outcome"),
+    (r"http/(webhook_sign|http_places|http_outcome)", "unit/test_request_head unit/test_http_outcome"),
     (r"dispatcher/(elector|zk)", "contract/test_elector"),
     (r"dispatcher/(shard_|topic_memory|writable_topics|topic_queue)|base/fair", "integration/test_new_topics integration/test_fair integration/test_life integration/test_refused"),
     (r"dispatcher/(outbox|results)\.c", "contract/test_outbox contract/test_results integration/test_life"),

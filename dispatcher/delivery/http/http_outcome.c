@@ -1,11 +1,15 @@
 /* Judging answers. What a report says is judged by job/result_json; here is decided only whether there is a report. */
 #include "http_outcome.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/text/utf8.h"
-#include "http_date.h"
 #include "job/result_json.h"
+
+#define DATE_BYTES  64                     /* the longest date of HTTP has 33 */
+#define SECONDS_MAX INT64_C(1000000000000) /* a delay or a date beyond it counts as this */
 
 static const char *const end_codes[DT_HTTP_ENDS] = {
     [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
@@ -35,6 +39,30 @@ struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena)
     if (out)
         out[length] = '\0';
     return (struct dt_str){out, length};
+}
+
+/* ---- Retry-After ---- */
+
+bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms)
+{
+    char date[DATE_BYTES] = "";
+    int64_t seconds = 0;
+    size_t n = 0;
+    text = dt_str_trimmed(text);
+    for (; n < text.n && text.p[n] >= '0' && text.p[n] <= '9'; n++)
+        seconds = dt_earlier(seconds * 10 + (text.p[n] - '0'), SECONDS_MAX);
+    if (text.n > 0 && n == text.n) {
+        *out_ms = dt_earlier(seconds * 1000, max_ms);
+        return true;
+    }
+    if (n > 0 || text.n >= sizeof(date)) /* all dates of HTTP begin with a weekday; curl_getdate reads others, too */
+        return false;
+    memcpy(date, text.n > 0 ? text.p : "", text.n);
+    const int64_t at_s = curl_getdate(date, NULL);
+    if (at_s < 0)
+        return false;
+    *out_ms = dt_earlier(dt_later(dt_earlier(at_s, SECONDS_MAX) * 1000 - now_ms, 0), max_ms);
+    return true;
 }
 
 /* ---- outcomes ---- */

@@ -52,4 +52,11 @@ DT_MUST_CHECK dt_status dt_callback_outcome(const struct dt_http_answer *answer,
  */
 struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena);
 
+/*
+ * Reads the value of Retry-After: whole seconds, or a date as curl_getdate reads it (a year of two digits is one from
+ * 1971 to 2070). *out_ms is the delay from now_ms, 0 for a date that is past, at most max_ms. False: unreadable;
+ * *out_ms is then as it was. CURLINFO_RETRY_AFTER is no substitute: it does not tell an absent header from "0".
+ */
+bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms);
+
 #endif
