@@ -107,12 +107,11 @@ static void add_text(struct dt_strbuf *out, const char *name, const char *text)
 
 static void add_finding(void *arg, const struct dt_finding *finding)
 {
-    static const char *const severities[] = {"error", "warning", "note"};
     struct examination *x = arg;
     dt_assert(finding->kind < DT_FINDING_KINDS && finding->cause <= DT_FINDING_KINDS);
     const struct dt_finding_kind_text *text = &dt_finding_kinds[finding->kind];
     dt_strbuf_addf(x->out, "%s{\"finding\":\"%s\",\"severity\":\"%s\"", x->told++ ? "," : "", text->name,
-                   severities[text->severity]);
+                   dt_severity_names[text->severity]);
     add_text(x->out, "subject", finding->subject);
     add_text(x->out, "detail", finding->detail);
     add_text(x->out, "means", text->means);

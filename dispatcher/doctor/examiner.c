@@ -32,14 +32,13 @@
 #define ANEW_US    INT64_C(60000000)  /* between two writings of what has not changed, where something is wrong */
 #define WELL_US    INT64_C(600000000) /* where nothing is */
 #define SKEW_MS    1000
-#define DAYS       30
-#define DAY_S      86400
 #define MAX        32 /* findings */
 
 struct seen {
     size_t n;
     struct {
-        char finding[40], subject[250], detail[300];
+        enum dt_finding_kind finding;
+        char subject[250], detail[300];
     } v[MAX];
 };
 
@@ -57,18 +56,17 @@ struct dt_examiner {
 };
 
 /* A subject is found once by a name: several settings may name one file. */
-static void add(void *arg, const char *finding, const char *subject, const char *detail)
+static void add(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
     struct seen *seen = arg;
     dt_assert_cmp(seen->n, <=, MAX);
     for (size_t i = 0; i < seen->n; i++)
-        if (strcmp(seen->v[i].finding, finding) == 0 &&
-            strncmp(seen->v[i].subject, subject, sizeof(seen->v[i].subject) - 1) == 0)
+        if (seen->v[i].finding == finding && strncmp(seen->v[i].subject, subject, sizeof(seen->v[i].subject) - 1) == 0)
             return;
     if (seen->n == MAX)
         return;
     memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* they are compared as a whole */
-    snprintf(seen->v[seen->n].finding, sizeof(seen->v[0].finding), "%s", finding);
+    seen->v[seen->n].finding = finding;
     snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);
     snprintf(seen->v[seen->n].detail, sizeof(seen->v[0].detail), "%s", detail);
     seen->n++;
@@ -105,7 +103,7 @@ static void look_at_kafka(dt_examiner *e)
         dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
     } else {
         dt_outage_failed(&e->outage, DT_OUTAGE_KAFKA, "examiner", "Kafka cannot be asked", status, &err);
-        add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
+        add(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
     e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
     e->asked_us = dt_clock_mono_us(e->env.clock);
@@ -123,21 +121,15 @@ static void look_at_clock(dt_examiner *e)
         return;
     snprintf(detail, sizeof(detail), "the dispatcher's clock is some %lld s %s MySQL's",
              (long long)((apart_ms + 500) / 1000), ahead_ms > behind_ms ? "ahead of" : "behind");
-    add(&e->now, "dispatcher-clock", "mysql", detail);
+    add(&e->now, DT_FINDING_DISPATCHER_CLOCK, "mysql", detail);
 }
 
 static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
 {
     dt_examiner *e = arg;
     char detail[160];
-    int64_t left_s = ends_s - dt_clock_real_ms(e->env.clock) / 1000;
-    if (left_s >= (int64_t)DAYS * DAY_S)
-        return;
-    if (left_s < 0)
-        snprintf(detail, sizeof(detail), "%s has ended", key);
-    else
-        snprintf(detail, sizeof(detail), "%s ends in %lld days", key, (long long)(left_s / DAY_S));
-    add(&e->now, "certificate-file-ends", file, detail);
+    if (dt_finding_certificate(key, ends_s, dt_clock_real_ms(e->env.clock) / 1000, detail, sizeof(detail)))
+        add(&e->now, DT_FINDING_CERTIFICATE, file, detail);
 }
 
 /* ---- writing ---- */
@@ -151,7 +143,7 @@ static void write_changes(dt_examiner *e)
         dt_clock_mono_us(e->env.clock) < e->anew_us)
         return;
     for (size_t i = 0; i < now->n; i++)
-        findings[i] = (struct dt_process_finding){.finding = dt_str(now->v[i].finding),
+        findings[i] = (struct dt_process_finding){.finding = dt_str(dt_finding_kinds[now->v[i].finding].name),
                                                   .subject = dt_str(now->v[i].subject),
                                                   .detail = dt_str(now->v[i].detail)};
     dt_status status = dt_store_put_findings(e->store, e->env.process, findings, now->n, &err);
@@ -171,7 +163,8 @@ static void run(void *arg)
     while (!dt_thread_stopping(&e->thread)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
-            add(&e->now, "zookeeper-away", e->env.config->zookeeper_servers, "this dispatcher has no session there");
+            add(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
+                "this dispatcher has no session there");
         look_at_clock(e);
         dt_certificates_look(e->env.config, hear_certificate, e);
         look_at_kafka(e);

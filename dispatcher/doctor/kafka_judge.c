@@ -21,7 +21,7 @@ struct judging {
     bool found_some; /* out */
 };
 
-static void tell(struct judging *j, const char *finding, const char *subject, const char *detail)
+static void tell(struct judging *j, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
     j->found_some = true;
     j->found(j->arg, finding, subject, detail);
@@ -40,21 +40,21 @@ static void judge_topic(struct judging *j, const struct dt_kafka_topic_state *to
     const bool few = topic->replicas > 1 && topic->min_in_sync == 1;
     char detail[160];
     if (!topic->there) {
-        tell(j, "kafka-topic-missing", topic->name, "Kafka knows no topic of this name");
+        tell(j, DT_FINDING_KAFKA_TOPIC, topic->name, "Kafka knows no topic of this name");
         return;
     }
     if (topic->replicas && topic->replicas < j->wanted) {
         snprintf(detail, sizeof(detail), "it has partitions with %d replicas, and should have %lld", topic->replicas,
                  (long long)j->wanted);
-        tell(j, "kafka-replication", topic->name, detail);
+        tell(j, DT_FINDING_KAFKA_REPLICATION, topic->name, detail);
     }
     if (many || few) {
         snprintf(detail, sizeof(detail), "min.insync.replicas is %lld, of %d replicas%s", (long long)topic->min_in_sync,
                  topic->replicas, many ? ": nothing can be written" : "");
-        tell(j, "kafka-min-isr", topic->name, detail);
+        tell(j, DT_FINDING_KAFKA_MIN_ISR, topic->name, detail);
     }
     if (topic->elects_unclean)
-        tell(j, "kafka-unclean-election", topic->name, "unclean.leader.election.enable is true");
+        tell(j, DT_FINDING_KAFKA_UNCLEAN, topic->name, "unclean.leader.election.enable is true");
 }
 
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg)
@@ -75,7 +75,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
                                          .elects_unclean = topic->info.elects_unclean};
     snprintf(state.name, sizeof(state.name), "%s", topic->name);
     if (topic->status == DT_REFUSED)
-        tell(&j, "kafka-job-topic-missing", topic->name, topic->reason);
+        tell(&j, DT_FINDING_KAFKA_JOB_TOPIC, topic->name, topic->reason);
     else if (topic->status == DT_OK)
         judge_topic(&j, &state);
     return j.found_some;

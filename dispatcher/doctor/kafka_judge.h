@@ -3,10 +3,11 @@
 #ifndef DT_DISPATCHER_KAFKA_JUDGE_H
 #define DT_DISPATCHER_KAFKA_JUDGE_H
 
+#include "job/finding/finding.h"
 #include "kafka/kafka.h"
 
-/* Hears of a finding, by its name in GET /v1/doctor; the texts are valid during the call. */
-typedef void dt_found_here_fn(void *arg, const char *finding, const char *subject, const char *detail);
+/* Hears of a finding; the texts are valid during the call. */
+typedef void dt_found_here_fn(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail);
 
 /* Judges duetime's own topics. replicas: kafka.replication_factor. */
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg);

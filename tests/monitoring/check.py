@@ -55,13 +55,12 @@ def labels_of(query):
 
 
 def findings():
-    """{finding: its page}, of both sources that tell findings."""
+    """{finding: its page}"""
     pages = {}
-    for name in ("api/doctor/findings.c", "api/cli/run/run_doctor.c"):
-        text = (TREE / name).read_text(encoding="utf-8")
-        for entry in re.finditer(r"\[DT_F\w+\]\s*=\s*\{\s*\"([a-z-]+)\",(.*?)\},\n", text, re.S):
-            page = re.search(PAGE, entry[2])
-            pages.setdefault(entry[1], set()).add(page[1] if page else None)
+    text = (TREE / "scheduler/job/finding/finding.c").read_text(encoding="utf-8")
+    for entry in re.finditer(r"\[DT_F\w+\]\s*=\s*\{\s*\"([a-z-]+)\",(.*?)\},\n", text, re.S):
+        page = re.search(PAGE, entry[2])
+        pages.setdefault(entry[1], set()).add(page[1] if page else None)
     return pages
 
 

@@ -81,7 +81,7 @@ BY_HAND = [
     (r"^api/(events|operations|schedules|topics)/", "api/test_large_answers api/test_cursors"),
     (r"^api/cli/", "unit/test_cli_words api/test_cli_terminal api/test_cli api/test_cli_texts api/test_cli_many api/test_cli_sets api/test_cli_doctor"),
     (r"^api/console/", "api/test_console_files"),
-    (r"^(api|dispatcher)/doctor/|store/process_findings", "api/test_doctor api/test_doctor_dispatchers api/test_cli_doctor"),
+    (r"^(api|dispatcher)/doctor/|job/finding/|store/process_findings", "api/test_doctor api/test_doctor_dispatchers api/test_cli_doctor"),
     (r"^api/events/|scheduler/store/events/", "contract/test_store_events api/test_events"),
     (r"^api/forecast/|scheduler/store/forecast/", "api/test_forecast"),
     (r"^api/http/tls/", "api/test_tls"),

@@ -1,7 +1,7 @@
 /*
  * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it looks at what it can see by itself: what is
- * wrong with the way to the API, and with an API that cannot answer GET /v1/doctor. (api/doctor/findings.h has all
- * other findings.)
+ * wrong with the way to the API, and with an API that cannot answer GET /v1/doctor. (job/finding/finding.h lists all
+ * findings.)
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
@@ -16,80 +16,13 @@
 #include "cli/run/run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
+#include "job/finding/finding.h"
 
-#define DAYS_BEFORE 30
-#define SKEW_MS     2500 /* what an API says of the time may be a second old */
-#define PAGE(name)  "deploy/runbook/" name ".md"
-
-enum finding {
-    DT_FOUND_UNREACHED,
-    DT_FOUND_NOT_DUETIME,
-    DT_FOUND_TOKEN,
-    DT_FOUND_CLEAR_TOKEN,
-    DT_FOUND_CERTIFICATE,
-    DT_FOUND_VERSION,
-    DT_FOUND_CLOCK,
-    DT_FOUND_DRAINING,
-    DT_FOUND_MYSQL,
-    DT_FOUND_SCHEMA,
-    DT_FOUND_READ_ONLY,
-    DT_FINDINGS
-};
-
-struct text {
-    const char *name;     /* "mysql-read-only" */
-    const char *severity; /* "error", "warning", "note" */
-    const char *means;    /* a sentence */
-    const char *advice;
-    const char *page; /* of the runbook: "deploy/runbook/mysql/mysql-read-only.md" */
-};
-
-static const struct text texts[DT_FINDINGS] = {
-    [DT_FOUND_UNREACHED] = {"api-unreached", "error",
-                            "No API answers there: it does not run, or the address is another one.",
-                            "check DUETIME_URL or the context; on its machine: systemctl status duetime-api",
-                            PAGE("way/api-unreached")},
-    [DT_FOUND_NOT_DUETIME] =
-        {"not-an-api", "error",
-         "Something answers there that is no API of duetime, or one behind a proxy that is not well.",
-         "check DUETIME_URL or the context", PAGE("way/not-an-api")},
-    [DT_FOUND_TOKEN] =
-        {"token-refused", "error",
-         "There is no token, it is revoked, or it may not read what concerns all topics; the rest cannot be looked at.",
-         "duetime-api --new-token NAME --scopes read, and its output into the file of --token-file",
-         PAGE("way/token-refused")},
-    [DT_FOUND_CLEAR_TOKEN] = {"token-in-the-clear", "warning",
-                              "The token goes over the network unencrypted: whoever hears it can use it.",
-                              "give the API a certificate ([http] tls_cert), and DUETIME_URL https://",
-                              PAGE("way/token-in-the-clear")},
-    [DT_FOUND_CERTIFICATE] = {"certificate-ends", "warning",
-                              "When it has ended, no client that checks certificates is served.",
-                              "renew the certificate of the server before the API", PAGE("way/certificate-ends")},
-    [DT_FOUND_VERSION] = {"versions-differ", "warning",
-                          "This program may ask for what the API does not know, and the other way round.",
-                          "install the same version of both: duetime version", PAGE("way/versions-differ")},
-    [DT_FOUND_CLOCK] = {"clock-skew", "warning",
-                        "Times that are given as run_at mean something else here than there; delays are not concerned.",
-                        "timedatectl status, here and on MySQL's machine", PAGE("way/clock-skew")},
-    [DT_FOUND_DRAINING] = {"api-draining", "note", "This API process is about to end, and finishes what is under way.",
-                           "systemctl status duetime-api", PAGE("processes/api-draining")},
-    [DT_FOUND_MYSQL] =
-        {"mysql-away", "error",
-         "Nothing can be accepted or claimed; what was accepted is safe, and goes on when MySQL is back.",
-         "systemctl status mariadb; mysqladmin ping, with the account of the API", PAGE("mysql/mysql-away")},
-    [DT_FOUND_SCHEMA] = {"schema-differs", "error",
-                         "The database has not the schema that the API was built for, so it takes no jobs.",
-                         "duetime-api --migrate", PAGE("mysql/schema-differs")},
-    [DT_FOUND_READ_ONLY] =
-        {"mysql-read-only", "error", "MySQL takes no writes, so no job can be accepted or claimed.",
-         "mysql -e 'SHOW VARIABLES LIKE \"read_only\"'; connect the API with the server that is the writer",
-         PAGE("mysql/mysql-read-only")},
-};
+#define SKEW_MS 2500 /* what an API says of the time may be a second old */
 
 /* A finding; subject and cause: NULL where there is none. */
 struct shown {
-    struct text text;
-    const char *subject, *detail, *cause;
+    const char *name, *severity, *means, *action, *page, *subject, *detail, *cause;
 };
 
 struct doctor {
@@ -114,22 +47,21 @@ static void add_member(struct dt_strbuf *out, const char *name, const char *valu
 /* Findings with a cause are shown as one line for each kind, below the cause. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
-    const struct text *text = &f->text;
-    const char *const parts[] = {"\n  means: ", text->means, "\n  do:    ", text->advice, "\n  more:  ", text->page};
-    const char *colour = strcmp(text->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
-    bool goes_on = f->cause && strcmp(d->line, text->name) == 0;
+    const char *const parts[] = {"\n  means: ", f->means, "\n  do:    ", f->action, "\n  more:  ", f->page};
+    const char *colour = strcmp(f->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
+    bool goes_on = f->cause && strcmp(d->line, f->name) == 0;
     if (goes_on)
         dt_strbuf_adds(out, ", ");
     else if (d->line[0])
         dt_strbuf_addc(out, '\n');
-    snprintf(d->line, sizeof(d->line), "%s", f->cause ? text->name : "");
+    snprintf(d->line, sizeof(d->line), "%s", f->cause ? f->name : "");
     if (f->cause && !goes_on)
         dt_strbuf_adds(out, "  so:    ");
     if (!goes_on) {
         dt_strbuf_adds(out, d->cli->colours ? colour : "");
-        dt_cli_add_plain(out, dt_str(text->severity));
+        dt_cli_add_plain(out, dt_str(f->severity));
         dt_strbuf_addc(out, ' ');
-        dt_cli_add_plain(out, dt_str(text->name));
+        dt_cli_add_plain(out, dt_str(f->name));
         dt_strbuf_adds(out, d->cli->colours ? "\033[0m: " : ": ");
     }
     if (f->subject)
@@ -151,15 +83,15 @@ static void show(struct doctor *d, const struct shown *f)
     char detail[1024];
     dt_strbuf_init(&out);
     d->shown++;
-    d->wrong += strcmp(f->text.severity, "note") != 0;
+    d->wrong += strcmp(f->severity, "note") != 0;
     if (d->cli->form == DT_CLI_AS_JSON) {
         snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
-        add_member(&out, "finding", f->text.name);
-        add_member(&out, "severity", f->text.severity);
+        add_member(&out, "finding", f->name);
+        add_member(&out, "severity", f->severity);
         add_member(&out, "detail", detail);
-        add_member(&out, "means", f->text.means);
-        add_member(&out, "do", f->text.advice);
-        add_member(&out, "runbook", f->text.page);
+        add_member(&out, "means", f->means);
+        add_member(&out, "do", f->action);
+        add_member(&out, "runbook", f->page);
         add_member(&out, "cause", f->cause);
         dt_strbuf_addc(&out, '}');
         dt_cli_show_json(d->cli, dt_strbuf_str(&out));
@@ -170,10 +102,11 @@ static void show(struct doctor *d, const struct shown *f)
     dt_strbuf_clear(&out);
 }
 
-static void show_found(struct doctor *d, enum finding finding, const char *detail)
+static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *detail)
 {
-    dt_assert_cmp(finding, <, DT_FINDINGS);
-    show(d, &(struct shown){.text = texts[finding], .detail = detail});
+    dt_assert_cmp(kind, <, DT_FINDING_KINDS);
+    const struct dt_finding_kind_text *t = &dt_finding_kinds[kind];
+    show(d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
 }
 
 /* ---- asking ---- */
@@ -185,18 +118,18 @@ static bool ask(struct doctor *d, const char *path)
     dt_status status =
         dt_rest_ask(d->cli->rest, &(struct dt_rest_request){.method = "GET", .path = path}, &d->answer, &err);
     if (status != DT_OK) {
-        show_found(d, DT_FOUND_UNREACHED, err.text);
+        show_found(d, DT_FINDING_UNREACHED, err.text);
         return false;
     }
     if (d->answer.status == 401 || d->answer.status == 403) {
-        show_found(d, DT_FOUND_TOKEN,
+        show_found(d, DT_FINDING_TOKEN,
                    d->answer.status == 401 ? "the API knows no such token" : "the token may not read this");
         return false;
     }
     if (dt_json_parse(d->json, dt_strbuf_str(&d->answer.body), &(struct dt_json_limits){.depth = 16}, &err) == DT_OK &&
         dt_json_root(d->json)->type == DT_JSON_OBJECT)
         return true;
-    show_found(d, DT_FOUND_NOT_DUETIME, d->cli->settings.url);
+    show_found(d, DT_FINDING_NOT_AN_API, d->cli->settings.url);
     return false;
 }
 
@@ -217,29 +150,28 @@ static bool look_at_readiness(struct doctor *d)
     if (settings->token && strncmp(settings->url, "http://", 7) == 0) {
         const char *host = settings->url + 7;
         if (strncmp(host, "127.", 4) != 0 && strncmp(host, "localhost", 9) != 0 && strncmp(host, "[::1]", 5) != 0)
-            show_found(d, DT_FOUND_CLEAR_TOKEN, settings->url);
+            show_found(d, DT_FINDING_CLEAR_TOKEN, settings->url);
     }
-    int64_t days = (d->answer.cert_ends_at_s - dt_clock_real_ms(d->cli->clock) / 1000) / 86400;
-    if (d->answer.cert_ends_at_s && days < DAYS_BEFORE) {
-        snprintf(detail, sizeof(detail), "in %lld days", (long long)days);
-        show_found(d, DT_FOUND_CERTIFICATE, detail);
-    }
+    if (d->answer.cert_ends_at_s &&
+        dt_finding_certificate("the certificate", d->answer.cert_ends_at_s, dt_clock_real_ms(d->cli->clock) / 1000,
+                               detail, sizeof(detail)))
+        show_found(d, DT_FINDING_API_CERTIFICATE, detail);
     const struct dt_json_node *root = dt_json_root(d->json);
     if (!dt_json_member(d->json, root, "mysql")) {
-        show_found(d, DT_FOUND_NOT_DUETIME, settings->url);
+        show_found(d, DT_FINDING_NOT_AN_API, settings->url);
         return false;
     }
     const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
     if (draining && draining->type == DT_JSON_BOOL && draining->b)
-        show_found(d, DT_FOUND_DRAINING, "it says so");
+        show_found(d, DT_FINDING_DRAINING, "it says so");
     struct dt_str mysql = text_of(d, root, "mysql");
     if (dt_str_is(mysql, "ok"))
         return true;
     snprintf(detail, sizeof(detail), "MySQL is %.*s", (int)(mysql.n < 64 ? mysql.n : 64), mysql.p ? mysql.p : "");
     show_found(d,
-               dt_str_is(mysql, "schema")      ? DT_FOUND_SCHEMA
-               : dt_str_is(mysql, "read-only") ? DT_FOUND_READ_ONLY
-                                               : DT_FOUND_MYSQL,
+               dt_str_is(mysql, "schema")      ? DT_FINDING_SCHEMA
+               : dt_str_is(mysql, "read-only") ? DT_FINDING_READ_ONLY
+                                               : DT_FINDING_MYSQL_AWAY,
                detail);
     return true;
 }
@@ -260,7 +192,7 @@ static bool look_at_installation(struct doctor *d)
     if (!dt_str_is(version, DUETIME_VERSION)) {
         snprintf(detail, sizeof(detail), "the API is %.*s, this program %s", (int)(version.n < 40 ? version.n : 40),
                  version.p ? version.p : "", DUETIME_VERSION);
-        show_found(d, DT_FOUND_VERSION, detail);
+        show_found(d, DT_FINDING_VERSIONS_DIFFER, detail);
     }
     if (dt_time_parse(text_of(d, root, "now"), &now_ms) != DT_OK)
         return true;
@@ -269,7 +201,7 @@ static bool look_at_installation(struct doctor *d)
     if (ahead > SKEW_MS || behind > SKEW_MS) {
         snprintf(detail, sizeof(detail), "this clock is %lld ms %s MySQL's",
                  (long long)(ahead > behind ? ahead : behind), ahead > behind ? "ahead of" : "behind");
-        show_found(d, DT_FOUND_CLOCK, detail);
+        show_found(d, DT_FINDING_CALLER_CLOCK, detail);
     }
     return true;
 }
@@ -301,11 +233,11 @@ static void look_at_servers(struct doctor *d)
     for (const struct dt_json_node *f = listed ? dt_json_first(d->json, findings) : NULL; f;
          f = dt_json_sibling(d->json, findings, f)) {
         const char *cause = copy_of(d, f, "cause", &arena);
-        show(d, &(struct shown){.text = {.name = copy_of(d, f, "finding", &arena),
-                                         .severity = copy_of(d, f, "severity", &arena),
-                                         .means = copy_of(d, f, "means", &arena),
-                                         .advice = copy_of(d, f, "do", &arena),
-                                         .page = copy_of(d, f, "runbook", &arena)},
+        show(d, &(struct shown){.name = copy_of(d, f, "finding", &arena),
+                                .severity = copy_of(d, f, "severity", &arena),
+                                .means = copy_of(d, f, "means", &arena),
+                                .action = copy_of(d, f, "do", &arena),
+                                .page = copy_of(d, f, "runbook", &arena),
                                 .subject = copy_of(d, f, "subject", &arena),
                                 .detail = copy_of(d, f, "detail", &arena),
                                 .cause = cause[0] ? cause : NULL});

@@ -11,11 +11,11 @@
 
 static char told[2000];
 
-static void hear(void *arg, const char *finding, const char *subject, const char *detail)
+static void hear(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
     (void)arg;
     size_t n = strlen(told);
-    snprintf(told + n, sizeof(told) - n, "%s %s: %s\n", finding, subject, detail);
+    snprintf(told + n, sizeof(told) - n, "%s %s: %s\n", dt_finding_kinds[finding].name, subject, detail);
 }
 
 /* All of them as in a sound cluster; then one is changed. */
