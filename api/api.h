@@ -24,7 +24,6 @@ struct dt_api {
     struct dt_workers *workers;         /* work/workers.h */
     struct dt_gate *job_gate;           /* intake/batch_gate.h: of new jobs … */
     struct dt_gate *result_gate;        /* … and of results */
-    struct dt_slices *slices;           /* work/slices.h: take arrays apart */
     struct dt_pop_room *pops;           /* pull/pop_room.h */
     struct dt_health *health;           /* ops/health.h */
     struct dt_overview *overview;       /* overview/overview.h */

@@ -47,7 +47,6 @@
 #include "store/process_findings.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
-#include "work/slices.h"
 #include "work/workers.h"
 
 #define DRAIN_US INT64_C(10000000)
@@ -219,8 +218,6 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
                                                       .bytes = (size_t)api->config->api_queue_bytes / 2},
                              &api->job_gate);
     if (status == DT_OK)
-        status = dt_slices_start((size_t)api->config->api_batch_threads, &api->slices, err);
-    if (status == DT_OK)
         status = dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
         status = dt_gate_new(
@@ -270,8 +267,6 @@ static void stop_parts(struct server *s)
         dt_committer_stop(api->committer);
     if (api->results)
         dt_results_batcher_stop(api->results);
-    if (api->slices)
-        dt_slices_stop(api->slices);
     if (api->workers)
         dt_workers_stop(api->workers);
     if (api->pops)
@@ -297,7 +292,6 @@ static void free_parts(struct server *s)
     dt_pop_room_free(api->pops);
     dt_workers_free(api->workers);
     dt_results_batcher_free(api->results);
-    dt_slices_free(api->slices);
     dt_gate_free(api->result_gate);
     dt_gate_free(api->job_gate);
     dt_committer_free(api->committer);

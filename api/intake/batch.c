@@ -22,7 +22,7 @@
 #include "request/budget.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
-#include "work/slices.h"
+#include "work/workers.h"
 
 #define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be all of it */
 #define FREE_WEIGHT ((size_t)64 << 10) /* of what a connection has outside of the budget (limits.memory) */
@@ -401,7 +401,7 @@ static void queue_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
     /* The slices end after the queues, and when those have ended nobody waits any more. */
-    (void)dt_slices_add(batch->terms.api->slices, &batch->slice);
+    (void)dt_workers_slice(batch->terms.api->workers, &batch->slice);
 }
 
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req))
@@ -409,7 +409,7 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
     batch->step = step;
     batch->slice.run = run_slice;
     batch->entry.call = queue_slice;
-    bool queued = dt_slices_add(batch->terms.api->slices, &batch->slice);
+    bool queued = dt_workers_slice(batch->terms.api->workers, &batch->slice);
     if (!queued)
         dt_batch_leave_slices(batch);
     return queued;

@@ -100,7 +100,7 @@ bool dt_batch_flush(dt_batch *batch);
 bool dt_batch_wait(dt_batch *batch, bool finished);
 
 /*
- * A batch whose request is suspended and that is fed in time slices (slices.h): step does a piece of it and says
+ * A batch whose request is suspended and that is fed in time slices (workers.h): step does a piece of it and says
  * whether there is more to do now. False: the server ends, step is not called.
  */
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req));

@@ -1,10 +1,11 @@
 /*
- * Owns the pool of threads that may block on MySQL for a request, and its queue. Refuses to know what the requests are
- * about.
+ * Owns the threads that work for requests, and their two queues: requests that may block on MySQL, and slices. Refuses
+ * to know what they are about.
  *
  * Invariants: whoever is in the queue, or put off, is suspended and owned by the pool; each request leaves it exactly
  * once: run, or answered with 503 (queue full, deadline passed, shutting down). All are put off for the same time, so
- * the first that was put off is the first to be run again.
+ * the first that was put off is the first to be run again. A slice is queued at most once, and one thread at a time
+ * runs it.
  *
  * Fair queueing by caller: a worker takes the oldest request of the caller whom none has served for the longest time,
  * and no caller has all workers at once (where there are several): who asks for very much waits for himself. What takes
@@ -15,7 +16,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <utlist.h>
 
 #include "base/assert.h"
 #include "base/log.h"
@@ -27,6 +30,8 @@
 #define QUEUE_MAX 4096u /* power of two; more than all connections can have under way */
 
 #define CALLERS 256 /* dt_caller.fair_queue */
+
+#define SLICE_NICE 10 /* answers that somebody waits for come first when processors are scarce */
 
 #define BUSY_US INT64_C(1000000) /* a wait that is longer than requests have to bear */
 
@@ -55,8 +60,10 @@ struct dt_workers {
     const struct dt_activity *activity;
     struct worker *workers;
     size_t n_workers; /* started */
+    struct dt_thread *slicers;
+    size_t n_slicers; /* the last of them may not have started */
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    pthread_cond_t wake, slice_queued;
     /* Below: under the lock. */
     struct task queue[QUEUE_MAX];
     size_t head, n;
@@ -71,7 +78,10 @@ struct dt_workers {
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last had nothing to run */
     bool stopping;
-    dt_metric *full, *queued, *at_work;
+    struct dt_slice *slices; /* the queue (utlist) */
+    size_t n_slices;         /* queued or being run */
+    bool slices_end;
+    dt_metric *full, *queued, *at_work, *turns;
 };
 
 /* ---- the queue ---- */
@@ -341,6 +351,58 @@ static void run(void *arg)
     dt_session_clear(&w->session);
 }
 
+/* ---- slices ---- */
+
+static void count_slices_locked(dt_workers *pool, size_t n)
+{
+    pool->n_slices = n;
+    dt_metric_set(pool->turns, (double)n);
+}
+
+static void append_slice_locked(dt_workers *pool, struct dt_slice *slice)
+{
+    DL_APPEND(pool->slices, slice);
+    pthread_cond_signal(&pool->slice_queued);
+}
+
+bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool open = !pool->slices_end;
+    if (open) {
+        count_slices_locked(pool, pool->n_slices + 1);
+        append_slice_locked(pool, slice);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return open;
+}
+
+static void run_slices(void *arg)
+{
+    dt_workers *pool = arg;
+    setpriority(PRIO_PROCESS, 0, SLICE_NICE); /* of this thread alone; if it is not permitted, nothing changes */
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (!pool->slices && !pool->slices_end)
+            pthread_cond_wait(&pool->slice_queued, &pool->lock);
+        struct dt_slice *slice = pool->slices;
+        if (!slice)
+            break;
+        DL_DELETE(pool->slices, slice);
+        pthread_mutex_unlock(&pool->lock);
+        const bool again = slice->run(slice);
+        pthread_mutex_lock(&pool->lock);
+        dt_assert_cmp(pool->n_slices, >, 0);
+        if (again)
+            append_slice_locked(pool, slice);
+        else
+            count_slices_locked(pool, pool->n_slices - 1);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- life ---- */
+
 dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity, dt_workers **out,
                            struct dt_error *err)
 {
@@ -354,11 +416,16 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->most = config->http_workers > 1 ? (size_t)(config->http_workers - (config->http_workers + 3) / 4) : 1;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->slice_queued, NULL);
     pool->full = dt_counter("duetime_api_workers_full_total", "Requests refused because all workers were busy.", "");
     pool->queued = dt_gauge("duetime_api_workers_queued", "Requests that wait for a worker.", "");
     pool->at_work = dt_gauge("duetime_api_workers_busy", "Workers that serve a request.", "");
+    pool->turns = dt_gauge("duetime_api_turns", "Batches that are being taken apart, or wait for that.", "");
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
-    dt_status status = pool->workers ? DT_OK : DT_NOMEM;
+    pool->slicers = calloc((size_t)config->api_batch_threads, sizeof(*pool->slicers));
+    dt_status status = pool->workers && pool->slicers ? DT_OK : DT_NOMEM;
+    for (; status == DT_OK && pool->n_slicers < (size_t)config->api_batch_threads; pool->n_slicers++)
+        status = dt_thread_start(&pool->slicers[pool->n_slicers], "slices", run_slices, pool, NULL);
     while (status == DT_OK && pool->n_workers < (size_t)config->http_workers) {
         struct worker *w = &pool->workers[pool->n_workers];
         w->pool = pool;
@@ -383,6 +450,13 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
 void dt_workers_stop(dt_workers *pool)
 {
     pthread_mutex_lock(&pool->lock);
+    pool->slices_end = true;
+    pthread_cond_broadcast(&pool->slice_queued);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->n_slicers; i++)
+        dt_thread_join(&pool->slicers[i]);
+    dt_assert(!pool->slices && pool->n_slices == 0);
+    pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
@@ -396,7 +470,9 @@ void dt_workers_free(dt_workers *pool)
     if (!pool)
         return;
     free(pool->workers);
+    free(pool->slicers);
     pthread_mutex_destroy(&pool->lock);
     pthread_cond_destroy(&pool->wake);
+    pthread_cond_destroy(&pool->slice_queued);
     free(pool);
 }

@@ -12,7 +12,7 @@
 #include "intake/committer.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
-#include "work/slices.h"
+#include "work/workers.h"
 
 #define ROWS      4u
 #define LINES_MAX 500
@@ -109,9 +109,9 @@ void dt_request_resume(struct dt_request *req)
     suspended = false;
 }
 static struct dt_slice *slice_queued;
-bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
+bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
 {
-    (void)slices;
+    (void)pool;
     slice_queued = slice;
     return true;
 }

@@ -63,7 +63,7 @@ BY_HAND = [
     (r"dispatcher/(dispatcher|main|shard_map|housekeeper|metrics_mhd)\.c", "integration/test_waiting_shards integration/test_history integration/test_rest integration/test_life api/test_shards"),
     (r"api/(auth|session)\.c", "api/test_tokens"),
     (r"api/(batch|batch_chunk|handlers_batch|scratch|workers)\.c", "api/test_batch api/test_batch_ends api/test_http"),
-    (r"api/(budget|batch_gate|slices|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),
+    (r"api/(budget|batch_gate|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),
     (r"api/(acceptor|frames|head|http_.*)\.c", "api/test_connections api/test_later_requests"),
     (r"api/health\.c", "api/test_health"),
     (r"api/(commands|main)\.c", "api/test_commands api/test_http api/test_unavailable"),

@@ -23,7 +23,7 @@
 #include "intake/committer.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
-#include "work/slices.h"
+#include "work/workers.h"
 
 #define ROWS  10u /* of a unit */
 #define QUEUE 80  /* of the committer: batches may have half of it, four units */
@@ -148,9 +148,9 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 
 static struct dt_slice *queued;
 
-bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
+bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
 {
-    (void)slices;
+    (void)pool;
     queued = slice;
     return true;
 }

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "work/slices.h"
+#include "work/workers.h"
 
 struct work {
     struct dt_slice slice; /* first: a slice is its work */
@@ -19,6 +19,20 @@ struct work {
 
 static _Atomic int ended;
 static pthread_barrier_t begin;
+
+static dt_workers *start(int64_t threads)
+{
+    static struct dt_config config;
+    static struct dt_activity activity;
+    static dt_refclock ref;
+    static struct dt_session_env env = {.config = &config, .ref = &ref};
+    dt_workers *pool;
+    config.http_workers = 1;
+    config.api_batch_threads = threads;
+    env.clock = dt_clock_system();
+    assert_int_equal(dt_workers_start(&env, &activity, &pool, NULL), DT_OK);
+    return pool;
+}
 
 static bool one_piece(struct dt_slice *slice)
 {
@@ -40,20 +54,20 @@ static bool hold(struct dt_slice *slice)
 static void small_work_does_not_wait_for_large_work_before_it(void **state)
 {
     (void)state;
-    dt_slices *slices;
+    dt_workers *pool;
     struct dt_slice holder = {.run = hold};
     struct work large = {.slice.run = one_piece, .pieces = 1000}, small = {.slice.run = one_piece, .pieces = 2};
     ended = 0;
     pthread_barrier_init(&begin, NULL, 2);
-    assert_int_equal(dt_slices_start(1, &slices, NULL), DT_OK);
-    assert_true(dt_slices_add(slices, &holder));
-    assert_true(dt_slices_add(slices, &large.slice));
-    assert_true(dt_slices_add(slices, &small.slice));
+    pool = start(1);
+    assert_true(dt_workers_slice(pool, &holder));
+    assert_true(dt_workers_slice(pool, &large.slice));
+    assert_true(dt_workers_slice(pool, &small.slice));
     pthread_barrier_wait(&begin);
-    dt_slices_stop(slices);
+    dt_workers_stop(pool);
     assert_int_equal(small.order, 1);
     assert_int_equal(large.order, 2);
-    dt_slices_free(slices);
+    dt_workers_free(pool);
     pthread_barrier_destroy(&begin);
 }
 
@@ -61,19 +75,19 @@ static void the_end_does_what_is_queued_and_takes_no_more(void **state)
 {
     (void)state;
     enum { MANY = 50 };
-    dt_slices *slices;
+    dt_workers *pool;
     struct work work[MANY], late = {.slice.run = one_piece, .pieces = 1};
-    assert_int_equal(dt_slices_start(3, &slices, NULL), DT_OK);
+    pool = start(3);
     for (int i = 0; i < MANY; i++) {
         work[i] = (struct work){.slice.run = one_piece, .pieces = 1 + i};
-        assert_true(dt_slices_add(slices, &work[i].slice));
+        assert_true(dt_workers_slice(pool, &work[i].slice));
     }
-    dt_slices_stop(slices);
+    dt_workers_stop(pool);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(work[i].done, 1 + i);
-    assert_false(dt_slices_add(slices, &late.slice));
+    assert_false(dt_workers_slice(pool, &late.slice));
     assert_int_equal(late.done, 0);
-    dt_slices_free(slices);
+    dt_workers_free(pool);
 }
 
 int main(void)

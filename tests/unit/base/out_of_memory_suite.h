@@ -36,7 +36,6 @@
 #include "kafka/topic_queue.h"
 #include "store/jobs/counts.h"
 #include "store/store.h"
-#include "work/slices.h"
 
 #define MOST 5000 /* calls of a work */
 

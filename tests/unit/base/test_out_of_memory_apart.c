@@ -369,24 +369,6 @@ static void a_body_is_decoded_with_all_its_faults_or_not(void **state)
     at_each_call(decode_what_is_no_job);
 }
 
-static dt_status start_slices(void)
-{
-    dt_slices *slices = NULL;
-    struct dt_error err = {0};
-    dt_status status = dt_slices_start(2, &slices, &err);
-    if (status == DT_OK) {
-        dt_slices_stop(slices);
-        dt_slices_free(slices);
-    }
-    return status;
-}
-
-static void threads_for_slices_are_started_or_not(void **state)
-{
-    (void)state;
-    at_each_call(start_slices);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,7 +382,6 @@ int main(void)
         cmocka_unit_test(a_list_of_tokens_is_taken_whole_or_not),
         cmocka_unit_test(a_cursor_is_sealed_or_not),
         cmocka_unit_test(a_body_is_decoded_with_all_its_faults_or_not),
-        cmocka_unit_test(threads_for_slices_are_started_or_not),
     };
     return cmocka_run_group_tests_name("out of memory", tests, NULL, NULL);
 }
