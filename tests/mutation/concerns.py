@@ -96,7 +96,7 @@ BY_HAND = [
     (r"^api/quota/", "api/test_tokens api/test_forbidden"),
     (r"scheduler/store/jobs/", "contract/test_store_jobs contract/test_store_jobs_races contract/test_store_insert contract/test_store_replace contract/test_store_topics "
                                "contract/test_store_history contract/test_store_unknown contract/test_store_counts contract/test_store_commands contract/test_store_inbox api/test_results api/test_changes api/test_topics"),
-    (r"scheduler/store/(list|archive)/", "contract/test_store_list contract/test_store_list_times contract/test_store_history contract/test_store_history_days api/test_lists"),
+    (r"scheduler/store/(list|archive|walk)/", "contract/test_store_list contract/test_store_list_times contract/test_store_history contract/test_store_history_days api/test_lists"),
     (r"scheduler/store/results/", "contract/test_store_results contract/test_store_results_together contract/test_outbox contract/test_results api/test_results"),
     (r"scheduler/store/dispatch/", "contract/test_store_dispatch contract/test_store_refused contract/test_store_scans"),
     (r"scheduler/store/db/", "contract/test_db contract/test_store_insert_faults contract/test_store_jobs contract/test_store_unknown"),

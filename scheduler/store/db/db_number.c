@@ -1,14 +1,25 @@
-/* A query of one number, on db.h alone. */
+/* Queries of one row of numbers, on db.h alone. */
 #include "store/db/db.h"
+
+dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v, unsigned n,
+                             struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, params, err);
+    *found = status == DT_OK && dt_db_next(db);
+    for (unsigned i = 0; *found && i < n; i++)
+        v[i] = dt_db_i64(db, i);
+    return status == DT_OK ? dt_db_end(db, err) : status;
+}
 
 dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                             struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, params, err);
-    const bool row = status == DT_OK && dt_db_next(db);
+    bool row;
+    int64_t number = 0;
+    dt_status status = dt_db_read_numbers(db, sql, params, &row, &number, n ? 1 : 0, err);
     if (found)
         *found = row;
     if (n)
-        *n = row ? dt_db_i64(db, 0) : 0;
-    return status == DT_OK ? dt_db_end(db, err) : status;
+        *n = number;
+    return status;
 }

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "store/list/list_page.h"
 #include "store/sql/statements.h"
+#include "store/walk/walk.h"
 
 #define DAY_MS        86400000
 #define DONE          (-1)
@@ -78,15 +79,6 @@ static void begin_part(struct page *p, enum part part)
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
-/* Asks for one number; *found is false if the range has fewer rows, and *out stays as it is. */
-static dt_status find(struct page *p, const char *sql, struct dt_params params, int64_t *out, bool *found)
-{
-    int64_t number;
-    dt_status status = dt_db_read_number(p->db, sql, params, found, &number, p->err);
-    *out = *found ? number : *out;
-    return status;
-}
-
 /* Ends the window where that many rows of the first band end, or of the other one, if that is nearer; w->cut: one of
  * them has so many. */
 static dt_status find_due(struct page *p, struct window *w)
@@ -104,11 +96,12 @@ static dt_status find_due(struct page *p, struct window *w)
         int64_t end_id = w->end_id;
         bool cut = false;
         if (between) /* the band is looked at up to the window's end alone, so what is found is nearer */
-            status = find(p, dt_sql_find_window_between_due, DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows),
-                          &w->end_due_ms, &cut);
+            status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
+                                        DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
+                                        p->err);
         else
-            status = find(p, dt_sql_find_window_behind_due, DT_PARAMS(band, after, DT_P_INT(p->place.id), rows),
-                          &end_id, &cut);
+            status = dt_db_read_numbers(p->db, dt_sql_find_window_behind_due,
+                                        DT_PARAMS(band, after, DT_P_INT(p->place.id), rows), &cut, &end_id, 1, p->err);
         w->end_id = end_id < w->end_id ? end_id : w->end_id;
         w->cut |= cut;
     }
@@ -120,19 +113,14 @@ static dt_status find_dead(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
     const int64_t end_ms = failed->given ? failed->to_ms : INT64_MAX;
-    const struct dt_param after = DT_P_INT(p->place.due_ms);
+    const struct dt_walk_place after = {p->place.due_ms, p->place.id};
+    struct dt_walk_place end = {end_ms, w->end_id};
     w->range = RANGE_DEAD;
-    w->end_due_ms = end_ms;
-    dt_status status = dt_db_query(p->db, dt_sql_find_dead_window,
-                                   DT_PARAMS(after, after, DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)), p->err);
-    if (status != DT_OK)
-        return status;
-    w->cut = dt_db_next(p->db) && dt_db_i64(p->db, 0) < end_ms;
-    if (w->cut) {
-        w->end_due_ms = dt_db_i64(p->db, 0);
-        w->end_id = dt_db_i64(p->db, 1);
-    }
-    return dt_db_end(p->db, p->err);
+    dt_status status = dt_walk_times(p->db, dt_sql_find_dead_window, after, w->rows, &end, &w->cut, p->err);
+    w->cut = w->cut && end.at_ms < end_ms;
+    w->end_due_ms = w->cut ? end.at_ms : end_ms;
+    w->end_id = w->cut ? end.id : w->end_id;
+    return status;
 }
 
 dt_status dt_list_find_times(struct page *p, struct window *w)
@@ -145,19 +133,16 @@ dt_status dt_list_find_times(struct page *p, struct window *w)
     if (p->place.part != ARCHIVED)
         return find_due(p, w);
     w->range = RANGE_ARCHIVED;
-    return find(p, dt_sql_find_archived_window_by_id, DT_PARAMS(DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)),
-                &w->end_id, &w->cut);
+    return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
 }
 
 size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
     if (w->range == RANGE_DEAD) {
-        const int64_t range[] = {p->place.due_ms, p->place.due_ms, p->place.id,
-                                 w->end_due_ms,   w->end_due_ms,   w->end_id};
-        for (; n < sizeof(range) / sizeof(*range); n++)
-            params[n] = DT_P_INT(range[n]);
-        return n;
+        const struct dt_walk_place after = {p->place.due_ms, p->place.id};
+        const struct dt_walk_place end = {w->end_due_ms, w->end_id};
+        return (size_t)(dt_walk_time_params(end, dt_walk_time_params(after, params)) - params);
     }
     for (size_t i = 0; i < 2 && w->range != RANGE_ARCHIVED; i++)
         params[n++] = DT_P_INT(bands_of[p->place.part][i]);

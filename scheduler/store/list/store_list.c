@@ -20,6 +20,7 @@
 #include "store/jobs/store_row.h"
 #include "store/list/list_page.h"
 #include "store/sql/statements.h"
+#include "store/walk/walk.h"
 
 #define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
 #define WINDOW_FIRST 250
@@ -42,8 +43,6 @@ static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_DEAD] = {{dt_sql_list_archived_dead}, {dt_sql_list_payloads_archived_dead}},
 };
 
-#define KEY_PARAMS 5
-
 /* ---- windows ---- */
 
 enum dt_list_way dt_list_way(const struct dt_list_filter *f)
@@ -54,20 +53,14 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
     return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
 }
 
-/*
- * Keys from the prefix, the key, or the cursor, on; the cursor's own key is left out. The upper bound is the lowest
- * text above all keys that are asked for. It may be no valid UTF-8, so it travels in hexadecimal digits.
- */
-static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
+/* Keys from the prefix, the key, or the cursor, on. */
+static struct dt_walk_keys keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
-    bool from_start = p->after_key.p == NULL;
-    struct dt_str first = f->key.p ? f->key : f->key_prefix;
-    out[0] = DT_P_STR(f->topic);
-    out[1] = DT_P_STR(from_start ? first : p->after_key);
-    out[2] = DT_P_STR(dt_strbuf_str(&p->key_end));
-    out[3] = DT_P_INT(from_start);
-    out[4] = DT_P_STR(from_start ? DT_STR_LIT("") : p->after_key);
+    return (struct dt_walk_keys){.topic = f->topic,
+                                 .first = f->key.p ? f->key : f->key_prefix,
+                                 .after = p->after_key,
+                                 .end = dt_strbuf_str(&p->key_end)};
 }
 
 static bool with_history(const struct page *p, enum range range)
@@ -77,54 +70,34 @@ static bool with_history(const struct page *p, enum range range)
     return finished && !f->due.given && (range == RANGE_IDS || range == RANGE_KEYS);
 }
 
-/* Finds where that many keys from the cursor on end. */
-static dt_status find_keys(struct page *p, struct window *w)
-{
-    struct dt_param params[KEY_PARAMS + 1];
-    key_params(p, params);
-    params[KEY_PARAMS] = DT_P_INT(w->rows - 1);
-    dt_status status =
-        dt_db_query(p->db, dt_sql_find_window_by_key, (struct dt_params){params, KEY_PARAMS + 1}, p->err);
-    if (status != DT_OK)
-        return status;
-    w->range = RANGE_KEYS;
-    w->cut = dt_db_next(p->db);
-    w->end_key = w->cut ? dt_arena_copy(p->arena, dt_db_bytes(p->db, 0)) : DT_STR_NONE;
-    bool failed = w->cut && !w->end_key.p;
-    status = dt_db_end(p->db, p->err);
-    return status == DT_OK && failed ? dt_fail(p->err, DT_NOMEM, "out of memory") : status;
-}
-
-/* Brings the window's end nearer where that many rows of one table end; *last: it ends before. */
-static dt_status find_end(struct page *p, const char *sql, struct window *w, bool *last)
-{
-    dt_status status = dt_db_query(p->db, sql, DT_PARAMS(DT_P_INT(p->after_id), DT_P_INT(w->rows - 1)), p->err);
-    if (status != DT_OK)
-        return status;
-    *last = !dt_db_next(p->db);
-    if (!*last && dt_db_i64(p->db, 0) < w->end_id)
-        w->end_id = dt_db_i64(p->db, 0);
-    return dt_db_end(p->db, p->err);
-}
-
 /* Finds where the window of that many rows (of each table) ends. */
 static dt_status find_ids(struct page *p, struct window *w)
 {
-    bool last = true, past_last = true;
+    bool cut_past = false;
     w->range = RANGE_IDS;
     w->end_id = INT64_MAX;
     if (p->filter->id) {
         w->end_id = p->filter->id;
         return DT_OK;
     }
-    dt_status status = find_end(p, dt_sql_find_window_by_id, w, &last);
+    dt_status status = dt_walk_ids(p->db, dt_sql_find_window_by_id, p->after_id, w->rows, &w->end_id, &w->cut, p->err);
     if (status == DT_OK && with_history(p, RANGE_IDS))
-        status = find_end(p, dt_sql_find_archived_window_by_id, w, &past_last);
-    w->cut = !last || !past_last;
+        status =
+            dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->after_id, w->rows, &w->end_id, &cut_past, p->err);
+    w->cut |= cut_past;
     return status;
 }
 
-#define PART_PARAMS (KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
+static dt_status find_keys(struct page *p, struct window *w)
+{
+    const struct dt_walk_keys keys = keys_of(p);
+    w->range = RANGE_KEYS;
+    dt_status status = dt_walk_by_key(p->db, &keys, w->rows, p->arena, &w->end_key, p->err);
+    w->cut = w->end_key.p != NULL;
+    return status;
+}
+
+#define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
 /* Adds the parameters of one table: range of the window, filter, limit. */
 static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
@@ -132,10 +105,11 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
 {
     size_t n = 2;
     if (w->range == RANGE_KEYS) {
-        key_params(p, params);
-        params[KEY_PARAMS] = DT_P_STR_OR_NULL(w->end_key);
-        params[KEY_PARAMS + 1] = DT_P_STR(dt_strbuf_str(&p->key_end));
-        n = KEY_PARAMS + 2;
+        const struct dt_walk_keys keys = keys_of(p);
+        struct dt_param *end = dt_walk_key_params(&keys, params);
+        end[0] = DT_P_STR_OR_NULL(w->end_key);
+        end[1] = DT_P_STR(keys.end);
+        n = DT_WALK_KEY_PARAMS + 2;
     } else if (w->range == RANGE_IDS) {
         params[0] = DT_P_INT(p->after_id);
         params[1] = DT_P_INT(w->end_id);

@@ -9,6 +9,7 @@
 #include "store/jobs/counts.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
+#include "store/walk/walk.h"
 
 /* A topic has 32 pieces with 32 writers each at most: the rows of ten topics, at least. */
 #define ROWS_MOST 10240
@@ -68,14 +69,12 @@ dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days
 {
     *end_id = INT64_MAX;
     for (bool there = days->all; !there;) {
-        dt_status status = dt_db_query(db, dt_sql_find_window_by_id, DT_PARAMS(DT_P_INT(*after_id), DT_P_INT(0)), err);
+        int64_t id = INT64_MAX;
+        bool found;
+        dt_status status = dt_walk_ids(db, dt_sql_find_window_by_id, *after_id, 1, &id, &found, err);
         if (status != DT_OK)
             return status;
-        const int64_t id = dt_db_next(db) ? dt_db_i64(db, 0) : -1;
-        status = dt_db_end(db, err);
-        if (status != DT_OK)
-            return status;
-        const int64_t day = id < 0 ? -1 : first_from(days, dt_job_home_day(id));
+        const int64_t day = found ? first_from(days, dt_job_home_day(id)) : -1;
         int64_t end = day + 1; /* the first day after a gap */
         *end_id = -1;
         if (day < 0)

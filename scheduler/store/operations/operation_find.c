@@ -9,6 +9,7 @@
 #include "store/jobs/key_range.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
+#include "store/walk/walk.h"
 
 enum { FILTER_PARAMS = 15, MATCH_PARAMS = FILTER_PARAMS + 7 };
 
@@ -62,18 +63,6 @@ struct range {
     int64_t after_id, end_id, rows;
 };
 
-/* Where the window ends; *last: with the table. */
-dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool *last, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_window_by_id,
-                                   DT_PARAMS(DT_P_INT(after_id), DT_P_INT(DT_OPERATION_WINDOW - 1)), err);
-    if (status != DT_OK)
-        return status;
-    *last = !dt_db_next(db);
-    *end_id = *last ? INT64_MAX : dt_db_i64(db, 0);
-    return dt_db_end(db, err);
-}
-
 /* Looks at the next stretch of days, or some of it; *left: so many rows may be looked at yet. */
 static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
                               int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
@@ -82,14 +71,14 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
     struct range range = {.after_id = row->after_id};
     dt_status status = dt_operation_days_next(db, days, &range.after_id, &range.end_id, err);
     if (status == DT_OK && range.end_id >= 0) {
-        status = dt_db_query(db, dt_sql_find_rows_by_id,
-                             DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)), err);
-        if (status == DT_OK) {
-            range.rows = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-            if (range.rows == *left) /* the range ends after as many rows as may be looked at */
-                range.end_id = dt_db_i64(db, 1);
-            status = dt_db_end(db, err);
-        }
+        int64_t rows_and_last[2] = {0};
+        bool found;
+        status = dt_db_read_numbers(db, dt_sql_find_rows_by_id,
+                                    DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)),
+                                    &found, rows_and_last, 2, err);
+        range.rows = rows_and_last[0];
+        if (range.rows == *left) /* the range ends after as many rows as may be looked at */
+            range.end_id = rows_and_last[1];
     }
     if (status == DT_OK && range.rows > 0) {
         struct dt_param params[MATCH_PARAMS];
@@ -142,26 +131,14 @@ static const struct table {
     [DT_WALK_HISTORY] = {dt_sql_find_dead_window, dt_sql_match_dead_jobs},
 };
 
-/* A row of one of these indexes. */
-struct place {
-    int64_t at_ms, id;
-};
-
-static struct dt_param *place_params(struct place at, struct dt_param *p)
-{
-    *p++ = DT_P_INT(at.at_ms);
-    *p++ = DT_P_INT(at.at_ms);
-    *p++ = DT_P_INT(at.id);
-    return p;
-}
-
 static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                               struct dt_operation_finds *out, struct dt_error *err)
 {
     const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
     /* The first place that is looked at lies after it. Of history only jobs are looked at that died in the stretch of
      * time that is asked for. */
-    struct place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN, INT64_MAX};
+    struct dt_walk_place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN,
+                                  INT64_MAX};
     if (row->after_key.p) {
         /* The cursor is a text, so a program that walks by id begins again when it continues such an operation. */
         char text[64];
@@ -170,24 +147,18 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
         after.at_ms = strtoll(text, &rest, 10);
         after.id = strtoll(rest, NULL, 10);
     }
-    struct place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* of the window */
+    struct dt_walk_place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* of the window */
     struct dt_param params[MATCH_PARAMS];
-    struct dt_param *p = place_params(after, params);
-    *p++ = DT_P_INT(DT_OPERATION_WINDOW - 1);
-    dt_status status = dt_db_query(db, tables[row->walk].window, (struct dt_params){params, (size_t)(p - params)}, err);
+    bool cut;
+    dt_status status = dt_walk_times(db, tables[row->walk].window, after, DT_OPERATION_WINDOW, &end, &cut, err);
     if (status != DT_OK)
         return status;
-    bool last = !dt_db_next(db); /* it ends with the index */
-    if (!last)
-        end = (struct place){dt_db_i64(db, 0), dt_db_i64(db, 1)};
-    status = dt_db_end(db, err);
-    if (status != DT_OK)
-        return status;
-    p = place_params(end, place_params(after, filter_params(row, params)));
+    const struct dt_param *p = dt_walk_time_params(end, dt_walk_time_params(after, filter_params(row, params)));
     status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     if (status != DT_OK)
         return status;
-    last |= bound && end.at_ms >= row->failed.to_ms; /* no job of history that died later is asked for */
+    /* No job of history that died later than the stretch of time is asked for. */
+    const bool last = !cut || (bound && end.at_ms >= row->failed.to_ms);
     row->after_key = DT_STR_NONE;
     if (last)
         row->walk = row->walk == DT_WALK_JOBS ? DT_WALK_HISTORY : DT_WALK_OVER;
@@ -198,51 +169,30 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
 
 /* ---- by key ---- */
 
-/* Topic, first key, end of the range, and whether the first key itself is in it: the parameters of both statements. */
-static struct dt_param *key_params(const struct dt_operation_row *row, struct dt_str range_end, struct dt_param *p)
-{
-    bool first = !row->after_key.p;
-    *p++ = DT_P_STR(row->shown.topic_from);
-    *p++ = DT_P_STR(first ? row->key_prefix : row->after_key);
-    *p++ = DT_P_STR(range_end);
-    *p++ = DT_P_INT(first);
-    *p++ = DT_P_STR(first ? DT_STR_LIT("") : row->after_key);
-    return p;
-}
-
 static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                              struct dt_operation_finds *out, struct dt_error *err)
 {
     struct dt_param params[MATCH_PARAMS];
-    struct dt_str end_key; /* of the window; absent: it ends with the range */
+    struct dt_str end_key = DT_STR_NONE; /* of the window; absent: it ends with the range */
     struct dt_strbuf end;
     dt_strbuf_init(&end);
     dt_key_range_add_end(&end, row->key_prefix);
-    const struct dt_str range_end = dt_strbuf_str(&end);
-    struct dt_param *p = key_params(row, range_end, params);
-    *p++ = DT_P_INT(DT_OPERATION_WINDOW - 1);
-    dt_status status =
-        end.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                   : dt_db_query(db, dt_sql_find_window_by_key, (struct dt_params){params, (size_t)(p - params)}, err);
-    if (status != DT_OK)
-        goto out;
-    const bool more = dt_db_next(db);
-    end_key = more ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
-    status = dt_db_end(db, err);
-    if (status == DT_OK && more && !end_key.p)
-        status = dt_fail(err, DT_NOMEM, "out of memory");
-    if (status != DT_OK)
-        goto out;
-    p = key_params(row, range_end, filter_params(row, params));
+    const struct dt_walk_keys keys = {
+        .topic = row->shown.topic_from, .first = row->key_prefix, .after = row->after_key, .end = dt_strbuf_str(&end)};
+    dt_status status = end.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                  : dt_walk_by_key(db, &keys, DT_OPERATION_WINDOW, arena, &end_key, err);
+    struct dt_param *p = dt_walk_key_params(&keys, filter_params(row, params));
     *p++ = DT_P_STR_OR_NULL(end_key);
     *p++ = DT_P_STR_OR_NULL(end_key);
-    status = match(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    if (status == DT_OK)
+        status = match(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    dt_strbuf_clear(&end);
+    if (status != DT_OK)
+        return status;
     row->after_key = end_key;
     if (!end_key.p)
         row->walk = DT_WALK_OVER;
-out:
-    dt_strbuf_clear(&end);
-    return status;
+    return DT_OK;
 }
 
 dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,

@@ -90,9 +90,6 @@ DT_MUST_CHECK dt_status dt_operation_note(dt_db *db, struct dt_operation_row *ro
 /* Adds jobs to the sample: the first ten of all. row->shown.matched does not count them yet. */
 DT_MUST_CHECK dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
                                                    struct dt_arena *arena, struct dt_error *err);
-/* Where a window of `jobs` ends that begins behind an id; *last: with the table. */
-DT_MUST_CHECK dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool *last,
-                                            struct dt_error *err);
 /* Reads the two columns of an open query: when a job runs, and its id. */
 DT_MUST_CHECK dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
 

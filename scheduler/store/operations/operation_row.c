@@ -118,14 +118,6 @@ dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struc
     return status;
 }
 
-/* Reads the number of a query's only row; if there is none, *n stays. */
-static dt_status read_number(dt_db *db, dt_status status, int64_t *n, struct dt_error *err)
-{
-    if (status == DT_OK && dt_db_next(db))
-        *n = dt_db_i64(db, 0);
-    return status == DT_OK ? dt_db_end(db, err) : status;
-}
-
 static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                               struct dt_error *err)
 {
@@ -133,8 +125,7 @@ static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, str
     int64_t owner = ask->tenant;
     dt_status status = DT_OK;
     if (dt_str_eq(topic, row->shown.topic_to)) {
-        owner = 0;
-        status = read_number(db, dt_db_query(db, dt_sql_select_owner, DT_PARAMS(DT_P_STR(topic)), err), &owner, err);
+        status = dt_db_read_number(db, dt_sql_select_owner, DT_PARAMS(DT_P_STR(topic)), NULL, &owner, err);
         owner = owner ? owner : dt_owner_by_name(topic);
     }
     row->owner = ask->tenant ? owner : -owner;
@@ -147,17 +138,13 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
 {
     const struct dt_operation *op = &row->shown;
     int64_t running = 0;
-    dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
-    if (status == DT_OK)
-        status = dt_db_end(db, err);
+    dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
     if (status == DT_OK)
         status = decide_owner(db, ask, row, err);
     if (status == DT_OK)
-        status = read_number(
-            db,
-            dt_db_query(db, dt_sql_count_running_operations,
-                        DT_PARAMS(DT_P_INT(row->owner), DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)), err),
-            &running, err);
+        status = dt_db_read_number(
+            db, dt_sql_count_running_operations,
+            DT_PARAMS(DT_P_INT(row->owner), DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)), NULL, &running, err);
     if (status == DT_OK && running >= DT_OPERATIONS_RUNNING)
         return dt_fail(err, DT_FULL, "as many operations as may run at once are running");
     if (status == DT_OK)
@@ -173,8 +160,8 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
                       row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL, DT_P_INT(row->owner)),
             NULL, err);
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
-    return read_number(db, status, &row->shown.id, err);
+        status = dt_db_read_number(db, dt_sql_select_last_operation, DT_NO_PARAMS, NULL, &row->shown.id, err);
+    return status;
 }
 
 dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err)

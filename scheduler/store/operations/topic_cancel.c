@@ -10,6 +10,7 @@
  */
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
+#include "store/walk/walk.h"
 
 #define LOOK_MS 1000 /* between two looks at what is dispatched still */
 
@@ -19,9 +20,10 @@ static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operatio
                           struct dt_operation_piece *piece, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_found), .read = dt_operation_read_found};
-    int64_t end_id;
-    bool last;
-    dt_status status = dt_operation_window(txn->db, row->after_id, &end_id, &last, err);
+    int64_t end_id = INT64_MAX;
+    bool cut;
+    dt_status status =
+        dt_walk_ids(txn->db, dt_sql_find_window_by_id, row->after_id, DT_OPERATION_WINDOW, &end_id, &cut, err);
     if (status == DT_OK)
         status = dt_db_query(txn->db, dt_sql_match_live_jobs,
                              DT_PARAMS(DT_P_STR(row->shown.topic_from), DT_P_INT(row->after_id), DT_P_INT(end_id),
@@ -36,7 +38,7 @@ static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operatio
         row->after_id = found.v[found.n - 1].id;
     else
         row->after_id = end_id;
-    if (found.n < DT_OPERATION_PIECE && last)
+    if (found.n < DT_OPERATION_PIECE && !cut)
         row->walk = DT_WALK_OVER;
     status = dt_operation_add_to_sample(row, &found, txn->arena, err);
     if (status == DT_OK)

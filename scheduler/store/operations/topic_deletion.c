@@ -20,28 +20,22 @@ struct deleting {
 
 static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
+    bool there = false;
+    dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
     if (status == DT_OK)
-        status = dt_db_end(db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    bool there = dt_db_next(db);
-    status = dt_db_end(db, err);
+        status = dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), &there, NULL, err);
     return status == DT_OK && !there ? dt_fail(err, DT_NOT_FOUND, "no such topic") : status;
 }
 
 dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
                               struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_count_live_jobs, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    bool any = dt_db_next(db);
-    *scheduled = any ? dt_db_i64(db, 0) : 0;
-    *dispatched = any ? dt_db_i64(db, 1) : 0;
-    return dt_db_end(db, err);
+    int64_t counts[2] = {0};
+    bool any;
+    dt_status status = dt_db_read_numbers(db, dt_sql_count_live_jobs, DT_PARAMS(DT_P_STR(name)), &any, counts, 2, err);
+    *scheduled = counts[0];
+    *dispatched = counts[1];
+    return status;
 }
 
 dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
@@ -153,11 +147,7 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
         return DT_OK;
     }
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), err);
-    if (status != DT_OK)
-        return status;
-    id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
+        status = dt_db_read_number(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), NULL, &id, err);
     if (status == DT_OK && id == 0)
         status = mark(db, m, now_ms, &id, err);
     return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;

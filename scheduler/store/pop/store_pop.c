@@ -204,13 +204,13 @@ static dt_status judge(struct popping *p, struct offer *offer)
     /* A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
      * shard's list, to be sent. Read after the row was locked; an attempt that is in no list then cannot come into
      * one. */
+    int64_t in_flight = 0;
     dt_status status =
-        dt_db_query(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)), p->err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(p->db) && dt_db_i64(p->db, 0) != 0)
+        dt_db_read_number(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)),
+                          NULL, &in_flight, p->err);
+    if (in_flight)
         offer->fate = FATE_LEFT;
-    return dt_db_end(p->db, p->err);
+    return status;
 }
 
 /* ---- taking offers away ---- */
@@ -433,14 +433,10 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
         status = choose_jobs(p);
     if (status == DT_OK)
         status = claim(p);
-    if (status == DT_OK && p->n_claims < p->most && !p->pop->more) {
-        status = dt_db_query(p->db, dt_sql_find_due_offer,
-                             DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), p->err);
-        if (status == DT_OK) {
-            p->pop->passed = dt_db_next(p->db);
-            status = dt_db_end(p->db, p->err);
-        }
-    }
+    if (status == DT_OK && p->n_claims < p->most && !p->pop->more)
+        status = dt_db_read_number(p->db, dt_sql_find_due_offer,
+                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), &p->pop->passed,
+                                   NULL, p->err);
     dt_assert_cmp(p->n_claims, <=, p->most);
     p->pop->at_limit = p->most < p->pop->max && p->n_claims == p->most;
     p->pop->more &= !p->pop->at_limit;
