@@ -88,6 +88,14 @@ struct dt_request {
     bool reads_much;       /* set before it goes to a worker, which may make MySQL read very many rows: see workers.h */
     struct dt_arena arena; /* reset when the answer was sent */
     struct dt_hold hold;   /* of the budget; ended with the request */
+
+    /* Of the workers (work/workers.c), while the request waits for one. */
+    struct {
+        struct dt_request *prev, *next;
+        enum dt_next (*run)(struct dt_request *req, struct dt_store *store);
+        int64_t at_us; /* mono: when it came; of one that is put off: until when */
+        bool is_long;
+    } work;
 };
 
 /* The value of a query parameter; absent (.p NULL) when it was not given. */

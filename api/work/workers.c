@@ -27,26 +27,13 @@
 #include "base/thread.h"
 #include "session.h"
 
-#define QUEUE_MAX 4096u /* power of two; more than all connections can have under way */
+#define QUEUE_MAX 4096 /* more than all connections can have under way */
 
 #define CALLERS 256 /* dt_caller.fair_queue */
 
 #define SLICE_NICE 10 /* answers that somebody waits for come first when processors are scarce */
 
 #define BUSY_US INT64_C(1000000) /* a wait that is longer than requests have to bear */
-
-struct task {
-    struct dt_request *req;
-    dt_worker_fn run;
-    uint8_t caller; /* its place in served */
-    bool is_long;
-    int64_t since_us; /* mono: since when it waits */
-};
-
-struct put_off {
-    struct task task;
-    int64_t until_us;
-};
 
 struct worker {
     struct dt_workers *pool;
@@ -65,16 +52,16 @@ struct dt_workers {
     pthread_mutex_t lock;
     pthread_cond_t wake, slice_queued;
     /* Below: under the lock. */
-    struct task queue[QUEUE_MAX];
-    size_t head, n;
+    struct dt_request *queue[CALLERS][2]; /* utlist, the oldest first; [1]: long ones */
+    size_t n;
     uint64_t served[CALLERS], takes; /* which take was the last of each caller's */
     size_t running[CALLERS];         /* workers that each caller has at this moment … */
     size_t most;                     /* … and may have */
     size_t running_long[CALLERS];    /* those with a long request */
     int64_t rests_until_us[CALLERS]; /* each caller's long requests */
     int64_t rest_ends_us;            /* the first rest that something in the queue waits for; INT64_MAX: nothing does */
-    struct put_off later[QUEUE_MAX];
-    size_t later_head, n_later;
+    struct dt_request *later;        /* utlist, the first to be run again first */
+    size_t n_later;
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last had nothing to run */
     bool stopping;
@@ -84,21 +71,24 @@ struct dt_workers {
     dt_metric *full, *queued, *at_work, *turns;
 };
 
-/* ---- the queue ---- */
+/* ---- the queues ---- */
 
-static size_t slot_of(size_t head, size_t i)
+static void append_locked(struct dt_request **line, size_t *n, struct dt_request *req)
 {
-    return (head + i) & (QUEUE_MAX - 1);
+    DL_APPEND2(*line, req, work.prev, work.next);
+    ++*n;
 }
 
-static struct task *queued(dt_workers *pool, size_t i)
+static void delete_locked(struct dt_request **line, size_t *n, struct dt_request *req)
 {
-    return &pool->queue[slot_of(pool->head, i)];
+    dt_assert_cmp(*n, >, 0);
+    DL_DELETE2(*line, req, work.prev, work.next);
+    --*n;
 }
 
-static struct put_off *put_off(dt_workers *pool, size_t i)
+static struct dt_request **line_of(dt_workers *pool, const struct dt_request *req)
 {
-    return &pool->later[slot_of(pool->later_head, i)];
+    return &pool->queue[req->caller.fair_queue][req->work.is_long];
 }
 
 static void show_locked(const dt_workers *pool)
@@ -107,95 +97,88 @@ static void show_locked(const dt_workers *pool)
     dt_metric_set(pool->at_work, pool->busy);
 }
 
-/* The first of the queue has waited for longest; while a worker has nothing to run it waits for its caller's others. */
+/* While a worker has nothing to run, a request waits for its caller's others. */
 bool dt_workers_busy(dt_workers *pool)
 {
+    int64_t oldest_us = INT64_MAX;
     pthread_mutex_lock(&pool->lock);
     const int64_t before_us = dt_clock_mono_us(pool->env->clock) - BUSY_US;
-    bool waits = pool->n > 0 && queued(pool, 0)->since_us < before_us;
-    bool busy = waits && pool->sleeping == 0 && pool->free_us < before_us;
+    for (size_t i = 0; i < 2 * CALLERS; i++)
+        if (pool->queue[i / 2][i % 2])
+            oldest_us = dt_earlier(oldest_us, pool->queue[i / 2][i % 2]->work.at_us);
+    bool busy = oldest_us < before_us && pool->sleeping == 0 && pool->free_us < before_us;
     pthread_mutex_unlock(&pool->lock);
     return busy;
 }
 
 bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
 {
-    int64_t until_us = dt_clock_mono_us(pool->env->clock) + DT_WORKERS_LATER_US;
+    req->work.run = run;
+    req->work.at_us = dt_clock_mono_us(pool->env->clock) + DT_WORKERS_LATER_US;
+    req->work.is_long = false;
     pthread_mutex_lock(&pool->lock);
     bool room = pool->n_later < QUEUE_MAX;
-    dt_assert_cmp(pool->n_later, <=, QUEUE_MAX);
     if (room)
-        *put_off(pool, pool->n_later++) =
-            (struct put_off){{.req = req, .run = run, .caller = req->caller.fair_queue}, until_us};
+        append_locked(&pool->later, &pool->n_later, req);
     if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     return room;
 }
 
-/* Under the lock, as the rest up to pop. */
-static bool take_put_off(dt_workers *pool, struct task *task)
+/* Under the lock, as the rest up to pop. NULL: none may be run now. */
+static struct dt_request *take_put_off(dt_workers *pool)
 {
-    const struct put_off *first = put_off(pool, 0);
-    if (pool->n_later == 0 || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->until_us))
-        return false;
-    *task = first->task;
-    pool->later_head = slot_of(pool->later_head, 1);
-    pool->n_later--;
-    return true;
+    struct dt_request *first = pool->later;
+    if (!first || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->work.at_us))
+        return NULL;
+    delete_locked(&pool->later, &pool->n_later, first);
+    return first;
 }
 
-/* The ith of the queue leaves it. What is before it moves up, which is nothing as a rule. */
-static void drop_queued(dt_workers *pool, size_t i)
+/* Says whether a caller's long requests must give way to others, and notes when to look again. */
+static bool gives_way(dt_workers *pool, uint8_t caller, int64_t now_us)
 {
-    dt_assert_cmp(i, <, pool->n);
-    for (; i > 0; i--)
-        *queued(pool, i) = *queued(pool, i - 1);
-    pool->head = slot_of(pool->head, 1);
-    pool->n--;
-}
-
-/* Says whether a long request must give way to others, and notes when to look again. */
-static bool gives_way(dt_workers *pool, const struct task *task, int64_t now_us)
-{
-    int64_t until_us = pool->rests_until_us[task->caller];
-    bool waits = pool->running_long[task->caller] > 0 || until_us > now_us;
-    if (!task->is_long || !waits || !dt_activity_of_others(pool->activity, task->caller, now_us))
+    int64_t until_us = pool->rests_until_us[caller];
+    bool waits = pool->running_long[caller] > 0 || until_us > now_us;
+    if (!waits || !dt_activity_of_others(pool->activity, caller, now_us))
         return false;
     if (until_us > now_us)
         pool->rest_ends_us = dt_earlier(pool->rest_ends_us, until_us);
     return true;
 }
 
-static bool take_queued(dt_workers *pool, struct task *task)
+static struct dt_request *take_queued(dt_workers *pool)
 {
-    size_t next = pool->n;
+    struct dt_request *next = NULL;
     int64_t now_us = dt_clock_mono_us(pool->env->clock);
     pool->rest_ends_us = INT64_MAX;
-    for (size_t i = 0; i < pool->n; i++) {
-        const struct task *other = queued(pool, i);
-        const uint8_t caller = other->caller;
+    for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++) {
+        const uint8_t caller = (uint8_t)(i / 2);
+        struct dt_request *first = pool->queue[caller][i % 2];
         /* Without tokens there is one caller, 0, which may have all workers. */
-        const bool may_run =
-            caller == 0 || pool->stopping || (pool->running[caller] < pool->most && !gives_way(pool, other, now_us));
-        if (may_run && (next == pool->n || pool->served[caller] < pool->served[queued(pool, next)->caller]))
-            next = i;
+        if (!first || (caller != 0 && !pool->stopping &&
+                       (pool->running[caller] >= pool->most || (i % 2 && gives_way(pool, caller, now_us)))))
+            continue;
+        const uint64_t served = next ? pool->served[next->caller.fair_queue] : 0;
+        if (!next || pool->served[caller] < served ||
+            (pool->served[caller] == served && first->work.at_us < next->work.at_us))
+            next = first;
     }
-    if (next == pool->n)
-        return false;
-    *task = *queued(pool, next);
-    pool->served[task->caller] = ++pool->takes;
-    drop_queued(pool, next);
-    return true;
+    if (next) {
+        pool->served[next->caller.fair_queue] = ++pool->takes;
+        delete_locked(line_of(pool, next), &pool->n, next);
+    }
+    return next;
 }
 
-/* False: the end. stopping: do not run it any more. */
-static bool pop(dt_workers *pool, struct task *task, bool *stopping)
+/* NULL: the end. stopping: do not run it any more. */
+static struct dt_request *pop(dt_workers *pool, bool *stopping)
 {
-    bool got;
+    struct dt_request *req;
     pthread_mutex_lock(&pool->lock);
-    while (!(got = take_put_off(pool, task) || take_queued(pool, task)) && !pool->stopping) {
-        int64_t put_off_us = pool->n_later ? put_off(pool, 0)->until_us : INT64_MAX;
+    while (!(req = take_put_off(pool)) && !(req = take_queued(pool)) && !pool->stopping) {
+        int64_t put_off_us = pool->later ? pool->later->work.at_us : INT64_MAX;
         int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
         pool->sleeping++;
         if (until_us < INT64_MAX)
@@ -206,16 +189,16 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
         pool->free_us = dt_clock_mono_us(pool->env->clock);
     }
     *stopping = pool->stopping;
-    if (got) {
+    if (req) {
         pool->busy++;
-        pool->running[task->caller]++;
-        pool->running_long[task->caller] += task->is_long;
+        pool->running[req->caller.fair_queue]++;
+        pool->running_long[req->caller.fair_queue] += req->work.is_long;
         if (pool->sleeping && (pool->n || pool->n_later)) /* which sleeper may run what changes with the time */
             pthread_cond_signal(&pool->wake);
     }
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    return got;
+    return req;
 }
 
 static const char too_late[] = "the request waited too long for the database";
@@ -227,39 +210,38 @@ static void refuse_request(struct dt_request *req, const char *why)
     dt_request_resume(req);
 }
 
+/* Moves what is late from one line to the end of another. */
+static void move_late(struct dt_request **line, size_t *n, int64_t now_us, struct dt_request **late)
+{
+    struct dt_request *req;
+    struct dt_request *next;
+    DL_FOREACH_SAFE2(*line, req, next, work.next)
+    {
+        if (req->deadline_us > now_us)
+            continue;
+        delete_locked(line, n, req);
+        DL_APPEND2(*late, req, work.prev, work.next);
+    }
+}
+
 void dt_workers_expire(dt_workers *pool, int64_t now_us)
 {
-    struct dt_request *late;
-    do {
-        size_t i = 0;
-        late = NULL;
-        pthread_mutex_lock(&pool->lock);
-        while (i < pool->n && queued(pool, i)->req->deadline_us > now_us)
-            i++;
-        if (i < pool->n) {
-            late = queued(pool, i)->req;
-            drop_queued(pool, i);
-        }
-        for (i = 0; !late && i < pool->n_later; i++)
-            if (put_off(pool, i)->task.req->deadline_us <= now_us) {
-                late = put_off(pool, i)->task.req;
-                for (pool->n_later--; i < pool->n_later; i++)
-                    *put_off(pool, i) = *put_off(pool, i + 1);
-            }
-        show_locked(pool);
-        pthread_mutex_unlock(&pool->lock);
-        if (late)
-            refuse_request(late, too_late);
-    } while (late);
+    struct dt_request *late = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++)
+        move_late(&pool->queue[i / 2][i % 2], &pool->n, now_us, &late);
+    move_late(&pool->later, &pool->n_later, now_us, &late);
+    show_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    while (late) {
+        struct dt_request *req = late;
+        DL_DELETE2(late, req, work.prev, work.next);
+        refuse_request(req, too_late);
+    }
 }
 
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
 {
-    const struct task task = {.req = req,
-                              .run = run,
-                              .caller = req->caller.fair_queue,
-                              .is_long = req->reads_much,
-                              .since_us = dt_clock_mono_us(pool->env->clock)};
     bool able = false; /* some worker is not stuck in MySQL */
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
@@ -273,13 +255,16 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     dt_assert_cmp(pool->n, <=, QUEUE_MAX);
     const bool full = pool->n == QUEUE_MAX;
     const bool stopping = pool->stopping;
+    req->work.run = run;
+    req->work.is_long = req->reads_much;
+    req->work.at_us = dt_clock_mono_us(pool->env->clock);
     if (!stopping && !full)
-        *queued(pool, pool->n++) = task;
+        append_locked(line_of(pool, req), &pool->n, req);
     if (pool->sleeping)
         pthread_cond_signal(&pool->wake);
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    /* A task that was queued may have been run by now: it is not touched any more. */
+    /* A request that was queued may have been run by now: it is not touched any more. */
     if (stopping) {
         refuse_request(req, "the server is shutting down");
     } else if (full) {
@@ -291,9 +276,8 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
 
 /* ---- the threads ---- */
 
-static void serve_task(struct worker *w, struct task task)
+static void serve(struct worker *w, struct dt_request *req)
 {
-    struct dt_request *req = task.req;
     if (req->deadline_us <= dt_clock_mono_us(w->pool->env->clock)) {
         refuse_request(req, too_late);
         return;
@@ -309,7 +293,7 @@ static void serve_task(struct worker *w, struct task task)
     if (status == DT_OK || req->changed) {
         /* Changes are written down with the caller's name. */
         dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
-        enum dt_next next = task.run(req, w->session.store);
+        enum dt_next next = req->work.run(req, w->session.store);
         if (next == DT_REPLY) {
             dt_request_trim(req); /* many may wait for the thread that sends answers */
             dt_request_resume(req);
@@ -324,23 +308,25 @@ static void run(void *arg)
 {
     struct worker *w = arg;
     dt_workers *pool = w->pool;
-    struct task task;
+    struct dt_request *req;
     bool stopping;
-    while (pop(pool, &task, &stopping)) {
+    while ((req = pop(pool, &stopping))) {
+        const uint8_t caller = req->caller.fair_queue;
+        const bool is_long = req->work.is_long;
         const int64_t begun_us = dt_clock_mono_us(pool->env->clock);
         if (stopping)
-            refuse_request(task.req, "the server is shutting down");
+            refuse_request(req, "the server is shutting down");
         else
-            serve_task(w, task);
+            serve(w, req);
         const int64_t now_us = dt_clock_mono_us(pool->env->clock);
         pthread_mutex_lock(&pool->lock);
-        dt_assert(pool->busy > 0 && pool->running[task.caller] > 0);
+        dt_assert(pool->busy > 0 && pool->running[caller] > 0);
         pool->busy--;
-        pool->running[task.caller]--;
-        if (task.is_long) {
-            dt_assert_cmp(pool->running_long[task.caller], >, 0);
-            pool->running_long[task.caller]--;
-            pool->rests_until_us[task.caller] =
+        pool->running[caller]--;
+        if (is_long) {
+            dt_assert_cmp(pool->running_long[caller], >, 0);
+            pool->running_long[caller]--;
+            pool->rests_until_us[caller] =
                 now_us + dt_earlier(DT_WORKERS_RESTS * (now_us - begun_us), DT_WORKERS_REST_US);
         }
         show_locked(pool);
