@@ -25,15 +25,11 @@
 
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_lock_shards_number, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    bool found = dt_db_next(db);
-    if (found) {
-        inst->shards = (unsigned)dt_db_i64(db, 0);
-        inst->generation = dt_db_i64(db, 1);
-    }
-    status = dt_db_end(db, err);
+    int64_t row[2] = {0};
+    bool found;
+    dt_status status = dt_db_read_numbers(db, dt_sql_lock_shards_number, DT_NO_PARAMS, &found, row, 2, err);
+    inst->shards = (unsigned)row[0];
+    inst->generation = row[1];
     return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 

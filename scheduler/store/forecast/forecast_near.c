@@ -154,17 +154,6 @@ static dt_status count(struct dt_forecasting *f, struct sample *s)
 
 /* ---- estimates ---- */
 
-/* When the nth entry is due; *at_ms stays as it is if there are fewer. */
-static dt_status find_nth(struct dt_forecasting *f, int64_t nth, int64_t *at_ms)
-{
-    const struct dt_params params =
-        DT_PARAMS(DT_P_INT(f->ask->from_ms), DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(nth));
-    dt_status status = dt_db_query_index(f->db, dt_sql_select_nth_due, params, f->err);
-    if (status == DT_OK && dt_db_next(f->db))
-        *at_ms = dt_db_i64(f->db, 0);
-    return status == DT_OK ? dt_db_end(f->db, f->err) : status;
-}
-
 static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms,
                                   double factor)
 {
@@ -190,10 +179,11 @@ static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
     const size_t steps = f->ask->steps;
     const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
     double factor = 1; /* entries for each that it expects */
-    int64_t rows;
-    int64_t nth_ms = from_ms;
-    dt_status status = find_nth(f, MEASURED, &nth_ms);
-    if (status == DT_OK)
+    const int64_t end_ms = dt_forecast_end_ms(f->ask);
+    int64_t rows = 0;
+    int64_t nth_ms;
+    dt_status status = dt_store_due_nth(f->store, from_ms, end_ms, MEASURED, &nth_ms, f->err);
+    if (status == DT_OK && nth_ms < end_ms)
         status = dt_forecast_estimate(f, 1, from_ms, nth_ms, &rows);
     if (status == DT_OK && rows > MEASURED)
         factor = (double)MEASURED / (double)rows;
@@ -209,9 +199,9 @@ static dt_status count_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms = end_ms;
+    int64_t reached_ms; /* all entries that are due before are looked up */
     int64_t others = 0;
-    dt_status status = find_nth(f, DT_FORECAST_BOUND, &reached_ms);
+    dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
     if (status == DT_OK)
         status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
     /* Has the topic further scheduled jobs? */

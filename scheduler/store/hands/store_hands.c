@@ -87,11 +87,8 @@ static dt_status look_under_lock(void *arg, dt_db *db, int64_t now_ms, struct dt
     const struct of_shard *of = arg;
     (void)now_ms;
     /* The lock waits for a leader transaction that is under way. */
-    dt_status status = dt_db_query(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), err);
-    if (status == DT_OK) {
-        (void)dt_db_next(db);
-        status = dt_db_end(db, err);
-    }
+    dt_status status =
+        dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);
     if (status == DT_OK)
         status =
             dt_db_query(db, dt_sql_select_hands_of_shard, DT_PARAMS(DT_P_INT(of->owner), DT_P_INT(of->shard)), err);

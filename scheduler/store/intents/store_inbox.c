@@ -331,11 +331,5 @@ dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_err
     dt_db *db;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_count_inbox_errors, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(db))
-        *n = dt_db_i64(db, 0);
-    return dt_db_end(db, err);
+    return status == DT_OK ? dt_db_read_number(db, dt_sql_count_inbox_errors, DT_NO_PARAMS, NULL, n, err) : status;
 }

@@ -138,12 +138,11 @@ static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedul
 {
     if (s->overlap == DT_OVERLAP_ALLOW || !s->last_job_id)
         return DT_OK;
-    dt_status status = dt_db_query(b->db, dt_sql_find_unfinished, DT_PARAMS(DT_P_INT(s->last_job_id)), b->err);
-    if (status != DT_OK)
-        return status;
-    plan->unfinished = dt_db_next(b->db);
-    plan->retries_ended = plan->unfinished && dt_db_i64(b->db, 0) != 0;
-    return dt_db_end(b->db, b->err);
+    int64_t ended;
+    dt_status status = dt_db_read_number(b->db, dt_sql_find_unfinished, DT_PARAMS(DT_P_INT(s->last_job_id)),
+                                         &plan->unfinished, &ended, b->err);
+    plan->retries_ended = ended != 0;
+    return status;
 }
 
 static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)

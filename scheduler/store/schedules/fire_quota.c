@@ -160,12 +160,11 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
         else if (prefix.n == 0 || is_within_another(prefix, q->topics))
             continue;
         const struct dt_str above = dt_topic_above_prefix(arena, prefix);
-        status = above.p ? dt_db_query(db, dt_sql_sum_pending, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(above)), err)
+        int64_t n = 0;
+        status = above.p ? dt_db_read_number(db, dt_sql_sum_pending, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(above)), NULL,
+                                             &n, err)
                          : dt_fail(err, DT_NOMEM, "out of memory");
-        if (status == DT_OK) {
-            jobs += dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-            status = dt_db_end(db, err);
-        }
+        jobs += n;
     }
     const int64_t took_ms = (dt_clock_mono_us(dt_clock_system()) - begun_us) / 1000;
     q->pending_left = dt_later(q->pending - dt_later(jobs, 0), 0);

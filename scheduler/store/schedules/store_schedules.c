@@ -86,11 +86,7 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
-    dt_status status = dt_db_query(b->db, dt_sql_lock_schedule, DT_PARAMS(DT_P_STR(t->name)), b->err);
-    if (status != DT_OK)
-        return status;
-    (void)dt_db_next(b->db);
-    status = dt_db_end(b->db, b->err);
+    dt_status status = dt_db_read_number(b->db, dt_sql_lock_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, NULL, b->err);
     if (status == DT_OK)
         status = dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err);
     if (status == DT_OK && !dt_topic_within(b->maker->bound, s->job.topic))
@@ -396,14 +392,11 @@ static dt_status refuse_one_more(struct task *t)
         struct dt_str above = dt_topic_above_prefix(b->maker->arena, bound->prefixes[i]);
         if (!dt_str_begins(topic, bound->prefixes[i]))
             continue;
-        status = above.p ? dt_db_query(b->db, dt_sql_count_schedules,
-                                       DT_PARAMS(DT_P_STR(bound->prefixes[i]), DT_P_STR(above)), b->err)
+        int64_t n = 0;
+        status = above.p ? dt_db_read_number(b->db, dt_sql_count_schedules,
+                                             DT_PARAMS(DT_P_STR(bound->prefixes[i]), DT_P_STR(above)), NULL, &n, b->err)
                          : dt_fail(b->err, DT_NOMEM, "out of memory");
-        if (status != DT_OK)
-            return status;
-        t->put->too_many =
-            dt_db_next(b->db) && dt_db_i64(b->db, 0) >= dt_store_config(b->maker->store)->limits_prefix_schedules;
-        status = dt_db_end(b->db, b->err);
+        t->put->too_many = n >= dt_store_config(b->maker->store)->limits_prefix_schedules;
         if (status == DT_OK && t->put->too_many)
             return dt_fail(b->err, DT_INVALID, "as many schedules as may make jobs of the prefix do");
     }
