@@ -155,6 +155,9 @@ DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_
 /* Likewise the first n columns. Without a row, the numbers stay as they are. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
+/* Likewise a text, into the arena; absent without a row, and for NULL. */
+DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
+                                        struct dt_str *out, struct dt_error *err);
 
 /* SQL for "now" by the server's clock in ms. */
 #define DT_SQL_NOW_MS "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"

@@ -165,15 +165,12 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
     struct dt_str name = DT_STR_NONE;
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return DT_OK;
-    dt_status status = x->job_id ? dt_db_query(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), err)
-                                 : dt_db_query(t->db, dt_sql_select_topic_of_key,
-                                               DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)), err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(t->db)) /* else no job waits under this name, and the change is too late */
-        name = dt_arena_copy(t->arena, dt_db_bytes(t->db, 0));
-    status = dt_db_end(t->db, err);
-    if (status == DT_OK && name.p)
+    dt_status status =
+        x->job_id
+            ? dt_db_read_text(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), t->arena, &name, err)
+            : dt_db_read_text(t->db, dt_sql_select_topic_of_key, DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)),
+                              t->arena, &name, err);
+    if (status == DT_OK && name.p) /* else no job waits under this name, and the change is too late */
         status = find_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
         fit(x, topic, &asked);

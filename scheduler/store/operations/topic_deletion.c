@@ -41,13 +41,7 @@ dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled,
 dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
                                  struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    bool there = dt_db_next(db);
-    *schedule = there ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
-    status = dt_db_end(db, err);
-    return status == DT_OK && there && !schedule->p ? dt_fail(err, DT_NOMEM, "out of memory") : status;
+    return dt_db_read_text(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), arena, schedule, err);
 }
 
 static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)

@@ -49,13 +49,6 @@ dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t row
 {
     struct dt_param params[DT_WALK_KEY_PARAMS + 1];
     *dt_walk_key_params(keys, params) = DT_P_INT(rows - 1);
-    dt_status status =
-        dt_db_query(db, dt_sql_find_window_by_key, (struct dt_params){params, DT_WALK_KEY_PARAMS + 1}, err);
-    if (status != DT_OK)
-        return status;
-    const bool cut = dt_db_next(db);
-    *end_key = cut ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
-    const bool failed = cut && !end_key->p;
-    status = dt_db_end(db, err);
-    return status == DT_OK && failed ? dt_fail(err, DT_NOMEM, "out of memory") : status;
+    return dt_db_read_text(db, dt_sql_find_window_by_key, (struct dt_params){params, DT_WALK_KEY_PARAMS + 1}, arena,
+                           end_key, err);
 }

@@ -268,6 +268,7 @@ static void retry_after_sets_the_delay_of_a_failure(void **state)
                 {"Sunday, 06-Nov-70 08:50:37 GMT", MAX_DELAY}, /* 2070 */
                 {"Sunday, 06-Nov-71 08:50:37 GMT", 0},
                 {"Fri, 31 Dec 99999999999999 23:59:59 GMT, and much more than any date has", -1},
+                {"06 Nov 1994 08:50:37 GMT", -1}, /* no date of HTTP, and one that curl_getdate reads */
                 {"1994-11-06T08:50:37Z", -1}};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
