@@ -48,7 +48,6 @@ struct dt_workers {
     struct worker *workers;
     size_t n_workers; /* started */
     struct dt_thread *slicers;
-    size_t n_slicers; /* the last of them may not have started */
     pthread_mutex_t lock;
     pthread_cond_t wake, slice_queued;
     /* Below: under the lock. */
@@ -65,6 +64,7 @@ struct dt_workers {
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last had nothing to run */
     bool stopping;
+    size_t n_slicers;        /* started */
     struct dt_slice *slices; /* the queue (utlist) */
     size_t n_slices;         /* queued or being run */
     bool slices_end;
@@ -351,18 +351,6 @@ static void append_slice_locked(dt_workers *pool, struct dt_slice *slice)
     pthread_cond_signal(&pool->slice_queued);
 }
 
-bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
-{
-    pthread_mutex_lock(&pool->lock);
-    const bool open = !pool->slices_end;
-    if (open) {
-        count_slices_locked(pool, pool->n_slices + 1);
-        append_slice_locked(pool, slice);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return open;
-}
-
 static void run_slices(void *arg)
 {
     dt_workers *pool = arg;
@@ -385,6 +373,28 @@ static void run_slices(void *arg)
             count_slices_locked(pool, pool->n_slices - 1);
     }
     pthread_mutex_unlock(&pool->lock);
+}
+
+static dt_status add_slicer(dt_workers *pool)
+{
+    dt_status status = dt_thread_start(&pool->slicers[pool->n_slicers], "slices", run_slices, pool, NULL);
+    pool->n_slicers += status == DT_OK;
+    return status;
+}
+
+/* If there are more slices than threads, one more thread is started. Those that there are do without it. */
+bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
+{
+    pthread_mutex_lock(&pool->lock);
+    const bool open = !pool->slices_end;
+    if (open) {
+        count_slices_locked(pool, pool->n_slices + 1);
+        append_slice_locked(pool, slice);
+        if (pool->n_slices > pool->n_slicers && pool->n_slicers < (size_t)pool->env->config->api_batch_threads)
+            (void)!add_slicer(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return open;
 }
 
 /* ---- life ---- */
@@ -410,8 +420,8 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     pool->slicers = calloc((size_t)config->api_batch_threads, sizeof(*pool->slicers));
     dt_status status = pool->workers && pool->slicers ? DT_OK : DT_NOMEM;
-    for (; status == DT_OK && pool->n_slicers < (size_t)config->api_batch_threads; pool->n_slicers++)
-        status = dt_thread_start(&pool->slicers[pool->n_slicers], "slices", run_slices, pool, NULL);
+    if (status == DT_OK && config->api_batch_threads > 0)
+        status = add_slicer(pool);
     while (status == DT_OK && pool->n_workers < (size_t)config->http_workers) {
         struct worker *w = &pool->workers[pool->n_workers];
         w->pool = pool;

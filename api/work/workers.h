@@ -7,8 +7,8 @@
  * connection meanwhile.
  *
  * Those without (api.batch_threads) do long work that waits for nobody, in time slices: after each piece of a work the
- * pieces of all other work that is queued come first. So a small array of jobs does not wait for a large one. These
- * threads ask for less processor time than others (nice).
+ * pieces of all other work that is queued come first. So a small array of jobs does not wait for a large one. All
+ * but one of these threads are started when they are first needed; they ask for less processor time than others (nice).
  */
 #ifndef DT_API_WORKERS_H
 #define DT_API_WORKERS_H

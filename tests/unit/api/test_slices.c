@@ -43,7 +43,7 @@ static bool one_piece(struct dt_slice *slice)
     return false;
 }
 
-/* Holds the only thread until the test lets it go. */
+/* Holds its thread until the test lets it go. */
 static bool hold(struct dt_slice *slice)
 {
     (void)slice;
@@ -71,6 +71,20 @@ static void small_work_does_not_wait_for_large_work_before_it(void **state)
     pthread_barrier_destroy(&begin);
 }
 
+static void as_many_slices_run_at_once_as_threads_are_allowed(void **state)
+{
+    (void)state;
+    struct dt_slice slices[3] = {{.run = hold}, {.run = hold}, {.run = hold}};
+    pthread_barrier_init(&begin, NULL, 4); /* this thread, and each that runs a slice */
+    dt_workers *pool = start(3);
+    for (int i = 0; i < 3; i++)
+        assert_true(dt_workers_slice(pool, &slices[i]));
+    pthread_barrier_wait(&begin);
+    dt_workers_stop(pool);
+    dt_workers_free(pool);
+    pthread_barrier_destroy(&begin);
+}
+
 static void the_end_does_what_is_queued_and_takes_no_more(void **state)
 {
     (void)state;
@@ -94,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_work_does_not_wait_for_large_work_before_it),
+        cmocka_unit_test(as_many_slices_run_at_once_as_threads_are_allowed),
         cmocka_unit_test(the_end_does_what_is_queued_and_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
