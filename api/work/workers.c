@@ -240,40 +240,6 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
     }
 }
 
-enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
-{
-    bool able = false; /* some worker is not stuck in MySQL */
-    if (!dt_request_suspended(req))
-        dt_request_suspend(req);
-    for (size_t i = 0; i < pool->n_workers && !able; i++)
-        able = !dt_session_stalled(&pool->workers[i].session);
-    if (!able) {
-        refuse_request(req, "the database does not answer");
-        return DT_PENDING;
-    }
-    pthread_mutex_lock(&pool->lock);
-    dt_assert_cmp(pool->n, <=, QUEUE_MAX);
-    const bool full = pool->n == QUEUE_MAX;
-    const bool stopping = pool->stopping;
-    req->work.run = run;
-    req->work.is_long = req->reads_much;
-    req->work.at_us = dt_clock_mono_us(pool->env->clock);
-    if (!stopping && !full)
-        append_locked(line_of(pool, req), &pool->n, req);
-    if (pool->sleeping)
-        pthread_cond_signal(&pool->wake);
-    show_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
-    /* A request that was queued may have been run by now: it is not touched any more. */
-    if (stopping) {
-        refuse_request(req, "the server is shutting down");
-    } else if (full) {
-        dt_metric_add(pool->full, 1);
-        refuse_request(req, "too many requests are waiting");
-    }
-    return DT_PENDING;
-}
-
 /* ---- the threads ---- */
 
 static void serve(struct worker *w, struct dt_request *req)
@@ -304,7 +270,7 @@ static void serve(struct worker *w, struct dt_request *req)
     dt_session_end(&w->session);
 }
 
-static void run(void *arg)
+static void run_worker(void *arg)
 {
     struct worker *w = arg;
     dt_workers *pool = w->pool;
@@ -335,6 +301,57 @@ static void run(void *arg)
          * wake-up. */
     }
     dt_session_clear(&w->session);
+}
+
+static dt_status add_worker_locked(dt_workers *pool)
+{
+    struct worker *w = &pool->workers[pool->n_workers];
+    w->pool = pool;
+    dt_status status = dt_session_init(&w->session, pool->env);
+    if (status != DT_OK)
+        return status;
+    status = dt_thread_start(&w->thread, "worker", run_worker, w, NULL);
+    if (status == DT_OK)
+        pool->n_workers++;
+    else
+        dt_session_clear(&w->session);
+    return status;
+}
+
+enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
+{
+    const size_t workers = (size_t)pool->env->config->http_workers;
+    if (!dt_request_suspended(req))
+        dt_request_suspend(req);
+    pthread_mutex_lock(&pool->lock);
+    bool able = pool->n_workers < workers; /* some worker is not stuck in MySQL */
+    for (size_t i = 0; i < pool->n_workers && !able; i++)
+        able = !dt_session_stalled(&pool->workers[i].session);
+    dt_assert_cmp(pool->n, <=, QUEUE_MAX);
+    const bool full = pool->n == QUEUE_MAX;
+    const bool stopping = pool->stopping;
+    req->work.run = run;
+    req->work.is_long = req->reads_much;
+    req->work.at_us = dt_clock_mono_us(pool->env->clock);
+    if (able && !stopping && !full) {
+        append_locked(line_of(pool, req), &pool->n, req);
+        if (pool->n + pool->busy > pool->n_workers && pool->n_workers < workers)
+            (void)!add_worker_locked(pool); /* if it cannot be, there are the others */
+    }
+    if (pool->sleeping)
+        pthread_cond_signal(&pool->wake);
+    show_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    /* A request that was queued may have been run by now: it is not touched any more. */
+    if (!able) {
+        refuse_request(req, "the database does not answer");
+    } else if (stopping) {
+        refuse_request(req, "the server is shutting down");
+    } else if (full) {
+        dt_metric_add(pool->full, 1);
+        refuse_request(req, "too many requests are waiting");
+    }
+    return DT_PENDING;
 }
 
 /* ---- slices ---- */
@@ -375,7 +392,7 @@ static void run_slices(void *arg)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static dt_status add_slicer(dt_workers *pool)
+static dt_status add_slicer_locked(dt_workers *pool)
 {
     dt_status status = dt_thread_start(&pool->slicers[pool->n_slicers], "slices", run_slices, pool, NULL);
     pool->n_slicers += status == DT_OK;
@@ -391,7 +408,7 @@ bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
         count_slices_locked(pool, pool->n_slices + 1);
         append_slice_locked(pool, slice);
         if (pool->n_slices > pool->n_slicers && pool->n_slicers < (size_t)pool->env->config->api_batch_threads)
-            (void)!add_slicer(pool);
+            (void)!add_slicer_locked(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     return open;
@@ -420,20 +437,12 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     pool->slicers = calloc((size_t)config->api_batch_threads, sizeof(*pool->slicers));
     dt_status status = pool->workers && pool->slicers ? DT_OK : DT_NOMEM;
+    pthread_mutex_lock(&pool->lock);
+    if (status == DT_OK)
+        status = add_worker_locked(pool);
     if (status == DT_OK && config->api_batch_threads > 0)
-        status = add_slicer(pool);
-    while (status == DT_OK && pool->n_workers < (size_t)config->http_workers) {
-        struct worker *w = &pool->workers[pool->n_workers];
-        w->pool = pool;
-        status = dt_session_init(&w->session, env);
-        if (status != DT_OK)
-            break;
-        status = dt_thread_start(&w->thread, "worker", run, w, NULL);
-        if (status == DT_OK)
-            pool->n_workers++;
-        else
-            dt_session_clear(&w->session);
-    }
+        status = add_slicer_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
     if (status != DT_OK) {
         dt_workers_stop(pool);
         dt_workers_free(pool);

@@ -1,5 +1,6 @@
 /*
- * Workers: the threads that work for requests, of two kinds.
+ * Workers: the threads that work for requests, of two kinds. One of each is started with the pool, the others when they
+ * are first needed, so that an API with little to do has few threads and connections.
  *
  * Those with a MySQL connection each (http.workers) serve every request that is neither a create nor a result: reads,
  * changes, lists, topics. A bounded queue (when full: 503 with Retry-After); a request that waited past its deadline
@@ -7,8 +8,8 @@
  * connection meanwhile.
  *
  * Those without (api.batch_threads) do long work that waits for nobody, in time slices: after each piece of a work the
- * pieces of all other work that is queued come first. So a small array of jobs does not wait for a large one. All
- * but one of these threads are started when they are first needed; they ask for less processor time than others (nice).
+ * pieces of all other work that is queued come first. So a small array of jobs does not wait for a large one. These
+ * threads ask for less processor time than others (nice).
  */
 #ifndef DT_API_WORKERS_H
 #define DT_API_WORKERS_H
@@ -25,7 +26,7 @@ typedef struct dt_workers dt_workers;
  * someone else. */
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
-/* Starts the threads. env and activity are borrowed and outlive them. *out is NULL unless OK. */
+/* Starts the first threads. env and activity are borrowed and outlive them. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity,
                                          dt_workers **out, struct dt_error *err);
 /* Says whether somebody has waited for more than a second while no worker was free. Any thread. */

@@ -10,12 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
 #include <cmocka.h>
-/* clang-format on */
-
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -267,7 +263,7 @@ static void start(int workers)
 {
     rig->config.http_workers = workers;
     assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_OK);
-    assert_int_equal(rig->sessions, workers);
+    assert_int_equal(rig->sessions, 1); /* the others are started when they are needed */
 }
 
 /* Keeps n workers busy until they are let go. */
@@ -446,15 +442,30 @@ static void when_every_connection_hangs_a_request_is_refused_at_once(void **stat
     struct call *calls = rig->calls;
     (void)state;
     start(2);
+    hold(calls, 1, 0);
     rig->n_stalled = 1;
-    submit(&calls[0]);
-    assert_served(&calls[0]);
+    submit(&calls[1]); /* by the other worker */
+    assert_served(&calls[1]);
     rig->n_stalled = 2;
-    submit(&calls[1]);
-    assert_int_equal(calls[1].resumed, 1);
-    assert_refused(&calls[1], DT_PROBLEM_UNAVAILABLE, "the database does not answer");
-    assert_int_equal(calls[1].runs, 0);
+    submit(&calls[2]);
+    assert_int_equal(calls[2].resumed, 1);
+    assert_refused(&calls[2], DT_PROBLEM_UNAVAILABLE, "the database does not answer");
+    let_go(&calls[0]);
     rig->n_stalled = 0;
+}
+
+static void a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_started(void **state)
+{
+    (void)state;
+    start(3);
+    hold(rig->calls, 2, 0);
+    assert_int_equal(rig->sessions, 2);
+    rig->fail_session = 2;
+    submit(&rig->calls[2]);
+    assert_shown(1, 2);
+    let_go(&rig->calls[0]);
+    assert_served(&rig->calls[2]);
+    let_go(&rig->calls[1]);
 }
 
 static void a_full_queue_refuses_and_says_so(void **state)
@@ -598,12 +609,11 @@ static void *stop(void *arg)
 /* All workers are held: what is answered was refused, so the end has begun. Gives how many were submitted until then. */
 static int submit_until_the_end(struct call *calls)
 {
-    const struct timespec pause = {.tv_nsec = 5000000};
     bool refused = false;
     int n = 0;
     for (; n < FULL - 100 && !refused; n++) {
         submit(&calls[n]);
-        nanosleep(&pause, NULL);
+        usleep(5000);
         pthread_mutex_lock(&rig->lock);
         refused = calls[n].resumed > 0;
         pthread_mutex_unlock(&rig->lock);
@@ -653,13 +663,11 @@ static void what_comes_after_the_end_is_refused(void **state)
 static void a_pool_that_cannot_start_gives_everything_back(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3; i++) {
-        rig->fail_session = i;
-        rig->config.http_workers = 3;
-        assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_NOMEM);
-        assert_null(rig->pool);
-        assert_int_equal(rig->sessions, 0);
-    }
+    rig->fail_session = 0;
+    rig->config.http_workers = 3;
+    assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_NOMEM);
+    assert_null(rig->pool);
+    assert_int_equal(rig->sessions, 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -677,6 +685,7 @@ int main(void)
         T(long_requests_of_a_caller_are_run_together_when_nobody_else_asks),
         T(while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests),
         T(when_every_connection_hangs_a_request_is_refused_at_once),
+        T(a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_started),
         T(a_full_queue_refuses_and_says_so),
         T(a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order),
         T(without_the_database_a_request_is_refused_unless_it_has_changed_something),
