@@ -8,80 +8,42 @@
 #include "job/job_encode.h"
 #include "jobs/topic_secret.h"
 
-#define LIMIT_MAX INT64_C(1000000000)
-
 static const char at_secret[] = "/alerts/secret";
 
-struct decoder {
-    const struct dt_job_rules *rules;
-    struct dt_faults *faults;
+struct body {
     struct dt_alert_setting setting;
     bool keeps;
 };
 
 /* ---- reading ---- */
 
-static void read_limit(struct decoder *d, const struct dt_json_node *node, enum dt_alert_kind kind)
+static const char *check_url(struct dt_json_reader *r, struct dt_str text)
 {
-    int64_t *limit = &d->setting.limits[kind - 1];
-    const char *reason = NULL;
-    if (dt_alert_is_time(kind))
-        reason = dt_duration_decode(node, limit);
-    else if (node->type != DT_JSON_INT || node->i < 0 || node->i > LIMIT_MAX)
-        reason = "must be a number from 0, for never, to 1000000000";
-    else
-        *limit = node->i;
-    if (reason)
-        dt_faults_add_member(d->faults, "/alerts", node->name, reason);
+    const struct dt_job_rules *rules = r->context;
+    return rules->callbacks ? dt_check_callback_url(r, text) : "callbacks are not enabled here (callbacks.enabled)";
 }
 
-static void read_url(struct decoder *d, const struct dt_json_node *node)
+static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
 {
-    const char *reason = node->type != DT_JSON_STRING ? "must be a string"
-                         : !d->rules->callbacks       ? "callbacks are not enabled here (callbacks.enabled)"
-                                                      : dt_callback_url_refusal(node->str, d->rules->allow_hosts);
-    if (reason)
-        dt_faults_add(d->faults, "/alerts/url", reason);
-    else
-        d->setting.url = dt_topic_keep_text(d->faults, node->str);
+    return dt_topic_secret_check(text, &((struct body *)r->out)->keeps);
 }
 
-static void read_secret(struct decoder *d, const struct dt_json_node *node)
-{
-    const char *reason = dt_topic_secret_check(node, &d->keeps);
-    if (reason)
-        dt_faults_add(d->faults, at_secret, reason);
-    else
-        d->setting.secret = dt_topic_keep_text(d->faults, node->str);
-}
+#define LIMIT(name, kind, number, ...)                                                                                 \
+    DT_FIELD(name, kind, struct body, setting.limits[DT_ALERT_##number - 1], .flags = DT_FIELD_NULLABLE,               \
+             .absent = DT_ALERT_DEFAULT, __VA_ARGS__)
+#define NUMBER .max = 1000000000, .reason = "must be a number from 0, for never, to 1000000000"
 
-static void read_mute(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, &d->setting.mute_until_ms) != DT_OK ||
-        d->setting.mute_until_ms <= 0)
-        dt_faults_add(d->faults, "/alerts/mute_until", "must be an RFC 3339 time with an offset, after 1970");
-}
-
-static void read_member(struct decoder *d, const struct dt_json_node *node)
-{
-    for (int kind = 1; kind <= DT_ALERT_TOPIC_KINDS; kind++)
-        if (dt_str_is(node->name, dt_alert_kind_name((enum dt_alert_kind)kind))) {
-            if (node->type != DT_JSON_NULL)
-                read_limit(d, node, (enum dt_alert_kind)kind);
-            return;
-        }
-    static const struct {
-        const char *name;
-        void (*read)(struct decoder *d, const struct dt_json_node *node);
-    } others[] = {{"url", read_url}, {"secret", read_secret}, {"mute_until", read_mute}};
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        if (dt_str_is(node->name, others[i].name)) {
-            if (node->type != DT_JSON_NULL)
-                others[i].read(d, node);
-            return;
-        }
-    dt_faults_add_member(d->faults, "/alerts", node->name, "is not known");
-}
+static const struct dt_json_field fields[] = {
+    LIMIT("overdue", DURATION, OVERDUE),
+    LIMIT("backlog", COUNT, BACKLOG, NUMBER),
+    LIMIT("dead", COUNT, DEAD, NUMBER),
+    LIMIT("unreported", DURATION, UNREPORTED),
+    DT_FIELD("url", TEXT, struct body, setting.url, .flags = DT_FIELD_NULLABLE, .judge = check_url),
+    DT_FIELD("secret", TEXT, struct body, setting.secret, .flags = DT_FIELD_NULLABLE, .judge = check_secret),
+    DT_FIELD("mute_until", TIME, struct body, setting.mute_until_ms, .flags = DT_FIELD_NULLABLE, .min = 1,
+             .reason = DT_REASON_AFTER_1970),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 
 static struct dt_str stored(struct dt_faults *faults, const struct dt_alert_setting *setting)
 {
@@ -89,29 +51,26 @@ static struct dt_str stored(struct dt_faults *faults, const struct dt_alert_sett
     dt_strbuf_init(&text);
     dt_alert_setting_write(&text, setting);
     faults->failed = faults->failed || text.failed;
-    struct dt_str out = text.n ? dt_topic_keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    struct dt_str out = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
     return out;
 }
 
-void dt_topic_alerts_decode(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                            struct dt_faults *faults, struct dt_topic_setting *setting)
+void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,
+                            const struct dt_json_node *node)
 {
-    struct decoder d = {.rules = rules, .faults = faults};
-    if (node->type == DT_JSON_NULL)
-        return;
-    if (node->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, "/alerts", "must be an object");
-        return;
-    }
+    struct dt_topic_setting *setting = r->out;
+    struct body body = {.keeps = false};
+    struct dt_json_reader alerts = {
+        .json = r->json, .faults = r->faults, .out = &body, .context = r->context, .parent = "/alerts"};
     for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
-        d.setting.limits[i] = DT_ALERT_DEFAULT;
-    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
-        read_member(&d, m);
-    if (d.setting.secret.p && !d.setting.url.p && !faults->n)
-        dt_faults_add(faults, at_secret, "needs a url: it is sent nowhere else");
-    setting->topic.alerts = stored(faults, &d.setting);
-    setting->keeps |= d.keeps;
+        body.setting.limits[i] = DT_ALERT_DEFAULT;
+    if (!dt_json_read(&alerts, &table, node))
+        return;
+    if (body.setting.secret.p && !body.setting.url.p && !r->faults->n)
+        dt_faults_add(r->faults, at_secret, "needs a url: it is sent nowhere else");
+    *(struct dt_str *)dt_json_place(r, field) = stored(r->faults, &body.setting);
+    setting->keeps |= body.keeps;
 }
 
 /* ---- keeping ---- */
@@ -130,9 +89,7 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
                                                 &(struct dt_callback_places){.url = wanted.url});
     wanted.secret = dt_topic_secret_keep(wanted.secret, had.secret, widen, at_secret, faults);
     out->alerts = stored(faults, &wanted);
-    if (faults->failed)
-        return DT_NOMEM;
-    return faults->n > 0 ? DT_INVALID : DT_OK;
+    return dt_faults_status(faults);
 }
 
 /* ---- answers ---- */

@@ -7,10 +7,9 @@
 
 #include "job_json.h"
 
-/* Reads the member. A secret of "***" stays as it is, and sets setting->keeps. Faults are added; texts are in their
- * arena. */
-void dt_topic_alerts_decode(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                            struct dt_faults *faults, struct dt_topic_setting *setting);
+/* Reads the member, for the table of a topic's body. A secret of "***" stays as it is, and sets `keeps`. */
+void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,
+                            const struct dt_json_node *node);
 /* Puts the topic's secret in the place of "***". `there`: the topic as it is; NULL: there is none. INVALID: faults has
  * what cannot be kept. NOMEM. */
 DT_MUST_CHECK dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, struct dt_faults *faults,

@@ -11,70 +11,40 @@
 
 static const char headers_at[] = "/callback_headers";
 static const char secret_at[] = "/callback_secret";
-static const char hosts_at[] = "/callback_hosts";
 
 #define HOSTS_MAX 4000 /* bytes of the column */
 
 /* ---- reading ---- */
 
-void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_rules *rules, struct dt_faults *faults,
-                           struct dt_topic_setting *setting)
-{
-    if (node->type == DT_JSON_NULL)
-        return;
-    const char *reason =
-        node->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_refusal(node->str, rules->allow_hosts);
-    if (reason)
-        dt_faults_add(faults, "/callback_url", reason);
-    else
-        setting->topic.callback.places.url = dt_topic_keep_text(faults, node->str);
-}
-
 /* Written as SQL has the list: one text, with commas between. */
-void dt_topic_callback_hosts(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                             struct dt_faults *faults, struct dt_topic_setting *setting)
+void dt_topic_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
+                             const struct dt_json_node *node)
 {
+    struct dt_faults *faults = r->faults;
+    struct dt_str *hosts = dt_json_place(r, field);
     struct dt_strbuf text;
     struct dt_callback_url url;
     size_t n = 0;
-    if (node->type == DT_JSON_NULL)
-        return;
     if (node->type != DT_JSON_ARRAY) {
-        dt_faults_add(faults, hosts_at, "must be a list of strings, such as \"https://hooks.example.com\"");
+        dt_json_fault(r, field, "must be a list of strings, such as \"https://hooks.example.com\"");
         return;
     }
     dt_strbuf_init(&text);
-    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
-        const char *reason =
-            m->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_refusal(m->str, rules->allow_hosts);
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
+        const char *reason = m->type != DT_JSON_STRING ? "must be a string" : dt_check_callback_url(r, m->str);
         if (!reason)
             reason = dt_callback_origin_check(m->str, &url);
         if (reason)
-            dt_faults_add_item(faults, hosts_at, n, reason);
+            dt_faults_add_item(faults, "/callback_hosts", n, reason);
         dt_strbuf_adds(&text, n++ > 0 ? "," : "");
         if (!reason && text.n < HOSTS_MAX)
             dt_strbuf_add(&text, m->str.p, m->str.n);
     }
     if (text.n > HOSTS_MAX)
-        dt_faults_addf(faults, hosts_at, "has more than %d bytes", HOSTS_MAX);
+        dt_json_faultf(r, field, "has more than %d bytes", HOSTS_MAX);
     faults->failed = faults->failed || text.failed;
-    setting->topic.callback.places.hosts = text.n ? dt_topic_keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    *hosts = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
-}
-
-void dt_topic_callback_timeout(const struct dt_json_node *node, struct dt_faults *faults,
-                               struct dt_topic_setting *setting)
-{
-    int64_t ms = 0;
-    if (node->type == DT_JSON_NULL)
-        return;
-    const char *reason = dt_duration_decode(node, &ms);
-    if (!reason && (ms < DT_CALLBACK_TIMEOUT_MIN_MS || ms > DT_CALLBACK_TIMEOUT_MAX_MS))
-        reason = "must be from 100 milliseconds to 10 minutes";
-    if (reason)
-        dt_faults_add(faults, "/callback_timeout", reason);
-    else
-        setting->topic.callback.timeout_ms = ms;
 }
 
 static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
@@ -85,49 +55,36 @@ static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str
     dt_json_add_string(text, value);
 }
 
-void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                               struct dt_faults *faults, struct dt_topic_setting *setting)
+void dt_topic_callback_headers(struct dt_json_reader *r, const struct dt_json_field *field,
+                               const struct dt_json_node *node)
 {
+    const size_t most = ((const struct dt_job_rules *)r->context)->headers_max;
+    struct dt_topic_setting *setting = r->out;
     struct dt_strbuf text;
     size_t bytes = 0;
-    if (node->type == DT_JSON_NULL)
-        return;
     if (node->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, headers_at, "must be an object of strings");
+        dt_json_fault(r, field, "must be an object of strings");
         return;
     }
     dt_strbuf_init(&text);
     dt_strbuf_addc(&text, '{');
-    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
         const char *reason = dt_callback_header_name_check(m->name);
         if (!reason)
             reason = m->type == DT_JSON_STRING ? dt_callback_header_value_check(m->str) : "must be a string";
         bytes += m->name.n + m->str.n;
         if (reason)
-            dt_faults_add_member(faults, headers_at, m->name, reason);
-        else if (bytes <= rules->headers_max)
+            dt_faults_add_member(r->faults, headers_at, m->name, reason);
+        else if (bytes <= most)
             add_header(&text, m->name, m->str);
         setting->keeps |= !reason && dt_str_is(m->str, HIDDEN);
     }
     dt_strbuf_addc(&text, '}');
-    if (bytes > rules->headers_max)
-        dt_faults_addf(faults, headers_at, "names and values have %zu bytes, %zu are allowed", bytes,
-                       rules->headers_max);
-    faults->failed = faults->failed || text.failed;
-    setting->topic.callback.headers = text.n > 2 ? dt_topic_keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    if (bytes > most)
+        dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
+    r->faults->failed |= text.failed;
+    setting->topic.callback.headers = text.n > 2 ? dt_json_keep(r->faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
-}
-
-void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults *faults,
-                              struct dt_topic_setting *setting)
-{
-    if (node->type == DT_JSON_NULL)
-        return;
-    const char *reason = dt_topic_secret_check(node, &setting->keeps);
-    if (reason)
-        dt_faults_add(faults, secret_at, reason);
-    else
-        setting->topic.callback.secret = dt_topic_keep_text(faults, node->str);
 }
 
 void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
@@ -138,7 +95,8 @@ void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_fault
     int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
     if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
         dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
-    if (topic->callback.timeout_ms >= ack_ms)
+    const int64_t ms = topic->callback.timeout_ms;
+    if (ms >= DT_CALLBACK_TIMEOUT_MIN_MS && ms <= DT_CALLBACK_TIMEOUT_MAX_MS && ms >= ack_ms) /* others have a fault */
         dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
     if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
         return;
@@ -196,7 +154,7 @@ static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool 
     dt_strbuf_addc(&text, '}');
     faults->failed = faults->failed || text.failed;
     if (status == DT_OK)
-        out->callback.headers = dt_topic_keep_text(faults, dt_strbuf_str(&text));
+        out->callback.headers = dt_json_keep(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
     dt_json_free(had);
     return status;
@@ -212,9 +170,7 @@ dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, co
     dt_status status = keep_headers(json, there, widen, faults, out);
     if (status != DT_OK)
         return status;
-    if (faults->failed)
-        return DT_NOMEM;
-    return faults->n > 0 ? DT_INVALID : DT_OK;
+    return dt_faults_status(faults);
 }
 
 /* ---- answers ---- */

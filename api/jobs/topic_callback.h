@@ -7,18 +7,12 @@
 
 #include "job_json.h"
 
-/* Reads the members callback_url, callback_hosts, callback_timeout, callback_headers and callback_secret of a body.
- * "***" stays as it is, and sets setting->keeps. Faults are added; texts are copied into their arena. */
-void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_rules *rules, struct dt_faults *faults,
-                           struct dt_topic_setting *setting);
-void dt_topic_callback_hosts(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                             struct dt_faults *faults, struct dt_topic_setting *setting);
-void dt_topic_callback_timeout(const struct dt_json_node *node, struct dt_faults *faults,
-                               struct dt_topic_setting *setting);
-void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                               struct dt_faults *faults, struct dt_topic_setting *setting);
-void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults *faults,
-                              struct dt_topic_setting *setting);
+/* Read the members callback_hosts and callback_headers, for the table of a topic's body. A value "***" stays as it is,
+ * and sets `keeps`. */
+void dt_topic_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
+                             const struct dt_json_node *node);
+void dt_topic_callback_headers(struct dt_json_reader *r, const struct dt_json_field *field,
+                               const struct dt_json_node *node);
 /* Compares what belongs together, when all members were read. */
 void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
                                const struct dt_topic_setting *setting);

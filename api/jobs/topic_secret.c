@@ -13,24 +13,15 @@ static bool behind_hidden(struct dt_str text, struct dt_str *out)
     return true;
 }
 
-struct dt_str dt_topic_keep_text(struct dt_faults *faults, struct dt_str text)
-{
-    struct dt_str copy = dt_arena_copy(faults->arena, text);
-    faults->failed = faults->failed || !copy.p;
-    return copy;
-}
-
-const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps)
+const char *dt_topic_secret_check(struct dt_str text, bool *keeps)
 {
     struct dt_str added = DT_STR_NONE;
-    if (node->type != DT_JSON_STRING)
-        return "must be a string";
-    bool kept = behind_hidden(node->str, &added);
-    *keeps = *keeps || kept;
+    const bool kept = behind_hidden(text, &added);
+    *keeps |= kept;
     if (kept && !added.p)
         return NULL;
     struct dt_callback_secret secret;
-    const char *reason = dt_callback_secret_read(kept ? added : node->str, &secret);
+    const char *reason = dt_callback_secret_read(kept ? added : text, &secret);
     dt_callback_secret_wipe(&secret);
     return reason;
 }
@@ -59,7 +50,7 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
         dt_strbuf_add(&text, added.p, added.n);
     }
     faults->failed = faults->failed || text.failed;
-    struct dt_str out = text.failed ? DT_STR_NONE : dt_topic_keep_text(faults, dt_strbuf_str(&text));
+    struct dt_str out = text.failed ? DT_STR_NONE : dt_json_keep(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
     return out;
 }

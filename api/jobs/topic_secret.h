@@ -12,10 +12,8 @@
 #define DT_TOPIC_SECRET_WIDENED                                                                                        \
     "must be written in full: it would go to another scheme, host or port, so \"***\" does not keep it"
 
-/* Copies a text into the faults' arena. Absent: memory is out, which is noted in the faults. */
-struct dt_str dt_topic_keep_text(struct dt_faults *faults, struct dt_str text);
-/* Checks a member of a body. NULL: it is fine; else the reason, static text. *keeps is set where it has "***". */
-const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps);
+/* Checks the text of a member. NULL: it is fine; else the reason, static text. *keeps is set if it has "***". */
+const char *dt_topic_secret_check(struct dt_str text, bool *keeps);
 /* Gives the secret that is to be stored, in the faults' arena: `had` in the place of "***". had: absent = there is
  * none. widen: it would go to another place. What cannot be kept is a fault at `pointer`. */
 struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,

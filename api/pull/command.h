@@ -25,8 +25,7 @@ struct dt_command {
     struct dt_str id;       /* of add, finish and delete */
     struct dt_new_job *job; /* in: of an add, to be filled in */
     struct dt_str topic;    /* of pop */
-    size_t max;
-    int64_t wait_ms;
+    int64_t max, wait_ms;
     bool many; /* its answer is a list */
 };
 

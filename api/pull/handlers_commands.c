@@ -221,11 +221,11 @@ static enum dt_next run_pop(struct dt_request *req, dt_store *store)
     struct dt_run *run = req->state;
     struct dt_run_command *command = &run->v[run->next];
     const struct dt_pop_wish wish = dt_command_wish(&command->command);
-    struct dt_pop_taker taker = {.max = wish.max, .ttr_ms = wish.ttr_ms};
+    struct dt_pop_taker taker = {.max = (size_t)wish.max, .ttr_ms = wish.ttr_ms};
     struct dt_popped popped = {.n = 0};
     /* Earlier pops of the request have used a part of the answer. */
     const size_t left = run->popped_bytes < DT_POP_BYTES ? DT_POP_BYTES - run->popped_bytes : 0;
-    const size_t bytes = dt_pop_hold(req, wish.max, left);
+    const size_t bytes = dt_pop_hold(req, (size_t)wish.max, left);
     run->heard = dt_pop_room_heard(req->api->pops, &wish);
     dt_status status = DT_UNAVAILABLE;
     if (bytes)

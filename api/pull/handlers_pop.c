@@ -38,10 +38,10 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 {
     struct popping *p = req->state;
     const struct dt_pop_wish *wish = &p->wish;
-    struct dt_pop_taker taker = {.max = wish->max, .ttr_ms = wish->ttr_ms};
+    struct dt_pop_taker taker = {.max = (size_t)wish->max, .ttr_ms = wish->ttr_ms};
     struct dt_popped popped;
     struct dt_error err = {0};
-    const size_t bytes = dt_pop_hold(req, wish->max, DT_POP_BYTES);
+    const size_t bytes = dt_pop_hold(req, (size_t)wish->max, DT_POP_BYTES);
     if (bytes == 0)
         return dt_request_no_room(req);
     p->heard = dt_pop_room_heard(req->api->pops, wish);

@@ -19,7 +19,7 @@ struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish)
     struct dt_pop_waiter *waiter = calloc(1, sizeof(*waiter) + wish->n_topics * sizeof(*waiter->places));
     if (!waiter)
         return NULL;
-    waiter->max = wish->max;
+    waiter->max = (size_t)wish->max;
     waiter->ttr_ms = wish->ttr_ms;
     waiter->form = wish->form;
     return waiter;

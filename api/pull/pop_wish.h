@@ -17,7 +17,7 @@ enum dt_pop_form { DT_POP_FORM_JOBS, DT_POP_FORM_COMMAND, DT_POP_FORM_COMMAND_LI
 struct dt_pop_wish {
     const struct dt_str *topics; /* in the arena of the faults */
     size_t n_topics;
-    size_t max;
+    int64_t max;
     int64_t wait_ms, ttr_ms; /* ttr: 0 = the jobs' own time to report */
     enum dt_pop_form form;
 };

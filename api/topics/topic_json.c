@@ -5,53 +5,26 @@
  */
 #include "job/callback/callback_timeout.h"
 #include "job/rate.h"
-#include "job/request/job_fields.h"
 #include "job/retry.h"
 #include "jobs/job_json.h"
 #include "jobs/topic_alerts.h"
 #include "jobs/topic_callback.h"
+#include "jobs/topic_secret.h"
 
-struct decoder {
-    const dt_json *json;
-    struct dt_faults *faults;
-    struct dt_str name;
-    const struct dt_job_rules *rules;
-    struct dt_topic_setting *setting;
-    struct dt_topic *out;
-};
-
-typedef void read_fn(struct decoder *d, const struct dt_json_node *node);
-
-static void read_name(struct decoder *d, const struct dt_json_node *node)
+static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, d->name))
-        dt_faults_add(d->faults, "/name", "differs from the topic in the path");
-}
-
-static void read_delivery(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type == DT_JSON_NULL)
-        return;
-    d->out->delivery = node->type == DT_JSON_STRING ? dt_delivery_of_name(node->str) : DT_DELIVERY_UNSET;
-    if (d->out->delivery == DT_DELIVERY_UNSET)
-        dt_faults_add(d->faults, "/delivery", "must be \"kafka\", \"http\" or \"pull\"");
+    const struct dt_topic_setting *setting = r->out;
+    if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, setting->topic.name))
+        dt_json_fault(r, field, "differs from the topic in the path");
 }
 
 /* Kafka's own rule for names, and our internal topics. */
-static void read_kafka_topic(struct decoder *d, const struct dt_json_node *node)
+static const char *check_kafka_topic(struct dt_json_reader *r, struct dt_str name)
 {
     static const char *const length = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
-    const char *reason = NULL;
-    struct dt_str name = node->str;
-    if (node->type == DT_JSON_NULL)
-        return;
-    if (node->type != DT_JSON_STRING)
-        reason = "must be a string";
-    else if (name.n < 1 || name.n > DT_KAFKA_TOPIC_MAX)
-        reason = length;
-    else
-        reason = dt_topic_check(name.n > DT_TOPIC_MAX ? (struct dt_str){name.p, DT_TOPIC_MAX} : name,
-                                d->rules->installation);
+    if (name.n < 1 || name.n > DT_KAFKA_TOPIC_MAX)
+        return length;
+    const char *reason = dt_check_topic(r, name.n > DT_TOPIC_MAX ? (struct dt_str){name.p, DT_TOPIC_MAX} : name);
     for (size_t i = 0; !reason && i < name.n; i++)
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name.p[i]) || !name.p[i])
             reason = length;
@@ -59,164 +32,66 @@ static void read_kafka_topic(struct decoder *d, const struct dt_json_node *node)
         reason =
             "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected, .dead or .alerts: "
             "such topics are internal to installations";
-    if (reason)
-        dt_faults_add(d->faults, "/kafka_topic", reason);
-    else
-        d->out->kafka_topic = dt_arena_copy(d->faults->arena, name);
+    return reason;
 }
 
-static void read_retry(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type != DT_JSON_NULL)
-        dt_retry_decode(d->json, node, "/retry", d->faults, &d->out->retry);
-}
+#define RATE                                                                                                           \
+    "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null for any number"
 
-static void read_ack_timeout(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type == DT_JSON_NULL)
-        return;
-    const char *reason = dt_duration_decode(node, &d->out->ack_timeout_ms);
-    if (!reason && d->out->ack_timeout_ms == 0)
-        reason = "must be longer than 0";
-    if (reason)
-        dt_faults_add(d->faults, "/ack_timeout", reason);
-}
-
-static void read_retention(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type == DT_JSON_NULL)
-        return;
-    const char *reason = dt_duration_decode(node, &d->out->retention_ms);
-    if (reason)
-        dt_faults_add(d->faults, "/retention", reason);
-}
-
-static void read_max_in_flight(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type == DT_JSON_NULL)
-        return;
-    if (node->type != DT_JSON_INT || node->i < 1 || node->i > INT32_MAX)
-        dt_faults_add(d->faults, "/max_in_flight", "must be a number from 1 to 2147483647, or null for any number");
-    else
-        d->out->max_in_flight = node->i;
-}
-
-static void read_rate_limit(struct decoder *d, const struct dt_json_node *node)
+static const char *check_rate(struct dt_str text)
 {
     int64_t interval_ns;
-    if (node->type == DT_JSON_NULL)
-        return;
-    if (node->type != DT_JSON_STRING || !dt_rate_parse(node->str, &interval_ns))
-        dt_faults_add(
-            d->faults, "/rate_limit",
-            "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null "
-            "for any number");
-    else
-        d->out->rate_limit = dt_arena_copy(d->faults->arena, node->str);
+    return dt_rate_parse(text, &interval_ns) ? NULL : RATE;
 }
 
-static void read_paused(struct decoder *d, const struct dt_json_node *node)
+static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
 {
-    if (node->type != DT_JSON_BOOL) {
-        dt_faults_add(d->faults, "/paused", "must be true or false");
-        return;
-    }
-    d->setting->set_paused = true;
-    d->out->paused = node->b;
+    return dt_topic_secret_check(text, &((struct dt_topic_setting *)r->out)->keeps);
 }
 
-static void read_callback_url(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_topic_callback_url(node, d->rules, d->faults, d->setting);
-}
+#define BODY              struct dt_topic_setting
+#define NULLABLE          .flags = DT_FIELD_NULLABLE
+#define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is not as an answer shows it; it cannot be set")
 
-static void read_callback_hosts(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_topic_callback_hosts(d->json, node, d->rules, d->faults, d->setting);
-}
-
-static void read_callback_timeout(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_topic_callback_timeout(node, d->faults, d->setting);
-}
-
-static void read_callback_headers(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_topic_callback_headers(d->json, node, d->rules, d->faults, d->setting);
-}
-
-static void read_callback_secret(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_topic_callback_secret(node, d->faults, d->setting);
-}
-
-static void read_alerts(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_topic_alerts_decode(d->json, node, d->rules, d->faults, d->setting);
-}
-
-/* Members of an answer that nobody sets. */
-static void read_shown(struct decoder *d, const struct dt_json_node *node)
-{
-    bool object = dt_str_is(node->name, "effective") || dt_str_is(node->name, "counts");
-    if (object != (node->type == DT_JSON_OBJECT))
-        dt_faults_add_member(d->faults, "", node->name, "is not as an answer shows it; it cannot be set");
-}
-
-static const struct {
-    const char *name;
-    read_fn *read;
-} members[] = {
-    {"name", read_name},
-    {"delivery", read_delivery},
-    {"kafka_topic", read_kafka_topic},
-    {"retry", read_retry},
-    {"ack_timeout", read_ack_timeout},
-    {"retention", read_retention},
-    {"max_in_flight", read_max_in_flight},
-    {"rate_limit", read_rate_limit},
-    {"paused", read_paused},
-    {"effective", read_shown},
-    {"counts", read_shown},
-    {"oldest_overdue_ms", read_shown},
-    {"oldest_held_ms", read_shown},
-    {"created_at", read_shown},
-    {"updated_at", read_shown},
-    {"version", read_shown},
-    {"deletion", read_shown},
-    {"callback_url", read_callback_url},
-    {"callback_hosts", read_callback_hosts},
-    {"callback_timeout", read_callback_timeout},
-    {"callback_headers", read_callback_headers},
-    {"callback_secret", read_callback_secret},
-    {"alerts", read_alerts},
+static const struct dt_json_field fields[] = {
+    DT_FIELD_BY("name", read_name),
+    DT_FIELD("delivery", WORD, BODY, topic.delivery, NULLABLE, .words = dt_delivery_names, .min = DT_DELIVERY_UNSET + 1,
+             .reason = "must be \"kafka\", \"http\" or \"pull\""),
+    DT_FIELD("kafka_topic", TEXT, BODY, topic.kafka_topic, NULLABLE, .judge = check_kafka_topic),
+    DT_FIELD("retry", TEXT, BODY, topic.retry, NULLABLE, .read = dt_read_retry),
+    DT_FIELD("ack_timeout", DURATION, BODY, topic.ack_timeout_ms, NULLABLE, .min = 1, .reason = DT_REASON_NOT_ZERO),
+    DT_FIELD("retention", DURATION, BODY, topic.retention_ms, NULLABLE, .absent = -1),
+    DT_FIELD("max_in_flight", COUNT, BODY, topic.max_in_flight, NULLABLE, .min = 1, .max = INT32_MAX,
+             .reason = "must be a number from 1 to 2147483647, or null for any number"),
+    DT_FIELD("rate_limit", TEXT, BODY, topic.rate_limit, NULLABLE, .check = check_rate, .reason = RATE),
+    DT_FIELD("paused", FLAG, BODY, topic.paused, .has = offsetof(BODY, set_paused)),
+    SHOWN("effective", OBJECT),
+    SHOWN("counts", OBJECT),
+    SHOWN("oldest_overdue_ms", COUNT),
+    SHOWN("oldest_held_ms", COUNT),
+    SHOWN("created_at", TIME),
+    SHOWN("updated_at", TIME),
+    SHOWN("version", COUNT),
+    SHOWN("deletion", TEXT),
+    DT_FIELD("callback_url", TEXT, BODY, topic.callback.places.url, NULLABLE, .judge = dt_check_callback_url),
+    DT_FIELD("callback_hosts", TEXT, BODY, topic.callback.places.hosts, NULLABLE, .read = dt_topic_callback_hosts),
+    DT_FIELD("callback_timeout", DURATION, BODY, topic.callback.timeout_ms, NULLABLE, .min = DT_CALLBACK_TIMEOUT_MIN_MS,
+             .max = DT_CALLBACK_TIMEOUT_MAX_MS, .reason = "must be from 100 milliseconds to 10 minutes"),
+    DT_FIELD("callback_headers", TEXT, BODY, topic.callback.headers, NULLABLE, .read = dt_topic_callback_headers),
+    DT_FIELD("callback_secret", TEXT, BODY, topic.callback.secret, NULLABLE, .judge = check_secret),
+    DT_FIELD("alerts", TEXT, BODY, topic.alerts, NULLABLE, .read = dt_topic_alerts_decode),
 };
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 
 dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
                           struct dt_faults *faults, struct dt_topic_setting *out)
 {
-    static const size_t n_members = sizeof(members) / sizeof(*members);
-    const struct dt_json_node *body = dt_json_root(json);
-    struct decoder d = {
-        .json = json, .faults = faults, .name = name, .rules = rules, .setting = out, .out = &out->topic};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out, .context = rules};
     *out = (struct dt_topic_setting){.topic = {.name = name, .retention_ms = -1}};
-    if (body->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, "", "must be an object");
+    if (!dt_json_read(&r, &table, dt_json_root(json)))
         return DT_INVALID;
-    }
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m)) {
-        size_t i = 0;
-        while (i < n_members && !dt_str_is(m->name, members[i].name))
-            i++;
-        if (i < n_members)
-            members[i].read(&d, m);
-        else
-            dt_faults_add_member(faults, "", m->name, "is not known");
-    }
     dt_topic_callback_compare(rules, faults, out);
-    if (faults->failed)
-        return DT_NOMEM;
-    return faults->n > 0 ? DT_INVALID : DT_OK;
+    return dt_faults_status(faults);
 }
 
 /* ---- answers ---- */

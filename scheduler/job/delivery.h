@@ -17,8 +17,8 @@ enum dt_dealing {
     DT_DEALING_OFFERS /* leaves the claim to whoever asks for the topic's jobs */
 };
 
-/* The delivery with that name; UNSET: there is none. */
-enum dt_delivery_id dt_delivery_of_name(struct dt_str name);
+/* The names, by their numbers, and NULL after the last one. */
+extern const char *const dt_delivery_names[];
 /* Its name; static text. Of UNSET: "". */
 const char *dt_delivery_id_name(enum dt_delivery_id delivery);
 /* The dealing with its jobs; LISTS for what is unset. */

@@ -20,7 +20,7 @@ def _not_simulated():
 
 
 BY_HAND = [
-    (r"scheduler/base/(json|strbuf|text/base64|text/timetext)\.c", "unit/test_job_json unit/test_message unit/test_result_json unit/test_batch unit/test_batch_leaving api/test_create"),
+    (r"scheduler/base/(json|json_table|faults|strbuf|text/base64|text/timetext)\.c", "unit/test_json_table unit/test_job_json unit/test_message unit/test_result_json unit/test_batch unit/test_batch_leaving api/test_create"),
     (r"scheduler/base/config\w*\.c", "unit/test_config api/test_commands api/test_service"),
     (r"scheduler/base/mailbox\.c", "contract/test_elector"),
     (r"scheduler/base/(metrics|log)\.c", "contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told api/test_http"),

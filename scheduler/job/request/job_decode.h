@@ -10,7 +10,7 @@
 #ifndef DT_JOB_JOB_DECODE_H
 #define DT_JOB_JOB_DECODE_H
 
-#include "base/json.h"
+#include "base/json_table.h"
 #include "job/job.h"
 #include "job/patch.h"
 #include "job/request/problem.h"
@@ -59,6 +59,11 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);
+/* Checks and rows that tables of bodies share; their reader's context is the rules. */
+const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
+const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
+/* Turns a list of durations into canonical text. */
+void dt_read_retry(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 /* Makes a text a part of the request that a digest stands for. */
 void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
 
@@ -71,9 +76,5 @@ const char *dt_key_check(struct dt_str key);
  * as of dt_job_decode. */
 DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                         struct dt_faults *faults, struct dt_patch *out);
-
-/* Decodes a duration or a number of milliseconds; finer ones are rounded up. NULL: it is fine; else the reason, static
- * text. */
-const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);
 
 #endif

@@ -82,33 +82,34 @@ static XXH128_hash_t hash_of_headers(struct dt_job_fields *f)
     return XXH3_128bits_digest(&state);
 }
 
-void dt_job_digest(struct dt_job_fields *f, unsigned char digest[16])
+void dt_job_digest(struct dt_job_fields *f)
 {
+    struct dt_new_job *job = &f->job;
     struct canon c;
     c.n = 0;
-    put_bytes(&c, 't', f->topic);
+    put_bytes(&c, 't', job->topic);
     if (f->has & DT_MEMBER_KEY)
-        put_bytes(&c, 'k', f->key);
+        put_bytes(&c, 'k', job->key);
     if (f->has & DT_MEMBER_RUN_AT)
-        put_i64(&c, 'r', f->run_at_ms);
+        put_i64(&c, 'r', job->run_at_ms);
     if (f->has & DT_MEMBER_DELAY)
         put_i64(&c, 'd', f->delay_ms);
     if (f->has & DT_MEMBER_RETRY)
-        put_bytes(&c, 'y', f->retry);
+        put_bytes(&c, 'y', job->retry);
     if (f->has & DT_MEMBER_ACK_TIMEOUT)
-        put_i64(&c, 'a', f->ack_timeout_ms);
+        put_i64(&c, 'a', job->ack_timeout_ms);
     if (f->has & DT_MEMBER_PARTITION_KEY)
-        put_bytes(&c, 'p', f->partition_key);
+        put_bytes(&c, 'p', job->partition_key);
     if (f->has & DT_MEMBER_CONTENT_TYPE)
-        put_bytes(&c, 'c', f->content_type);
+        put_bytes(&c, 'c', job->content_type);
     if (f->has & DT_MEMBER_HEADERS)
         put_hash(&c, 'h', hash_of_headers(f));
     if (f->has & DT_MEMBER_CALLBACK_URL)
-        put_bytes(&c, 'u', f->callback_url);
-    put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(f->payload.p, f->payload.n));
+        put_bytes(&c, 'u', job->callback_url);
+    put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(job->payload.p, job->payload.n));
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(c.p, c.n));
-    memcpy(digest, canonical.digest, 16);
+    memcpy(job->digest, canonical.digest, 16);
 }
 
 void dt_job_digest_add(unsigned char digest[16], struct dt_str text)

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "job/request/problem.h"
 
+/* Bits in the order of the rows of the table (job_decode.c). */
 enum dt_job_member {
     DT_MEMBER_TOPIC = 1 << 0,
     DT_MEMBER_KEY = 1 << 1,
@@ -30,25 +31,14 @@ struct dt_header_pair {
 /* A member that is absent, or null where null is allowed, has the empty value. */
 struct dt_job_fields {
     unsigned has; /* enum dt_job_member, or-ed */
-    struct dt_str topic, key;
-    int64_t run_at_ms, delay_ms;
-    struct dt_str payload; /* of either kind */
-    struct dt_str content_type, partition_key;
-    struct dt_str retry; /* canonical text */
-    int64_t ack_timeout_ms;
-    struct dt_str headers; /* JSON text */
-    struct dt_header_pair *pairs;
+    int64_t delay_ms;
+    struct dt_header_pair *pairs; /* of the headers */
     size_t n_pairs;
-    struct dt_header_fault header_fault;
-    struct dt_str callback_url;
+    struct dt_new_job job; /* payload: of either kind; run_at as it was given */
 };
 
-/* Computes the digest of the request (job_decode.h says what it has in it). Sorts the pairs by name. */
-void dt_job_digest(struct dt_job_fields *fields, unsigned char digest[16]);
-
-/* Turns a list of durations into canonical text, in the faults' arena. pointer: of the list, for its faults. False:
- * faults were added. */
-bool dt_retry_decode(const dt_json *json, const struct dt_json_node *node, const char *pointer,
-                     struct dt_faults *faults, struct dt_str *out);
+/* Computes the digest of the request, which is the job's (job_decode.h says what it has in it). Sorts the pairs by
+ * name. */
+void dt_job_digest(struct dt_job_fields *fields);
 
 #endif

@@ -11,8 +11,7 @@
 #ifndef DT_JOB_PROBLEM_H
 #define DT_JOB_PROBLEM_H
 
-#include "base/status.h"
-#include "base/strbuf.h"
+#include "base/faults.h"
 #include "job/callback/callback_fit.h"
 #include "job/job.h"
 
@@ -49,32 +48,7 @@ enum dt_problem_type {
         DT_PROBLEM_TYPES
 };
 
-/* ---- faults: what is wrong with the members of a body or with query parameters ---- */
-
-#define DT_FAULTS_MAX 100 /* more are counted, not kept */
-
-struct dt_fault {
-    struct dt_str pointer; /* JSON pointer into the body; "?name" for a query parameter; "" for the body as a whole */
-    struct dt_str reason;
-};
-
-/* A value; everything it points at lives in the arena given. n counts all faults, v holds the first DT_FAULTS_MAX. */
-struct dt_faults {
-    struct dt_arena *arena;
-    struct dt_fault *v;
-    size_t n, room;
-    bool failed; /* memory was out: the faults are not all there */
-};
-void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena);
-/* pointer is taken as it stands and must live as long as the faults (literals); the reason is copied. */
-void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason);
-/* pointer = parent + "/" + name, escaped as RFC 6901 says. */
-void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason);
-/* pointer = parent + "/" + index. */
-void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason);
-/* "?name": a query parameter. */
-void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason);
-void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...) DT_PRINTF(3, 4);
+/* ---- faults ---- */
 
 /* Adds what does not fit a job's topic. */
 void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit);
