@@ -1,187 +1,90 @@
-/*
- * The members of a schedule's own, one function each; those of its jobs are read by job_decode.c. See schedule_json.h.
- */
+/* The table of the members of a schedule's own; those of its jobs are read by job_decode.c. See schedule_json.h. */
 #include "schedule_json.h"
 
 #include "base/text/base64.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
-#include "job/request/job_fields.h"
 
 #define EVERY_MIN_MS    INT64_C(100)
 #define CATCH_UP_MAX_MS (366 * DT_DAY_MS)
 #define JITTER_MAX_MS   DT_DAY_MS
 
-struct decoder {
-    const dt_json *json;
-    struct dt_faults *faults;
-    struct dt_str name;
-    struct dt_schedule *s;
-    bool *set_paused;
-};
-
-/* ---- values ---- */
-
-static struct dt_str keep(struct decoder *d, struct dt_str text)
+static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    struct dt_str copy = dt_arena_copy(d->faults->arena, text);
-    d->faults->failed |= !copy.p;
-    return copy;
+    const struct dt_str name = ((const struct dt_schedule_body *)r->out)->schedule.name;
+    if (node->type != DT_JSON_STRING || (name.p && !dt_str_eq(node->str, name)))
+        dt_json_fault(r, field, "differs from the name in the path");
 }
 
-static void read_duration(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t *out)
-{
-    const char *reason = dt_duration_decode(node, out);
-    if (reason)
-        dt_faults_add(d->faults, pointer, reason);
-}
-
-static void read_time(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t *out)
-{
-    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, out) != DT_OK)
-        dt_faults_add(d->faults, pointer, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z");
-}
-
-static void read_bounded(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t max_ms,
-                         int64_t *out)
-{
-    read_duration(d, node, pointer, out);
-    if (*out > max_ms)
-        dt_faults_addf(d->faults, pointer, "must be at most %lld days", (long long)(max_ms / DT_DAY_MS));
-}
-
-/* ---- members ---- */
-
-static void read_name(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type != DT_JSON_STRING || (d->name.p && !dt_str_eq(node->str, d->name)))
-        dt_faults_add(d->faults, "/name", "differs from the name in the path");
-}
-
-static void read_cron(struct decoder *d, const struct dt_json_node *node)
+static void read_cron(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     struct dt_error err = {0};
     struct dt_cron cron;
     if (node->type != DT_JSON_STRING)
-        dt_faults_add(d->faults, "/cron", "must be a string such as \"0 9 * * MON-FRI\"");
+        dt_json_fault(r, field, "must be a string such as \"0 9 * * MON-FRI\"");
     else if (dt_cron_parse(node->str, &cron, &err) != DT_OK)
-        dt_faults_addf(d->faults, "/cron", "%s", err.text);
-    d->s->cron = node->type == DT_JSON_STRING ? keep(d, node->str) : DT_STR_LIT("");
+        dt_json_fault(r, field, err.text);
+    *(struct dt_str *)dt_json_place(r, field) =
+        node->type == DT_JSON_STRING ? dt_json_keep(r->faults, node->str) : DT_STR_LIT("");
 }
 
-static void read_every(struct decoder *d, const struct dt_json_node *node)
+static void read_every(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    read_duration(d, node, "/every", &d->s->every_ms);
-    if (d->s->every_ms < EVERY_MIN_MS)
-        dt_faults_add(d->faults, "/every", "must be at least PT0.1S");
-    if (d->s->every_ms == 0)
-        d->s->every_ms = EVERY_MIN_MS; /* it was given */
+    int64_t *every_ms = dt_json_place(r, field);
+    dt_json_read_value(r, field, node);
+    if (*every_ms < EVERY_MIN_MS)
+        dt_json_fault(r, field, "must be at least PT0.1S");
+    if (*every_ms == 0)
+        *every_ms = EVERY_MIN_MS; /* it was given */
 }
 
-static void read_zone(struct decoder *d, const struct dt_json_node *node)
+/* A duration that is refused in itself may be beyond its bound as well. */
+static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    if (node->type == DT_JSON_STRING && node->str.n >= 1 && node->str.n <= DT_ZONE_NAME_MAX)
-        d->s->time_zone = keep(d, node->str);
-    else
-        dt_faults_add(d->faults, "/time_zone", "must be the name of a time zone such as \"Europe/Berlin\"");
+    const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};
+    dt_json_read_value(r, &unbounded, node);
+    if (*(int64_t *)dt_json_place(r, field) > field->max)
+        dt_json_fault(r, field, field->reason);
 }
 
-static void read_starts_at(struct decoder *d, const struct dt_json_node *node)
-{
-    d->s->has_start = true;
-    read_time(d, node, "/starts_at", &d->s->starts_at_ms);
-}
+#define BODY     struct dt_schedule_body
+#define NULLABLE .flags = DT_FIELD_NULLABLE
 
-static void read_ends_at(struct decoder *d, const struct dt_json_node *node)
-{
-    d->s->has_end = true;
-    read_time(d, node, "/ends_at", &d->s->ends_at_ms);
-}
-
-static void read_overlap(struct decoder *d, const struct dt_json_node *node)
-{
-    for (int i = 0; i < DT_OVERLAPS && node->type == DT_JSON_STRING; i++)
-        if (dt_str_is(node->str, dt_overlap_name((enum dt_overlap)i))) {
-            d->s->overlap = (enum dt_overlap)i;
-            return;
-        }
-    dt_faults_add(d->faults, "/overlap", "must be \"allow\", \"skip\" or \"cancel\"");
-}
-
-static void read_catch_up(struct decoder *d, const struct dt_json_node *node)
-{
-    read_bounded(d, node, "/catch_up", CATCH_UP_MAX_MS, &d->s->catch_up_ms);
-}
-
-static void read_catch_up_max(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type != DT_JSON_INT || node->i < 1 || node->i > DT_CATCH_UP_MAX)
-        dt_faults_addf(d->faults, "/catch_up_max", "must be a whole number from 1 to %d", DT_CATCH_UP_MAX);
-    else
-        d->s->catch_up_max = node->i;
-}
-
-static void read_jitter(struct decoder *d, const struct dt_json_node *node)
-{
-    read_bounded(d, node, "/jitter", JITTER_MAX_MS, &d->s->jitter_ms);
-}
-
-static void read_paused(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type != DT_JSON_BOOL)
-        dt_faults_add(d->faults, "/paused", "must be true or false");
-    d->s->paused = node->type == DT_JSON_BOOL && node->b;
-    *d->set_paused = true;
-}
-
-/* A member that an answer has, and nobody sets. */
-static void pass_by(struct decoder *d, const struct dt_json_node *node)
-{
-    (void)d;
-    (void)node;
-}
-
-static const struct member {
-    struct dt_str name;
-    void (*read)(struct decoder *d, const struct dt_json_node *node);
-} members[] = {
-    {DT_STR_LIT("name"), read_name},
-    {DT_STR_LIT("cron"), read_cron},
-    {DT_STR_LIT("every"), read_every},
-    {DT_STR_LIT("time_zone"), read_zone},
-    {DT_STR_LIT("starts_at"), read_starts_at},
-    {DT_STR_LIT("ends_at"), read_ends_at},
-    {DT_STR_LIT("overlap"), read_overlap},
-    {DT_STR_LIT("catch_up"), read_catch_up},
-    {DT_STR_LIT("catch_up_max"), read_catch_up_max},
-    {DT_STR_LIT("jitter"), read_jitter},
-    {DT_STR_LIT("paused"), read_paused},
-    {DT_STR_LIT("next_at"), pass_by},
-    {DT_STR_LIT("last_fire_at"), pass_by},
-    {DT_STR_LIT("last_job_id"), pass_by},
-    {DT_STR_LIT("last_error"), pass_by},
-    {DT_STR_LIT("created_at"), pass_by},
-    {DT_STR_LIT("updated_at"), pass_by},
-    {DT_STR_LIT("version"), pass_by},
+static const struct dt_json_field fields[] = {
+    DT_FIELD("name", TEXT, BODY, schedule.name, NULLABLE, .read = read_name),
+    DT_FIELD("cron", TEXT, BODY, schedule.cron, NULLABLE, .read = read_cron),
+    DT_FIELD("every", DURATION, BODY, schedule.every_ms, NULLABLE, .read = read_every),
+    DT_FIELD("time_zone", TEXT, BODY, schedule.time_zone, NULLABLE, .min = 1, .max = DT_ZONE_NAME_MAX,
+             .reason = "must be the name of a time zone such as \"Europe/Berlin\""),
+    DT_FIELD("starts_at", TIME, BODY, schedule.starts_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_start)),
+    DT_FIELD("ends_at", TIME, BODY, schedule.ends_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_end)),
+    DT_FIELD("overlap", WORD, BODY, schedule.overlap, NULLABLE, .words = dt_overlap_names,
+             .reason = "must be \"allow\", \"skip\" or \"cancel\""),
+    DT_FIELD("catch_up", DURATION, BODY, schedule.catch_up_ms, NULLABLE, .read = read_bounded, .max = CATCH_UP_MAX_MS,
+             .reason = "must be at most 366 days"),
+    DT_FIELD("catch_up_max", COUNT, BODY, schedule.catch_up_max, NULLABLE, .min = 1, .max = DT_CATCH_UP_MAX),
+    DT_FIELD("jitter", DURATION, BODY, schedule.jitter_ms, NULLABLE, .read = read_bounded, .max = JITTER_MAX_MS,
+             .reason = "must be at most 1 days"),
+    DT_FIELD("paused", FLAG, BODY, schedule.paused, NULLABLE, .has = offsetof(BODY, set_paused)),
+    DT_FIELD_FOR_SHOW("next_at", TIME),
+    DT_FIELD_FOR_SHOW("last_fire_at", TIME),
+    DT_FIELD_FOR_SHOW("last_job_id", TEXT),
+    DT_FIELD_FOR_SHOW("last_error", OBJECT),
+    DT_FIELD_FOR_SHOW("created_at", TIME),
+    DT_FIELD_FOR_SHOW("updated_at", TIME),
+    DT_FIELD_FOR_SHOW("version", COUNT),
 };
-
-static const struct member *find_member(struct dt_str name)
-{
-    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-        if (dt_str_eq(members[i].name, name))
-            return &members[i];
-    return NULL;
-}
+/* Members of its jobs are passed by here. */
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
 static bool is_own(struct dt_str name)
 {
-    return find_member(name) != NULL;
+    return dt_json_field_of(&table, name) != NULL;
 }
 
 /* Everything that was asked for counts in the digest, but for paused, which has a way of its own. */
-static void add_to_digest(struct decoder *d)
+static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
 {
-    const struct dt_schedule *s = d->s;
     struct dt_strbuf text;
     dt_strbuf_init(&text);
     dt_strbuf_addf(&text, "%lld %d %lld %d %lld %d %lld %lld %lld ", (long long)s->every_ms, s->has_start,
@@ -191,8 +94,8 @@ static void add_to_digest(struct decoder *d)
     dt_strbuf_addc(&text, ' ');
     if (s->cron.p)
         dt_strbuf_add(&text, s->cron.p, s->cron.n);
-    d->faults->failed |= text.failed;
-    dt_job_digest_add(d->s->job.digest, dt_strbuf_str(&text));
+    faults->failed |= text.failed;
+    dt_job_digest_add(s->job.digest, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
 }
 
@@ -202,14 +105,10 @@ dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rul
     const struct dt_schedule *s = &out->schedule;
     const struct dt_json_node *body = dt_json_root(json);
     const bool object = body->type == DT_JSON_OBJECT;
-    struct decoder d = {json, faults, name, &out->schedule, &out->set_paused};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
     *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
-    for (const struct dt_json_node *m = object ? dt_json_first(json, body) : NULL; m;
-         m = dt_json_sibling(json, body, m)) {
-        const struct member *member = find_member(m->name);
-        if (member && m->type != DT_JSON_NULL) /* null is the default */
-            member->read(&d, m);
-    }
+    if (object) /* otherwise the decoder of its jobs says so */
+        dt_json_read(&r, &table, body);
     if (object && s->cron.p && s->every_ms) {
         dt_faults_add(faults, "/cron", "contradicts every: give one of the two");
         dt_faults_add(faults, "/every", "contradicts cron: give one of the two");
@@ -222,7 +121,7 @@ dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rul
         dt_faults_add(faults, "/ends_at", "must be after starts_at");
     dt_status status = dt_job_template_decode(json, rules, is_own, faults, &out->schedule.job);
     if (status == DT_OK)
-        add_to_digest(&d);
+        add_to_digest(&out->schedule, faults);
     return status == DT_OK && faults->failed ? DT_NOMEM : status;
 }
 

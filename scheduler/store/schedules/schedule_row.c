@@ -10,11 +10,11 @@
 
 #define PROGRESS_COLUMNS 10
 
-static const char *const overlap_names[DT_OVERLAPS] = {"allow", "skip", "cancel"};
+const char *const dt_overlap_names[] = {"allow", "skip", "cancel", NULL};
 
 const char *dt_overlap_name(enum dt_overlap overlap)
 {
-    return overlap_names[overlap];
+    return dt_overlap_names[overlap];
 }
 
 /* ---- what a manual edit may have left ---- */

@@ -29,6 +29,7 @@
 
 /* In the order of the ENUM schedules.overlap. */
 enum dt_overlap { DT_OVERLAP_ALLOW, DT_OVERLAP_SKIP, DT_OVERLAP_CANCEL, DT_OVERLAPS };
+extern const char *const dt_overlap_names[]; /* ends with NULL */
 const char *dt_overlap_name(enum dt_overlap overlap);
 
 struct dt_schedule {
