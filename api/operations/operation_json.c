@@ -1,4 +1,4 @@
-/* One function a member, as everywhere bodies are read. See operation_json.h. */
+/* The tables of operations and of their filters. See operation_json.h. */
 #include "operation_json.h"
 
 #include <stdlib.h>
@@ -11,53 +11,13 @@
 
 #define ERROR_CODE_MAX 100
 #define FILTER_MAX     65535 /* bytes of the filter as it is kept, without white space */
+#define RATE           "must be a number of jobs a second or a minute, such as \"1000/s\" or \"600/m\""
 
-struct decoder {
-    const dt_json *json;
+/* For the functions of the tables. */
+struct context {
     const struct dt_job_rules *rules;
     int64_t now_ms;
-    struct dt_faults *faults;
-    struct dt_operation_body *out;
-    bool has_run_at, has_delay, has_filter;
-    unsigned members; /* of the filter */
 };
-
-static struct dt_operation_filter *filter_of(struct decoder *d)
-{
-    return &d->out->ask.filter;
-}
-
-static struct dt_str keep(struct decoder *d, struct dt_str text)
-{
-    struct dt_str copy = dt_arena_copy(d->faults->arena, text);
-    d->faults->failed |= !copy.p;
-    return copy;
-}
-
-static void read_text(struct decoder *d, const struct dt_json_node *node, const char *pointer, size_t max,
-                      struct dt_str *out)
-{
-    if (node->type != DT_JSON_STRING || node->str.n < 1 || node->str.n > max)
-        dt_faults_addf(d->faults, pointer, "must be a string of 1 to %zu bytes", max);
-    else
-        *out = keep(d, node->str);
-}
-
-static void read_time(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t *out)
-{
-    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, out) != DT_OK)
-        dt_faults_add(d->faults, pointer, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z");
-}
-
-static void read_duration(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t max_ms,
-                          int64_t *out)
-{
-    const char *reason = dt_duration_decode(node, out);
-    if (reason)
-        dt_faults_add(d->faults, pointer, reason);
-    else if (*out > max_ms)
-        dt_faults_addf(d->faults, pointer, "must be at most %lld seconds", (long long)(max_ms / 1000));
-}
 
 /* ---- the filter ---- */
 
@@ -66,7 +26,7 @@ bool dt_operation_topic_is_prefix(struct dt_str topic)
     return topic.n > 0 && topic.p[topic.n - 1] == '*';
 }
 
-static void read_topic(struct decoder *d, const struct dt_json_node *node)
+static void read_topic(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     bool text = node->type == DT_JSON_STRING;
     struct dt_str name = node->str;
@@ -76,89 +36,36 @@ static void read_topic(struct decoder *d, const struct dt_json_node *node)
     if (text && (name.n == node->str.n || name.n > 0))
         reason = dt_topic_check(name, DT_STR_LIT(""));
     if (reason)
-        dt_faults_add(d->faults, "/filter/topic", reason);
-    filter_of(d)->topic = text ? keep(d, node->str) : DT_STR_LIT("?");
+        dt_json_fault(r, field, reason);
+    *(struct dt_str *)dt_json_place(r, field) = text ? dt_json_keep(r->faults, node->str) : DT_STR_LIT("?");
 }
 
-static void read_state(struct decoder *d, const struct dt_json_node *node)
+static void read_state(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    bool dead = d->out->ask.kind == DT_OPERATION_REDRIVE;
+    const bool dead = ((const struct dt_operation_body *)r->out)->ask.kind == DT_OPERATION_REDRIVE;
     if (node->type != DT_JSON_STRING || !dt_str_is(node->str, dead ? "dead" : "scheduled"))
-        dt_faults_add(d->faults, "/filter/state",
+        dt_json_fault(r, field,
                       dead ? "must be \"dead\": others cannot be redriven"
                            : "must be \"scheduled\": jobs in other states stay as they are");
 }
 
-static void read_key_prefix(struct decoder *d, const struct dt_json_node *node)
+static void read_ids(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    read_text(d, node, "/filter/key_prefix", DT_KEY_MAX, &filter_of(d)->key_prefix);
-}
-
-static void read_bound(struct decoder *d, const struct dt_json_node *node, const char *pointer,
-                       struct dt_list_times *times, int64_t *bound_ms)
-{
-    times->given = true;
-    read_time(d, node, pointer, bound_ms);
-}
-
-static void read_run_from(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_list_times *times = &filter_of(d)->run;
-    read_bound(d, node, "/filter/run_from", times, &times->from_ms);
-}
-
-static void read_run_to(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_list_times *times = &filter_of(d)->run;
-    read_bound(d, node, "/filter/run_to", times, &times->to_ms);
-}
-
-static void read_created_from(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_list_times *times = &filter_of(d)->created;
-    read_bound(d, node, "/filter/created_from", times, &times->from_ms);
-}
-
-static void read_created_to(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_list_times *times = &filter_of(d)->created;
-    read_bound(d, node, "/filter/created_to", times, &times->to_ms);
-}
-
-static void read_failed_from(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_list_times *times = &filter_of(d)->failed;
-    read_bound(d, node, "/filter/failed_from", times, &times->from_ms);
-}
-
-static void read_failed_to(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_list_times *times = &filter_of(d)->failed;
-    read_bound(d, node, "/filter/failed_to", times, &times->to_ms);
-}
-
-static void read_error_code(struct decoder *d, const struct dt_json_node *node)
-{
-    read_text(d, node, "/filter/error_code", ERROR_CODE_MAX, &filter_of(d)->error_code);
-}
-
-static void read_ids(struct decoder *d, const struct dt_json_node *node)
-{
-    struct dt_operation_filter *f = filter_of(d);
+    struct dt_operation_filter *f = &((struct dt_operation_body *)r->out)->ask.filter;
     size_t n = 0;
     if (node->type != DT_JSON_ARRAY || node->n < 1 || node->n > DT_OPERATION_IDS_MAX) {
-        dt_faults_addf(d->faults, "/filter/ids", "must be a list of 1 to %d ids", DT_OPERATION_IDS_MAX);
+        dt_json_faultf(r, field, "must be a list of 1 to %d ids", DT_OPERATION_IDS_MAX);
         return;
     }
-    f->ids = dt_arena_alloc(d->faults->arena, node->n * sizeof(*f->ids));
-    d->faults->failed |= !f->ids;
-    for (const struct dt_json_node *i = dt_json_first(d->json, node); i && f->ids;
-         i = dt_json_sibling(d->json, node, i)) {
+    f->ids = dt_arena_alloc(r->faults->arena, node->n * sizeof(*f->ids));
+    r->faults->failed |= !f->ids;
+    for (const struct dt_json_node *i = dt_json_first(r->json, node); i && f->ids;
+         i = dt_json_sibling(r->json, node, i)) {
         dt_assert_cmp(n, <, node->n);
         if (i->type == DT_JSON_STRING && dt_job_id_parse(i->str, &f->ids[n]))
             n++;
         else
-            dt_faults_add(d->faults, "/filter/ids", "must hold ids of jobs, as strings");
+            dt_json_fault(r, field, "must hold ids of jobs, as strings");
     }
     if (!f->ids)
         return;
@@ -169,99 +76,77 @@ static void read_ids(struct decoder *d, const struct dt_json_node *node)
             f->ids[f->n_ids++] = f->ids[i];
 }
 
+#define BODY struct dt_operation_body
+#define BOUND(name, times, bound)                                                                                      \
+    DT_FIELD(name, TIME, BODY, ask.filter.times.bound, .has = offsetof(BODY, ask.filter.times.given))
+
+static const struct dt_json_field filter_fields[] = {
+    DT_FIELD("topic", TEXT, BODY, ask.filter.topic, .read = read_topic),
+    DT_FIELD_BY("state", read_state),
+    DT_FIELD("key_prefix", TEXT, BODY, ask.filter.key_prefix, .min = 1, .max = DT_KEY_MAX),
+    BOUND("run_from", run, from_ms),
+    BOUND("run_to", run, to_ms),
+    BOUND("created_from", created, from_ms),
+    BOUND("created_to", created, to_ms),
+    BOUND("failed_from", failed, from_ms),
+    BOUND("failed_to", failed, to_ms),
+    DT_FIELD("error_code", TEXT, BODY, ask.filter.error_code, .min = 1, .max = ERROR_CODE_MAX),
+    DT_FIELD_BY("ids", read_ids),
+};
+static const struct dt_json_table filter_table =
+    DT_TABLE(filter_fields, .object = "must be an object that is not empty", .unknown = "is unknown here");
+
 /* ---- members ---- */
 
-struct member {
-    struct dt_str name;
-    void (*read)(struct decoder *d, const struct dt_json_node *node);
-};
-
-static const struct member filter_members[] = {
-    {DT_STR_LIT("topic"), read_topic},
-    {DT_STR_LIT("state"), read_state},
-    {DT_STR_LIT("key_prefix"), read_key_prefix},
-    {DT_STR_LIT("run_from"), read_run_from},
-    {DT_STR_LIT("run_to"), read_run_to},
-    {DT_STR_LIT("created_from"), read_created_from},
-    {DT_STR_LIT("created_to"), read_created_to},
-    {DT_STR_LIT("failed_from"), read_failed_from},
-    {DT_STR_LIT("failed_to"), read_failed_to},
-    {DT_STR_LIT("error_code"), read_error_code},
-    {DT_STR_LIT("ids"), read_ids},
-    {DT_STR_LIT(""), NULL},
-};
-
-/* Reads the members that the list has, up to its end; others are faults. */
-static void read_members(struct decoder *d, const struct dt_json_node *object, const struct member *list,
-                         const char *pointer)
+static void read_filter(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    for (const struct dt_json_node *m = dt_json_first(d->json, object); m; m = dt_json_sibling(d->json, object, m)) {
-        const struct member *member = list;
-        while (member->read && !dt_str_eq(member->name, m->name))
-            member++;
-        if (member->read)
-            member->read(d, m);
-        else
-            dt_faults_add_member(d->faults, pointer, m->name, "is unknown here");
-    }
-}
-
-static void read_filter(struct decoder *d, const struct dt_json_node *node)
-{
+    struct dt_json_reader filter = *r;
+    struct dt_str *request = dt_json_place(r, field);
     struct dt_strbuf compact;
     dt_strbuf_init(&compact);
     dt_json_add_compact(&compact, node->raw);
-    d->faults->failed |= compact.failed;
-    d->has_filter = true;
-    d->out->ask.request = keep(d, dt_strbuf_str(&compact));
+    r->faults->failed |= compact.failed;
+    *request = dt_json_keep(r->faults, dt_strbuf_str(&compact));
     dt_strbuf_clear(&compact);
-    if (d->out->ask.request.n > FILTER_MAX)
-        dt_faults_addf(d->faults, "/filter", "has %zu bytes, %d are allowed", d->out->ask.request.n, FILTER_MAX);
-    if (node->type != DT_JSON_OBJECT || node->n == 0)
-        dt_faults_add(d->faults, "/filter", "must be an object that is not empty");
+    if (request->n > FILTER_MAX)
+        dt_json_faultf(r, field, "has %zu bytes, %d are allowed", request->n, FILTER_MAX);
+    filter.parent = "/filter";
+    if (node->type == DT_JSON_OBJECT && node->n == 0)
+        dt_json_fault(r, field, filter_table.object);
     else
-        read_members(d, node, filter_members, "/filter");
+        dt_json_read(&filter, &filter_table, node);
 }
 
-static void read_dry_run(struct decoder *d, const struct dt_json_node *node)
-{
-    if (node->type != DT_JSON_BOOL)
-        dt_faults_add(d->faults, "/dry_run", "must be true or false");
-    d->out->dry_run = node->type == DT_JSON_BOOL && node->b;
-}
-
-static void read_rate(struct decoder *d, const struct dt_json_node *node)
+static const char *check_rate(struct dt_str text)
 {
     int64_t interval_ns;
-    if (node->type != DT_JSON_STRING || !dt_rate_parse(node->str, &interval_ns))
-        dt_faults_add(d->faults, "/rate",
-                      "must be a number of jobs a second or a minute, such as \"1000/s\" or \"600/m\"");
-    else
-        d->out->ask.rate = keep(d, node->str);
+    return dt_rate_parse(text, &interval_ns) ? NULL : RATE;
 }
 
-static void read_wait(struct decoder *d, const struct dt_json_node *node)
+static void read_run_at(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    read_duration(d, node, "/wait", DT_OPERATION_WAIT_MAX_MS, &d->out->wait_ms);
+    const struct context *context = r->context;
+    dt_json_read_value(r, field, node);
+    if (*(int64_t *)dt_json_place(r, field) > context->now_ms + context->rules->max_delay_ms)
+        dt_json_fault(r, field, "is further ahead than limits.max_delay allows");
 }
 
-static void read_run_at(struct decoder *d, const struct dt_json_node *node)
+/* A duration that is not longer than a job may be away. */
+static void read_distance(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    d->has_run_at = true;
-    read_time(d, node, "/run_at", &d->out->ask.at_ms);
-    if (d->out->ask.at_ms > d->now_ms + d->rules->max_delay_ms)
-        dt_faults_add(d->faults, "/run_at", "is further ahead than limits.max_delay allows");
-}
-
-static void read_delay(struct decoder *d, const struct dt_json_node *node)
-{
-    d->has_delay = d->out->ask.delays = true;
-    read_duration(d, node, "/delay", d->rules->max_delay_ms, &d->out->ask.at_ms);
+    const int64_t max_ms = ((const struct context *)r->context)->rules->max_delay_ms;
+    int64_t *ms = dt_json_place(r, field);
+    const char *reason = dt_duration_decode(node, ms);
+    if (reason)
+        dt_json_fault(r, field, reason);
+    else if (*ms > max_ms)
+        dt_json_faultf(r, field, "must be at most %lld seconds", (long long)(max_ms / 1000));
 }
 
 /* A duration, perhaps with a sign before it. */
-static void read_shift(struct decoder *d, const struct dt_json_node *node)
+static void read_shift(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
+    int64_t *ms = dt_json_place(r, field);
     struct dt_json_node plain = *node;
     bool text = node->type == DT_JSON_STRING || node->type == DT_JSON_NUMBER;
     bool back = text && node->str.n > 0 && node->str.p[0] == '-';
@@ -272,80 +157,89 @@ static void read_shift(struct decoder *d, const struct dt_json_node *node)
     }
     if (fewer)
         plain.i = node->i > INT64_MIN ? -node->i : INT64_MAX;
-    d->out->ask.shifts = true;
-    read_duration(d, &plain, "/shift", d->rules->max_delay_ms, &d->out->ask.shift_ms);
+    read_distance(r, field, &plain);
     if (back || fewer)
-        d->out->ask.shift_ms = -d->out->ask.shift_ms;
+        *ms = -*ms;
 }
 
-static void read_spread(struct decoder *d, const struct dt_json_node *node)
-{
-    read_duration(d, node, "/spread", d->rules->max_delay_ms, &d->out->ask.spread_ms);
-}
+enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* rows */
 
-static const struct member reschedule_members[] = {
-    {DT_STR_LIT("run_at"), read_run_at}, {DT_STR_LIT("delay"), read_delay},   {DT_STR_LIT("shift"), read_shift},
-    {DT_STR_LIT("spread"), read_spread}, {DT_STR_LIT("filter"), read_filter}, {DT_STR_LIT("dry_run"), read_dry_run},
-    {DT_STR_LIT("rate"), read_rate},     {DT_STR_LIT("wait"), read_wait},     {DT_STR_LIT(""), NULL},
+static const struct dt_json_field fields[] = {
+    [RUN_AT] = DT_FIELD("run_at", TIME, BODY, ask.at_ms, .read = read_run_at),
+    [DELAY] = DT_FIELD("delay", DURATION, BODY, ask.at_ms, .read = read_distance, .has = offsetof(BODY, ask.delays)),
+    [SHIFT] = DT_FIELD("shift", DURATION, BODY, ask.shift_ms, .read = read_shift, .has = offsetof(BODY, ask.shifts)),
+    [SPREAD] = DT_FIELD("spread", DURATION, BODY, ask.spread_ms, .read = read_distance),
+    [FILTER] = DT_FIELD("filter", TEXT, BODY, ask.request, .read = read_filter),
+    DT_FIELD("dry_run", FLAG, BODY, dry_run),
+    DT_FIELD("rate", TEXT, BODY, ask.rate, .check = check_rate, .reason = RATE),
+    DT_FIELD("wait", DURATION, BODY, wait_ms, .max = DT_OPERATION_WAIT_MAX_MS, .reason = "must be at most 60 seconds"),
 };
-#define OWN_OF_RESCHEDULE 4 /* the first ones */
+
+/* The first rows are of a reschedule only. */
+static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    const bool reschedules = ((const struct dt_operation_body *)r->out)->ask.kind == DT_OPERATION_RESCHEDULE;
+    if (field && (reschedules || field >= &fields[FILTER]))
+        return true;
+    dt_faults_add_member(r->faults, "", node->name, filter_table.unknown);
+    return false;
+}
+
+static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
 
 /* ---- what belongs together ---- */
 
-static void check_filter(struct decoder *d)
+static void check_filter(const struct dt_json_reader *r)
 {
-    const struct dt_operation_filter *f = filter_of(d);
-    if (!d->has_filter)
-        dt_faults_add(d->faults, "/filter", "is required");
-    else if (d->faults->n == 0 && !f->topic.p && !f->n_ids)
-        dt_faults_add(d->faults, "/filter/topic", "is required, unless there are ids");
+    const struct dt_operation_filter *f = &((const struct dt_operation_body *)r->out)->ask.filter;
+    if (!dt_json_given(r, FILTER))
+        dt_faults_add(r->faults, "/filter", "is required");
+    else if (r->faults->n == 0 && !f->topic.p && !f->n_ids)
+        dt_faults_add(r->faults, "/filter/topic", "is required, unless there are ids");
     if (f->key_prefix.p && (!f->topic.p || dt_operation_topic_is_prefix(f->topic)))
-        dt_faults_add(d->faults, "/filter/key_prefix", "needs one topic");
+        dt_faults_add(r->faults, "/filter/key_prefix", "needs one topic");
     if (f->run.from_ms > f->run.to_ms)
-        dt_faults_add(d->faults, "/filter/run_from", "is after run_to");
+        dt_faults_add(r->faults, "/filter/run_from", "is after run_to");
     if (f->created.from_ms > f->created.to_ms)
-        dt_faults_add(d->faults, "/filter/created_from", "is after created_to");
+        dt_faults_add(r->faults, "/filter/created_from", "is after created_to");
     if (f->failed.from_ms > f->failed.to_ms)
-        dt_faults_add(d->faults, "/filter/failed_from", "is after failed_to");
+        dt_faults_add(r->faults, "/filter/failed_from", "is after failed_to");
 }
 
-static void check_time(struct decoder *d)
+static void check_time(const struct dt_json_reader *r)
 {
-    const struct dt_operation_ask *ask = &d->out->ask;
+    const struct dt_operation_ask *ask = &((const struct dt_operation_body *)r->out)->ask;
+    const struct context *context = r->context;
+    const bool has_run_at = dt_json_given(r, RUN_AT);
     if (ask->kind != DT_OPERATION_RESCHEDULE)
         return;
-    if (d->has_run_at + d->has_delay + ask->shifts != 1)
-        dt_faults_add(d->faults,
-                      d->has_run_at  ? "/run_at"
-                      : d->has_delay ? "/delay"
-                                     : "/shift",
+    if (has_run_at + ask->delays + ask->shifts != 1)
+        dt_faults_add(r->faults,
+                      has_run_at    ? "/run_at"
+                      : ask->delays ? "/delay"
+                                    : "/shift",
                       "give exactly one of run_at, delay and shift");
     /* The last job of a spread may not go further than a request for it alone could have it. */
-    int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, d->now_ms) - d->now_ms;
+    int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, context->now_ms) - context->now_ms;
     if (ask->shifts && ask->spread_ms)
-        dt_faults_add(d->faults, "/spread", "does not go with shift");
-    else if (d->faults->n == 0 && !ask->shifts && ask->spread_ms > d->rules->max_delay_ms - begins_ms)
-        dt_faults_add(d->faults, "/spread", "ends further ahead than limits.max_delay allows");
+        dt_faults_add(r->faults, "/spread", "does not go with shift");
+    else if (r->faults->n == 0 && !ask->shifts && ask->spread_ms > context->rules->max_delay_ms - begins_ms)
+        dt_faults_add(r->faults, "/spread", "ends further ahead than limits.max_delay allows");
 }
 
 dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules, enum dt_operation_kind kind,
                               int64_t now_ms, struct dt_faults *faults, struct dt_operation_body *out)
 {
     static const struct dt_list_times any = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-    const struct dt_json_node *root = dt_json_root(json);
-    struct decoder d = {.json = json, .rules = rules, .now_ms = now_ms, .faults = faults, .out = out};
+    const struct context context = {rules, now_ms};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out, .context = &context};
     *out = (struct dt_operation_body){.ask = {.kind = kind, .filter = {.run = any, .created = any, .failed = any}},
                                       .wait_ms = DT_OPERATION_WAIT_MS};
-    if (root->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, "", "must be an object");
-    } else {
-        read_members(&d, root, reschedule_members + (kind == DT_OPERATION_RESCHEDULE ? 0 : OWN_OF_RESCHEDULE), "");
-        check_filter(&d);
-        check_time(&d);
+    if (dt_json_read(&r, &table, dt_json_root(json))) {
+        check_filter(&r);
+        check_time(&r);
     }
-    if (faults->failed)
-        return DT_NOMEM;
-    return faults->n ? DT_INVALID : DT_OK;
+    return dt_faults_status(faults);
 }
 
 /* ---- answers ---- */
