@@ -4,6 +4,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/json_table.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job_encode.h"
@@ -42,27 +43,26 @@ static enum dt_next silence_alert(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
+struct body {
+    int64_t until_ms, for_ms;
+    bool has_for;
+};
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD("until", TIME, struct body, until_ms, .min = 1, .reason = DT_REASON_AFTER_1970),
+    DT_FIELD("for", DURATION, struct body, for_ms, .has = offsetof(struct body, has_for)),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+
 static void read_silence(const dt_json *json, int64_t now_ms, struct dt_faults *faults, int64_t *until_ms)
 {
-    const struct dt_json_node *body = dt_json_root(json);
-    int64_t ms = 0;
-    if (body->type != DT_JSON_OBJECT) {
-        dt_faults_add(faults, "", "must be an object");
-        return;
-    }
-    if (body->n > 1)
+    struct body body = {.until_ms = *until_ms};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = &body};
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type == DT_JSON_OBJECT && root->n > 1)
         dt_faults_add(faults, "", "has until or for, not both");
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m)) {
-        bool is_until = dt_str_is(m->name, "until");
-        if (is_until && (m->type != DT_JSON_STRING || dt_time_parse(m->str, until_ms) != DT_OK || *until_ms <= 0))
-            dt_faults_add(faults, "/until", "must be an RFC 3339 time with an offset, after 1970");
-        else if (dt_str_is(m->name, "for") && dt_duration_decode(m, &ms))
-            dt_faults_add(faults, "/for", dt_duration_decode(m, &ms));
-        else if (dt_str_is(m->name, "for"))
-            *until_ms = now_ms + ms;
-        else if (!is_until)
-            dt_faults_add_member(faults, "", m->name, "is not known");
-    }
+    dt_json_read(&r, &table, root);
+    *until_ms = body.has_for ? now_ms + body.for_ms : body.until_ms;
 }
 
 enum dt_next dt_handle_alert_silence(struct dt_request *req)
@@ -82,8 +82,8 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
         return DT_REPLY;
     if (json) {
         read_silence(json, dt_refclock_real_latest_ms(req->api->ref), &faults, &silence->until_ms);
-        if (faults.n > 0)
-            return dt_answer_faults(req, DT_INVALID, &faults);
+        if (dt_faults_status(&faults) != DT_OK)
+            return dt_answer_faults(req, dt_faults_status(&faults), &faults);
     }
     req->state = silence;
     return dt_workers_submit(req->api->workers, req, silence_alert);

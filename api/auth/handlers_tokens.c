@@ -5,7 +5,7 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
+#include "base/json_table.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/topic_owners.h"
@@ -142,51 +142,48 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 
 /* ---- bodies ---- */
 
-/* Puts an array of texts without commas together, with commas between them; absent for null. */
-static struct dt_str read_words(const dt_json *json, const struct dt_json_node *node, const char *pointer,
-                                struct dt_faults *faults)
+/* Puts an array of texts without commas together, with commas between them. */
+static void read_words(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     struct dt_strbuf all;
     bool fine = node->type == DT_JSON_ARRAY;
     dt_strbuf_init(&all);
-    for (const struct dt_json_node *m = fine ? dt_json_first(json, node) : NULL; m;
-         m = dt_json_sibling(json, node, m)) {
+    for (const struct dt_json_node *m = fine ? dt_json_first(r->json, node) : NULL; m;
+         m = dt_json_sibling(r->json, node, m)) {
         fine &= m->type == DT_JSON_STRING && m->str.n > 0 && !memchr(m->str.p, ',', m->str.n);
         dt_strbuf_adds(&all, all.n ? "," : "");
         if (m->type == DT_JSON_STRING)
             dt_strbuf_add(&all, m->str.p, m->str.n);
     }
-    faults->failed |= all.failed;
+    r->faults->failed |= all.failed;
     if (!fine || (all.n == 0 && !all.failed))
-        dt_faults_add(faults, pointer, "must be an array of strings, and not empty");
-    struct dt_str words = dt_arena_copy(faults->arena, all.n ? dt_strbuf_str(&all) : DT_STR_LIT(""));
+        dt_json_fault(r, field, "must be an array of strings, and not empty");
+    *(struct dt_str *)dt_json_place(r, field) = dt_json_keep(r->faults, all.n ? dt_strbuf_str(&all) : DT_STR_LIT(""));
     dt_strbuf_clear(&all);
-    return words;
 }
 
-static void read_member(const dt_json *json, const struct dt_json_node *m, struct dt_token_ask *ask,
-                        struct dt_faults *faults)
+/* A quota of null is the default, also where others are kept. */
+static void read_quota(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    int quota = 0;
-    while (quota < DT_QUOTAS && !dt_str_is(m->name, dt_quota_name((enum dt_quota)quota)))
-        quota++;
-    if (quota < DT_QUOTAS) {
-        const bool given = m->type == DT_JSON_INT && m->i >= 0 && m->i <= DT_QUOTA_MAX;
-        if (!given && m->type != DT_JSON_NULL)
-            dt_faults_add_member(faults, "", m->name,
-                                 "must be a number from 0 (no quota) to 10^12, or null for the default");
-        ask->quotas.v[quota] = given ? m->i : DT_QUOTA_UNSET;
-    } else if (dt_str_is(m->name, "name") && m->type == DT_JSON_STRING)
-        ask->name = dt_arena_copy(faults->arena, m->str);
-    else if (dt_str_is(m->name, "name"))
-        dt_faults_add(faults, "/name", "must be a string");
-    else if (dt_str_is(m->name, "scopes"))
-        ask->scopes = read_words(json, m, "/scopes", faults);
-    else if (!dt_str_is(m->name, "topics"))
-        dt_faults_add_member(faults, "", m->name, "is not known");
-    else if (m->type != DT_JSON_NULL)
-        ask->topics = read_words(json, m, "/topics", faults);
+    if (node->type == DT_JSON_NULL)
+        *(int64_t *)dt_json_place(r, field) = DT_QUOTA_UNSET;
+    else
+        dt_json_read_value(r, field, node);
 }
+
+#define BODY struct dt_token_ask
+#define QUOTA(name, quota)                                                                                             \
+    DT_FIELD(name, COUNT, BODY, quotas.v[quota], .read = read_quota, .max = DT_QUOTA_MAX, .absent = DT_QUOTA_UNSET,    \
+             .reason = "must be a number from 0 (no quota) to 10^12, or null for the default")
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD("name", TEXT, BODY, name), DT_FIELD("scopes", TEXT, BODY, scopes, .read = read_words),
+    DT_FIELD("topics", TEXT, BODY, topics, .read = read_words, .flags = DT_FIELD_NULLABLE),
+#define X(kind, name, words) QUOTA(#name, DT_QUOTA_##kind),
+    DT_QUOTA_MAP(X)
+#undef X
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 
 /* ---- on an HTTP thread ---- */
 
@@ -201,20 +198,18 @@ static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_fa
     if (!json)
         return NULL;
     *ask = (struct ask){.token.quotas = dt_quota_all(quota)};
-    const struct dt_json_node *body = dt_json_root(json);
-    if (body->type != DT_JSON_OBJECT) {
-        refuse(req, "", "must be an object");
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = &ask->token};
+    if (!dt_json_read(&r, &table, dt_json_root(json))) {
+        dt_answer_faults(req, DT_INVALID, faults);
         return NULL;
     }
-    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
-        read_member(json, m, &ask->token, faults);
     return ask;
 }
 
 static enum dt_next submit(struct dt_request *req, struct ask *ask, const struct dt_faults *faults, dt_worker_fn work)
 {
-    if (faults->n > 0 || faults->failed)
-        return dt_answer_faults(req, faults->failed ? DT_NOMEM : DT_INVALID, faults);
+    if (dt_faults_status(faults) != DT_OK)
+        return dt_answer_faults(req, dt_faults_status(faults), faults);
     req->state = ask;
     return dt_workers_submit(req->api->workers, req, work);
 }

@@ -4,19 +4,23 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
+#include "base/json_table.h"
 #include "handlers.h"
 #include "topics/topic_deleted.h"
 #include "work/workers.h"
+
+struct ask {
+    int64_t count;
+};
 
 /* ---- on a worker ---- */
 
 static enum dt_next set_shards(struct dt_request *req, dt_store *store)
 {
-    const unsigned *count = req->state;
+    const struct ask *ask = req->state;
     struct dt_installation inst;
     struct dt_error err = {0};
-    dt_status status = dt_store_set_shards(store, *count, &inst, &err);
+    dt_status status = dt_store_set_shards(store, (unsigned)ask->count, &inst, &err);
     if (status == DT_HALTED) {
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "%s: its slots cannot move before dt_clear_halt", err.text);
         return DT_REPLY;
@@ -31,36 +35,26 @@ static enum dt_next set_shards(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
+static const struct dt_json_field fields[] = {
+    DT_FIELD("count", COUNT, struct ask, count, .min = 1, .max = DT_SHARDS_MAX),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+
 enum dt_next dt_handle_shards(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    bool given = false;
-    unsigned *count = dt_arena_alloc(&req->arena, sizeof(*count));
-    if (!count)
+    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    if (!ask)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    const struct dt_json_node *body = dt_json_root(json);
-    const bool object = body->type == DT_JSON_OBJECT;
-    if (!object)
-        dt_faults_add(&faults, "", "must be an object");
-    for (const struct dt_json_node *m = object ? dt_json_first(json, body) : NULL; m;
-         m = dt_json_sibling(json, body, m)) {
-        bool is_count = dt_str_is(m->name, "count");
-        given |= is_count;
-        if (!is_count)
-            dt_faults_add_member(&faults, "", m->name, "is not known");
-        else if (m->type != DT_JSON_INT || m->i < 1 || m->i > DT_SHARDS_MAX)
-            dt_faults_addf(&faults, "/count", "must be a whole number from 1 to %d", DT_SHARDS_MAX);
-        else
-            *count = (unsigned)m->i;
-    }
-    if (object && !given)
+    struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
+    if (dt_json_read(&r, &table, dt_json_root(json)) && !dt_json_given(&r, 0))
         dt_faults_add(&faults, "/count", "is required");
-    if (faults.n > 0)
-        return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
-    req->state = count;
+    if (dt_faults_status(&faults) != DT_OK)
+        return dt_answer_faults(req, dt_faults_status(&faults), &faults);
+    req->state = ask;
     return dt_workers_submit(req->api->workers, req, set_shards);
 }

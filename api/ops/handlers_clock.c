@@ -5,7 +5,7 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
+#include "base/json_table.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "store/clock/test_clock.h"
@@ -86,38 +86,34 @@ static enum dt_next work(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-static void choose(struct ask *ask, enum change change, struct dt_faults *faults)
+static void choose(struct dt_json_reader *r, enum change change)
 {
+    struct ask *ask = r->out;
     if (ask->change != NONE)
-        dt_faults_add(faults, "", "has either advance or freeze");
+        dt_faults_add(r->faults, "", "has either advance or freeze");
     ask->change = change;
 }
 
-static void read_member(const struct dt_json_node *m, struct dt_faults *faults, struct ask *ask)
+static void read_advance(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    const char *reason = NULL;
-    if (dt_str_is(m->name, "advance")) {
-        reason = dt_duration_decode(m, &ask->walk.by_ms);
-        if (!reason && ask->walk.by_ms == 0)
-            reason = "must be longer than 0";
-        if (reason)
-            dt_faults_add(faults, "/advance", reason);
-        choose(ask, ADVANCE, faults);
-    } else if (dt_str_is(m->name, "freeze")) {
-        if (m->type != DT_JSON_BOOL)
-            dt_faults_add(faults, "/freeze", "must be true or false");
-        choose(ask, m->type == DT_JSON_BOOL && m->b ? FREEZE : RELEASE, faults);
-    } else if (dt_str_is(m->name, "wait")) {
-        reason = dt_duration_decode(m, &ask->walk.wait_ms);
-        if (!reason && ask->walk.wait_ms > WAIT_MOST_MS)
-            reason = "must be at most ten seconds";
-        if (reason)
-            dt_faults_add(faults, "/wait", reason);
-        ask->waits = true;
-    } else {
-        dt_faults_add_member(faults, "", m->name, "is not known");
-    }
+    dt_json_read_value(r, field, node);
+    choose(r, ADVANCE);
 }
+
+static void read_freeze(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    if (node->type != DT_JSON_BOOL)
+        dt_json_fault(r, field, "must be true or false");
+    choose(r, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE);
+}
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD("advance", DURATION, struct ask, walk.by_ms, .read = read_advance, .min = 1, .reason = DT_REASON_NOT_ZERO),
+    DT_FIELD_BY("freeze", read_freeze),
+    DT_FIELD("wait", DURATION, struct ask, walk.wait_ms, .has = offsetof(struct ask, waits), .max = WAIT_MOST_MS,
+             .reason = "must be at most ten seconds"),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 
 static struct ask *new_ask(struct dt_request *req)
 {
@@ -149,18 +145,12 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    const struct dt_json_node *body = dt_json_root(json);
-    const bool object = body->type == DT_JSON_OBJECT;
-    if (!object)
-        dt_faults_add(&faults, "", "must be an object");
-    for (const struct dt_json_node *m = object ? dt_json_first(json, body) : NULL; m;
-         m = dt_json_sibling(json, body, m))
-        read_member(m, &faults, ask);
-    if (object && ask->change == NONE)
+    struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
+    if (dt_json_read(&r, &table, dt_json_root(json)) && ask->change == NONE)
         dt_faults_add(&faults, "", "needs advance, or freeze");
     if (ask->waits && ask->change != ADVANCE)
         dt_faults_add(&faults, "/wait", "goes with advance");
-    if (faults.n > 0)
-        return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
+    if (dt_faults_status(&faults) != DT_OK)
+        return dt_answer_faults(req, dt_faults_status(&faults), &faults);
     return dt_workers_submit(req->api->workers, req, work);
 }
