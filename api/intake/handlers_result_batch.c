@@ -1,6 +1,6 @@
 /* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
 #include "batch_feed.h"
-#include "jobs/report_json.h"
+#include "job/result_json.h"
 #include "results_batcher.h"
 
 static struct dt_gate *gate_of(const struct dt_api *api)
@@ -15,8 +15,8 @@ static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json,
     (void)terms;
     (void)keep; /* all texts are copied */
     (void)err;
-    *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB};
-    return dt_report_decode(json, -1, faults, &row->result);
+    *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB, .result.job_id = -1};
+    return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
 }
 
 static void came_back(struct dt_reports *reports)

@@ -6,8 +6,8 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "handlers.h"
+#include "job/result_json.h"
 #include "jobs/job_answer.h"
-#include "jobs/report_json.h"
 #include "results_batcher.h"
 #include "work/workers.h"
 
@@ -72,7 +72,8 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
     const dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
-    dt_status status = dt_report_decode(json, id, &faults, &r->apply.result);
+    r->apply.result.job_id = id;
+    dt_status status = dt_result_decode(json, dt_json_root(json), NULL, &faults, &r->apply.result);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     dt_request_suspend(req);

@@ -70,14 +70,6 @@ struct dt_results {
 
 /* ---- decode ---- */
 
-/* Collects the reasons of one record as "pointer reason; …". */
-static void note(void *arg, const char *pointer, const char *reason)
-{
-    struct dt_strbuf *text = arg;
-    if (text->n < REASON_MAX)
-        dt_strbuf_addf(text, "%s%s %s", text->n ? "; " : "", pointer, reason);
-}
-
 static dt_status reject(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
 {
     dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
@@ -87,12 +79,24 @@ static dt_status reject(dt_results *r, const struct dt_kafka_record *record, str
     return rejected->reason.p ? DT_OK : DT_NOMEM;
 }
 
+/* The reasons are "pointer reason; …". */
+static dt_status reject_faults(dt_results *r, const struct dt_kafka_record *record, const struct dt_faults *faults)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
+        dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults->v[i].pointer.p, faults->v[i].reason.p);
+    const dt_status status = text.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    return status;
+}
+
 static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
 {
     struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
     struct dt_error err = {0};
-    struct dt_strbuf reasons;
-    struct dt_result result;
+    struct dt_result result = {.job_id = -1};
+    struct dt_faults faults;
     if (!record->value.p)
         return reject(r, record, DT_STR_LIT("no value"));
     dt_status status = dt_json_parse(r->json, record->value, &limits, &err);
@@ -100,22 +104,13 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
         return status;
     if (status != DT_OK)
         return reject(r, record, dt_str(err.text));
-    dt_strbuf_init(&reasons);
-    status = dt_result_decode(r->json, dt_json_root(r->json), -1, &result, note, &reasons);
-    if (status != DT_OK) {
-        status = reasons.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&reasons));
-    } else if (reasons.n == 0) {
-        struct dt_str code = dt_arena_copy(&r->arena, result.error_code);
-        struct dt_str message = dt_arena_copy(&r->arena, result.error_message);
-        if ((result.error_code.p && !code.p) || (result.error_message.p && !message.p))
-            status = DT_NOMEM;
-        result.error_code = code;
-        result.error_message = message;
-        dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
-        if (status == DT_OK)
-            r->batch[r->n++] = (struct dt_apply){.result = result};
-    }
-    dt_strbuf_clear(&reasons);
+    dt_faults_init(&faults, &r->arena);
+    status = dt_result_decode(r->json, dt_json_root(r->json), NULL, &faults, &result);
+    if (status == DT_INVALID)
+        return reject_faults(r, record, &faults);
+    dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
+    if (status == DT_OK)
+        r->batch[r->n++] = (struct dt_apply){.result = result};
     return status;
 }
 

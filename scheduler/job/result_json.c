@@ -1,25 +1,9 @@
 /*
- * Decoding of result bodies: one table of members, one function each. Knows nothing of where the body came from.
+ * Decoding of result bodies, by a table of their members. Knows nothing of where the body came from.
  */
 #include "job/result_json.h"
 
 #include "job/retry.h"
-
-struct decoder {
-    const dt_json *json;
-    struct dt_result *out;
-    dt_bad_member_fn *bad;
-    void *arg;
-    int64_t attempt; /* the attempt that the body answers; -1 = the body must carry it */
-    bool (*beside)(struct dt_str name);
-    unsigned errors;
-};
-
-static void refuse(struct decoder *d, const char *pointer, const char *reason)
-{
-    d->errors++;
-    d->bad(d->arg, pointer, reason);
-}
 
 bool dt_job_id_parse(struct dt_str text, int64_t *out)
 {
@@ -45,162 +29,127 @@ static struct dt_str cut(struct dt_str s, size_t max)
     return s;
 }
 
-static void decode_job_id(struct decoder *d, const struct dt_json_node *node)
+static void read_job_id(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
+    struct dt_result *result = r->out;
     int64_t id = 0;
     if (node->type != DT_JSON_STRING || !dt_job_id_parse(node->str, &id))
-        refuse(d, "/job_id", "must be a job's id, a string of digits");
-    else if (d->out->job_id >= 0 && d->out->job_id != id)
-        refuse(d, "/job_id", "differs from the job in the path");
+        dt_json_fault(r, field, "must be a job's id, a string of digits");
+    else if (result->job_id >= 0 && result->job_id != id)
+        dt_json_fault(r, field, "differs from the job in the path");
     else
-        d->out->job_id = id;
+        result->job_id = id;
 }
 
-static void decode_attempt(struct decoder *d, const struct dt_json_node *node)
+static void read_attempt(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
+    struct dt_result *result = r->out;
     if (node->type != DT_JSON_INT || node->i < 1 || node->i > INT32_MAX)
-        refuse(d, "/attempt", "must be a whole number from 1");
-    else if (d->attempt >= 0 && node->i != d->attempt)
-        refuse(d, "/attempt", "differs from the attempt that is answered");
+        dt_json_fault(r, field, "must be a whole number from 1");
+    else if (result->attempt > 0 && node->i != result->attempt)
+        dt_json_fault(r, field, "differs from the attempt that is answered");
     else
-        d->out->attempt = node->i;
+        result->attempt = node->i;
 }
 
-static void decode_status(struct decoder *d, const struct dt_json_node *node)
-{
-    static const char *const words[] = {[DT_RESULT_SUCCEEDED] = "succeeded",
-                                        [DT_RESULT_FAILED] = "failed",
-                                        [DT_RESULT_SNOOZED] = "snoozed",
-                                        [DT_RESULT_GAVE_UP] = "gave_up",
-                                        [DT_RESULT_EXTENDED] = "extended"};
-    if (node->type == DT_JSON_STRING)
-        for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++)
-            if (dt_str_is(node->str, words[i])) {
-                d->out->status = (enum dt_result_status)i;
-                return;
-            }
-    refuse(d, "/status", "must be one of succeeded, failed, snoozed, gave_up, extended");
-}
-
-static void decode_retry_after(struct decoder *d, const struct dt_json_node *node)
+static void read_retry_after(struct dt_json_reader *r, const struct dt_json_field *field,
+                             const struct dt_json_node *node)
 {
     int64_t ms = -1;
-    if (node->type == DT_JSON_NULL)
-        return;
-    if (node->type == DT_JSON_INT && node->i >= 0 && node->i <= DT_DURATION_MAX_MS)
-        ms = node->i;
-    else if (!(node->type == DT_JSON_STRING && dt_duration_parse(node->str, &ms) == DT_OK) &&
-             !(node->type == DT_JSON_NUMBER && dt_number_parse_ms(node->str, 0, &ms) == DT_OK)) {
-        refuse(d, "/retry_after", "must be a duration such as \"PT5M\" or \"3m\", or milliseconds");
-        return;
-    }
-    d->out->retry_after_ms = ms;
+    if (dt_duration_decode(node, &ms))
+        dt_json_fault(r, field, "must be a duration such as \"PT5M\" or \"3m\", or milliseconds");
+    else
+        ((struct dt_result *)r->out)->retry_after_ms = ms;
 }
 
-static void decode_error(struct decoder *d, const struct dt_json_node *node)
+static void read_error(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    if (node->type == DT_JSON_NULL)
-        return;
+    struct dt_result *result = r->out;
     if (node->type != DT_JSON_OBJECT) {
-        refuse(d, "/error", "must be an object with code and message");
+        dt_json_fault(r, field, "must be an object with code and message");
         return;
     }
-    for (const struct dt_json_node *m = dt_json_first(d->json, node); m; m = dt_json_sibling(d->json, node, m)) {
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
         bool code = dt_str_is(m->name, "code");
         if (!code && !dt_str_is(m->name, "message"))
-            refuse(d, "/error", "has a member other than code and message");
+            dt_json_fault(r, field, "has a member other than code and message");
         else if (m->type == DT_JSON_NULL)
             continue;
         else if (m->type != DT_JSON_STRING)
-            refuse(d, code ? "/error/code" : "/error/message", "must be a string");
+            dt_faults_add(r->faults, code ? "/error/code" : "/error/message", "must be a string");
         else if (code)
-            d->out->error_code = cut(m->str, DT_ERROR_CODE_MAX);
+            result->error_code = dt_json_keep(r->faults, cut(m->str, DT_ERROR_CODE_MAX));
         else
-            d->out->error_message = cut(m->str, DT_ERROR_MESSAGE_MAX);
+            result->error_message = dt_json_keep(r->faults, cut(m->str, DT_ERROR_MESSAGE_MAX));
     }
 }
 
-static void decode_finished_at(struct decoder *d, const struct dt_json_node *node)
+/* It is checked, and not kept: a result counts from when it is applied. */
+static void read_finished_at(struct dt_json_reader *r, const struct dt_json_field *field,
+                             const struct dt_json_node *node)
 {
     int64_t ms;
-    if (node->type == DT_JSON_NULL)
-        return;
     if (node->type != DT_JSON_STRING || dt_time_parse(node->str, &ms) != DT_OK)
-        refuse(d, "/finished_at", "must be an RFC 3339 time with an offset");
+        dt_json_fault(r, field, "must be an RFC 3339 time with an offset");
 }
 
-static const struct {
-    const char *name;
-    void (*decode)(struct decoder *d, const struct dt_json_node *node);
-} members[] = {
-    {"job_id", decode_job_id}, {"attempt", decode_attempt},         {"status", decode_status},
-    {"error", decode_error},   {"retry_after", decode_retry_after}, {"finished_at", decode_finished_at},
+static const char *const words[] = {
+    [DT_RESULT_SUCCEEDED] = "succeeded", [DT_RESULT_FAILED] = "failed",     [DT_RESULT_SNOOZED] = "snoozed",
+    [DT_RESULT_GAVE_UP] = "gave_up",     [DT_RESULT_EXTENDED] = "extended", NULL};
+
+enum { JOB_ID, ATTEMPT, STATUS }; /* rows */
+
+static const struct dt_json_field fields[] = {
+    [JOB_ID] = DT_FIELD_BY("job_id", read_job_id),
+    [ATTEMPT] = DT_FIELD_BY("attempt", read_attempt),
+    [STATUS] = DT_FIELD("status", WORD, struct dt_result, status, .words = words,
+                        .reason = "must be one of succeeded, failed, snoozed, gave_up, extended"),
+    DT_FIELD_BY("error", read_error, .flags = DT_FIELD_NULLABLE),
+    DT_FIELD_BY("retry_after", read_retry_after, .flags = DT_FIELD_NULLABLE),
+    DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-static void decode_member(struct decoder *d, const struct dt_json_node *node)
+/* The beginning of an unknown name is enough: reasons are put into headers of messages, too. */
+static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    for (unsigned i = 0; i < sizeof(members) / sizeof(*members); i++)
-        if (dt_str_is(node->name, members[i].name)) {
-            members[i].decode(d, node);
-            return;
-        }
-    struct dt_strbuf pointer;
-    dt_strbuf_init(&pointer);
-    dt_strbuf_addc(&pointer, '/');
-    for (size_t i = 0; i < node->name.n && i < 100; i++) {
-        char c = node->name.p[i];
-        dt_strbuf_add(&pointer, c == '~' ? "~0" : c == '/' ? "~1" : &node->name.p[i], c == '~' || c == '/' ? 2 : 1);
-    }
-    refuse(d, pointer.failed ? "" : pointer.p, "is not known");
-    dt_strbuf_clear(&pointer);
+    const struct dt_result_beside *beside = r->context;
+    if (beside && beside->is(node->name))
+        return false;
+    if (!field)
+        dt_faults_add_member(
+            r->faults, "",
+            (struct dt_str){node->name.p, strnlen(node->name.p, node->name.n < 100 ? node->name.n : 100)},
+            DT_REASON_UNKNOWN);
+    return field != NULL;
 }
 
-static dt_status decode_body(struct decoder *d, const struct dt_json_node *body)
-{
-    const struct dt_result *out = d->out;
-    if (body->type != DT_JSON_OBJECT) {
-        refuse(d, "", "must be an object");
-        return DT_INVALID;
-    }
-    for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m))
-        if (!d->beside || !d->beside(m->name))
-            decode_member(d, m);
-    if (out->job_id < 0 && !dt_json_member(d->json, body, "job_id"))
-        refuse(d, "/job_id", "is required");
-    if (d->attempt < 0 && !dt_json_member(d->json, body, "attempt"))
-        refuse(d, "/attempt", "is required");
-    if (!dt_json_member(d->json, body, "status"))
-        refuse(d, "/status", "is required");
-    if (d->errors)
-        return DT_INVALID;
-    if (out->status == DT_RESULT_SNOOZED && out->retry_after_ms < 0)
-        refuse(d, "/retry_after", "is required with status snoozed");
-    else if (out->retry_after_ms >= 0 && (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
-        refuse(d, "/retry_after", "does not go with this status");
-    return d->errors ? DT_INVALID : DT_OK;
-}
+static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
 
-dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, int64_t job_id, struct dt_result *out,
-                           dt_bad_member_fn *bad, void *arg)
+dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, const struct dt_result_beside *beside,
+                           struct dt_faults *faults, struct dt_result *out)
 {
-    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = -1};
-    *out = (struct dt_result){.job_id = job_id, .retry_after_ms = -1};
-    return decode_body(&d, body);
-}
-
-dt_status dt_result_decode_beside(const dt_json *json, const struct dt_json_node *body,
-                                  bool (*beside)(struct dt_str name), struct dt_result *out, dt_bad_member_fn *bad,
-                                  void *arg)
-{
-    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = -1, .beside = beside};
-    *out = (struct dt_result){.job_id = out->job_id, .retry_after_ms = -1};
-    return decode_body(&d, body);
-}
-
-dt_status dt_result_decode_answer(const dt_json *json, const struct dt_json_node *body, struct dt_result *out,
-                                  dt_bad_member_fn *bad, void *arg)
-{
-    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = out->attempt};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out, .context = beside};
+    const bool named = out->job_id >= 0;
+    const bool numbered = out->attempt > 0;
+    const size_t before = faults->n;
     *out = (struct dt_result){.job_id = out->job_id, .attempt = out->attempt, .retry_after_ms = -1};
-    return decode_body(&d, body);
+    if (!dt_json_read(&r, &table, body))
+        return DT_INVALID;
+    if (!named && !dt_json_given(&r, JOB_ID))
+        dt_faults_add(faults, "/job_id", "is required");
+    if (!numbered && !dt_json_given(&r, ATTEMPT))
+        dt_faults_add(faults, "/attempt", "is required");
+    if (!dt_json_given(&r, STATUS))
+        dt_faults_add(faults, "/status", "is required");
+    if (faults->n == before && out->status == DT_RESULT_SNOOZED && out->retry_after_ms < 0)
+        dt_faults_add(faults, "/retry_after", "is required with status snoozed");
+    else if (faults->n == before && out->retry_after_ms >= 0 &&
+             (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
+        dt_faults_add(faults, "/retry_after", "does not go with this status");
+    return faults->failed ? DT_NOMEM : faults->n > before ? DT_INVALID : DT_OK;
+}
+
+const char *dt_report_outcome(enum dt_outcome outcome)
+{
+    return outcome == DT_OUTCOME_APPLIED ? "applied" : outcome == DT_OUTCOME_DUPLICATE ? "duplicate" : "stale";
 }

@@ -5,14 +5,6 @@
 
 static dt_json *json;
 
-static void count_bad(void *arg, const char *pointer, const char *reason)
-{
-    unsigned *bad = arg;
-    MUST(pointer && reason && reason[0]);
-    MUST(pointer[0] == '/' || pointer[0] == '\0');
-    ++*bad;
-}
-
 static void check_text(struct dt_str s, size_t most)
 {
     MUST(s.n <= most);
@@ -65,20 +57,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unsigned char flags = input_byte(&in);
     struct dt_json_limits limits = {.depth = 16};
     struct dt_result result;
-    unsigned bad = 0;
+    struct dt_arena arena;
+    struct dt_faults faults;
     if (!json)
         MUST(dt_json_new(&json) == DT_OK);
     struct dt_str text = exact_copy(input_rest(&in));
     check_id(text);
     if (dt_json_parse(json, text, &limits, NULL) == DT_OK) {
-        dt_status status =
-            dt_result_decode(json, dt_json_root(json), flags & 128 ? 7316522 : -1, &result, count_bad, &bad);
+        dt_arena_init(&arena);
+        dt_faults_init(&faults, &arena);
+        result = (struct dt_result){.job_id = flags & 128 ? 7316522 : -1};
+        dt_status status = dt_result_decode(json, dt_json_root(json), NULL, &faults, &result);
         MUST(status == DT_OK || status == DT_INVALID);
-        MUST((status == DT_INVALID) == (bad > 0));
+        MUST((status == DT_INVALID) == (faults.n > 0));
+        for (size_t i = 0; i < faults.n && i < DT_FAULTS_MAX; i++)
+            MUST(faults.v[i].reason.n > 0 && (faults.v[i].pointer.n == 0 || faults.v[i].pointer.p[0] == '/'));
         if (status == DT_OK) {
             check_result(&result);
             check_decision(&result, flags);
         }
+        dt_arena_clear(&arena);
     }
     free_copy(text);
     return 0;

@@ -86,13 +86,6 @@ static bool is_report(const struct dt_http_answer *answer)
                               "application/vnd.duetime.result+json");
 }
 
-static void note_member(void *arg, const char *pointer, const char *reason)
-{
-    (void)pointer;
-    const char **fault = arg;
-    *fault = *fault ? *fault : reason;
-}
-
 static void start_result(struct dt_callback_outcome *out, const struct dt_callback_attempt *attempt,
                          enum dt_result_status status)
 {
@@ -114,27 +107,23 @@ static dt_status judge_report(const struct dt_http_answer *answer, const struct 
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
     struct dt_json_limits limits = {.depth = 16};
-    struct dt_result *result = &out->result;
+    struct dt_faults faults;
+    dt_faults_init(&faults, arena);
     dt_status status = answer->body_whole ? dt_json_parse(json, answer->body, &limits, NULL) : DT_INVALID;
     if (status == DT_OK)
-        status = dt_result_decode_answer(json, dt_json_root(json), result, note_member, &out->fault);
+        status = dt_result_decode(json, dt_json_root(json), NULL, &faults, &out->result);
     else if (answer->body_whole)
         out->fault = "is not JSON";
     else
         out->fault = answer->body.n >= DT_HTTP_BODY_MAX ? "is too large" : "is not whole";
     if (status == DT_NOMEM)
         return status;
+    if (faults.n)
+        out->fault = faults.v[0].reason.p;
     if (status != DT_OK)
         start_result(out, attempt, DT_RESULT_FAILED);
     take_retry_after(answer, attempt, out);
-    if (status != DT_OK)
-        return add_error(out, "http_report", answer->body, arena);
-    /* The decoded texts live in the document, which is scratch. */
-    bool code = result->error_code.p;
-    bool message = result->error_message.p;
-    result->error_code = dt_arena_copy(arena, result->error_code);
-    result->error_message = dt_arena_copy(arena, result->error_message);
-    return (code && !result->error_code.p) || (message && !result->error_message.p) ? DT_NOMEM : DT_OK;
+    return status == DT_OK ? status : add_error(out, "http_report", answer->body, arena);
 }
 
 dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,

@@ -35,7 +35,7 @@ struct dt_callback_outcome {
     struct dt_result result; /* when kind is RESULT */
     int http_status;         /* 0 = no answer */
     int64_t duration_ms;     /* to the answer; -1 = no answer */
-    const char *fault;       /* http_report: what is wrong with the report, static text for the log; else NULL */
+    const char *fault; /* http_report: what is wrong with the report, for the log, perhaps in the arena; else NULL */
 };
 
 /*

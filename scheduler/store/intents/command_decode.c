@@ -52,38 +52,49 @@ static const struct dt_json_node *member(const struct reading *r, const char *na
     return dt_json_member(r->with->json, r->root, name);
 }
 
-/* A text that the parser has; absent: there is none, or it is wrong. */
-static struct dt_str read_text(struct reading *r, const char *pointer, const char *(*check)(struct dt_str text))
+static void read_topic(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    const struct dt_json_node *node = member(r, pointer + 1);
-    if (!node)
-        return DT_STR_NONE;
-    const char *reason = node->type != DT_JSON_STRING ? "must be a string" : check ? check(node->str) : NULL;
+    const bool text = node->type == DT_JSON_STRING;
+    const char *reason = text ? dt_check_topic(r, node->str) : "must be a string";
     if (reason)
-        fault(r, pointer, reason);
-    struct dt_str copy = reason ? DT_STR_NONE : dt_arena_copy(r->with->arena, node->str);
-    r->out->intent->faults.failed |= !reason && !copy.p;
-    return copy;
+        dt_json_fault(r, field, reason);
+    if (text)
+        *(struct dt_str *)dt_json_place(r, field) = dt_json_keep(r->faults, node->str);
 }
 
-static void read_topic(struct reading *r)
+static void read_id(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    struct dt_str topic = read_text(r, "/topic", NULL);
-    const char *reason = topic.p ? dt_topic_check(topic, r->rules.installation) : NULL;
-    if (reason)
-        fault(r, "/topic", reason);
-    r->out->intent->topic = topic;
+    if (node->type != DT_JSON_STRING || !dt_job_id_parse(node->str, dt_json_place(r, field)))
+        dt_json_fault(r, field, "must be a job's id, a string of digits");
+}
+
+/* The members are read in the order of the rows, whatever the order in the object. */
+static const struct dt_json_field fields[] = {
+    DT_FIELD("topic", TEXT, struct dt_intent, topic, .read = read_topic),
+    DT_FIELD("key", TEXT, struct dt_intent, key, .check = dt_key_check),
+    DT_FIELD("id", COUNT, struct dt_intent, job_id, .read = read_id),
+};
+
+/* Reads the first rows. */
+static void read_members(struct reading *r, size_t n)
+{
+    struct dt_intent *x = r->out->intent;
+    struct dt_json_reader reader = {.json = r->with->json, .faults = &x->faults, .out = x, .context = &r->rules};
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_json_node *node = dt_json_member(r->with->json, r->root, fields[i].name.p);
+        if (node && fields[i].read)
+            fields[i].read(&reader, &fields[i], node);
+        else if (node)
+            dt_json_read_value(&reader, &fields[i], node);
+    }
 }
 
 /* Which job a change, or a report, is for. */
 static void read_name(struct reading *r)
 {
-    const struct dt_json_node *id = member(r, "id");
+    const bool id = member(r, "id");
     const bool key = member(r, "key");
-    read_topic(r);
-    r->out->intent->key = read_text(r, "/key", dt_key_check);
-    if (id && (id->type != DT_JSON_STRING || !dt_job_id_parse(id->str, &r->out->intent->job_id)))
-        fault(r, "/id", "must be a job's id, a string of digits");
+    read_members(r, sizeof(fields) / sizeof(*fields));
     if (key && id)
         fault(r, "/id", "contradicts key: give one of the two");
     if (key && !member(r, "topic"))
@@ -180,33 +191,20 @@ static bool is_of_a_topic(struct dt_str name)
 
 static dt_status read_pause(struct reading *r)
 {
-    read_topic(r);
+    read_members(r, 1);
     if (!member(r, "topic"))
         fault(r, "/topic", "is required");
     refuse_others(r, is_of_a_topic, NULL);
     return decoded(r, DT_OK);
 }
 
-static void bad_member(void *faults, const char *pointer, const char *reason)
-{
-    dt_faults_add(faults, pointer, reason);
-}
-
 static dt_status read_report(struct reading *r)
 {
+    static const struct dt_result_beside beside = {is_beside_a_change};
     struct dt_intent *x = r->out->intent;
-    struct dt_result *result = &r->out->result;
     read_name(r);
-    result->job_id = x->job_id;
-    dt_status status =
-        dt_result_decode_beside(r->with->json, r->root, is_beside_a_change, result, bad_member, &x->faults);
-    const struct dt_str code = dt_arena_copy(r->with->arena, result->error_code);
-    const struct dt_str message = dt_arena_copy(r->with->arena, result->error_message);
-    if ((result->error_code.p && !code.p) || (result->error_message.p && !message.p))
-        return DT_NOMEM;
-    result->error_code = code;
-    result->error_message = message;
-    return decoded(r, status);
+    r->out->result = (struct dt_result){.job_id = x->job_id};
+    return decoded(r, dt_result_decode(r->with->json, r->root, &beside, &x->faults, &r->out->result));
 }
 
 /* ---- the message ---- */

@@ -54,10 +54,14 @@ static dt_status parse_text(struct reading *r, struct dt_str text, const char *w
 
 static dt_status read_options(struct reading *r)
 {
-    static const char *const known[] = {"retry",         "ack_timeout",  "headers",
-                                        "partition_key", "content_type", "callback_url"};
+    /* Names alone: the decoder of the body reads them. */
+    static const struct dt_json_field fields[] = {
+        DT_FIELD_BY("content_type", NULL), DT_FIELD_BY("retry", NULL),         DT_FIELD_BY("ack_timeout", NULL),
+        DT_FIELD_BY("headers", NULL),      DT_FIELD_BY("partition_key", NULL), DT_FIELD_BY("callback_url", NULL),
+    };
+    static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+    struct dt_json_reader options = {.json = r->with->json, .faults = &r->out->faults, .parent = "/options"};
     const struct dt_inbox_row *row = r->row;
-    const dt_json *json = r->with->json;
     if (!row->options.p)
         return DT_OK;
     if (row->options_bytes > DT_INBOX_OPTIONS_MAX) {
@@ -69,19 +73,8 @@ static dt_status read_options(struct reading *r)
     dt_status status = parse_text(r, row->options, "options");
     if (status != DT_OK || is_refused(r))
         return status;
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->type != DT_JSON_OBJECT) {
-        fault(r, "/options", "must be an object");
-        return DT_OK;
-    }
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
-        size_t i = 0;
-        while (i < sizeof(known) / sizeof(*known) && !dt_str_is(m->name, known[i]))
-            i++;
-        if (i == sizeof(known) / sizeof(*known))
-            dt_faults_add_member(&r->out->faults, "/options", m->name, "is not known");
-        r->has_content_type = r->has_content_type || dt_str_is(m->name, "content_type");
-    }
+    dt_json_read(&options, &table, dt_json_root(r->with->json));
+    r->has_content_type = dt_json_given(&options, 0);
     return DT_OK;
 }
 

@@ -13,14 +13,8 @@
 
 static char reasons[2000];
 
-static void note(void *arg, const char *pointer, const char *reason)
-{
-    (void)arg;
-    size_t n = strlen(reasons);
-    snprintf(reasons + n, sizeof reasons - n, "%s %s; ", pointer, reason);
-}
-
 static dt_json *json;
+static struct dt_arena arena;
 
 static dt_status decode(const char *text, int64_t job_id, struct dt_result *out)
 {
@@ -31,7 +25,13 @@ static dt_status decode(const char *text, int64_t job_id, struct dt_result *out)
         assert_int_equal(dt_json_new(&json), DT_OK);
     if (dt_json_parse(json, dt_str(text), &limits, &err) != DT_OK)
         fail_msg("%s: %s", text, err.text);
-    return dt_result_decode(json, dt_json_root(json), job_id, out, note, NULL);
+    struct dt_faults faults;
+    dt_faults_init(&faults, &arena);
+    *out = (struct dt_result){.job_id = job_id};
+    dt_status status = dt_result_decode(json, dt_json_root(json), NULL, &faults, out);
+    for (size_t i = 0, n = 0; i < faults.n; i++, n = strlen(reasons))
+        snprintf(reasons + n, sizeof reasons - n, "%s %s; ", faults.v[i].pointer.p, faults.v[i].reason.p);
+    return status;
 }
 
 static void every_member_is_understood(void **state)
@@ -164,6 +164,7 @@ static int end(void **state)
 {
     (void)state;
     dt_json_free(json);
+    dt_arena_clear(&arena);
     return 0;
 }
 
