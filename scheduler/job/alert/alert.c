@@ -22,38 +22,32 @@ const char *dt_alert_kind_name(enum dt_alert_kind kind)
 
 /* ---- settings ---- */
 
-static void read_text(const struct dt_json_node *node, struct dt_arena *arena, struct dt_str *out, bool *failed)
-{
-    if (!node || node->type != DT_JSON_STRING)
-        return;
-    *out = dt_arena_copy(arena, node->str);
-    *failed = *failed || !out->p;
-}
+#define LIMIT(name, kind) DT_FIELD(name, COUNT, struct dt_alert_setting, limits[kind - 1], .max = INT64_MAX)
 
-static int64_t read_number(const struct dt_json_node *node, int64_t otherwise)
-{
-    return node && node->type == DT_JSON_INT && node->i >= 0 ? node->i : otherwise;
-}
+static const struct dt_json_field fields[] = {
+    LIMIT("overdue", DT_ALERT_OVERDUE),
+    LIMIT("backlog", DT_ALERT_BACKLOG),
+    LIMIT("dead", DT_ALERT_DEAD),
+    LIMIT("unreported", DT_ALERT_UNREPORTED),
+    DT_FIELD("mute_until", COUNT, struct dt_alert_setting, mute_until_ms, .max = INT64_MAX),
+    DT_FIELD("url", TEXT, struct dt_alert_setting, url),
+    DT_FIELD("secret", TEXT, struct dt_alert_setting, secret),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
 dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena, struct dt_alert_setting *out)
 {
     static const struct dt_json_limits limits = {.depth = 2};
-    bool failed = false;
+    struct dt_faults spoiled; /* nobody is told of them */
+    struct dt_json_reader r = {.json = json, .faults = &spoiled, .out = out};
+    dt_faults_init(&spoiled, arena);
     *out = (struct dt_alert_setting){0};
     for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
         out->limits[i] = DT_ALERT_DEFAULT;
-    dt_status status = text.p ? dt_json_parse(json, text, &limits, NULL) : DT_OK;
-    if (status != DT_OK || !text.p)
-        return status == DT_NOMEM ? status : DT_OK;
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->type != DT_JSON_OBJECT)
-        return DT_OK;
-    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
-        out->limits[i] = read_number(dt_json_member(json, root, names[i + 1]), DT_ALERT_DEFAULT);
-    out->mute_until_ms = read_number(dt_json_member(json, root, "mute_until"), 0);
-    read_text(dt_json_member(json, root, "url"), arena, &out->url, &failed);
-    read_text(dt_json_member(json, root, "secret"), arena, &out->secret, &failed);
-    return failed ? DT_NOMEM : DT_OK;
+    const dt_status status = text.p ? dt_json_parse(json, text, &limits, NULL) : DT_NOT_FOUND;
+    if (status == DT_OK)
+        dt_json_read(&r, &table, dt_json_root(json));
+    return status == DT_NOMEM || spoiled.failed ? DT_NOMEM : DT_OK;
 }
 
 static void add_name(struct dt_strbuf *out, size_t empty, const char *name)

@@ -7,7 +7,7 @@
 #ifndef DT_JOB_ALERT_H
 #define DT_JOB_ALERT_H
 
-#include "base/json.h"
+#include "base/json_table.h"
 
 /* Numbers are those of the ENUMs in MySQL. Kinds of topics come first. */
 enum dt_alert_kind {
