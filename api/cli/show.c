@@ -317,7 +317,7 @@ static const struct dt_json_node *cell_node(const dt_json *json, const struct dt
         for (size_t at = 0; found && at < n;) {
             size_t length = strcspn(member + at, ".|");
             snprintf(name, sizeof(name), "%.*s", (int)length, member + at);
-            found = found->type == DT_JSON_OBJECT ? dt_json_member(json, found, name) : NULL;
+            found = dt_json_member(json, found, name);
             at += length + (member[at + length] == '.' ? 1 : 0);
         }
         if ((found && found->type != DT_JSON_NULL) || !member[n])

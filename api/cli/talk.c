@@ -61,7 +61,7 @@ static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt
 
 static struct dt_str text_of(const dt_json *json, const struct dt_json_node *object, const char *name)
 {
-    const struct dt_json_node *node = object ? dt_json_member(json, object, name) : NULL;
+    const struct dt_json_node *node = dt_json_member(json, object, name);
     return node && node->type == DT_JSON_STRING ? node->str
            : node && node->type == DT_JSON_INT  ? node->raw
                                                 : DT_STR_NONE;
@@ -149,8 +149,7 @@ static void note_done(struct dt_cli *cli, const dt_json *json)
     static const char *const names[] = {"id", "name", "attempt"}; /* attempts are of jobs that were popped */
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = json ? dt_json_root(json) : NULL;
-    const struct dt_json_node *list =
-        root && root->type == DT_JSON_OBJECT && verb->list ? dt_json_member(json, root, verb->list) : NULL;
+    const struct dt_json_node *list = verb->list ? dt_json_member(json, root, verb->list) : NULL;
     dt_strbuf_addf(&cli->done, "%s%s%s", verb->noun, verb->verb[0] ? " " : "", verb->verb);
     for (unsigned i = 0; i < cli->call->n_args; i++) {
         dt_strbuf_addc(&cli->done, ' ');

@@ -24,14 +24,13 @@ static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, st
     if (status == DT_OK)
         status = dt_json_parse(json, text, &(struct dt_json_limits){0}, NULL);
     if (status == DT_OK && dt_json_root(json)->type == DT_JSON_OBJECT) {
-        const struct dt_json_node *expires = dt_json_member(json, dt_json_root(json), "exp");
-        const struct dt_json_node *subject = dt_json_member(json, dt_json_root(json), "sub");
-        if (!expires || expires->type != DT_JSON_INT || expires->i <= 0 || expires->i > INT64_MAX / 1000)
+        const int64_t expires_s = dt_json_int_of(json, dt_json_root(json), "exp");
+        const struct dt_str subject = dt_json_text_of(json, dt_json_root(json), "sub");
+        if (expires_s <= 0 || expires_s > INT64_MAX / 1000)
             status = dt_fail(err, DT_MALFORMED, "it does not say when it expires (exp)");
         else
-            out->expires_ms = expires->i * 1000;
-        bool named = subject && subject->type == DT_JSON_STRING && subject->str.n;
-        snprintf(out->principal, sizeof(out->principal), "%s", named ? subject->str.p : "duetime");
+            out->expires_ms = expires_s * 1000;
+        snprintf(out->principal, sizeof(out->principal), "%s", subject.n ? subject.p : "duetime");
     } else {
         status = dt_fail(err, status == DT_NOMEM ? DT_NOMEM : DT_MALFORMED, "its claims are no JSON object");
     }

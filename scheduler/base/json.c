@@ -897,10 +897,22 @@ const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_
 
 const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_json_node *object, const char *name)
 {
-    const struct dt_json_node *child = object->type == DT_JSON_OBJECT ? dt_json_first(json, object) : NULL;
+    const struct dt_json_node *child = object && object->type == DT_JSON_OBJECT ? dt_json_first(json, object) : NULL;
     while (child && !dt_str_is(child->name, name))
         child = dt_json_sibling(json, object, child);
     return child;
+}
+
+struct dt_str dt_json_text_of(const dt_json *json, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *node = dt_json_member(json, object, name);
+    return node && node->type == DT_JSON_STRING ? node->str : DT_STR_NONE;
+}
+
+int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *node = dt_json_member(json, object, name);
+    return node && node->type == DT_JSON_INT ? node->i : 0;
 }
 
 /* ---- writing ---- */

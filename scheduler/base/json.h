@@ -72,7 +72,12 @@ const struct dt_json_node *dt_json_at(const dt_json *json, uint32_t index);
 const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent);
 const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_json_node *parent,
                                            const struct dt_json_node *child);
+/* A member, or NULL; NULL and what is no object have none. */
 const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_json_node *object, const char *name);
+/* A member's text; absent if there is no such member, or it is no string. */
+struct dt_str dt_json_text_of(const dt_json *json, const struct dt_json_node *object, const char *name);
+/* A member's whole number; 0 if there is no such member, or it is none. */
+int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, const char *name);
 
 /* Writing: a quoted and escaped string (invalid UTF-8 becomes U+FFFD). */
 void dt_json_add_string(struct dt_strbuf *out, struct dt_str s);

@@ -26,26 +26,20 @@ struct chart {
     struct dt_strbuf line;
 };
 
-static int64_t due_of(const struct chart *c, const struct dt_json_node *step)
-{
-    const struct dt_json_node *due = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "due") : NULL;
-    return due && due->type == DT_JSON_INT ? due->i : 0;
-}
-
 static struct dt_str text_of(const struct chart *c, const struct dt_json_node *node, const char *name)
 {
-    const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_member(c->json, node, name) : NULL;
-    return m && m->type == DT_JSON_STRING ? m->str : DT_STR_LIT("-");
+    const struct dt_str text = dt_json_text_of(c->json, node, name);
+    return text.p ? text : DT_STR_LIT("-");
 }
 
 static void show_step(struct chart *c, const struct dt_json_node *step)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    const struct dt_json_node *topics = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "topics") : NULL;
+    const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
     const struct dt_str time = text_of(c, step, "from");
     const size_t second = time.n > 19 ? 19 : time.n; /* a step is never shorter than a second */
-    const int64_t due = due_of(c, step);
+    const int64_t due = dt_json_int_of(c->json, step, "due");
     dt_strbuf_reset(&c->line);
     dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
     dt_strbuf_addf(&c->line, "%s %9lld %s", second == 19 ? "Z" : "", (long long)due, c->cli->colours ? "\033[36m" : "");
@@ -73,8 +67,7 @@ static int show(struct chart *c)
 {
     const struct dt_json_node *root = dt_json_root(c->json);
     const bool json = c->cli->form == DT_CLI_AS_JSON;
-    const struct dt_json_node *steps =
-        root && root->type == DT_JSON_OBJECT ? dt_json_member(c->json, root, c->cli->call->verb->list) : NULL;
+    const struct dt_json_node *steps = dt_json_member(c->json, root, c->cli->call->verb->list);
     if (!steps || steps->type != DT_JSON_ARRAY) {
         dt_cli_say("%s answers without %s", c->cli->settings.url, c->cli->call->verb->list);
         return DT_CLI_REFUSED;
@@ -82,7 +75,7 @@ static int show(struct chart *c)
     int width = (int)c->cli->width - AROUND;
     c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < BAR_MIN ? BAR_MIN : width > BAR_MAX ? BAR_MAX : width;
     for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s))
-        c->most = due_of(c, s) > c->most ? due_of(c, s) : c->most;
+        c->most = dt_later(dt_json_int_of(c->json, s, "due"), c->most);
     for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s)) {
         if (json)
             dt_cli_show(c->cli, c->json, s);

@@ -271,23 +271,17 @@ static void tell(struct import *im, int64_t number, struct dt_str why)
         dt_cli_say("further lines are counted alone");
 }
 
-static struct dt_str member_text(const dt_json *json, const struct dt_json_node *node, const char *name)
-{
-    const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_member(json, node, name) : NULL;
-    return m && m->type == DT_JSON_STRING ? m->str : DT_STR_NONE;
-}
-
 /* Why a line was refused: the first member that is wrong, or the detail. */
 static void refuse(struct import *im, int64_t number, const struct dt_json_node *root)
 {
     struct dt_strbuf why;
-    const struct dt_json_node *errors = root ? dt_json_member(im->json, root, "errors") : NULL;
+    const struct dt_json_node *errors = dt_json_member(im->json, root, "errors");
     const struct dt_json_node *first = errors && errors->type == DT_JSON_ARRAY ? dt_json_first(im->json, errors) : NULL;
-    struct dt_str detail = member_text(im->json, root, first ? "" : "detail");
+    struct dt_str detail = dt_json_text_of(im->json, root, first ? "" : "detail");
     dt_strbuf_init(&why);
     if (first) {
-        struct dt_str pointer = member_text(im->json, first, "pointer");
-        struct dt_str reason = member_text(im->json, first, "reason");
+        struct dt_str pointer = dt_json_text_of(im->json, first, "pointer");
+        struct dt_str reason = dt_json_text_of(im->json, first, "reason");
         dt_strbuf_addf(&why, "%.*s: %.*s", (int)pointer.n, pointer.p ? pointer.p : "", (int)reason.n,
                        reason.p ? reason.p : "");
     } else {
@@ -303,11 +297,9 @@ static bool stays_unknown(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
     struct dt_json_limits limits = {.depth = 64, .opaque = "payload"};
-    if (dt_json_parse(im->json, text, &limits, NULL) == DT_OK) {
-        const struct dt_json_node *root = dt_json_root(im->json);
-        if (root->type == DT_JSON_OBJECT && dt_json_member(im->json, root, "key"))
-            return true;
-    }
+    if (dt_json_parse(im->json, text, &limits, NULL) == DT_OK &&
+        dt_json_member(im->json, dt_json_root(im->json), "key"))
+        return true;
     im->unknown++;
     tell(im, im->batch[i].number, DT_STR_LIT("it has no key, and no answer came: it may have been made"));
     return false;
@@ -321,12 +313,9 @@ static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest
     const struct dt_json_node *root = NULL;
     if (dt_json_parse(im->json, result, &(struct dt_json_limits){.depth = 16}, NULL) == DT_OK)
         root = dt_json_root(im->json);
-    if (root && root->type != DT_JSON_OBJECT)
-        root = NULL;
-    const struct dt_json_node *node = root ? dt_json_member(im->json, root, "status") : NULL;
-    int64_t status = node && node->type == DT_JSON_INT ? node->i : 0;
-    struct dt_str type = member_text(im->json, root, "type");
-    struct dt_str detail = member_text(im->json, root, "detail");
+    const int64_t status = dt_json_int_of(im->json, root, "status");
+    struct dt_str type = dt_json_text_of(im->json, root, "type");
+    struct dt_str detail = dt_json_text_of(im->json, root, "detail");
     im->made += status == 201;
     im->existing += status == 200;
     if (status == 200 || status == 201)

@@ -56,9 +56,7 @@ static int show_page(struct listing *l)
 {
     const struct dt_json_node *root = dt_json_root(l->json);
     const char *name = l->cli->call->verb->list;
-    const struct dt_json_node *items =
-        root && root->type == DT_JSON_OBJECT ? dt_json_member(l->json, root, name) : NULL;
-    const struct dt_json_node *next = items ? dt_json_member(l->json, root, "next_cursor") : NULL;
+    const struct dt_json_node *items = dt_json_member(l->json, root, name);
     if (!items || items->type != DT_JSON_ARRAY) {
         dt_cli_say("%s answers without %s", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
@@ -68,9 +66,7 @@ static int show_page(struct listing *l)
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
          item = dt_json_sibling(l->json, items, item)) {
         const bool object = item->type == DT_JSON_OBJECT;
-        const struct dt_json_node *waits =
-            l->overdue_ms && object ? dt_json_member(l->json, item, "waiting_for") : NULL;
-        if (waits && waits->type == DT_JSON_STRING && dt_str_is(waits->str, "paused")) {
+        if (l->overdue_ms && dt_str_is(dt_json_text_of(l->json, item, "waiting_for"), "paused")) {
             l->held++;
             continue;
         }
@@ -83,7 +79,8 @@ static int show_page(struct listing *l)
     }
     dt_cli_list_page(l->list);
     free(l->cursor);
-    l->cursor = next && next->type == DT_JSON_STRING ? strndup(next->str.p, next->str.n) : NULL;
+    const struct dt_str next = dt_json_text_of(l->json, root, "next_cursor");
+    l->cursor = next.p ? strndup(next.p, next.n) : NULL;
     return DT_CLI_DONE;
 }
 
@@ -142,10 +139,8 @@ static int64_t count_jobs(struct listing *l)
     if (dt_rest_ask(l->cli->rest, &rest, &l->answer, &err) == DT_OK &&
         dt_json_parse(l->json, dt_strbuf_str(&l->answer.body), &(struct dt_json_limits){.depth = 64}, NULL) == DT_OK)
         n = dt_json_root(l->json);
-    n = n && n->type == DT_JSON_OBJECT ? dt_json_member(l->json, n, "counts") : NULL;
-    n = n && n->type == DT_JSON_OBJECT ? dt_json_member(l->json, n, state ? state : "scheduled") : NULL;
     dt_strbuf_clear(&path);
-    return n && n->type == DT_JSON_INT ? n->i : 0;
+    return dt_json_int_of(l->json, dt_json_member(l->json, n, "counts"), state ? state : "scheduled");
 }
 
 static int read_all(struct listing *l)

@@ -29,16 +29,12 @@ struct many {
 
 static struct dt_str text(const struct many *m, const char *name)
 {
-    const struct dt_json_node *root = dt_json_root(m->json);
-    const struct dt_json_node *node = root && root->type == DT_JSON_OBJECT ? dt_json_member(m->json, root, name) : NULL;
-    return node && node->type == DT_JSON_STRING ? node->str : DT_STR_NONE;
+    return dt_json_text_of(m->json, dt_json_root(m->json), name);
 }
 
 static int64_t number(const struct many *m, const char *name)
 {
-    const struct dt_json_node *root = dt_json_root(m->json);
-    const struct dt_json_node *node = root && root->type == DT_JSON_OBJECT ? dt_json_member(m->json, root, name) : NULL;
-    return node && node->type == DT_JSON_INT ? node->i : 0;
+    return dt_json_int_of(m->json, dt_json_root(m->json), name);
 }
 
 /* ---- an operation that runs ---- */
@@ -208,16 +204,8 @@ static int ask_topic(struct many *m, const struct dt_cli_call *call, const char 
 
 static int64_t live_jobs(const struct many *m)
 {
-    const struct dt_json_node *root = dt_json_root(m->json);
-    const struct dt_json_node *counts =
-        root && root->type == DT_JSON_OBJECT ? dt_json_member(m->json, root, "counts") : NULL;
-    static const char *const states[] = {"scheduled", "dispatched"};
-    int64_t n = 0;
-    for (size_t i = 0; counts && counts->type == DT_JSON_OBJECT && i < 2; i++) {
-        const struct dt_json_node *node = dt_json_member(m->json, counts, states[i]);
-        n += node && node->type == DT_JSON_INT ? node->i : 0;
-    }
-    return n;
+    const struct dt_json_node *counts = dt_json_member(m->json, dt_json_root(m->json), "counts");
+    return dt_json_int_of(m->json, counts, "scheduled") + dt_json_int_of(m->json, counts, "dispatched");
 }
 
 /* Shows what would go, unless --yes says that it is known; DONE: go on. */

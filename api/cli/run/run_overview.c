@@ -44,7 +44,7 @@ static int ask(struct overview *o, const char *path)
 /* The member as text: a string's own, otherwise its JSON. */
 static struct dt_str text(const dt_json *json, const struct dt_json_node *node, const char *name)
 {
-    const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_member(json, node, name) : NULL;
+    const struct dt_json_node *m = dt_json_member(json, node, name);
     return !m ? DT_STR_LIT("-") : m->type == DT_JSON_STRING ? m->str : m->raw;
 }
 
@@ -166,9 +166,8 @@ static int show_tables(struct overview *o, unsigned head)
 {
     struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
     struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
-    const struct dt_json_node *more = dt_json_member(o->json, dt_json_root(o->json), "topics_more");
     unsigned taken = head + 4; /* two heads of tables, a line between them, and the prompt's */
-    topics.n += more && more->type == DT_JSON_INT ? (unsigned)more->i : 0;
+    topics.n += (unsigned)dt_json_int_of(o->json, dt_json_root(o->json), "topics_more");
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
     topics.room = topics.n < TOPICS ? topics.n : TOPICS;
     if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {

@@ -79,11 +79,9 @@ static int find_id(struct dt_cli *cli, char id[32])
         status = dt_cli_request_build(&plain, "/v1/topics/{topic}/jobs/{key}", cli->call->args, &x.request, &err);
     int code = status == DT_OK ? send(cli, &x, "GET", 0) : dt_cli_failed(status, &err);
     if (code == DT_CLI_DONE) {
-        const struct dt_json_node *root = dt_json_root(x.json);
-        const struct dt_json_node *node =
-            root && root->type == DT_JSON_OBJECT ? dt_json_member(x.json, root, "id") : NULL;
-        if (node && node->type == DT_JSON_STRING && node->str.n < 32)
-            snprintf(id, 32, "%s", node->str.p);
+        const struct dt_str text = dt_json_text_of(x.json, dt_json_root(x.json), "id");
+        if (text.p && text.n < 32)
+            snprintf(id, 32, "%s", text.p);
         else
             code = DT_CLI_REFUSED;
     }

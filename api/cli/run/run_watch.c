@@ -26,16 +26,13 @@ struct watch {
 static bool look(struct watch *w)
 {
     const struct dt_json_node *root = dt_json_root(w->json);
-    if (!root || root->type != DT_JSON_OBJECT)
-        return false;
     const struct dt_json_node *version = dt_json_member(w->json, root, "version");
-    const struct dt_json_node *state = dt_json_member(w->json, root, "state");
     if (version && version->type == DT_JSON_INT && version->i != w->version) {
         w->version = version->i;
         dt_cli_list_row(w->list, w->json, root);
         dt_cli_list_page(w->list);
     }
-    w->state = state && state->type == DT_JSON_STRING ? state->str : DT_STR_NONE;
+    w->state = dt_json_text_of(w->json, root, "state");
     return dt_str_is(w->state, "succeeded") || dt_str_is(w->state, "dead") || dt_str_is(w->state, "cancelled");
 }
 

@@ -71,8 +71,7 @@ static bool problem(struct dt_ledger_view *view, int64_t offset, const char *tex
 
 static int64_t number(const struct dt_ledger_view *view, const char *name)
 {
-    const struct dt_json_node *node = dt_json_member(view->json, dt_json_root(view->json), name);
-    return node && node->type == DT_JSON_INT ? node->i : 0;
+    return dt_json_int_of(view->json, dt_json_root(view->json), name);
 }
 
 /* Reads the record's list into scratch. False: it has none, or view->status says that it could not be read. */
@@ -139,16 +138,16 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
 {
     struct dt_ledger_view *view = arg;
     struct dt_json_limits limits = {.depth = 4};
-    const struct dt_json_node *uuid = NULL;
+    struct dt_str uuid = DT_STR_NONE;
     dt_status status = dt_json_parse(view->json, value, &limits, NULL);
     if (status == DT_NOMEM)
         view->status = status;
     if (view->status != DT_OK)
         return false;
-    if (status == DT_OK && dt_json_root(view->json)->type == DT_JSON_OBJECT)
-        uuid = dt_json_member(view->json, dt_json_root(view->json), "installation");
-    if (uuid && uuid->type == DT_JSON_STRING) {
-        bool ours = dt_str_is(uuid->str, view->uuid);
+    if (status == DT_OK)
+        uuid = dt_json_text_of(view->json, dt_json_root(view->json), "installation");
+    if (uuid.p) {
+        bool ours = dt_str_is(uuid, view->uuid);
         return offset < view->settled_below ? judge_settled(view, offset, ours) : judge_new(view, offset, key, ours);
     }
     /* A stranger's: it halts nothing, and is no evidence. What is below was told of in its time. */
