@@ -70,6 +70,58 @@ def references(node):
             yield from references(value)
 
 
+# Bodies, or members of them (behind a space) -> the tables that they are read by: a file, and the name of its rows.
+BODIES = {
+    "POST /v1/jobs": [("scheduler/job/request/job_decode.c", "fields")],
+    "POST /v1/jobs/{id}/results": [("scheduler/job/result_json.c", "fields")],
+    "PUT /v1/topics/{topic}": [("api/topics/topic_json.c", "fields")],
+    "PUT /v1/topics/{topic} alerts": [("api/jobs/topic_alerts.c", "fields")],
+    "PUT /v1/schedules/{name}": [("api/schedules/schedule_json.c", "fields"), ("scheduler/job/request/job_decode.c", "fields")],
+    "POST /v1/jobs:reschedule": [("api/operations/operation_json.c", "fields")],
+    "POST /v1/jobs:reschedule filter": [("api/operations/operation_json.c", "filter_fields")],
+    "POST /v1/pop": [("api/pull/pop_wish.c", "fields")],
+    "POST /v1/commands": [("api/pull/command_decode.c", "fields")],
+    "POST /v1/alerts/{id}/silence": [("api/alerts/handlers_alerts.c", "fields")],
+    "POST /v1/admin/shards": [("api/ops/handlers_admin.c", "fields")],
+    "POST /v1/admin/clock": [("api/ops/handlers_clock.c", "fields")],
+}
+# Members that bodies may have, so that an answer can be put back or compared, and that nobody is told to send.
+BESIDE = {"PUT /v1/topics/{topic}": {"name"}, "PUT /v1/schedules/{name}": {"name", "key", "run_at", "delay"}}
+
+
+def number(text):
+    """A number, or a macro of a header that is one; None for what is neither."""
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    if text == "INT32_MAX":
+        return 2**31 - 1
+    for header in TREE.glob("*/**/*.h"):
+        found = re.search(rf"^#define {text} +(\d+)\b", header.read_text(encoding="utf-8"), re.MULTILINE)
+        if found:
+            return int(found[1])
+    return None
+
+
+def rows(path, name):
+    """The members of a table that bodies set -> their bounds where they are whole numbers, else None."""
+    text = (TREE / path).read_text(encoding="utf-8")
+    table = re.search(rf"struct dt_json_field {name}\[\] = \{{(.*?)^ *\}};", text, re.DOTALL | re.MULTILINE)[1]
+    for row in re.split(r"(?=\b(?:DT_FIELD\w*|[A-Z]+)\(\")", table):
+        member = re.match(r'(?!DT_FIELD_FOR_SHOW|SHOWN)[A-Z_]+\("(\w+)"(, COUNT)?', row)
+        if member:
+            bounds = [re.search(rf"\.{end} = (\w+)", row) for end in ("min", "max")]
+            counts = member[2] and all(bounds)
+            yield member[1], [number(bound[1]) for bound in bounds] if counts else None
+
+
+def members(document, schema):
+    schema = resolve(document, schema)
+    found = dict(schema.get("properties", {}))
+    for part in schema.get("allOf", []) + schema.get("anyOf", []) + schema.get("oneOf", []):
+        found.update(members(document, part))
+    return found
+
+
 def parameters(document, item, operation, place):
     found = [resolve(document, p) for p in item.get("parameters", []) + operation.get("parameters", [])]
     return {p["name"] for p in found if p["in"] == place}
@@ -118,6 +170,21 @@ class TheDescription(unittest.TestCase):
             if kind != "securitySchemes":
                 for name in named:
                     self.assertIn(f"#/components/{kind}/{name}", used)
+
+    def test_has_the_members_of_bodies_with_their_bounds(self):
+        bodies = {f"{method} {path}": operation for method, path, _, operation in operations(self.document)}
+        for body, tables in BODIES.items():
+            route, _, member = body.rpartition(" ") if body.count(" ") == 2 else (body, "", "")
+            content = resolve(self.document, bodies[route]["requestBody"])["content"]["application/json"]
+            described = members(self.document, content["schema"])
+            described = members(self.document, described[member]) if member else described
+            read = {name: bounds for table in tables for name, bounds in rows(*table)}
+            self.assertGreater(len(read), 0, body)
+            self.assertEqual(set(described), set(read) - BESIDE.get(body, set()), body)
+            for name, bounds in read.items():
+                schema = resolve(self.document, described.get(name, {}))
+                if bounds and None not in bounds:
+                    self.assertEqual([schema.get("minimum"), schema.get("maximum")], bounds, f"{body} {name}")
 
     def test_names_the_problems_of_the_table(self):
         table = (TREE / "scheduler" / "job" / "request" / "problem.h").read_text(encoding="utf-8")
