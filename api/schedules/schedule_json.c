@@ -74,7 +74,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_FOR_SHOW("updated_at", TIME),
     DT_FIELD_FOR_SHOW("version", COUNT),
 };
-/* Members of its jobs are passed by here. */
+/* Skips the members of its jobs. */
 static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
 static bool is_own(struct dt_str name)

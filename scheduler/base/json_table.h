@@ -1,6 +1,6 @@
 /*
- * JSON bodies by table: a body is described once, as the list of its members with their kinds and bounds, and is read
- * from that list. What a caller is told about a fault comes from the list, too. Pure.
+ * JSON bodies by table: a table lists the members of a body with their kinds, bounds, and the reasons of their faults.
+ * The body is read by that table. Pure.
  *
  *   static const struct dt_json_field fields[] = {
  *       DT_FIELD("max", COUNT, struct wish, max, .min = 1, .max = 1000),
@@ -9,8 +9,8 @@
  *   };
  *   static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
  *
- * Members are read in the order of the body, each for itself; what two members say together is compared afterwards, by
- * the caller. All faults are told, in that order.
+ * The reader takes the members in the order of the body, and reports every fault in that order. It looks at each member
+ * alone: the caller compares members with each other afterwards.
  */
 #ifndef DT_BASE_JSON_TABLE_H
 #define DT_BASE_JSON_TABLE_H
@@ -32,7 +32,7 @@ enum dt_json_kind {
 };
 
 #define DT_FIELD_NULLABLE 1u /* null leaves what is in the struct; on writing, `absent` is null */
-#define DT_FIELD_SHOWN    2u /* answers show it, and bodies do not set it; with a reason, its kind is checked */
+#define DT_FIELD_SHOWN    2u /* only answers show it: a body's is skipped, and its kind checked if there is a reason */
 #define DT_FIELD_OWN      4u /* from here on: flags for the functions of a table */
 
 struct dt_json_reader;
@@ -44,7 +44,7 @@ struct dt_json_field {
     size_t has;         /* offset of a bool that is set when the member is there, and not null; 0 = none */
     int64_t min, max;   /* bounds */
     int64_t absent;     /* of a number: it stands for null */
-    const char *reason; /* what the caller is told; NULL: what the kind says. Durations and seconds: of the bounds */
+    const char *reason; /* of a fault; NULL: the kind's own. Durations and seconds: of a value beyond the bounds */
     const char *const *words; /* ends with NULL; the index is the value, from min on */
     /* Check a text that is within its bounds: by itself, and by what the reader knows. NULL: it is fine; else the
      * reason. */
@@ -58,9 +58,9 @@ struct dt_json_table {
     const struct dt_json_field *fields;
     size_t n;            /* at most 64 */
     const char *object;  /* the reason when it is no object; NULL: "must be an object" */
-    const char *unknown; /* the reason for a member that is not in the table; NULL: it is passed by */
-    /* Decides on each member before it is read; field: NULL if it is not in the table. False: it is passed by, perhaps
-     * with a fault that this function has told. NULL: all are read. */
+    const char *unknown; /* the reason for a member that is not in the table; NULL: it is skipped */
+    /* Decides whether a member is read; field: NULL if it is not in the table. False: the member is skipped; this
+     * function has added a fault if there is one. NULL: all are read. */
     bool (*admits)(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 };
 

@@ -84,7 +84,7 @@ static void read_error(struct dt_json_reader *r, const struct dt_json_field *fie
     }
 }
 
-/* It is checked, and not kept: a result counts from when it is applied. */
+/* Checks the time, which nothing uses: a result counts from when it is applied. */
 static void read_finished_at(struct dt_json_reader *r, const struct dt_json_field *field,
                              const struct dt_json_node *node)
 {
@@ -109,7 +109,7 @@ static const struct dt_json_field fields[] = {
     DT_FIELD_BY("finished_at", read_finished_at, .flags = DT_FIELD_NULLABLE),
 };
 
-/* The beginning of an unknown name is enough: reasons are put into headers of messages, too. */
+/* Cuts an unknown name: reasons go into headers of messages, too. */
 static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_result_beside *beside = r->context;

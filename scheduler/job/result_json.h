@@ -10,7 +10,7 @@
 #include "base/json_table.h"
 #include "job/job_state.h"
 
-/* Members that an object has beside its report; they are passed by. */
+/* Says which members of an object do not belong to its report; they are skipped. */
 struct dt_result_beside {
     bool (*is)(struct dt_str name);
 };
