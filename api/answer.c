@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "base/json_write.h"
 #include "base/outage.h"
 #include "base/text/timetext.h"
 #include "job/result_json.h"
@@ -146,6 +147,11 @@ enum dt_next dt_answer_not_found(struct dt_request *req, const char *what)
     return DT_REPLY;
 }
 
+enum dt_next dt_answer_failed(struct dt_request *req, dt_status status, const char *what, const struct dt_error *err)
+{
+    return status == DT_NOT_FOUND ? dt_answer_not_found(req, what) : dt_answer_status(req, status, NULL, err);
+}
+
 static void add_number_header(struct dt_request *req, const char *name, const char *before, int64_t n,
                               const char *after)
 {
@@ -193,16 +199,39 @@ bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fiel
     return status == DT_OK;
 }
 
+enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page)
+{
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    if (!dt_hold_bulk(&req->hold, room))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = page(req, store, &rows, &err);
+    dt_arena_clear(&rows);
+    return status == DT_OK ? DT_REPLY : dt_answer_failed(req, status, what, &err);
+}
+
+void dt_answer_begin_list(struct dt_request *req, const char *name)
+{
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_begin_array(&req->out, name);
+}
+
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more, struct dt_str position)
 {
-    dt_strbuf_adds(&req->out, "],\"next_cursor\":");
-    if (!more) {
-        dt_strbuf_adds(&req->out, "null}");
-        return;
+    struct dt_strbuf *out = &req->out;
+    dt_json_end_array(out);
+    if (more) {
+        dt_json_name(out, "next_cursor");
+        dt_strbuf_addc(out, '"');
+        dt_cursor_add(out, list, position);
+        dt_strbuf_addc(out, '"');
+    } else {
+        dt_json_put_null(out, "next_cursor");
     }
-    dt_strbuf_addc(&req->out, '"');
-    dt_cursor_add(&req->out, list, position);
-    dt_strbuf_adds(&req->out, "\"}");
+    dt_json_end_object(out);
 }
 
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,

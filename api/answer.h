@@ -58,6 +58,8 @@ enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const st
                               const struct dt_error *err);
 /* 404: "no such job", for what = "job". */
 enum dt_next dt_answer_not_found(struct dt_request *req, const char *what);
+/* dt_answer_not_found for NOT_FOUND, dt_answer_status for other statuses of the store. */
+enum dt_next dt_answer_failed(struct dt_request *req, dt_status status, const char *what, const struct dt_error *err);
 
 /* The job as JSON with its ETag. status: 200, or 201 which adds Location. */
 enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_job *job,
@@ -98,6 +100,17 @@ bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fiel
  */
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
                       struct dt_str *position);
+/*
+ * Reads the rows of a page into `rows` and writes the answer, or returns a status of the store.
+ */
+typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
+/*
+ * Answers a page on a worker. Holds memory for dt_page_room(bytes), and frees the rows before the client has read the
+ * answer. what: of dt_answer_failed.
+ */
+enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page);
+/* Begins a page: 200, `{"jobs":[` for name = "jobs". */
+void dt_answer_begin_list(struct dt_request *req, const char *name);
 /* Ends a page: `],"next_cursor":…}`. more: the list goes on behind position. */
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);

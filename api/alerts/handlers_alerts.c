@@ -4,7 +4,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
-#include "base/json_table.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job_encode.h"
@@ -17,13 +17,11 @@
 
 static void add_alert(struct dt_strbuf *out, const struct dt_alert *alert)
 {
-    dt_strbuf_addc(out, '{');
+    dt_json_begin_object(out, NULL);
     dt_alert_add_members(out, alert);
-    dt_strbuf_adds(out, ",\"told_at\":");
-    dt_json_add_time(out, alert->told_at_ms);
-    dt_strbuf_adds(out, ",\"silenced_until\":");
-    dt_json_add_time(out, alert->silenced_until_ms);
-    dt_strbuf_addc(out, '}');
+    dt_json_put_time(out, "told_at", alert->told_at_ms);
+    dt_json_put_time(out, "silenced_until", alert->silenced_until_ms);
+    dt_json_end_object(out);
 }
 
 static enum dt_next silence_alert(struct dt_request *req, dt_store *store)
@@ -33,10 +31,8 @@ static enum dt_next silence_alert(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     silence->bound = dt_caller_bound(&req->caller);
     dt_status status = dt_store_alert_silence(store, silence, &req->arena, &alert, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "alert");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "alert", &err);
     req->status = 200;
     dt_strbuf_reset(&req->out);
     add_alert(&req->out, &alert);
@@ -89,37 +85,27 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, silence_alert);
 }
 
-static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
+static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct dt_id_page *page = req->state;
     const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
     struct dt_alert_list list;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    bool first = true;
-    if (!dt_hold_bulk(&req->hold, dt_page_room(page->limit * ALERT_BYTES)))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status = dt_store_alerts(store, page->id, page->limit, &rows, &list, &err);
-    if (status != DT_OK) {
-        dt_arena_clear(&rows);
-        return dt_answer_status(req, status, NULL, &err);
-    }
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"alerts\":[");
-    for (size_t i = 0; i < list.n; i++) {
+    dt_status status = dt_store_alerts(store, page->id, page->limit, rows, &list, err);
+    if (status != DT_OK)
+        return status;
+    dt_answer_begin_list(req, "alerts");
+    for (size_t i = 0; i < list.n; i++)
         /* Alerts of the installation are for tokens that see all topics. */
-        if (bound && !(list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
-            continue;
-        if (!first)
-            dt_strbuf_addc(&req->out, ',');
-        add_alert(&req->out, &list.v[i]);
-        first = false;
-    }
+        if (!bound || (list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
+            add_alert(&req->out, &list.v[i]);
     dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);
-    dt_arena_clear(&rows);
-    return DT_REPLY;
+    return DT_OK;
+}
+
+static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
+{
+    const struct dt_id_page *page = req->state;
+    return dt_answer_page(req, store, dt_page_room(page->limit * ALERT_BYTES), "alert", write_alerts);
 }
 
 enum dt_next dt_handle_alert_list(struct dt_request *req)

@@ -5,7 +5,8 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json_table.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/topic_owners.h"
@@ -21,37 +22,27 @@ struct ask {
 
 /* ---- answers ---- */
 
-static void add_words(struct dt_strbuf *out, const char *name, struct dt_str words)
+static void put_words(struct dt_strbuf *out, const char *name, struct dt_str words)
 {
-    bool first = true;
-    dt_strbuf_addf(out, ",\"%s\":[", name);
-    while (words.n > 0) {
-        struct dt_str word = dt_str_next_element(&words);
-        if (!first)
-            dt_strbuf_addc(out, ',');
-        dt_json_add_string(out, word);
-        first = false;
-    }
-    dt_strbuf_addc(out, ']');
+    dt_json_begin_array(out, name);
+    while (words.n > 0)
+        dt_json_put_string(out, NULL, dt_str_next_element(&words));
+    dt_json_end_array(out);
 }
 
-/* The members but for the closing brace. */
-static void add_token(struct dt_strbuf *out, const struct dt_token *token)
+/* Begins an object: the caller may add more to it, and ends it. */
+static void begin_token(struct dt_strbuf *out, const struct dt_token *token)
 {
-    dt_strbuf_adds(out, "{\"name\":");
-    dt_json_add_string(out, token->name);
-    add_words(out, "scopes", token->scopes);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "name", token->name);
+    put_words(out, "scopes", token->scopes);
     if (dt_str_is(token->topics, DT_TOPICS_ALL))
-        dt_strbuf_adds(out, ",\"topics\":null");
+        dt_json_put_null(out, "topics");
     else
-        add_words(out, "topics", token->topics);
-    for (int i = 0; i < DT_QUOTAS; i++) {
-        dt_strbuf_addf(out, ",\"%s\":", dt_quota_name((enum dt_quota)i));
-        if (token->quotas.v[i] == DT_QUOTA_UNSET)
-            dt_strbuf_adds(out, "null");
-        else
-            dt_strbuf_add_i64(out, token->quotas.v[i]);
-    }
+        put_words(out, "topics", token->topics);
+    for (int i = 0; i < DT_QUOTAS; i++)
+        dt_json_put_int_or_null(out, dt_quota_name((enum dt_quota)i), token->quotas.v[i] != DT_QUOTA_UNSET,
+                                token->quotas.v[i]);
 }
 
 enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
@@ -65,15 +56,14 @@ enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->status = 200;
-    dt_strbuf_adds(&req->out, "{\"tokens\":[");
+    dt_answer_begin_list(req, "tokens");
     for (size_t i = 0; i < n; i++) {
-        dt_strbuf_adds(&req->out, i ? "," : "");
-        add_token(&req->out, &tokens[i]);
-        dt_strbuf_adds(&req->out, ",\"created_at\":");
-        dt_json_add_time(&req->out, tokens[i].created_at_ms);
-        dt_strbuf_addc(&req->out, '}');
+        begin_token(&req->out, &tokens[i]);
+        dt_json_put_time(&req->out, "created_at", tokens[i].created_at_ms);
+        dt_json_end_object(&req->out);
     }
-    dt_strbuf_adds(&req->out, "]}");
+    dt_json_end_array(&req->out);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 
@@ -99,12 +89,11 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
     req->status = 201;
-    add_token(&req->out,
-              &(struct dt_token){
-                  .name = ask->token.name, .scopes = dt_str(scopes), .topics = topics, .quotas = ask->token.quotas});
-    dt_strbuf_adds(&req->out, ",\"token\":");
-    dt_json_add_string(&req->out, dt_str(ask->text));
-    dt_strbuf_addc(&req->out, '}');
+    begin_token(&req->out,
+                &(struct dt_token){
+                    .name = ask->token.name, .scopes = dt_str(scopes), .topics = topics, .quotas = ask->token.quotas});
+    dt_json_put_word(&req->out, "token", ask->text);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 
@@ -114,13 +103,11 @@ static enum dt_next set_token(struct dt_request *req, dt_store *store)
     struct dt_token token = {0};
     struct dt_error err = {0};
     dt_status status = dt_store_token_set(store, req->params[0], &ask->token.quotas, &req->arena, &token, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "token");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "token", &err);
     req->status = 200;
-    add_token(&req->out, &token);
-    dt_strbuf_addc(&req->out, '}');
+    begin_token(&req->out, &token);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 
@@ -128,15 +115,13 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
     dt_status status = dt_store_token_revoke(store, req->params[0], &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "token");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "token", &err);
     dt_topic_owners_follow(store);
     req->status = 200;
-    dt_strbuf_adds(&req->out, "{\"name\":");
-    dt_json_add_string(&req->out, req->params[0]);
-    dt_strbuf_addc(&req->out, '}');
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_put_string(&req->out, "name", req->params[0]);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "cli/rest.h"
 
 #define FILE_MAX ((size_t)8 << 20)
@@ -75,12 +76,10 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
 
 void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text)
 {
-    dt_strbuf_addc(out, '[');
-    for (bool first = true; text.n; first = false) {
-        dt_strbuf_adds(out, first ? "" : ",");
-        dt_json_add_string(out, dt_str_next_element(&text));
-    }
-    dt_strbuf_addc(out, ']');
+    dt_json_begin_array(out, NULL);
+    while (text.n)
+        dt_json_put_string(out, NULL, dt_str_next_element(&text));
+    dt_json_end_array(out);
 }
 
 /* Appends an option's value as a JSON value. */
@@ -131,11 +130,10 @@ void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, 
 static void begin_member(struct dt_strbuf *body, const char *name)
 {
     if (body->n > 0)
-        body->p[body->n - 1] = ',';
+        body->n--; /* its brace */
     else
-        dt_strbuf_addc(body, '{');
-    dt_json_add_string(body, dt_str(name));
-    dt_strbuf_addc(body, ':');
+        dt_json_begin_object(body, NULL);
+    dt_json_name(body, name);
 }
 
 void dt_cli_request_add_member(struct dt_cli_request *request, const char *name, struct dt_str json)
@@ -225,20 +223,16 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
         goto out;
     const struct dt_json_node *there = dt_json_root(old);
     const struct dt_json_node *wanted = dt_json_root(new);
-    dt_strbuf_addc(&merged, '{');
+    dt_json_begin_object(&merged, NULL);
     for (const struct dt_json_node *m = dt_json_first(old, there); m; m = dt_json_sibling(old, there, m)) {
         if (replaces(new, wanted, m->name))
             continue;
-        dt_json_add_string(&merged, m->name);
-        dt_strbuf_addc(&merged, ':');
-        dt_strbuf_add(&merged, m->raw.p, m->raw.n);
-        dt_strbuf_addc(&merged, ',');
+        dt_json_put_key(&merged, m->name);
+        dt_json_put_raw(&merged, NULL, m->raw);
     }
-    dt_strbuf_add(&merged, wanted->raw.p + 1, wanted->raw.n - 1);
-    if (wanted->n == 0 && merged.n > 2) { /* nothing follows the last comma */
-        merged.n -= 2;
-        dt_strbuf_addc(&merged, '}');
-    }
+    if (wanted->n > 0) /* the members, without their braces */
+        dt_json_put_raw(&merged, NULL, (struct dt_str){wanted->raw.p + 1, wanted->raw.n - 2});
+    dt_json_end_object(&merged);
     struct dt_strbuf body = request->body;
     request->body = merged;
     merged = body;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "base/service/streams.h"
 #include "base/text/utf8.h"
 #include "cli/request.h"

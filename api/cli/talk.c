@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/service/streams.h"
 #include "cli/request.h"
 #include "cli/show.h"

@@ -6,6 +6,7 @@
 
 #include "answer.h"
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "doctor/findings.h"
 #include "handlers.h"
 #include "http/tls/tls_files.h"
@@ -29,7 +30,6 @@ struct examination {
     struct dt_error redis_err;
     dt_index *index;
     struct dt_strbuf *out;
-    unsigned told;
 };
 
 /* ---- reading ---- */
@@ -99,35 +99,43 @@ static dt_status examine(struct examination *x, struct dt_error *err)
 
 /* ---- answering ---- */
 
-static void add_text(struct dt_strbuf *out, const char *name, const char *text)
-{
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_json_add_string(out, dt_str(text));
-}
-
 static void add_finding(void *arg, const struct dt_finding *finding)
 {
     struct examination *x = arg;
     dt_assert(finding->kind < DT_FINDING_KINDS && finding->cause <= DT_FINDING_KINDS);
     const struct dt_finding_kind_text *text = &dt_finding_kinds[finding->kind];
-    dt_strbuf_addf(x->out, "%s{\"finding\":\"%s\",\"severity\":\"%s\"", x->told++ ? "," : "", text->name,
-                   dt_severity_names[text->severity]);
-    add_text(x->out, "subject", finding->subject);
-    add_text(x->out, "detail", finding->detail);
-    add_text(x->out, "means", text->means);
-    add_text(x->out, "do", finding->action);
-    add_text(x->out, "runbook", text->page);
-    dt_strbuf_adds(x->out, ",\"cause\":");
-    dt_json_add_string_or_null(
-        x->out, finding->cause == DT_FINDING_KINDS ? DT_STR_NONE : dt_str(dt_finding_kinds[finding->cause].name));
-    dt_strbuf_adds(x->out, ",\"at\":");
-    dt_json_add_time(x->out, finding->at_ms);
-    dt_strbuf_addc(x->out, '}');
+    dt_json_begin_object(x->out, NULL);
+    dt_json_put_word(x->out, "finding", text->name);
+    dt_json_put_word(x->out, "severity", severities[text->severity]);
+    dt_json_put_word(x->out, "subject", finding->subject);
+    dt_json_put_word(x->out, "detail", finding->detail);
+    dt_json_put_word(x->out, "means", text->means);
+    dt_json_put_word(x->out, "do", finding->action);
+    dt_json_put_word(x->out, "runbook", text->page);
+    dt_json_put_word(x->out, "cause",
+                     finding->cause == DT_FINDING_KINDS ? NULL : dt_finding_kinds[finding->cause].name);
+    dt_json_put_time(x->out, "at", finding->at_ms);
+    dt_json_end_object(x->out);
+}
+
+static void put_looked_at(struct dt_strbuf *out, const struct dt_config *config)
+{
+    const char *const always[] = {"mysql", "processes", "shards", "jobs"};
+    dt_json_begin_array(out, "looked_at");
+    for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
+        dt_json_put_word(out, NULL, always[i]);
+    if (dt_index_configured(config))
+        dt_json_put_word(out, NULL, "redis");
+    if (dt_config_has_kafka(config))
+        dt_json_put_word(out, NULL, "kafka");
+    if (config->zookeeper_servers[0])
+        dt_json_put_word(out, NULL, "zookeeper");
+    dt_json_put_word(out, NULL, "certificates");
+    dt_json_end_array(out);
 }
 
 static enum dt_next diagnose(struct dt_request *req, dt_store *store)
 {
-    const struct dt_config *config = req->api->config;
     struct dt_strbuf *out = &req->out;
     struct dt_error err = {0};
     if (!dt_hold_more(&req->hold, ANSWER_BYTES))
@@ -139,13 +147,13 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
     dt_status status = examine(&x, &err);
     if (status == DT_OK) {
         req->status = 200;
-        dt_strbuf_adds(out, "{\"now\":");
-        dt_json_add_time(out, x.found.now_ms);
-        dt_strbuf_adds(out, ",\"findings\":[");
+        dt_json_begin_object(out, NULL);
+        dt_json_put_time(out, "now", x.found.now_ms);
+        dt_json_begin_array(out, "findings");
         dt_findings_judge(&x.found, add_finding, &x);
-        dt_strbuf_addf(out, "],\"looked_at\":[\"mysql\",\"processes\",\"shards\",\"jobs\"%s%s%s,\"certificates\"]}",
-                       dt_index_configured(config) ? ",\"redis\"" : "", dt_config_has_kafka(config) ? ",\"kafka\"" : "",
-                       config->zookeeper_servers[0] ? ",\"zookeeper\"" : "");
+        dt_json_end_array(out);
+        put_looked_at(out, req->api->config);
+        dt_json_end_object(out);
     }
     dt_waiting_clear(&x.waiting);
     dt_index_free(x.index);

@@ -7,6 +7,7 @@
 #include "auth/auth.h"
 #include "base/assert.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/events/events.h"
@@ -23,32 +24,23 @@ struct page {
 
 /* ---- on a worker ---- */
 
-static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
+static void put_id(struct dt_strbuf *out, const char *name, int64_t id)
 {
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_json_add_string_or_null(out, text);
-}
-
-static void add_number(struct dt_strbuf *out, const char *name, int64_t number)
-{
-    if (number)
-        dt_strbuf_addf(out, ",\"%s\":\"%lld\"", name, (long long)number);
+    if (id)
+        dt_json_put_id(out, name, id);
     else
-        dt_strbuf_addf(out, ",\"%s\":null", name);
+        dt_json_put_null(out, name);
 }
 
-static void add_json(struct dt_strbuf *out, const char *name, struct dt_str json)
+static void put_json(struct dt_strbuf *out, const char *name, struct dt_str json)
 {
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_strbuf_add(out, json.p ? json.p : "null", json.p ? json.n : 4);
+    dt_json_put_raw(out, name, json.p ? json : DT_STR_LIT("null"));
 }
 
 static void answer_page(struct dt_request *req, const struct page *page, struct dt_event_list *list)
 {
     struct dt_strbuf *out = &req->out;
-    req->status = 200;
-    dt_strbuf_reset(out);
-    dt_strbuf_adds(out, "{\"events\":[");
+    dt_answer_begin_list(req, "events");
     for (size_t i = 0; i < list->n; i++) {
         const struct dt_job_event *e = &list->v[i];
         if (out->n >= DT_PAGE_BYTES) { /* the others stand on the next page */
@@ -57,44 +49,44 @@ static void answer_page(struct dt_request *req, const struct page *page, struct 
             list->last_id = list->v[i - 1].id;
             break;
         }
-        dt_strbuf_addf(out, "%s{\"id\":\"%lld\",\"at\":", i > 0 ? "," : "", (long long)e->id);
-        dt_json_add_time(out, e->at_ms);
-        add_text(out, "actor", e->actor);
-        add_text(out, "action", e->action);
-        add_text(out, "topic", e->topic);
-        add_number(out, "job_id", e->job_id);
-        add_text(out, "subject", e->subject);
-        add_number(out, "operation_id", e->operation_id);
-        add_json(out, "before", e->before);
-        add_json(out, "after", e->after);
-        dt_strbuf_addc(out, '}');
+        dt_json_begin_object(out, NULL);
+        dt_json_put_id(out, "id", e->id);
+        dt_json_put_time(out, "at", e->at_ms);
+        dt_json_put_string(out, "actor", e->actor);
+        dt_json_put_string(out, "action", e->action);
+        dt_json_put_string(out, "topic", e->topic);
+        put_id(out, "job_id", e->job_id);
+        dt_json_put_string(out, "subject", e->subject);
+        put_id(out, "operation_id", e->operation_id);
+        put_json(out, "before", e->before);
+        put_json(out, "after", e->after);
+        dt_json_end_object(out);
     }
     dt_answer_next_id(req, &page->cursor, list->more, list->last_id);
 }
 
-static enum dt_next list_events(struct dt_request *req, dt_store *store)
+static dt_status write_events(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct page *page = req->state;
     struct dt_event_list list;
-    struct dt_error err = {0};
-    struct dt_arena rows;
     struct dt_job job;
-    if (!dt_hold_bulk(&req->hold, dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api)))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status = dt_store_events(store, &page->filter, &rows, &list, &err);
+    dt_status status = dt_store_events(store, &page->filter, rows, &list, err);
     /* A job without events has to be there; one that was purged may have some left. */
     if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
-        status = dt_store_get(store, page->filter.job_id, &rows, &job, &err);
+        status = dt_store_get(store, page->filter.job_id, rows, &job, err);
         if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
             status = DT_NOT_FOUND;
     }
     if (status == DT_OK)
         answer_page(req, page, &list);
-    dt_arena_clear(&rows);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    return status;
+}
+
+static enum dt_next list_events(struct dt_request *req, dt_store *store)
+{
+    const struct page *page = req->state;
+    const size_t room = dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api);
+    return dt_answer_page(req, store, room, "job", write_events);
 }
 
 /* ---- on an HTTP thread ---- */

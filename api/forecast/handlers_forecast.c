@@ -6,11 +6,10 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job.h"
-#include "job/job_encode.h"
 #include "overview/overview.h"
 #include "store/forecast/forecast.h"
 #include "work/workers.h"
@@ -36,27 +35,29 @@ struct question {
 static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
 {
     size_t at = 0; /* the parts are in the order of the steps */
-    dt_strbuf_adds(out, "{\"from\":");
-    dt_json_add_time(out, ask->from_ms);
-    dt_strbuf_adds(out, ",\"to\":");
-    dt_json_add_time(out, ask->from_ms + (int64_t)ask->steps * ask->step_ms);
-    dt_strbuf_adds(out, ",\"step\":");
-    dt_json_add_duration(out, ask->step_ms);
-    dt_strbuf_adds(out, ",\"counted_until\":");
-    dt_json_add_time(out, forecast->counted_until_ms);
-    dt_strbuf_addf(out, ",\"topics_counted\":%s,\"steps\":[", forecast->topics_counted ? "true" : "false");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_time(out, "from", ask->from_ms);
+    dt_json_put_time(out, "to", ask->from_ms + (int64_t)ask->steps * ask->step_ms);
+    dt_json_put_duration(out, "step", ask->step_ms);
+    dt_json_put_time(out, "counted_until", forecast->counted_until_ms);
+    dt_json_put_bool(out, "topics_counted", forecast->topics_counted);
+    dt_json_begin_array(out, "steps");
     for (size_t step = 0; step < ask->steps; step++) {
-        dt_strbuf_adds(out, step ? ",{\"from\":" : "{\"from\":");
-        dt_json_add_time(out, ask->from_ms + (int64_t)step * ask->step_ms);
-        dt_strbuf_addf(out, ",\"due\":%lld,\"topics\":[", (long long)forecast->due[step]);
-        for (bool first = true; at < forecast->n_parts && forecast->parts[at].step == step; at++, first = false) {
-            dt_strbuf_adds(out, first ? "{\"topic\":" : ",{\"topic\":");
-            dt_json_add_string(out, forecast->parts[at].topic);
-            dt_strbuf_addf(out, ",\"due\":%lld}", (long long)forecast->parts[at].due);
+        dt_json_begin_object(out, NULL);
+        dt_json_put_time(out, "from", ask->from_ms + (int64_t)step * ask->step_ms);
+        dt_json_put_int(out, "due", forecast->due[step]);
+        dt_json_begin_array(out, "topics");
+        for (; at < forecast->n_parts && forecast->parts[at].step == step; at++) {
+            dt_json_begin_object(out, NULL);
+            dt_json_put_string(out, "topic", forecast->parts[at].topic);
+            dt_json_put_int(out, "due", forecast->parts[at].due);
+            dt_json_end_object(out);
         }
-        dt_strbuf_adds(out, "]}");
+        dt_json_end_array(out);
+        dt_json_end_object(out);
     }
-    dt_strbuf_adds(out, "]}");
+    dt_json_end_array(out);
+    dt_json_end_object(out);
 }
 
 /*
@@ -69,22 +70,23 @@ static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask,
     const int64_t per_second = measured_per_second > 0 ? measured_per_second : ASSUMED;
     int64_t a_step = per_second * ask->step_ms / 1000;
     int64_t waiting = 0;
-    bool first = true;
-    dt_strbuf_adds(out, "{\"spikes\":[");
+    dt_json_begin_object(out, NULL);
+    dt_json_begin_array(out, "spikes");
     for (size_t step = 0; step < ask->steps; step++) {
         waiting += forecast->due[step];
         if (forecast->due[step] > a_step) {
-            dt_strbuf_adds(out, first ? "{\"from\":" : ",{\"from\":");
-            dt_json_add_time(out, ask->from_ms + (int64_t)step * ask->step_ms);
-            dt_strbuf_addf(out, ",\"due\":%lld,\"drains\":%lld,\"takes\":", (long long)forecast->due[step],
-                           (long long)a_step);
-            dt_json_add_duration(out, (int64_t)((double)waiting * 1000 / (double)per_second));
-            dt_strbuf_addc(out, '}');
-            first = false;
+            dt_json_begin_object(out, NULL);
+            dt_json_put_time(out, "from", ask->from_ms + (int64_t)step * ask->step_ms);
+            dt_json_put_int(out, "due", forecast->due[step]);
+            dt_json_put_int(out, "drains", a_step);
+            dt_json_put_duration(out, "takes", (int64_t)((double)waiting * 1000 / (double)per_second));
+            dt_json_end_object(out);
         }
         waiting = waiting > a_step ? waiting - a_step : 0;
     }
-    dt_strbuf_addf(out, "],\"measured\":%s}", measured_per_second > 0 ? "true" : "false");
+    dt_json_end_array(out);
+    dt_json_put_bool(out, "measured", measured_per_second > 0);
+    dt_json_end_object(out);
 }
 
 /* ---- on a worker ---- */

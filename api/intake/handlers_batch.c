@@ -1,4 +1,5 @@
 /* POST /v1/jobs:batch: new jobs as elements of a batch (batch.h), which go to the committer. */
+#include "base/json_write.h"
 #include "batch_feed.h"
 #include "committer.h"
 #include "create.h"
@@ -66,9 +67,10 @@ static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
         dt_problem_add(out, &problem, DT_STR_NONE);
         return dt_problem_http_status(problem.type);
     }
-    dt_strbuf_adds(out, status == 201 ? "{\"status\":201,\"id\":\"" : "{\"status\":200,\"id\":\"");
-    dt_strbuf_add_i64(out, status == 201 ? row->row.job.id : row->row.existing_id);
-    dt_strbuf_adds(out, "\"}");
+    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_json_put_int(out, "status", status);
+    dt_json_put_id(out, "id", status == 201 ? row->row.job.id : row->row.existing_id);
+    dt_json_end_object(out);
     return status;
 }
 

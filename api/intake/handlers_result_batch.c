@@ -1,4 +1,5 @@
 /* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
+#include "base/json_write.h"
 #include "batch_feed.h"
 #include "job/result_json.h"
 #include "results_batcher.h"
@@ -49,9 +50,10 @@ static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
         dt_problem_add(out, &problem, DT_STR_NONE);
         return dt_problem_http_status(problem.type);
     }
-    dt_strbuf_adds(out, "{\"status\":200,\"outcome\":\"");
-    dt_strbuf_adds(out, dt_report_outcome(row->outcome));
-    dt_strbuf_adds(out, "\"}");
+    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_json_put_int(out, "status", 200);
+    dt_json_put_word(out, "outcome", dt_report_outcome(row->outcome));
+    dt_json_end_object(out);
     return 200;
 }
 

@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "jobs/job_answer.h"
@@ -29,7 +30,10 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
      * failed, which takes nothing of that back. */
     req->status = 200;
     dt_strbuf_reset(&req->out);
-    dt_strbuf_addf(&req->out, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)id, outcome);
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_put_id(&req->out, "id", id);
+    dt_json_put_word(&req->out, "outcome", outcome);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 

@@ -1,9 +1,9 @@
 /* The sentences, and the answer as JSON: with them, the shard, the entry in the index, and facts one by one. */
 #include "jobs/explain.h"
 
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "job/delivery.h"
-#include "job/job_encode.h"
 #include "jobs/shard_json.h"
 
 struct dt_explained dt_explained_of(const struct dt_waiting *w, const struct dt_job *job, const char *waiting_for)
@@ -238,16 +238,16 @@ static const char *const entry_names[] = {
 struct facts {
     struct dt_strbuf *out;
     struct dt_strbuf value; /* of the fact that is being made */
-    unsigned n;
 };
 
 /* Nothing is added of a fact without a value. */
 static void end_fact(struct facts *f, const char *what)
 {
     if (f->value.n) {
-        dt_strbuf_addf(f->out, "%s{\"what\":\"%s\",\"value\":", f->n++ ? "," : "", what);
-        dt_json_add_string(f->out, dt_strbuf_str(&f->value));
-        dt_strbuf_addc(f->out, '}');
+        dt_json_begin_object(f->out, NULL);
+        dt_json_put_word(f->out, "what", what);
+        dt_json_put_string(f->out, "value", dt_strbuf_str(&f->value));
+        dt_json_end_object(f->out);
     }
     dt_strbuf_reset(&f->value);
 }
@@ -317,47 +317,38 @@ static void add_facts(struct facts *f, const struct dt_explained *e, enum dt_ent
     end_fact(f, "history");
 }
 
-static void add_time_or_null(struct dt_strbuf *out, const char *name, int64_t ms)
-{
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    if (ms)
-        dt_json_add_time(out, ms);
-    else
-        dt_strbuf_adds(out, "null");
-}
-
 void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry, int64_t entry_ms,
                          struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
     struct facts facts = {.out = out};
     dt_strbuf_init(&facts.value);
-    dt_strbuf_addf(out, "{\"id\":\"%lld\",\"topic\":", (long long)job->id);
-    dt_json_add_string(out, job->topic);
-    dt_strbuf_adds(out, ",\"key\":");
-    dt_json_add_string_or_null(out, job->key);
-    dt_strbuf_addf(out, ",\"state\":\"%s\",\"waiting_for\":", dt_job_state_name(job->state));
-    dt_json_add_string_or_null(out, dt_str(e->waiting_for));
+    dt_json_begin_object(out, NULL);
+    dt_json_put_id(out, "id", job->id);
+    dt_json_put_string(out, "topic", job->topic);
+    dt_json_put_string(out, "key", job->key);
+    dt_json_put_word(out, "state", dt_job_state_name(job->state));
+    dt_json_put_word(out, "waiting_for", e->waiting_for);
     dt_explain_reason(e, &facts.value);
-    dt_strbuf_adds(out, ",\"reason\":");
-    dt_json_add_string(out, dt_strbuf_str(&facts.value));
+    dt_json_put_string(out, "reason", dt_strbuf_str(&facts.value));
     dt_strbuf_reset(&facts.value);
     dt_explain_action(e, &facts.value);
-    dt_strbuf_adds(out, ",\"action\":");
-    dt_json_add_string_or_null(out, facts.value.n ? dt_strbuf_str(&facts.value) : DT_STR_NONE);
+    dt_json_put_filled(out, "action", dt_strbuf_str(&facts.value));
     dt_strbuf_reset(&facts.value);
-    add_time_or_null(out, "run_at", job->run_at_ms);
-    add_time_or_null(out, "next_at", job->next_at_ms);
-    dt_strbuf_addf(out, ",\"attempt\":%lld", (long long)job->attempt);
+    dt_json_put_time(out, "run_at", job->run_at_ms);
+    dt_json_put_time(out, "next_at", job->next_at_ms);
+    dt_json_put_int(out, "attempt", job->attempt);
     /* A shard that had no leader so far is shown as unknown. */
     const struct dt_shard_info unknown = {.shard = e->shard_number};
-    dt_strbuf_adds(out, ",\"shard\":");
-    dt_shard_add_json(out, e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
-    dt_strbuf_addf(out, ",\"index\":{\"state\":\"%s\"", entry_names[entry]);
-    add_time_or_null(out, "at", entry_ms);
-    dt_strbuf_adds(out, "},\"facts\":[");
+    dt_shard_put(out, "shard", e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
+    dt_json_begin_object(out, "index");
+    dt_json_put_word(out, "state", entry_names[entry]);
+    dt_json_put_time(out, "at", entry_ms);
+    dt_json_end_object(out);
+    dt_json_begin_array(out, "facts");
     add_facts(&facts, e, entry);
-    dt_strbuf_adds(out, "]}");
+    dt_json_end_array(out);
+    dt_json_end_object(out);
     if (facts.value.failed)
         out->failed = true;
     dt_strbuf_clear(&facts.value);

@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/result_json.h"
@@ -87,10 +88,8 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
     struct change *change = req->state;
     struct dt_error err = {0};
     dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "job", &err);
     return dt_handle_job_get(req, store);
 }
 
@@ -197,23 +196,18 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     if (status == DT_OK) {
         /* A page: like those of other lists, but that next_cursor is there only when there are more. */
         size_t i = 0;
-        req->status = 200;
-        dt_strbuf_reset(&req->out);
-        dt_strbuf_adds(&req->out, "{\"attempts\":[");
-        for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
-            if (i > 0)
-                dt_strbuf_addc(&req->out, ',');
+        dt_answer_begin_list(req, "attempts");
+        for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++)
             dt_attempt_add(&req->out, &page.v[i]);
-        }
-        if (page.more || i < page.n)
+        if (page.more || i < page.n) {
             dt_answer_next_id(req, &list->cursor, true, page.v[i - 1].attempt);
-        else
-            dt_strbuf_adds(&req->out, "]}");
+        } else {
+            dt_json_end_array(&req->out);
+            dt_json_end_object(&req->out);
+        }
     }
     dt_arena_clear(&rows);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    return status == DT_OK ? DT_REPLY : dt_answer_failed(req, status, "job", &err);
 }
 
 /* ---- on an HTTP thread ---- */

@@ -43,8 +43,6 @@ static void add_jobs(struct dt_request *req, const struct list *list, struct dt_
                 page->last_place = page->places[i - 1];
             return;
         }
-        if (i > 0)
-            dt_strbuf_addc(&req->out, ',');
         view.waiting_for = dt_waiting_for(waiting, &jobs[i]);
         dt_job_add(&req->out, &jobs[i], &view);
     }
@@ -69,31 +67,28 @@ static struct dt_str position_of(const struct list *list, const struct dt_job_li
     return (struct dt_str){text, (size_t)n};
 }
 
-/* The rows are gone before the answer is read by its client: they have memory of their own. */
-static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
+static dt_status write_jobs(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct list *list = req->state;
     struct dt_job_list page;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
-    if (!dt_hold_bulk(&req->hold, dt_page_room(list->filter.bytes) + one))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status = dt_store_list(store, &list->filter, &rows, &page, &err);
-    if (status == DT_OK) {
-        struct dt_waiting waiting;
-        char text[100];
-        req->status = 200;
-        dt_strbuf_reset(&req->out);
-        dt_strbuf_adds(&req->out, "{\"jobs\":[");
-        dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-        add_jobs(req, list, &waiting, &page);
-        dt_waiting_clear(&waiting);
-        dt_answer_next_cursor(req, &list->cursor, page.more, position_of(list, &page, text, sizeof(text)));
-    }
-    dt_arena_clear(&rows);
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    struct dt_waiting waiting;
+    char text[100];
+    dt_status status = dt_store_list(store, &list->filter, rows, &page, err);
+    if (status != DT_OK)
+        return status;
+    dt_answer_begin_list(req, "jobs");
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
+    add_jobs(req, list, &waiting, &page);
+    dt_waiting_clear(&waiting);
+    dt_answer_next_cursor(req, &list->cursor, page.more, position_of(list, &page, text, sizeof(text)));
+    return DT_OK;
+}
+
+static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
+{
+    const struct list *list = req->state;
+    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
+    return dt_answer_page(req, store, dt_page_room(list->filter.bytes) + one, "job", write_jobs);
 }
 
 /* ---- the filter ---- */

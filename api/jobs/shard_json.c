@@ -1,7 +1,7 @@
 /* See shard_json.h. Pure. */
 #include "jobs/shard_json.h"
 
-#include "job/job_encode.h"
+#include "base/json_write.h"
 
 #define SILENT_MS 15000
 
@@ -32,34 +32,36 @@ bool dt_shard_has_index(const struct dt_shard_info *shard)
     return shard->owner.p && shard->generation > 0 && !dt_str_is(shard->waiting, "redis");
 }
 
-static void add_text(struct dt_strbuf *out, const char *name, struct dt_str value)
+void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard)
 {
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_json_add_string_or_null(out, value);
+    dt_json_put_bool(out, "index_whole", dt_shard_has_index(shard));
+    dt_json_begin_object(out, "drift");
+    dt_json_put_int(out, "missing", shard->drift_missing);
+    dt_json_put_int(out, "extra", shard->drift_extra);
+    dt_json_put_int(out, "wrong", shard->drift_wrong);
+    dt_json_end_object(out);
+    dt_json_put_time(out, "seen_at", shard->seen_at_ms);
 }
 
-void dt_shard_add_json(struct dt_strbuf *out, const struct dt_shard_info *shard,
-                       const struct dt_dispatchers *dispatchers, int64_t now_ms)
+void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard_info *shard,
+                  const struct dt_dispatchers *dispatchers, int64_t now_ms)
 {
     static const char *const words[] = {[DT_SHARD_HALTED] = "halted",       [DT_SHARD_NO_DISPATCHER] = "no-dispatcher",
                                         [DT_SHARD_NO_LEADER] = "no-leader", [DT_SHARD_SILENT] = "silent",
                                         [DT_SHARD_WAITS] = "waiting",       [DT_SHARD_OK] = "ok"};
     const struct dt_shard_cause cause = dt_shard_judge(shard, dispatchers, now_ms);
-    dt_strbuf_addf(out, "{\"shard\":%u,\"epoch\":%lld,\"health\":\"%s\"", shard->shard, (long long)shard->epoch,
-                   words[cause.why]);
-    add_text(out, "leader", shard->owner);
-    add_text(out, "halted", shard->halted);
-    add_text(out, "waiting_for", cause.waits);
-    add_text(out, "detail", shard->detail);
-    dt_strbuf_addf(out, ",\"in_flight\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"held\":%lld",
-                   (long long)shard->inflight, (long long)shard->overdue, (long long)dt_shard_oldest_ms(shard, now_ms),
-                   (long long)shard->held);
-    dt_strbuf_addf(out, ",\"index_whole\":%s,\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
-                   dt_shard_has_index(shard) ? "true" : "false", (long long)shard->drift_missing,
-                   (long long)shard->drift_extra, (long long)shard->drift_wrong);
-    if (shard->seen_at_ms)
-        dt_json_add_time(out, shard->seen_at_ms);
-    else
-        dt_strbuf_adds(out, "null");
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, name);
+    dt_json_put_int(out, "shard", shard->shard);
+    dt_json_put_int(out, "epoch", shard->epoch);
+    dt_json_put_word(out, "health", words[cause.why]);
+    dt_json_put_string(out, "leader", shard->owner);
+    dt_json_put_string(out, "halted", shard->halted);
+    dt_json_put_string(out, "waiting_for", cause.waits);
+    dt_json_put_string(out, "detail", shard->detail);
+    dt_json_put_int(out, "in_flight", shard->inflight);
+    dt_json_put_int(out, "overdue", shard->overdue);
+    dt_json_put_int(out, "oldest_overdue_ms", dt_shard_oldest_ms(shard, now_ms));
+    dt_json_put_int(out, "held", shard->held);
+    dt_shard_put_drift(out, shard);
+    dt_json_end_object(out);
 }

@@ -26,8 +26,10 @@ struct dt_shard_cause dt_shard_judge(const struct dt_shard_info *shard, const st
 int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms);
 /* Says whether its leader finds due jobs in Redis, where the shard's set is whole; without Redis that is so, too. */
 bool dt_shard_has_index(const struct dt_shard_info *shard);
-/* Appends the shard. */
-void dt_shard_add_json(struct dt_strbuf *out, const struct dt_shard_info *shard,
-                       const struct dt_dispatchers *dispatchers, int64_t now_ms);
+/* Adds the shard; name: NULL, or that of a member. */
+void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard_info *shard,
+                  const struct dt_dispatchers *dispatchers, int64_t now_ms);
+/* Adds the members about its index, and when its leader was seen. */
+void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard);
 
 #endif

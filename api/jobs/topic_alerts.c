@@ -1,6 +1,7 @@
 /* Alert settings: reading, keeping what is secret, and showing. See topic_alerts.h. */
 #include "jobs/topic_alerts.h"
 
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "job/alert/alert.h"
 #include "job/callback/callback_host.h"
@@ -99,9 +100,8 @@ void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
     struct dt_alert_setting setting;
     struct dt_arena arena;
     dt_json *json = NULL;
-    dt_strbuf_adds(out, ",\"alerts\":");
     if (!topic->alerts.p) {
-        dt_strbuf_adds(out, "null");
+        dt_json_put_null(out, "alerts");
         return;
     }
     dt_arena_init(&arena);
@@ -109,22 +109,19 @@ void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
         out->failed = true;
         goto end;
     }
+    dt_json_begin_object(out, "alerts");
     for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++) {
         const enum dt_alert_kind kind = (enum dt_alert_kind)(i + 1);
-        dt_strbuf_addf(out, "%c\"%s\":", i == 0 ? '{' : ',', dt_alert_kind_name(kind));
-        if (setting.limits[i] < 0)
-            dt_strbuf_adds(out, "null");
-        else if (dt_alert_is_time(kind))
-            dt_json_add_duration(out, setting.limits[i]);
+        const char *name = dt_alert_kind_name(kind);
+        if (dt_alert_is_time(kind))
+            dt_json_put_duration_or_null(out, name, setting.limits[i] >= 0, setting.limits[i]);
         else
-            dt_strbuf_add_i64(out, setting.limits[i]);
+            dt_json_put_int_or_null(out, name, setting.limits[i] >= 0, setting.limits[i]);
     }
-    dt_strbuf_adds(out, ",\"url\":");
-    dt_json_add_string_or_null(out, setting.url);
-    dt_strbuf_adds(out, setting.secret.p ? ",\"secret\":\"" DT_TOPIC_HIDDEN "\",\"mute_until\":"
-                                         : ",\"secret\":null,\"mute_until\":");
-    dt_json_add_time(out, setting.mute_until_ms);
-    dt_strbuf_addc(out, '}');
+    dt_json_put_string(out, "url", setting.url);
+    dt_json_put_word(out, "secret", setting.secret.p ? DT_TOPIC_HIDDEN : NULL);
+    dt_json_put_time(out, "mute_until", setting.mute_until_ms);
+    dt_json_end_object(out);
 end:
     dt_json_free(json);
     dt_arena_clear(&arena);

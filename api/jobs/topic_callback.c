@@ -1,6 +1,7 @@
 /* Callback settings: reading, keeping what is secret, and showing that it is there. See topic_callback.h. */
 #include "jobs/topic_callback.h"
 
+#include "base/json_write.h"
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_host.h"
 #include "job/callback/callback_timeout.h"
@@ -49,10 +50,8 @@ void dt_topic_callback_hosts(struct dt_json_reader *r, const struct dt_json_fiel
 
 static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
 {
-    dt_strbuf_adds(text, text->n > 1 ? "," : "");
-    dt_json_add_string(text, name);
-    dt_strbuf_addc(text, ':');
-    dt_json_add_string(text, value);
+    dt_json_put_key(text, name);
+    dt_json_put_string(text, NULL, value);
 }
 
 void dt_topic_callback_headers(struct dt_json_reader *r, const struct dt_json_field *field,
@@ -176,45 +175,38 @@ dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, co
 /* ---- answers ---- */
 
 /* What a manual edit has spoiled is shown as absent. */
-static void add_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
+static void put_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
 {
     dt_json *json = NULL;
     if (!headers.p || dt_json_new(&json) != DT_OK || parse(json, headers) != DT_OK ||
         dt_json_root(json)->type != DT_JSON_OBJECT) {
-        dt_strbuf_adds(out, "null");
+        dt_json_put_null(out, "callback_headers");
         dt_json_free(json);
         return;
     }
     const struct dt_json_node *root = dt_json_root(json);
-    dt_strbuf_addc(out, '{');
+    dt_json_begin_object(out, "callback_headers");
     for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
-        if (m != dt_json_first(json, root))
-            dt_strbuf_addc(out, ',');
-        dt_json_add_string(out, m->name);
-        dt_strbuf_adds(out, ":\"" HIDDEN "\"");
+        dt_json_put_key(out, m->name);
+        dt_json_put_word(out, NULL, HIDDEN);
     }
-    dt_strbuf_addc(out, '}');
+    dt_json_end_object(out);
     dt_json_free(json);
 }
 
 void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic)
 {
-    dt_strbuf_adds(out, ",\"callback_url\":");
-    dt_json_add_string_or_null(out, topic->callback.places.url);
-    dt_strbuf_adds(out, ",\"callback_hosts\":");
     struct dt_str hosts = topic->callback.places.hosts;
-    dt_strbuf_adds(out, hosts.n == 0 ? "null" : "");
-    for (const char *before = "["; hosts.n > 0; before = ",") {
-        dt_strbuf_adds(out, before);
-        dt_json_add_string(out, dt_str_next_element(&hosts));
+    dt_json_put_string(out, "callback_url", topic->callback.places.url);
+    if (hosts.n) {
+        dt_json_begin_array(out, "callback_hosts");
+        while (hosts.n)
+            dt_json_put_string(out, NULL, dt_str_next_element(&hosts));
+        dt_json_end_array(out);
+    } else {
+        dt_json_put_null(out, "callback_hosts");
     }
-    dt_strbuf_adds(out, topic->callback.places.hosts.n > 0 ? "]" : "");
-    dt_strbuf_adds(out, ",\"callback_timeout\":");
-    if (topic->callback.timeout_ms > 0)
-        dt_json_add_duration(out, topic->callback.timeout_ms);
-    else
-        dt_strbuf_adds(out, "null");
-    dt_strbuf_adds(out, ",\"callback_headers\":");
-    add_hidden_headers(out, topic->callback.headers);
-    dt_strbuf_adds(out, topic->callback.secret.p ? ",\"callback_secret\":\"" HIDDEN "\"" : ",\"callback_secret\":null");
+    dt_json_put_duration_or_null(out, "callback_timeout", topic->callback.timeout_ms > 0, topic->callback.timeout_ms);
+    put_hidden_headers(out, topic->callback.headers);
+    dt_json_put_word(out, "callback_secret", topic->callback.secret.p ? HIDDEN : NULL);
 }

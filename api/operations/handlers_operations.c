@@ -15,6 +15,7 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/owner.h"
@@ -80,10 +81,10 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
                               .started_at_ms = o->preview.started_ms,
                               .finished_at_ms = o->preview.started_ms};
     dt_strbuf_init(&sample);
-    dt_strbuf_addc(&sample, '[');
+    dt_json_begin_array(&sample, NULL);
     for (int64_t i = 0; i < op.matched && i < DT_OPERATION_SAMPLE; i++)
-        dt_strbuf_addf(&sample, "%s\"%lld\"", i ? "," : "", (long long)o->preview.ids[i]);
-    dt_strbuf_addc(&sample, ']');
+        dt_json_put_id(&sample, NULL, o->preview.ids[i]);
+    dt_json_end_array(&sample);
     op.sample = dt_strbuf_str(&sample);
     answer_operation(req, 200, &op);
     dt_strbuf_clear(&sample);
@@ -350,26 +351,16 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store)
     return answer_operation(req, 200, &op);
 }
 
-static enum dt_next list_operations(struct dt_request *req, dt_store *store)
+static dt_status write_operations(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct dt_id_page *page = req->state;
     const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
     struct dt_operation_list list;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    bool first = true;
-    const struct dt_page_end end = dt_page_end(page->limit, OPERATION_BYTES);
-    if (!dt_hold_bulk(&req->hold, dt_page_room(end.bytes)))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status = dt_store_operation_list(store, page->id, end, &rows, &list, &err);
-    if (status != DT_OK) {
-        dt_arena_clear(&rows);
-        return dt_answer_status(req, status, NULL, &err);
-    }
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"operations\":[");
+    dt_status status =
+        dt_store_operation_list(store, page->id, dt_page_end(page->limit, OPERATION_BYTES), rows, &list, err);
+    if (status != DT_OK)
+        return status;
+    dt_answer_begin_list(req, "operations");
     for (size_t i = 0; i < list.n; i++) {
         if (!dt_topic_within(bound, list.v[i].topic_from))
             continue;
@@ -378,14 +369,17 @@ static enum dt_next list_operations(struct dt_request *req, dt_store *store)
             list.more = true;
             break;
         }
-        if (!first)
-            dt_strbuf_addc(&req->out, ',');
         dt_operation_add(&req->out, &list.v[i]);
-        first = false;
     }
     dt_answer_next_id(req, &page->cursor, list.more, list.n ? list.v[list.n - 1].id : 0);
-    dt_arena_clear(&rows);
-    return DT_REPLY;
+    return DT_OK;
+}
+
+static enum dt_next list_operations(struct dt_request *req, dt_store *store)
+{
+    const struct dt_id_page *page = req->state;
+    const size_t bytes = dt_page_end(page->limit, OPERATION_BYTES).bytes;
+    return dt_answer_page(req, store, dt_page_room(bytes), "operation", write_operations);
 }
 
 enum dt_next dt_handle_operation_list(struct dt_request *req)

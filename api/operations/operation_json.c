@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
 #include "job/rate.h"
@@ -244,42 +245,24 @@ dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *ru
 
 /* ---- answers ---- */
 
-static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
-{
-    char text[25];
-    dt_strbuf_adds(out, name);
-    if (ms == 0) {
-        dt_strbuf_adds(out, "null");
-        return;
-    }
-    dt_time_format(ms, text);
-    dt_strbuf_addf(out, "\"%s\"", text);
-}
-
-static void add_string(struct dt_strbuf *out, const char *name, struct dt_str text)
-{
-    if (!text.p)
-        return;
-    dt_strbuf_adds(out, name);
-    dt_json_add_string(out, text);
-}
-
 void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op)
 {
     static const char *const kinds[] = {"cancel", "reschedule", "redrive", "run-now", "delete-topic"};
     static const char *const states[] = {"running", "done", "stopped", "failed"};
-    dt_strbuf_addc(out, '{');
+    dt_json_begin_object(out, NULL);
     if (op->id)
-        dt_strbuf_addf(out, "\"id\":\"%lld\",", (long long)op->id);
-    dt_strbuf_addf(out, "\"kind\":\"%s\",\"state\":\"%s\"", kinds[op->kind], states[op->state]);
-    dt_strbuf_adds(out, op->id ? ",\"dry_run\":false,\"filter\":" : ",\"dry_run\":true,\"filter\":");
-    dt_strbuf_add(out, op->request.p, op->request.n);
-    dt_strbuf_addf(out, ",\"matched\":%lld,\"changed\":%lld,\"refused\":%lld,\"sample\":", (long long)op->matched,
-                   (long long)op->changed, (long long)op->refused);
-    dt_strbuf_add(out, op->sample.p, op->sample.n);
-    add_string(out, ",\"rate\":", op->rate);
-    add_string(out, ",\"error\":", op->error);
-    add_time(out, ",\"started_at\":", op->started_at_ms);
-    add_time(out, ",\"finished_at\":", op->finished_at_ms);
-    dt_strbuf_addc(out, '}');
+        dt_json_put_id(out, "id", op->id);
+    dt_json_put_word(out, "kind", kinds[op->kind]);
+    dt_json_put_word(out, "state", states[op->state]);
+    dt_json_put_bool(out, "dry_run", !op->id);
+    dt_json_put_raw(out, "filter", op->request);
+    dt_json_put_int(out, "matched", op->matched);
+    dt_json_put_int(out, "changed", op->changed);
+    dt_json_put_int(out, "refused", op->refused);
+    dt_json_put_raw(out, "sample", op->sample);
+    dt_json_put_given(out, "rate", op->rate);
+    dt_json_put_given(out, "error", op->error);
+    dt_json_put_time(out, "started_at", op->started_at_ms);
+    dt_json_put_time(out, "finished_at", op->finished_at_ms);
+    dt_json_end_object(out);
 }

@@ -4,7 +4,8 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json_table.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "topics/topic_deleted.h"
 #include "work/workers.h"
@@ -29,7 +30,10 @@ static enum dt_next set_shards(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     dt_topics_announce(req);
     req->status = 202;
-    dt_strbuf_addf(&req->out, "{\"count\":%u,\"generation\":%lld}", inst.shards, (long long)inst.generation);
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_put_int(&req->out, "count", inst.shards);
+    dt_json_put_int(&req->out, "generation", inst.generation);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 

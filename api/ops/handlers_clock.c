@@ -5,7 +5,8 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json_table.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "store/clock/test_clock.h"
@@ -23,13 +24,6 @@ struct ask {
 };
 
 /* ---- on a worker ---- */
-
-static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
-{
-    char text[25];
-    dt_time_format(ms, text);
-    dt_strbuf_addf(out, "\"%s\":\"%s\",", name, text);
-}
 
 static dt_status carry_out(struct ask *ask, dt_store *store, struct dt_test_clock *clock, struct dt_error *err)
 {
@@ -56,6 +50,7 @@ static enum dt_next refuse(struct dt_request *req)
 static enum dt_next work(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
+    struct dt_strbuf *out = &req->out;
     struct dt_test_clock clock;
     struct dt_error err = {0};
     dt_status status = carry_out(ask, store, &clock, &err);
@@ -70,17 +65,16 @@ static enum dt_next work(struct dt_request *req, dt_store *store)
     /* What is asked of this process next has the new time; the others hear of it in a moment. */
     dt_refclock_follow(req->api->ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
     req->status = 200;
-    dt_strbuf_addc(&req->out, '{');
-    add_time(&req->out, "now", dt_test_clock_now_ms(&clock));
-    add_time(&req->out, "real", clock.real_ms);
-    dt_strbuf_addf(&req->out, "\"frozen\":%s", clock.time.frozen_ms ? "true" : "false");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_time(out, "now", dt_test_clock_now_ms(&clock));
+    dt_json_put_time(out, "real", clock.real_ms);
+    dt_json_put_bool(out, "frozen", clock.time.frozen_ms);
     if (ask->change == ADVANCE) {
-        dt_strbuf_addf(&req->out, ",\"steps\":%u,\"dispatched\":%s,\"left\":\"", ask->walk.steps,
-                       ask->walk.whole ? "true" : "false");
-        dt_duration_add_iso(&req->out, ask->walk.left_ms);
-        dt_strbuf_addc(&req->out, '"');
+        dt_json_put_int(out, "steps", ask->walk.steps);
+        dt_json_put_bool(out, "dispatched", ask->walk.whole);
+        dt_json_put_duration(out, "left", ask->walk.left_ms);
     }
-    dt_strbuf_addc(&req->out, '}');
+    dt_json_end_object(out);
     return DT_REPLY;
 }
 

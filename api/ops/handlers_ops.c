@@ -7,7 +7,7 @@
 
 #include "api.h"
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/metrics.h"
 #include "handlers.h"
 #include "health.h"
@@ -65,13 +65,9 @@ static struct work look_at_work(struct dt_api *api)
     return work;
 }
 
-static void add_age(struct dt_strbuf *out, const char *name, int64_t age_ms, bool first)
+static void put_age(struct dt_strbuf *out, const char *name, int64_t age_ms)
 {
-    dt_strbuf_addf(out, "%s\"%s\":", first ? "" : ",", name);
-    if (age_ms < 0)
-        dt_strbuf_adds(out, "null");
-    else
-        dt_strbuf_add_i64(out, age_ms);
+    dt_json_put_int_or_null(out, name, age_ms >= 0, age_ms);
 }
 
 static int64_t age_ms_of(struct dt_api *api, int64_t at_us)
@@ -91,19 +87,22 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     bool busy = dt_workers_busy(api->workers);
     bool degraded = busy || !redis || !work.leaders || !work.kafka;
     req->status = ready ? 200 : 503;
-    dt_strbuf_addf(out,
-                   "{\"status\":\"%s\",\"mysql\":\"%s\",\"workers\":\"%s\",\"redis\":\"%s\",\"leaders\":\"%s\","
-                   "\"kafka\":\"%s\",\"age_ms\":{",
-                   !ready     ? "unready"
-                   : degraded ? "degraded"
-                              : "ready",
-                   state.mysql_word, busy ? "busy" : "ok", word_of(dt_index_configured(api->config), redis),
-                   work.leaders ? "ok" : "degraded", word_of(dt_config_has_kafka(api->config), work.kafka));
-    add_age(out, "mysql", age_ms_of(api, state.mysql_us), true);
-    add_age(out, "redis", age_ms_of(api, state.redis_us), false);
-    add_age(out, "leaders", work.age_ms, false);
-    add_age(out, "kafka", work.age_ms, false);
-    dt_strbuf_adds(out, state.draining ? "},\"draining\":true}" : "}}");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_word(out, "status", !ready ? "unready" : degraded ? "degraded" : "ready");
+    dt_json_put_word(out, "mysql", state.mysql_word);
+    dt_json_put_word(out, "workers", busy ? "busy" : "ok");
+    dt_json_put_word(out, "redis", word_of(dt_index_configured(api->config), redis));
+    dt_json_put_word(out, "leaders", work.leaders ? "ok" : "degraded");
+    dt_json_put_word(out, "kafka", word_of(dt_config_has_kafka(api->config), work.kafka));
+    dt_json_begin_object(out, "age_ms");
+    put_age(out, "mysql", age_ms_of(api, state.mysql_us));
+    put_age(out, "redis", age_ms_of(api, state.redis_us));
+    put_age(out, "leaders", work.age_ms);
+    put_age(out, "kafka", work.age_ms);
+    dt_json_end_object(out);
+    if (state.draining)
+        dt_json_put_bool(out, "draining", true);
+    dt_json_end_object(out);
     if (!ready)
         dt_request_header(req, "Retry-After", DT_STR_LIT("1"));
     return DT_REPLY;
@@ -131,71 +130,77 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 
 /* ---- the installation ---- */
 
-static void add_text_or_null(struct dt_strbuf *out, const char *name, struct dt_str value)
-{
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_json_add_string_or_null(out, value.n ? value : DT_STR_NONE);
-}
-
 /*
  * Adds the map, and which shards are not yet as it wants them: the leader works with an older one, or is still filling
  * the index, or there is none; or the shard is to go, and is led until nothing of it is in flight and its leader has
  * stepped down.
  */
-static void add_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
+static void put_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
 {
-    unsigned moving = 0;
-    dt_strbuf_addf(out, "\"shard_map\":{\"count\":%u,\"generation\":%lld,\"moving\":[", installation->shards,
-                   (long long)installation->generation);
+    dt_json_begin_object(out, "shard_map");
+    dt_json_put_int(out, "count", installation->shards);
+    dt_json_put_int(out, "generation", installation->generation);
+    dt_json_begin_array(out, "moving");
     for (size_t i = 0; i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
         if (info->shard >= installation->shards || info->generation != installation->generation)
-            dt_strbuf_addf(out, "%s%u", moving++ ? "," : "", info->shard);
+            dt_json_put_int(out, NULL, info->shard);
     }
-    dt_strbuf_adds(out, "]}");
+    dt_json_end_array(out);
+    dt_json_end_object(out);
 }
 
-static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, int64_t now_ms)
+static void put_shard(struct dt_strbuf *out, const struct dt_shard_info *info, int64_t now_ms)
 {
-    dt_strbuf_addf(out, "{\"shard\":%u,\"epoch\":%lld,\"generation\":%lld", info->shard, (long long)info->epoch,
-                   (long long)info->generation);
-    add_text_or_null(out, "leader", info->owner);
-    add_text_or_null(out, "halted", info->halted);
-    add_text_or_null(out, "waiting_for", info->waiting);
-    add_text_or_null(out, "detail", info->detail);
-    add_text_or_null(out, "callbacks", info->callbacks);
-    dt_strbuf_addf(out,
-                   ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"held\":%lld,\"oldest_overdue_ms\":%lld",
-                   (long long)info->inflight, (long long)info->overdue + info->held, (long long)info->overdue,
-                   (long long)info->held, (long long)dt_shard_oldest_ms(info, now_ms));
-    dt_strbuf_addf(out, ",\"index_whole\":%s", dt_shard_has_index(info) ? "true" : "false");
-    dt_strbuf_addf(out, ",\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
-                   (long long)info->drift_missing, (long long)info->drift_extra, (long long)info->drift_wrong);
-    dt_json_add_time(out, info->seen_at_ms);
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, NULL);
+    dt_json_put_int(out, "shard", info->shard);
+    dt_json_put_int(out, "epoch", info->epoch);
+    dt_json_put_int(out, "generation", info->generation);
+    dt_json_put_filled(out, "leader", info->owner);
+    dt_json_put_filled(out, "halted", info->halted);
+    dt_json_put_filled(out, "waiting_for", info->waiting);
+    dt_json_put_filled(out, "detail", info->detail);
+    dt_json_put_filled(out, "callbacks", info->callbacks);
+    dt_json_put_int(out, "in_flight", info->inflight);
+    dt_json_put_int(out, "backlog", info->overdue + info->held);
+    dt_json_put_int(out, "overdue", info->overdue);
+    dt_json_put_int(out, "held", info->held);
+    dt_json_put_int(out, "oldest_overdue_ms", dt_shard_oldest_ms(info, now_ms));
+    dt_shard_put_drift(out, info);
+    dt_json_end_object(out);
+}
+
+static void put_server(struct dt_strbuf *out, const char *name, const char *state, const char *detail, int64_t age_ms)
+{
+    dt_json_begin_object(out, name);
+    dt_json_put_word(out, "state", state);
+    dt_json_put_filled(out, "detail", dt_str(detail));
+    put_age(out, "age_ms", age_ms);
+    dt_json_end_object(out);
 }
 
 /* Adds how the servers are, for callers that may read with their own words, and until when the certificate of the API
  * that answers holds; null if it has none. */
-static void add_health(struct dt_api *api, struct dt_strbuf *out)
+static void put_health(struct dt_api *api, struct dt_strbuf *out)
 {
     struct dt_health_state state;
     dt_health_get(api->health, &state);
-    dt_strbuf_addf(out, ",\"health\":{\"mysql\":{\"state\":\"%s\"", state.mysql_word);
-    add_text_or_null(out, "detail", dt_str(state.mysql_text));
-    add_age(out, "age_ms", age_ms_of(api, state.mysql_us), false);
-    dt_strbuf_addf(out, "},\"redis\":{\"state\":\"%s\"", word_of(dt_index_configured(api->config), state.redis));
-    add_text_or_null(out, "detail", dt_str(state.redis_text));
-    add_age(out, "age_ms", age_ms_of(api, state.redis_us), false);
-    dt_strbuf_adds(out, api->tls ? "}},\"tls\":{\"certificate_ends_at\":" : "}},\"tls\":null");
-    if (api->tls) {
-        dt_json_add_time(out, dt_tls_files_end_at_ms(api->tls));
-        dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, "health");
+    put_server(out, "mysql", state.mysql_word, state.mysql_text, age_ms_of(api, state.mysql_us));
+    put_server(out, "redis", word_of(dt_index_configured(api->config), state.redis), state.redis_text,
+               age_ms_of(api, state.redis_us));
+    dt_json_end_object(out);
+    if (!api->tls) {
+        dt_json_put_null(out, "tls");
+        return;
     }
+    dt_json_begin_object(out, "tls");
+    dt_json_put_time(out, "certificate_ends_at", dt_tls_files_end_at_ms(api->tls));
+    dt_json_end_object(out);
 }
 
-static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
+static void put_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
                      const struct dt_shards_view *shards)
 {
     const struct dt_installation *installation = &view->installation;
@@ -203,29 +208,34 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     int64_t overdue = 0;
     int64_t held = 0;
     int64_t oldest_ms = 0;
-    dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
-    dt_json_add_string(out, dt_str(installation->name));
+    dt_json_begin_object(out, NULL);
+    dt_json_put_word(out, "version", DUETIME_VERSION);
+    dt_json_begin_object(out, "installation");
+    dt_json_put_word(out, "name", installation->name);
+    dt_json_put_word(out, "uuid", installation->uuid);
+    dt_json_end_object(out);
     /* By this API's own configuration: the dispatchers' is the same, except for a while in a rolling restart. */
-    dt_strbuf_addf(out, ",\"uuid\":\"%s\"},\"configured\":{\"election\":\"%s\",\"due\":\"%s\",\"kafka\":%s},",
-                   installation->uuid, api->config->zookeeper_servers[0] ? "zookeeper" : "mysql",
-                   dt_index_configured(api->config) ? "redis" : "mysql",
-                   dt_config_has_kafka(api->config) ? "true" : "false");
-    add_shard_map(out, installation, shards);
-    dt_strbuf_adds(out, ",\"shards\":[");
+    dt_json_begin_object(out, "configured");
+    dt_json_put_word(out, "election", api->config->zookeeper_servers[0] ? "zookeeper" : "mysql");
+    dt_json_put_word(out, "due", dt_index_configured(api->config) ? "redis" : "mysql");
+    dt_json_put_bool(out, "kafka", dt_config_has_kafka(api->config));
+    dt_json_end_object(out);
+    put_shard_map(out, installation, shards);
+    dt_json_begin_array(out, "shards");
     for (size_t i = 0; i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
-        if (i)
-            dt_strbuf_addc(out, ',');
-        add_shard(out, info, now_ms);
+        put_shard(out, info, now_ms);
         overdue += info->overdue;
         held += info->held;
         oldest_ms = dt_later(oldest_ms, dt_shard_oldest_ms(info, now_ms));
     }
-    dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"held\":%lld,\"now\":", (long long)overdue,
-                   (long long)oldest_ms, (long long)held);
-    dt_json_add_time(out, now_ms);
-    add_health(api, out);
-    dt_strbuf_addc(out, '}');
+    dt_json_end_array(out);
+    dt_json_put_int(out, "overdue", overdue);
+    dt_json_put_int(out, "oldest_overdue_ms", oldest_ms);
+    dt_json_put_int(out, "held", held);
+    dt_json_put_time(out, "now", now_ms);
+    put_health(api, out);
+    dt_json_end_object(out);
 }
 
 enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
@@ -242,7 +252,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     bool room = dt_hold_more(&req->hold, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)
-        add_info(api, &req->out, view, shards);
+        put_info(api, &req->out, view, shards);
     dt_shards_release(shards);
     dt_view_release(view);
     return room ? DT_REPLY : dt_request_no_room(req);

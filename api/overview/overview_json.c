@@ -1,84 +1,74 @@
 /* The overview, and dead letters by topic and error, as JSON. Pure: everything was read before. */
+#include "base/json_write.h"
 #include "job/delivery.h"
 #include "job/job_encode.h"
 #include "jobs/shard_json.h"
 #include "overview/overview_parts.h"
 
-void dt_rates_add(struct dt_strbuf *out, const int64_t n[DT_TALLIES], double seconds)
+void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds)
 {
+    dt_json_begin_object(out, name);
     for (int i = 0; i < DT_TALLIES; i++)
-        dt_strbuf_addf(out, "%c\"%s\":%.6g", i ? ',' : '{', dt_series_names[i], (double)n[i] / seconds);
-    dt_strbuf_addc(out, '}');
+        dt_json_put_double(out, dt_series_names[i], 6, (double)n[i] / seconds);
+    dt_json_end_object(out);
 }
 
-static void add_number(struct dt_strbuf *out, const char *name, int64_t v)
+/* Since when, as an age; null if nothing is. */
+static void put_age(struct dt_strbuf *out, const char *name, int64_t since_ms, int64_t now_ms)
 {
-    dt_strbuf_addf(out, ",\"%s\":%lld", name, (long long)v);
-}
-
-static void add_text(struct dt_strbuf *out, const char *name, struct dt_str value)
-{
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_json_add_string_or_null(out, value.n ? value : DT_STR_NONE);
-}
-
-/* Since when, as an age; null where nothing is. */
-static void add_age(struct dt_strbuf *out, const char *name, int64_t since_ms, int64_t now_ms)
-{
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    if (since_ms)
-        dt_strbuf_add_i64(out, dt_later(now_ms - since_ms, 0));
-    else
-        dt_strbuf_adds(out, "null");
+    dt_json_put_int_or_null(out, name, since_ms != 0, dt_later(now_ms - since_ms, 0));
 }
 
 /* ---- figures ---- */
 
-static void add_lateness(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void put_lateness(struct dt_strbuf *out, const struct dt_overview_view *view)
 {
     int64_t attempts = 0;
     for (size_t i = 0; i < view->n_lateness; i++)
         attempts += view->lateness[i].attempts;
     if (!attempts) {
-        dt_strbuf_adds(out, ",\"lateness_ms\":null");
+        dt_json_put_null(out, "lateness_ms");
         return;
     }
-    dt_strbuf_addf(out, ",\"lateness_ms\":{\"p50\":%.4g,\"p99\":%.4g,\"attempts\":%lld}",
-                   dt_lateness_ms(view->lateness, view->n_lateness, 0.5),
-                   dt_lateness_ms(view->lateness, view->n_lateness, 0.99), (long long)attempts);
+    dt_json_begin_object(out, "lateness_ms");
+    dt_json_put_double(out, "p50", 4, dt_lateness_ms(view->lateness, view->n_lateness, 0.5));
+    dt_json_put_double(out, "p99", 4, dt_lateness_ms(view->lateness, view->n_lateness, 0.99));
+    dt_json_put_int(out, "attempts", attempts);
+    dt_json_end_object(out);
 }
 
-static void add_due(struct dt_strbuf *out, const struct dt_overview_view *view, const char *name, int64_t jobs,
+static void put_due(struct dt_strbuf *out, const struct dt_overview_view *view, const char *name, int64_t jobs,
                     int64_t since_ms)
 {
-    dt_strbuf_addf(out, ",\"%s\":{\"count\":%lld,\"at_least\":%s", name, (long long)jobs,
-                   view->more_due ? "true" : "false");
-    add_age(out, "oldest_ms", since_ms, view->now_ms);
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, name);
+    dt_json_put_int(out, "count", jobs);
+    dt_json_put_bool(out, "at_least", view->more_due);
+    put_age(out, "oldest_ms", since_ms, view->now_ms);
+    dt_json_end_object(out);
 }
 
-static void add_topics(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void put_topics(struct dt_strbuf *out, const struct dt_overview_view *view)
 {
     size_t n = view->n_lines < DT_OVERVIEW_TOPICS ? view->n_lines : DT_OVERVIEW_TOPICS;
-    dt_strbuf_adds(out, ",\"topics\":[");
+    dt_json_begin_array(out, "topics");
     for (size_t i = 0; i < n; i++) {
         const struct dt_topic_line *line = &view->lines[i];
         const struct dt_topic_settings *settings = dt_view_topic(view->view, line->topic);
-        dt_strbuf_adds(out, i ? ",{\"topic\":" : "{\"topic\":");
-        dt_json_add_string(out, line->topic);
-        dt_strbuf_addf(out,
-                       ",\"paused\":%s,\"delivery\":\"%s\",\"rates\":", settings && settings->paused ? "true" : "false",
-                       settings ? dt_delivery_id_name(settings->delivery) : "kafka");
-        dt_rates_add(out, line->n, (double)view->window_ms / 1000);
-        add_number(out, "scheduled", line->jobs[DT_SCHEDULED]);
-        add_number(out, "dispatched", line->jobs[DT_DISPATCHED]);
-        add_number(out, "dead", line->jobs[DT_DEAD]);
-        add_number(out, "overdue", line->overdue);
-        add_age(out, "oldest_overdue_ms", line->since_ms, view->now_ms);
-        add_number(out, "held", line->held);
-        dt_strbuf_addc(out, '}');
+        dt_json_begin_object(out, NULL);
+        dt_json_put_string(out, "topic", line->topic);
+        dt_json_put_bool(out, "paused", settings && settings->paused);
+        dt_json_put_word(out, "delivery", settings ? dt_delivery_id_name(settings->delivery) : "kafka");
+        dt_rates_put(out, "rates", line->n, (double)view->window_ms / 1000);
+        dt_json_put_int(out, "scheduled", line->jobs[DT_SCHEDULED]);
+        dt_json_put_int(out, "dispatched", line->jobs[DT_DISPATCHED]);
+        dt_json_put_int(out, "dead", line->jobs[DT_DEAD]);
+        dt_json_put_int(out, "overdue", line->overdue);
+        put_age(out, "oldest_overdue_ms", line->since_ms, view->now_ms);
+        dt_json_put_int(out, "held", line->held);
+        dt_json_end_object(out);
     }
-    dt_strbuf_addf(out, "],\"topics_more\":%zu", view->n_lines - n);
+    dt_json_end_array(out);
+    dt_json_put_int(out, "topics_more", (int64_t)(view->n_lines - n));
 }
 
 /* ---- parts ---- */
@@ -103,19 +93,17 @@ static const char *wait_for(const struct dt_overview_view *view, const char *ser
     return any ? otherwise : NULL;
 }
 
-static void add_part(struct dt_strbuf *out, const char *part, bool there, const char *trouble, int64_t at_ms)
+static void put_part(struct dt_strbuf *out, const char *part, bool there, const char *trouble, int64_t at_ms)
 {
-    dt_strbuf_addf(out, "%s{\"part\":\"%s\",\"state\":\"%s\"", strcmp(part, "mysql") == 0 ? "" : ",", part,
-                   !there    ? "none"
-                   : trouble ? "degraded"
-                             : "ok");
-    add_text(out, "detail", there ? dt_str(trouble) : DT_STR_NONE);
-    dt_strbuf_adds(out, ",\"at\":");
-    dt_json_add_time(out, at_ms);
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, NULL);
+    dt_json_put_word(out, "part", part);
+    dt_json_put_word(out, "state", !there ? "none" : trouble ? "degraded" : "ok");
+    dt_json_put_filled(out, "detail", there ? dt_str(trouble) : DT_STR_NONE);
+    dt_json_put_time(out, "at", at_ms);
+    dt_json_end_object(out);
 }
 
-static void add_parts(struct dt_strbuf *out, const struct dt_api *api, const struct dt_overview_view *view)
+static void put_parts(struct dt_strbuf *out, const struct dt_api *api, const struct dt_overview_view *view)
 {
     const struct dt_health_state *health = &view->health;
     const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
@@ -123,50 +111,42 @@ static void add_parts(struct dt_strbuf *out, const struct dt_api *api, const str
     const char *redis = health->redis_text[0] ? health->redis_text : "Redis is not well";
     const int64_t now_us = dt_clock_mono_us(api->clock);
     const int64_t at_ms = dispatchers->now_ms;
-    dt_strbuf_adds(out, ",\"parts\":[");
-    add_part(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
+    dt_json_begin_array(out, "parts");
+    put_part(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
              view->now_ms - (now_us - health->mysql_us) / 1000);
-    add_part(out, "redis", dt_index_configured(api->config),
+    put_part(out, "redis", dt_index_configured(api->config),
              health->redis ? wait_for(view, "redis", dispatchers->waits_redis, "a leader waits for Redis") : redis,
              at_ms);
-    add_part(out, "kafka", dt_config_has_kafka(api->config),
+    put_part(out, "kafka", dt_config_has_kafka(api->config),
              wait_for(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
-    add_part(out, "zookeeper", api->config->zookeeper_servers[0],
+    put_part(out, "zookeeper", api->config->zookeeper_servers[0],
              count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, and shards are without a leader" : NULL, at_ms);
-    add_part(out, "dispatchers", true, dispatchers->n ? NULL : "none was seen for four seconds", at_ms);
-    dt_strbuf_addc(out, ']');
+    put_part(out, "dispatchers", true, dispatchers->n ? NULL : "none was seen for four seconds", at_ms);
+    dt_json_end_array(out);
 }
 
-static void add_shards_and_processes(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void put_processes(struct dt_strbuf *out, const struct dt_overview_view *view)
 {
-    dt_strbuf_adds(out, ",\"processes\":[");
+    dt_json_begin_array(out, "processes");
     for (size_t i = 0; i < view->n_processes; i++) {
         const struct dt_live_process *process = &view->processes[i];
-        unsigned led = 0;
-        dt_strbuf_adds(out, i ? ",{\"name\":" : "{\"name\":");
-        dt_json_add_string(out, process->name);
-        dt_strbuf_addf(out, ",\"kind\":\"%s\"", process->dispatcher ? "dispatcher" : "api");
-        add_text(out, "version", process->version);
-        dt_strbuf_adds(out, ",\"started_at\":");
-        dt_json_add_time(out, process->started_at_ms);
-        add_number(out, "seen_ms_ago", process->seen_ms_ago);
-        dt_strbuf_adds(out, ",\"leads\":[");
+        dt_json_begin_object(out, NULL);
+        dt_json_put_string(out, "name", process->name);
+        dt_json_put_word(out, "kind", process->dispatcher ? "dispatcher" : "api");
+        dt_json_put_filled(out, "version", process->version);
+        dt_json_put_time(out, "started_at", process->started_at_ms);
+        dt_json_put_int(out, "seen_ms_ago", process->seen_ms_ago);
+        dt_json_begin_array(out, "leads");
         for (struct dt_str list = process->leads; list.n;) {
-            struct dt_str element = dt_str_next_element(&list);
-            if (element.n)
-                dt_strbuf_addf(out, "%s%.*s", led++ ? "," : "", (int)element.n, element.p);
+            struct dt_str shard = dt_str_next_element(&list);
+            if (shard.n)
+                dt_json_put_raw(out, NULL, shard);
         }
-        dt_strbuf_addc(out, ']');
-        add_text(out, "waits_for", process->waits);
-        dt_strbuf_addc(out, '}');
+        dt_json_end_array(out);
+        dt_json_put_filled(out, "waits_for", process->waits);
+        dt_json_end_object(out);
     }
-    dt_strbuf_adds(out, "],\"shards\":[");
-    for (size_t i = 0; i < view->shards->n; i++) {
-        if (i)
-            dt_strbuf_addc(out, ',');
-        dt_shard_add_json(out, &view->shards->shards[i], &view->shards->dispatchers, view->now_ms);
-    }
-    dt_strbuf_addc(out, ']');
+    dt_json_end_array(out);
 }
 
 /* ---- the whole ---- */
@@ -185,54 +165,61 @@ static const char *status_of(const struct dt_api *api, const struct dt_overview_
 
 void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_view *view, struct dt_strbuf *out)
 {
-    dt_strbuf_adds(out, "{\"now\":");
-    dt_json_add_time(out, view->now_ms);
-    dt_strbuf_adds(out, ",\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
-    dt_json_add_string(out, dt_str(view->view->installation.name));
-    dt_strbuf_addf(out,
-                   ",\"uuid\":\"%s\"},\"status\":\"%s\",\"window_ms\":%lld,\"rates\":", view->view->installation.uuid,
-                   status_of(api, view), (long long)view->window_ms);
-    dt_rates_add(out, view->all.n, (double)view->window_ms / 1000);
-    add_lateness(out, view);
-    dt_strbuf_adds(out, ",\"jobs\":{");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_time(out, "now", view->now_ms);
+    dt_json_put_word(out, "version", DUETIME_VERSION);
+    dt_json_begin_object(out, "installation");
+    dt_json_put_word(out, "name", view->view->installation.name);
+    dt_json_put_word(out, "uuid", view->view->installation.uuid);
+    dt_json_end_object(out);
+    dt_json_put_word(out, "status", status_of(api, view));
+    dt_json_put_int(out, "window_ms", view->window_ms);
+    dt_rates_put(out, "rates", view->all.n, (double)view->window_ms / 1000);
+    put_lateness(out, view);
+    dt_json_begin_object(out, "jobs");
     for (int i = 0; i < DT_JOB_STATES; i++)
-        dt_strbuf_addf(out, "%s\"%s\":%lld", i ? "," : "", dt_job_state_name((enum dt_job_state)i),
-                       (long long)view->all.jobs[i]);
-    dt_strbuf_addc(out, '}');
-    add_due(out, view, "overdue", view->all.overdue, view->all.since_ms);
-    add_due(out, view, "held", view->all.held, view->all.held_since_ms);
-    if (view->next_hour < 0)
-        dt_strbuf_adds(out, ",\"next_hour\":null");
-    else
-        dt_strbuf_addf(out, ",\"next_hour\":{\"due\":%lld,\"at_least\":%s}", (long long)view->next_hour,
-                       view->next_is_more ? "true" : "false");
-    add_topics(out, view);
-    add_parts(out, api, view);
-    add_shards_and_processes(out, view);
-    dt_strbuf_addc(out, '}');
+        dt_json_put_int(out, dt_job_state_name((enum dt_job_state)i), view->all.jobs[i]);
+    dt_json_end_object(out);
+    put_due(out, view, "overdue", view->all.overdue, view->all.since_ms);
+    put_due(out, view, "held", view->all.held, view->all.held_since_ms);
+    if (view->next_hour < 0) {
+        dt_json_put_null(out, "next_hour");
+    } else {
+        dt_json_begin_object(out, "next_hour");
+        dt_json_put_int(out, "due", view->next_hour);
+        dt_json_put_bool(out, "at_least", view->next_is_more);
+        dt_json_end_object(out);
+    }
+    put_topics(out, view);
+    put_parts(out, api, view);
+    put_processes(out, view);
+    dt_json_begin_array(out, "shards");
+    for (size_t i = 0; i < view->shards->n; i++)
+        dt_shard_put(out, NULL, &view->shards->shards[i], &view->shards->dispatchers, view->now_ms);
+    dt_json_end_array(out);
+    dt_json_end_object(out);
 }
 
 /* ---- dead letters ---- */
 
 void dt_dead_add_json(struct dt_strbuf *out, const struct dt_dead_groups *groups)
 {
-    dt_strbuf_addf(out, "{\"jobs\":%lld,\"newest\":%s,\"groups\":[", (long long)groups->jobs,
-                   groups->newest ? "true" : "false");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_int(out, "jobs", groups->jobs);
+    dt_json_put_bool(out, "newest", groups->newest);
+    dt_json_begin_array(out, "groups");
     for (size_t i = 0; i < groups->n; i++) {
         const struct dt_dead_group *group = &groups->v[i];
-        dt_strbuf_adds(out, i ? ",{\"topic\":" : "{\"topic\":");
-        dt_json_add_string(out, group->topic);
-        dt_strbuf_adds(out, ",\"error_code\":");
-        dt_json_add_string_or_null(out, group->error_code);
-        dt_strbuf_adds(out, ",\"message\":");
-        dt_json_add_string_or_null(out, group->message);
-        dt_strbuf_addf(out, ",\"jobs\":%lld,\"job_id\":\"%lld\",\"last_at\":", (long long)group->jobs,
-                       (long long)group->job_id);
-        if (group->last_ms)
-            dt_json_add_time(out, group->last_ms);
-        else
-            dt_strbuf_adds(out, "null");
-        dt_strbuf_addc(out, '}');
+        dt_json_begin_object(out, NULL);
+        dt_json_put_string(out, "topic", group->topic);
+        dt_json_put_string(out, "error_code", group->error_code);
+        dt_json_put_string(out, "message", group->message);
+        dt_json_put_int(out, "jobs", group->jobs);
+        dt_json_put_id(out, "job_id", group->job_id);
+        dt_json_put_time(out, "last_at", group->last_ms);
+        dt_json_end_object(out);
     }
-    dt_strbuf_addf(out, "],\"groups_more\":%zu}", groups->more);
+    dt_json_end_array(out);
+    dt_json_put_int(out, "groups_more", (int64_t)groups->more);
+    dt_json_end_object(out);
 }

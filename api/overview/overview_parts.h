@@ -49,7 +49,7 @@ DT_MUST_CHECK dt_status dt_series_make(dt_store *store, const struct dt_series_a
                                        struct dt_error *err);
 
 /* The numbers of n, divided by seconds. */
-void dt_rates_add(struct dt_strbuf *out, const int64_t n[DT_TALLIES], double seconds);
+void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds);
 
 /* Appends dead letters by topic and error. */
 void dt_dead_add_json(struct dt_strbuf *out, const struct dt_dead_groups *groups);

@@ -3,7 +3,7 @@
  * fills the gaps depends on the metric: nothing happened there, and nothing was late.
  */
 #include "base/assert.h"
-#include "job/job_encode.h"
+#include "base/json_write.h"
 #include "overview/overview_parts.h"
 
 const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched",   "succeeded",    "failed", "dead",
@@ -19,37 +19,31 @@ struct series {
     size_t n_buckets;
 };
 
-static void add_events(struct dt_strbuf *out, const struct series *s, int metric)
+static void put_events(struct dt_strbuf *out, const struct series *s, int metric)
 {
     double seconds = (double)s->ask->range.slot_ms / 1000;
     size_t row = 0;
     for (size_t i = 0; i < s->slots; i++) {
         bool there = row < s->n_rows && s->rows[row].slot == s->first + (int64_t)i;
-        if (i)
-            dt_strbuf_addc(out, ',');
-        if (!there)
-            dt_strbuf_addc(out, '0');
-        else if (metric == DT_SERIES_OVERDUE)
-            dt_strbuf_add_i64(out, s->rows[row].overdue);
+        if (!there || metric == DT_SERIES_OVERDUE)
+            dt_json_put_int(out, NULL, there ? s->rows[row].overdue : 0);
         else
-            dt_strbuf_addf(out, "%.6g", (double)s->rows[row].n[metric] / seconds);
+            dt_json_put_double(out, NULL, 6, (double)s->rows[row].n[metric] / seconds);
         row += there;
     }
 }
 
-static void add_lateness(struct dt_strbuf *out, const struct series *s, double part)
+static void put_lateness(struct dt_strbuf *out, const struct series *s, double part)
 {
     size_t at = 0;
     for (size_t i = 0; i < s->slots; i++) {
         size_t end = at;
         while (end < s->n_buckets && s->buckets[end].slot == s->first + (int64_t)i)
             end++;
-        if (i)
-            dt_strbuf_addc(out, ',');
         if (end > at)
-            dt_strbuf_addf(out, "%.4g", dt_lateness_ms(s->buckets + at, end - at, part));
+            dt_json_put_double(out, NULL, 4, dt_lateness_ms(s->buckets + at, end - at, part));
         else
-            dt_strbuf_adds(out, "null");
+            dt_json_put_null(out, NULL);
         at = end;
     }
 }
@@ -57,28 +51,26 @@ static void add_lateness(struct dt_strbuf *out, const struct series *s, double p
 static void add_series(struct dt_strbuf *out, const struct series *s)
 {
     const struct dt_figures_range *range = &s->ask->range;
-    bool any = false;
-    dt_strbuf_adds(out, "{\"from\":");
-    dt_json_add_time(out, range->from_ms);
-    dt_strbuf_adds(out, ",\"to\":");
-    dt_json_add_time(out, range->to_ms);
-    dt_strbuf_addf(out, ",\"step_ms\":%lld,\"topic\":", (long long)range->slot_ms);
-    dt_json_add_string_or_null(out, range->topic.n ? range->topic : DT_STR_NONE);
-    dt_strbuf_adds(out, ",\"metrics\":{");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_time(out, "from", range->from_ms);
+    dt_json_put_time(out, "to", range->to_ms);
+    dt_json_put_int(out, "step_ms", range->slot_ms);
+    dt_json_put_filled(out, "topic", range->topic);
+    dt_json_begin_object(out, "metrics");
     for (int metric = 0; metric < DT_SERIES_METRICS; metric++) {
         if (!(s->ask->metrics & (1u << metric)))
             continue;
-        dt_strbuf_addf(out, "%s\"%s\":[", any ? "," : "", dt_series_names[metric]);
-        any = true;
+        dt_json_begin_array(out, dt_series_names[metric]);
         if (metric == DT_SERIES_P50)
-            add_lateness(out, s, 0.5);
+            put_lateness(out, s, 0.5);
         else if (metric == DT_SERIES_P99)
-            add_lateness(out, s, 0.99);
+            put_lateness(out, s, 0.99);
         else
-            add_events(out, s, metric);
-        dt_strbuf_addc(out, ']');
+            put_events(out, s, metric);
+        dt_json_end_array(out);
     }
-    dt_strbuf_adds(out, "}}");
+    dt_json_end_object(out);
+    dt_json_end_object(out);
 }
 
 dt_status dt_series_make(dt_store *store, const struct dt_series_ask *ask, struct dt_strbuf *out, struct dt_error *err)

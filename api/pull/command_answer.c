@@ -2,7 +2,7 @@
 #include "command_answer.h"
 
 #include "base/json.h"
-#include "base/text/base64.h"
+#include "base/json_write.h"
 
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped)
@@ -18,37 +18,36 @@ const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_are
     return names;
 }
 
-static void add_job(struct dt_strbuf *out, const struct dt_job *job, const struct dt_command_job *name)
+static void put_job(struct dt_strbuf *out, const struct dt_job *job, const struct dt_command_job *name)
 {
-    dt_strbuf_adds(out, "\"id\":");
-    if (name && name->job_id == job->id) {
-        dt_json_add_string(out, name->id);
-    } else {
-        dt_strbuf_addc(out, '"');
-        dt_strbuf_add_i64(out, job->id);
-        dt_strbuf_addc(out, '"');
-    }
-    if (dt_utf8_valid(job->payload)) {
-        dt_strbuf_adds(out, ",\"value\":");
-        dt_json_add_string(out, job->payload);
-    } else {
-        dt_strbuf_adds(out, ",\"value_base64\":\"");
-        dt_base64_add(out, job->payload);
-        dt_strbuf_addc(out, '"');
-    }
+    if (name && name->job_id == job->id)
+        dt_json_put_string(out, "id", name->id);
+    else
+        dt_json_put_id(out, "id", job->id);
+    if (dt_utf8_valid(job->payload))
+        dt_json_put_string(out, "value", job->payload.p ? job->payload : DT_STR_LIT(""));
+    else
+        dt_json_put_base64(out, "value_base64", job->payload);
 }
 
 void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
                            const struct dt_command_job *names)
 {
     const bool list = form == DT_POP_FORM_COMMAND_LIST;
-    dt_strbuf_adds(out, list ? "{\"success\":true,\"jobs\":[" : "{\"success\":true");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_bool(out, "success", true);
+    if (list)
+        dt_json_begin_array(out, "jobs");
     for (size_t i = 0; i < n; i++) {
-        dt_strbuf_adds(out, !list ? "," : i ? ",{" : "{");
-        add_job(out, &jobs[i], names ? &names[i] : NULL);
-        dt_strbuf_adds(out, list ? "}" : "");
+        if (list)
+            dt_json_begin_object(out, NULL);
+        put_job(out, &jobs[i], names ? &names[i] : NULL);
+        if (list)
+            dt_json_end_object(out);
     }
-    dt_strbuf_adds(out, list ? "]}" : "}");
+    if (list)
+        dt_json_end_array(out);
+    dt_json_end_object(out);
 }
 
 const char *dt_command_refusal(enum dt_pop_topic why)
@@ -59,7 +58,8 @@ const char *dt_command_refusal(enum dt_pop_topic why)
 
 void dt_command_add_refusal(struct dt_strbuf *out, enum dt_pop_topic why)
 {
-    dt_strbuf_adds(out, "{\"success\":false,\"error\":");
-    dt_json_add_string(out, dt_str(dt_command_refusal(why)));
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, NULL);
+    dt_json_put_bool(out, "success", false);
+    dt_json_put_word(out, "error", dt_command_refusal(why));
+    dt_json_end_object(out);
 }

@@ -13,6 +13,7 @@
 #include "answer.h"
 #include "auth/auth.h"
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "command.h"
 #include "command_answer.h"
 #include "handlers.h"
@@ -56,8 +57,8 @@ struct dt_run {
 /* Begins the answer of the next command. */
 static void begin_answer(struct dt_run *run)
 {
-    if (run->array)
-        dt_strbuf_addc(&run->out, run->out.n == 0 ? '[' : ',');
+    if (run->array && run->out.n == 0)
+        dt_json_begin_array(&run->out, NULL);
 }
 
 /* Fails a command: INVALID. error: static text, or of the request's arena. */
@@ -73,15 +74,13 @@ static void add_answer(struct dt_run *run, const struct dt_run_command *command)
         return;
     run->refused += command->status == DT_INVALID;
     begin_answer(run);
-    dt_strbuf_adds(&run->out, command->status == DT_OK ? "{\"success\":true" : "{\"success\":false,\"error\":");
+    dt_json_begin_object(&run->out, NULL);
+    dt_json_put_bool(&run->out, "success", command->status == DT_OK);
     if (command->status != DT_OK)
-        dt_json_add_string(&run->out,
-                           dt_str(command->status == DT_INVALID ? command->error : dt_status_text(command->status)));
-    if (command->command.id.p) {
-        dt_strbuf_adds(&run->out, ",\"id\":");
-        dt_json_add_string(&run->out, command->command.id);
-    }
-    dt_strbuf_addc(&run->out, '}');
+        dt_json_put_word(&run->out, "error",
+                         command->status == DT_INVALID ? command->error : dt_status_text(command->status));
+    dt_json_put_given(&run->out, "id", command->command.id);
+    dt_json_end_object(&run->out);
 }
 
 static enum dt_next answer_all(struct dt_run *run)

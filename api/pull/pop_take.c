@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "base/metrics.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"
@@ -175,13 +176,13 @@ size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most)
 
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n)
 {
-    dt_strbuf_adds(out, "{\"jobs\":[");
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_job_view view = {
-            .payload = true, .waiting_for = "ack", .deadline_ms = jobs[i].next_at_ms, .check = dt_scratch_json()};
-        if (i > 0)
-            dt_strbuf_addc(out, ',');
-        dt_job_add(out, &jobs[i], &view);
-    }
-    dt_strbuf_adds(out, "]}");
+    dt_json_begin_object(out, NULL);
+    dt_json_begin_array(out, "jobs");
+    for (size_t i = 0; i < n; i++)
+        dt_job_add(
+            out, &jobs[i],
+            &(struct dt_job_view){
+                .payload = true, .waiting_for = "ack", .deadline_ms = jobs[i].next_at_ms, .check = dt_scratch_json()});
+    dt_json_end_array(out);
+    dt_json_end_object(out);
 }

@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "handlers.h"
 #include "quota/quotas.h"
 #include "work/workers.h"
@@ -24,65 +25,56 @@ static bool sees(const struct dt_request *req, struct dt_str token)
     return dt_caller_may(&req->caller, DT_SCOPE_ADMIN_ALL) || dt_str_eq(req->caller.name, token);
 }
 
-static void add_number(struct dt_strbuf *out, const char *name, int64_t n)
+/* Begins an object: the caller may add more to it, and ends it. */
+static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
 {
-    dt_strbuf_addf(out, ",\"%s\":", name);
-    dt_strbuf_add_i64(out, n);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "token", u->token);
+    dt_json_put_int(out, "requests", u->requests);
+    dt_json_put_int(out, "requests_refused", u->requests_refused);
+    dt_json_put_int(out, "jobs", u->jobs);
+    dt_json_put_int(out, "jobs_refused", u->jobs_refused);
+    dt_json_put_int(out, "payload_bytes", u->payload_bytes);
 }
 
-/* Members but for the closing brace. */
-static void add_uses(struct dt_request *req, const struct dt_usage *u)
+static void put_token(struct dt_request *req, const struct view *v, const struct dt_token *token)
 {
     struct dt_strbuf *out = &req->out;
-    dt_strbuf_adds(out, out->p[out->n - 1] == '[' ? "{\"token\":" : ",{\"token\":");
-    dt_json_add_string(out, u->token);
-    add_number(out, "requests", u->requests);
-    add_number(out, "requests_refused", u->requests_refused);
-    add_number(out, "jobs", u->jobs);
-    add_number(out, "jobs_refused", u->jobs_refused);
-    add_number(out, "payload_bytes", u->payload_bytes);
-}
-
-static void add_token(struct dt_request *req, const struct view *v, const struct dt_token *token)
-{
     struct dt_usage used = {.token = token->name};
     struct dt_quota_limits limits = token->quotas;
     for (size_t i = 0; i < v->n_usage; i++)
         if (dt_str_eq(v->usage[i].token, token->name))
             used = v->usage[i];
-    add_uses(req, &used);
-    add_number(&req->out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
+    begin_uses(out, &used);
+    dt_json_put_int(out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
     dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the configuration's */
-    dt_strbuf_adds(&req->out, ",\"limits\":{");
-    for (int i = 0; i < DT_QUOTAS; i++) {
-        dt_strbuf_addf(&req->out, "%s\"%s\":", i ? "," : "", dt_quota_name((enum dt_quota)i));
-        if (limits.v[i] > 0)
-            dt_strbuf_add_i64(&req->out, limits.v[i]);
-        else
-            dt_strbuf_adds(&req->out, "null");
-    }
-    dt_strbuf_adds(&req->out, "}}");
+    dt_json_begin_object(out, "limits");
+    for (int i = 0; i < DT_QUOTAS; i++)
+        dt_json_put_int_or_null(out, dt_quota_name((enum dt_quota)i), limits.v[i] > 0, limits.v[i]);
+    dt_json_end_object(out);
+    dt_json_end_object(out);
 }
 
 static enum dt_next answer(struct dt_request *req, const struct view *v)
 {
     req->status = 200;
-    dt_strbuf_adds(&req->out, "{\"from\":");
-    dt_json_add_time(&req->out, v->from_ms);
-    dt_strbuf_adds(&req->out, ",\"usage\":[");
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_put_time(&req->out, "from", v->from_ms);
+    dt_json_begin_array(&req->out, "usage");
     for (size_t i = 0; i < v->n_tokens; i++)
         if (sees(req, v->tokens[i].name))
-            add_token(req, v, &v->tokens[i]);
+            put_token(req, v, &v->tokens[i]);
     for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that are gone */
         bool there = false;
         for (size_t k = 0; k < v->n_tokens && !there; k++)
             there = dt_str_eq(v->tokens[k].name, v->usage[i].token);
         if (there || !sees(req, v->usage[i].token))
             continue;
-        add_uses(req, &v->usage[i]);
-        dt_strbuf_addc(&req->out, '}');
+        begin_uses(&req->out, &v->usage[i]);
+        dt_json_end_object(&req->out);
     }
-    dt_strbuf_adds(&req->out, "]}");
+    dt_json_end_array(&req->out);
+    dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 

@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
@@ -240,12 +241,14 @@ static enum dt_next answer_next(struct dt_request *req, const struct dt_schedule
     int64_t at_ms = (ask->has_from ? ask->from_ms : dt_refclock_earliest_ms(req->api->ref)) - 1;
     req->status = 200;
     dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"next\":[");
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_begin_array(&req->out, "next");
     for (unsigned i = 0; i < ask->count && (at_ms = dt_recurrence_next_ms(&r, at_ms)) != DT_NEVER; i++) {
         dt_time_format(at_ms, text);
-        dt_strbuf_addf(&req->out, "%s\"%s\"", i ? "," : "", text);
+        dt_json_put_word(&req->out, NULL, text);
     }
-    dt_strbuf_adds(&req->out, "]}");
+    dt_json_end_array(&req->out);
+    dt_json_end_object(&req->out);
     dt_zone_free(zone);
     return DT_REPLY;
 }
@@ -268,26 +271,15 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
 /* ---- lists ---- */
 
 /* Schedules of topics that the token does not reach are passed by: a page may be short. */
-static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
+static dt_status write_schedules(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct ask *ask = req->state;
-    struct dt_schedule_list list;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    size_t shown = 0;
     const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
-    if (!dt_hold_bulk(&req->hold, dt_page_room(end.bytes)))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status =
-        dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, &rows, &list, &err);
-    if (status != DT_OK) {
-        dt_arena_clear(&rows);
-        return dt_answer_status(req, status, NULL, &err);
-    }
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"schedules\":[");
+    struct dt_schedule_list list;
+    dt_status status = dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, rows, &list, err);
+    if (status != DT_OK)
+        return status;
+    dt_answer_begin_list(req, "schedules");
     for (size_t i = 0; i < list.n; i++) {
         if (!dt_caller_sees(&req->caller, list.v[i].job.topic))
             continue;
@@ -296,13 +288,17 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
             list.more = true;
             break;
         }
-        if (shown++)
-            dt_strbuf_addc(&req->out, ',');
         dt_schedule_add(&req->out, &list.v[i], next_fire_ms(req, &list.v[i]), false);
     }
     dt_answer_next_cursor(req, &ask->cursor, list.more, list.n ? list.v[list.n - 1].name : DT_STR_LIT(""));
-    dt_arena_clear(&rows);
-    return DT_REPLY;
+    return DT_OK;
+}
+
+static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
+{
+    const struct ask *ask = req->state;
+    const size_t bytes = dt_page_end(ask->limit, SCHEDULE_BYTES).bytes;
+    return dt_answer_page(req, store, dt_page_room(bytes), "schedule", write_schedules);
 }
 
 /* ---- on an HTTP thread ---- */

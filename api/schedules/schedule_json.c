@@ -1,6 +1,7 @@
 /* The table of the members of a schedule's own; those of its jobs are read by job_decode.c. See schedule_json.h. */
 #include "schedule_json.h"
 
+#include "base/json_write.h"
 #include "base/text/base64.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
@@ -141,99 +142,64 @@ const char *dt_schedule_name_check(struct dt_str name)
 
 /* ---- answers ---- */
 
-static void add_string(struct dt_strbuf *out, const char *name, struct dt_str text)
-{
-    if (!text.p)
-        return;
-    dt_strbuf_adds(out, name);
-    dt_json_add_string(out, text);
-}
-
-static void add_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
+/* A bound may be the beginning of 1970, which other times are not. */
+static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     char text[25];
-    dt_strbuf_adds(out, name);
-    if (!given) {
-        dt_strbuf_adds(out, "null");
-        return;
-    }
     dt_time_format(ms, text);
-    dt_strbuf_addf(out, "\"%s\"", text);
+    dt_json_put_word(out, name, given ? text : NULL);
 }
 
-/* A time of ours, which is not 1970. */
-static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
+static void put_times(struct dt_strbuf *out, const struct dt_schedule *s)
 {
-    add_bound(out, name, ms != 0, ms);
-}
-
-static void add_duration(struct dt_strbuf *out, const char *name, int64_t ms)
-{
-    dt_strbuf_adds(out, name);
-    dt_strbuf_addc(out, '"');
-    dt_duration_add_iso(out, ms);
-    dt_strbuf_addc(out, '"');
-}
-
-static void add_times(struct dt_strbuf *out, const struct dt_schedule *s)
-{
-    add_string(out, ",\"cron\":", s->cron);
+    dt_json_put_given(out, "cron", s->cron);
     if (!s->cron.p)
-        add_duration(out, ",\"every\":", s->every_ms);
-    add_string(out, ",\"time_zone\":", s->time_zone);
-    add_bound(out, ",\"starts_at\":", s->has_start, s->starts_at_ms);
-    add_bound(out, ",\"ends_at\":", s->has_end, s->ends_at_ms);
-    add_string(out, ",\"overlap\":", dt_str(dt_overlap_name(s->overlap)));
-    add_duration(out, ",\"catch_up\":", s->catch_up_ms);
-    dt_strbuf_adds(out, ",\"catch_up_max\":");
-    if (s->catch_up_max)
-        dt_strbuf_add_i64(out, s->catch_up_max);
-    else
-        dt_strbuf_adds(out, "null");
-    add_duration(out, ",\"jitter\":", s->jitter_ms);
-    dt_strbuf_adds(out, s->paused ? ",\"paused\":true" : ",\"paused\":false");
+        dt_json_put_duration(out, "every", s->every_ms);
+    dt_json_put_given(out, "time_zone", s->time_zone);
+    put_bound(out, "starts_at", s->has_start, s->starts_at_ms);
+    put_bound(out, "ends_at", s->has_end, s->ends_at_ms);
+    dt_json_put_word(out, "overlap", dt_overlap_name(s->overlap));
+    dt_json_put_duration(out, "catch_up", s->catch_up_ms);
+    dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
+    dt_json_put_duration(out, "jitter", s->jitter_ms);
+    dt_json_put_bool(out, "paused", s->paused);
 }
 
-static void add_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
+static void put_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
 {
-    if (job->retry.p) {
-        dt_strbuf_adds(out, ",\"retry\":");
-        dt_retry_add_json(out, job->retry);
-    }
+    if (job->retry.p)
+        dt_retry_put(out, "retry", job->retry);
     if (job->ack_timeout_ms)
-        add_duration(out, ",\"ack_timeout\":", job->ack_timeout_ms);
-    add_string(out, ",\"partition_key\":", job->partition_key);
-    if (job->headers.p) {
-        dt_strbuf_adds(out, ",\"headers\":");
-        dt_strbuf_add(out, job->headers.p, job->headers.n);
-    }
-    add_string(out, ",\"callback_url\":", job->callback_url);
-    add_string(out, ",\"content_type\":", job->content_type);
-    if (payload && job->payload_binary) {
-        dt_strbuf_adds(out, ",\"payload_base64\":\"");
-        dt_base64_add(out, job->payload);
-        dt_strbuf_addc(out, '"');
-    } else if (payload) {
-        dt_strbuf_adds(out, ",\"payload\":");
-        dt_strbuf_add(out, job->payload.p, job->payload.n);
-    }
+        dt_json_put_duration(out, "ack_timeout", job->ack_timeout_ms);
+    dt_json_put_given(out, "partition_key", job->partition_key);
+    if (job->headers.p)
+        dt_json_put_raw(out, "headers", job->headers);
+    dt_json_put_given(out, "callback_url", job->callback_url);
+    dt_json_put_given(out, "content_type", job->content_type);
+    if (payload && job->payload_binary)
+        dt_json_put_base64(out, "payload_base64", job->payload);
+    else if (payload)
+        dt_json_put_raw(out, "payload", job->payload);
 }
 
 void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
 {
-    add_string(out, "{\"name\":", s->name);
-    add_string(out, ",\"topic\":", s->job.topic);
-    add_times(out, s);
-    add_job(out, &s->job, payload);
-    add_time(out, ",\"next_at\":", next_ms);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_given(out, "name", s->name);
+    dt_json_put_given(out, "topic", s->job.topic);
+    put_times(out, s);
+    put_job(out, &s->job, payload);
+    dt_json_put_time(out, "next_at", next_ms);
     if (s->last_job_id)
-        dt_strbuf_addf(out, ",\"last_job_id\":\"%lld\"", (long long)s->last_job_id);
+        dt_json_put_id(out, "last_job_id", s->last_job_id);
     if (s->error.p) {
-        add_string(out, ",\"last_error\":{\"message\":", s->error);
-        add_time(out, ",\"at\":", s->error_at_ms);
-        dt_strbuf_addc(out, '}');
+        dt_json_begin_object(out, "last_error");
+        dt_json_put_string(out, "message", s->error);
+        dt_json_put_time(out, "at", s->error_at_ms);
+        dt_json_end_object(out);
     }
-    add_time(out, ",\"created_at\":", s->created_at_ms);
-    add_time(out, ",\"updated_at\":", s->updated_at_ms);
-    dt_strbuf_addf(out, ",\"version\":%lld}", (long long)s->version);
+    dt_json_put_time(out, "created_at", s->created_at_ms);
+    dt_json_put_time(out, "updated_at", s->updated_at_ms);
+    dt_json_put_int(out, "version", s->version);
+    dt_json_end_object(out);
 }

@@ -114,10 +114,8 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store)
     dt_status status = dt_store_topic_counts(store, req->params[0], &counts, &err);
     if (status == DT_OK)
         status = dt_store_topic_pause(store, req->params[0], req->route->arg, &now, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "topic", &err);
     dt_topics_announce(req);
     return answer_topic(req, 200, &now.topic, &counts);
 }
@@ -131,10 +129,8 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
     if (req->status != 200)
         return DT_REPLY;
     dt_status status = dt_store_topic_delete(store, req->params[0], &req->arena, &deletion, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return dt_answer_failed(req, status, "topic", &err);
     if (deletion.keeper)
         return dt_topic_refuse_deletion(req, &deletion);
     dt_topics_announce(req);
@@ -146,36 +142,31 @@ struct page {
     struct dt_cursor_list cursor;
 };
 
-static enum dt_next list_topics(struct dt_request *req, dt_store *store)
+static dt_status write_topics(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct page *page = req->state;
     struct dt_topic_list topics;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    if (!dt_hold_bulk(&req->hold, dt_page_room(dt_page_end(page->filter.limit, TOPIC_BYTES).bytes)))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status = dt_store_topic_list(store, &page->filter, &rows, &topics, &err);
-    if (status != DT_OK) {
-        dt_arena_clear(&rows);
-        return dt_answer_status(req, status, NULL, &err);
-    }
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"topics\":[");
+    dt_status status = dt_store_topic_list(store, &page->filter, rows, &topics, err);
+    if (status != DT_OK)
+        return status;
+    dt_answer_begin_list(req, "topics");
     for (size_t i = 0; i < topics.n; i++) {
         if (i > 0 && req->out.n >= DT_PAGE_BYTES) {
             topics.more = true;
             topics.last = topics.v[i - 1].name;
             break;
         }
-        if (i > 0)
-            dt_strbuf_addc(&req->out, ',');
         dt_topic_add(&req->out, &topics.v[i], NULL);
     }
     dt_answer_next_cursor(req, &page->cursor, topics.more, topics.last);
-    dt_arena_clear(&rows);
-    return DT_REPLY;
+    return DT_OK;
+}
+
+static enum dt_next list_topics(struct dt_request *req, dt_store *store)
+{
+    const struct page *page = req->state;
+    const size_t bytes = dt_page_end(page->filter.limit, TOPIC_BYTES).bytes;
+    return dt_answer_page(req, store, dt_page_room(bytes), "topic", write_topics);
 }
 
 /* ---- on an HTTP thread ---- */

@@ -3,6 +3,7 @@
  * and, under "effective", what holds; what an answer shows may be put back, so the members that only we write are let
  * pass, and a setting that this version does not offer is refused.
  */
+#include "base/json_write.h"
 #include "job/callback/callback_timeout.h"
 #include "job/rate.h"
 #include "job/retry.h"
@@ -96,84 +97,55 @@ dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct 
 
 /* ---- answers ---- */
 
-static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
-{
-    dt_strbuf_adds(out, name);
-    dt_json_add_string_or_null(out, text);
-}
-
-static void add_duration(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
-{
-    dt_strbuf_adds(out, name);
-    if (!given) {
-        dt_strbuf_adds(out, "null");
-        return;
-    }
-    dt_json_add_duration(out, ms);
-}
-
-static void add_effective(struct dt_strbuf *out, const struct dt_topic *t)
+static void put_effective(struct dt_strbuf *out, const struct dt_topic *t)
 {
     struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
-    add_text(out, ",\"effective\":{\"kafka_topic\":", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
-    dt_strbuf_adds(out, ",\"retry\":");
-    dt_retry_add_json(out, t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
-    add_duration(out, ",\"ack_timeout\":", true, t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
-    add_duration(out, ",\"callback_timeout\":", true,
-                 dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
-    add_duration(out, ",\"retention\":", true, t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, "effective");
+    dt_json_put_string(out, "kafka_topic", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
+    dt_retry_put(out, "retry", t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
+    dt_json_put_duration(out, "ack_timeout", t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
+    dt_json_put_duration(out, "callback_timeout", dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
+    dt_json_put_duration(out, "retention", t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
+    dt_json_end_object(out);
 }
 
-static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
+static void put_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
 {
-    for (int s = 0; s < DT_JOB_STATES; s++) {
-        dt_strbuf_adds(out, s == 0 ? ",\"counts\":{\"" : ",\"");
-        dt_strbuf_adds(out, dt_job_state_name((enum dt_job_state)s));
-        dt_strbuf_adds(out, "\":");
-        dt_strbuf_add_i64(out, counts->by_state[s]);
-    }
-    const char *const name = paused ? "oldest_held_ms" : "oldest_overdue_ms";
-    const char *const other = paused ? "oldest_overdue_ms" : "oldest_held_ms";
-    dt_strbuf_addf(out, "},\"%s\":null,\"%s\":", other, name);
-    if (counts->oldest_overdue_ms > 0)
-        dt_strbuf_add_i64(out, counts->oldest_overdue_ms);
-    else
-        dt_strbuf_adds(out, "null");
+    dt_json_begin_object(out, "counts");
+    for (int s = 0; s < DT_JOB_STATES; s++)
+        dt_json_put_int(out, dt_job_state_name((enum dt_job_state)s), counts->by_state[s]);
+    dt_json_end_object(out);
+    dt_json_put_null(out, paused ? "oldest_overdue_ms" : "oldest_held_ms");
+    dt_json_put_int_or_null(out, paused ? "oldest_held_ms" : "oldest_overdue_ms", counts->oldest_overdue_ms > 0,
+                            counts->oldest_overdue_ms);
 }
 
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
 {
-    add_text(out, "{\"name\":", t->name);
-    add_text(out, ",\"delivery\":", dt_str(dt_delivery_id_name(t->delivery)));
-    add_text(out, ",\"kafka_topic\":", t->kafka_topic);
-    dt_strbuf_adds(out, ",\"retry\":");
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "name", t->name);
+    dt_json_put_word(out, "delivery", dt_delivery_id_name(t->delivery));
+    dt_json_put_string(out, "kafka_topic", t->kafka_topic);
     if (t->retry.p)
-        dt_retry_add_json(out, t->retry);
+        dt_retry_put(out, "retry", t->retry);
     else
-        dt_strbuf_adds(out, "null");
-    add_duration(out, ",\"ack_timeout\":", t->ack_timeout_ms > 0, t->ack_timeout_ms);
-    add_duration(out, ",\"retention\":", t->retention_ms >= 0, t->retention_ms);
-    dt_strbuf_adds(out, ",\"max_in_flight\":");
-    if (t->max_in_flight > 0)
-        dt_strbuf_add_i64(out, t->max_in_flight);
-    else
-        dt_strbuf_adds(out, "null");
-    add_text(out, ",\"rate_limit\":", t->rate_limit);
-    dt_strbuf_adds(out, t->paused ? ",\"paused\":true" : ",\"paused\":false");
+        dt_json_put_null(out, "retry");
+    dt_json_put_duration_or_null(out, "ack_timeout", t->ack_timeout_ms > 0, t->ack_timeout_ms);
+    dt_json_put_duration_or_null(out, "retention", t->retention_ms >= 0, t->retention_ms);
+    dt_json_put_int_or_null(out, "max_in_flight", t->max_in_flight > 0, t->max_in_flight);
+    dt_json_put_string(out, "rate_limit", t->rate_limit);
+    dt_json_put_bool(out, "paused", t->paused);
     dt_topic_callback_add(out, t);
     dt_topic_alerts_add(out, t);
-    add_effective(out, t);
+    put_effective(out, t);
     if (counts)
-        add_counts(out, counts, t->paused);
-    dt_strbuf_adds(out, ",\"created_at\":");
-    dt_json_add_time(out, t->created_at_ms);
-    dt_strbuf_adds(out, ",\"updated_at\":");
-    dt_json_add_time(out, t->updated_at_ms);
-    dt_strbuf_adds(out, ",\"version\":");
-    dt_strbuf_add_i64(out, t->version);
+        put_counts(out, counts, t->paused);
+    dt_json_put_time(out, "created_at", t->created_at_ms);
+    dt_json_put_time(out, "updated_at", t->updated_at_ms);
+    dt_json_put_int(out, "version", t->version);
     if (t->deletion)
-        dt_strbuf_addf(out, ",\"deletion\":\"%lld\"}", (long long)t->deletion);
+        dt_json_put_id(out, "deletion", t->deletion);
     else
-        dt_strbuf_adds(out, ",\"deletion\":null}");
+        dt_json_put_null(out, "deletion");
+    dt_json_end_object(out);
 }

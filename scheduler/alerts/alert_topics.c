@@ -10,6 +10,7 @@
 #include "alert_parts.h"
 #include "base/assert.h"
 #include "base/fair.h"
+#include "base/json_write.h"
 
 #define LOOK_US       INT64_C(500000)
 #define NAMES_AT_ONCE 500
@@ -103,11 +104,10 @@ static dt_status count(struct dt_watched_topics *t, dt_store *store, struct dt_e
         struct dt_strbuf names;
         struct dt_alert_counts counts = {.n = 0};
         dt_strbuf_init(&names);
-        for (size_t i = from; i < t->n && i < from + NAMES_AT_ONCE; i++) {
-            dt_strbuf_addc(&names, i > from ? ',' : '[');
-            dt_json_add_string(&names, t->v[i].name);
-        }
-        dt_strbuf_addc(&names, ']');
+        dt_json_begin_array(&names, NULL);
+        for (size_t i = from; i < t->n && i < from + NAMES_AT_ONCE; i++)
+            dt_json_put_string(&names, NULL, t->v[i].name);
+        dt_json_end_array(&names);
         status = names.failed ? dt_fail(err, DT_NOMEM, "out of memory")
                               : dt_store_alert_counts(store, dt_strbuf_str(&names), &t->rows, &counts, err);
         dt_strbuf_clear(&names);

@@ -79,10 +79,6 @@ struct dt_str dt_json_text_of(const dt_json *json, const struct dt_json_node *ob
 /* A member's whole number; 0 if there is no such member, or it is none. */
 int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, const char *name);
 
-/* Writing: a quoted and escaped string (invalid UTF-8 becomes U+FFFD). */
-void dt_json_add_string(struct dt_strbuf *out, struct dt_str s);
-/* Adds JSON in one line: without the white space outside of strings. */
-void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json);
 /* Well-formed UTF-8 without overlong forms and surrogates. */
 bool dt_utf8_valid(struct dt_str s);
 

@@ -1,75 +1,17 @@
 /* A job as JSON: see job_encode.h. */
 #include "job/job_encode.h"
 
+#include "base/json_write.h"
 #include "base/text/base64.h"
 #include "job/retry.h"
 
 #define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */
 
-void dt_json_add_time(struct dt_strbuf *out, int64_t ms)
-{
-    if (ms == 0) {
-        dt_strbuf_add(out, "null", 4);
-        return;
-    }
-    char text[25];
-    dt_time_format(ms, text);
-    dt_strbuf_addc(out, '"');
-    dt_strbuf_adds(out, text);
-    dt_strbuf_addc(out, '"');
-}
-
-void dt_json_add_duration(struct dt_strbuf *out, int64_t ms)
-{
-    dt_strbuf_addc(out, '"');
-    dt_duration_add_iso(out, ms);
-    dt_strbuf_addc(out, '"');
-}
-
-static void add_name(struct dt_strbuf *out, struct dt_str name)
-{
-    dt_strbuf_add(out, name.p, name.n);
-}
-
-static void add_string(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
-{
-    if (!value.p)
-        return;
-    add_name(out, name);
-    dt_json_add_string(out, value);
-}
-
-static void add_int(struct dt_strbuf *out, struct dt_str name, int64_t value)
-{
-    add_name(out, name);
-    dt_strbuf_add_i64(out, value);
-}
-
-static void add_time(struct dt_strbuf *out, struct dt_str name, int64_t ms)
-{
-    add_name(out, name);
-    dt_json_add_time(out, ms);
-}
-
-void dt_json_add_string_or_null(struct dt_strbuf *out, struct dt_str text)
-{
-    if (text.p)
-        dt_json_add_string(out, text);
-    else
-        dt_strbuf_add(out, "null", 4);
-}
-
-static void add_string_or_null(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
-{
-    add_name(out, name);
-    dt_json_add_string_or_null(out, value);
-}
-
 /* ---- retry ---- */
 
 /* Digits and one of s, m, h, d, what schedules are usually made of, are shown as they stand. Other delays get the short
  * form when they are whole seconds, else that of ISO 8601; text that is none (a manual edit) stays as it is. */
-static void add_delay(struct dt_strbuf *out, struct dt_str word)
+static void put_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];
     unsigned n;
@@ -77,15 +19,15 @@ static void add_delay(struct dt_strbuf *out, struct dt_str word)
     for (size_t i = 0; is_short && i < word.n - 1; i++)
         is_short = word.p[i] >= '0' && word.p[i] <= '9';
     if (is_short || dt_retry_parse(word, ms, &n) != DT_OK || n != 1) {
-        dt_json_add_string(out, word);
-        return;
-    }
-    dt_strbuf_addc(out, '"');
-    if (ms[0] % 1000 == 0)
+        dt_json_put_string(out, NULL, word);
+    } else if (ms[0] % 1000) {
+        dt_json_put_duration(out, NULL, ms[0]);
+    } else {
+        dt_json_comma(out);
+        dt_strbuf_addc(out, '"');
         dt_duration_add_short(out, ms[0]);
-    else
-        dt_duration_add_iso(out, ms[0]);
-    dt_strbuf_addc(out, '"');
+        dt_strbuf_addc(out, '"');
+    }
 }
 
 static bool is_separator(char c)
@@ -93,23 +35,19 @@ static bool is_separator(char c)
     return c == ' ' || c == ',';
 }
 
-void dt_retry_add_json(struct dt_strbuf *out, struct dt_str retry)
+void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
 {
-    unsigned n = 0;
-    dt_strbuf_addc(out, '[');
+    dt_json_begin_array(out, name);
     for (size_t i = 0; i < retry.n;) {
-        size_t start = i;
+        const size_t start = i;
         while (i < retry.n && !is_separator(retry.p[i]))
             i++;
-        if (i > start) {
-            if (n++ > 0)
-                dt_strbuf_addc(out, ',');
-            add_delay(out, (struct dt_str){retry.p + start, i - start});
-        } else {
+        if (i > start)
+            put_delay(out, (struct dt_str){retry.p + start, i - start});
+        else
             i++;
-        }
     }
-    dt_strbuf_addc(out, ']');
+    dt_json_end_array(out);
 }
 
 /* ---- job ---- */
@@ -123,79 +61,72 @@ static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
     return status == DT_OK;
 }
 
-static void add_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json *check)
+static void put_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json *check)
 {
     if (!job->payload_binary && is_json(out, check, job->payload)) {
-        add_name(out, DT_STR_LIT(",\"payload\":"));
-        dt_strbuf_add(out, job->payload.p, job->payload.n);
+        dt_json_put_raw(out, "payload", job->payload);
         return;
     }
-    add_name(out, DT_STR_LIT(",\"payload_base64\":\""));
-    dt_base64_add(out, job->payload);
-    dt_strbuf_addc(out, '"');
-    add_string(out, DT_STR_LIT(",\"content_type\":"),
-               job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
+    dt_json_put_base64(out, "payload_base64", job->payload);
+    dt_json_put_string(out, "content_type", job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
 }
 
-static void add_last_error(struct dt_strbuf *out, const struct dt_job *job)
+static void put_last_error(struct dt_strbuf *out, const struct dt_job *job)
 {
     if (job->failures > 0 || job->error_at_ms > 0)
-        add_int(out, DT_STR_LIT(",\"failures\":"), job->failures);
+        dt_json_put_int(out, "failures", job->failures);
     if (job->error_at_ms == 0)
         return;
-    add_string_or_null(out, DT_STR_LIT(",\"last_error\":{\"code\":"), job->error_code);
-    add_string_or_null(out, DT_STR_LIT(",\"message\":"), job->error_message);
-    add_time(out, DT_STR_LIT(",\"at\":"), job->error_at_ms);
-    dt_strbuf_addc(out, '}');
+    dt_json_begin_object(out, "last_error");
+    dt_json_put_string(out, "code", job->error_code);
+    dt_json_put_string(out, "message", job->error_message);
+    dt_json_put_time(out, "at", job->error_at_ms);
+    dt_json_end_object(out);
 }
 
-static void add_policy(struct dt_strbuf *out, const struct dt_job *job)
+static void put_policy(struct dt_strbuf *out, const struct dt_job *job)
 {
     const struct dt_str retry = job->retry;
     int64_t attempts = 1;
     for (size_t i = 0; i < retry.n; i++)
         attempts += !is_separator(retry.p[i]) && (i == 0 || is_separator(retry.p[i - 1]));
-    add_int(out, DT_STR_LIT(",\"max_attempts\":"), attempts);
-    add_name(out, DT_STR_LIT(",\"retry\":"));
-    dt_retry_add_json(out, retry);
-    add_name(out, DT_STR_LIT(",\"ack_timeout\":"));
-    dt_json_add_duration(out, job->ack_timeout_ms);
+    dt_json_put_int(out, "max_attempts", attempts);
+    dt_retry_put(out, "retry", retry);
+    dt_json_put_duration(out, "ack_timeout", job->ack_timeout_ms);
     if (job->no_retries)
-        add_name(out, DT_STR_LIT(",\"retries_cancelled\":true"));
+        dt_json_put_bool(out, "retries_cancelled", true);
 }
 
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view)
 {
+    const bool terminal = dt_job_state_terminal(job->state);
     dt_strbuf_reserve(out, 640 + (view->payload ? job->payload.n : 0));
-    add_int(out, DT_STR_LIT("{\"id\":\""), job->id);
-    add_string(out, DT_STR_LIT("\",\"topic\":"), job->topic);
-    add_string(out, DT_STR_LIT(",\"key\":"), job->key);
-    add_name(out, DT_STR_LIT(",\"state\":\""));
-    dt_strbuf_adds(out, dt_job_state_name(job->state));
-    add_time(out, DT_STR_LIT("\",\"run_at\":"), job->run_at_ms);
-    add_time(out, DT_STR_LIT(",\"next_at\":"), dt_job_state_terminal(job->state) ? 0 : job->next_at_ms);
-    add_int(out, DT_STR_LIT(",\"attempt\":"), job->attempt);
-    add_last_error(out, job);
-    add_policy(out, job);
-    add_string(out, DT_STR_LIT(",\"partition_key\":"), job->partition_key);
-    if (job->headers.p && is_json(out, view->check, job->headers)) {
-        add_name(out, DT_STR_LIT(",\"headers\":"));
-        dt_strbuf_add(out, job->headers.p, job->headers.n);
-    }
-    add_string(out, DT_STR_LIT(",\"callback_url\":"), job->callback_url);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_id(out, "id", job->id);
+    dt_json_put_given(out, "topic", job->topic);
+    dt_json_put_given(out, "key", job->key);
+    dt_json_put_word(out, "state", dt_job_state_name(job->state));
+    dt_json_put_time(out, "run_at", job->run_at_ms);
+    dt_json_put_time(out, "next_at", terminal ? 0 : job->next_at_ms);
+    dt_json_put_int(out, "attempt", job->attempt);
+    put_last_error(out, job);
+    put_policy(out, job);
+    dt_json_put_given(out, "partition_key", job->partition_key);
+    if (job->headers.p && is_json(out, view->check, job->headers))
+        dt_json_put_raw(out, "headers", job->headers);
+    dt_json_put_given(out, "callback_url", job->callback_url);
     if (view->payload)
-        add_payload(out, job, view->check);
-    add_string_or_null(out, DT_STR_LIT(",\"waiting_for\":"), dt_str(view->waiting_for));
-    add_time(out, DT_STR_LIT(",\"created_at\":"), job->created_at_ms);
-    add_time(out, DT_STR_LIT(",\"updated_at\":"), job->updated_at_ms);
-    if (dt_job_state_terminal(job->state) && job->finished_at_ms > 0)
-        add_time(out, DT_STR_LIT(",\"finished_at\":"), job->finished_at_ms);
-    add_int(out, DT_STR_LIT(",\"version\":"), job->version);
+        put_payload(out, job, view->check);
+    dt_json_put_word(out, "waiting_for", view->waiting_for);
+    dt_json_put_time(out, "created_at", job->created_at_ms);
+    dt_json_put_time(out, "updated_at", job->updated_at_ms);
+    if (terminal && job->finished_at_ms > 0)
+        dt_json_put_time(out, "finished_at", job->finished_at_ms);
+    dt_json_put_int(out, "version", job->version);
     if (view->deadline_ms)
-        add_time(out, DT_STR_LIT(",\"deadline\":"), view->deadline_ms);
-    if (view->outcome)
-        add_string(out, DT_STR_LIT(",\"outcome\":"), dt_str(view->outcome));
-    dt_strbuf_addc(out, '}');
+        dt_json_put_time(out, "deadline", view->deadline_ms);
+    dt_json_put_given(out, "outcome", dt_str(view->outcome));
+    dt_json_end_object(out);
 }
 
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for)

@@ -6,6 +6,7 @@
 #define DT_JOB_JOB_ENCODE_H
 
 #include "base/json.h"
+#include "base/json_write.h"
 #include "job/job.h"
 
 struct dt_job_view {
@@ -21,13 +22,7 @@ void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt
 /* Adds a job that was read from the store, with a parser of its own: for callers in no hurry. */
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
 
-/* Adds a canonical (or manually edited) retry schedule as a JSON list. */
-void dt_retry_add_json(struct dt_strbuf *out, struct dt_str retry);
-/* Adds a string, or null when the text is absent. */
-void dt_json_add_string_or_null(struct dt_strbuf *out, struct dt_str text);
-/* Adds "2026-11-21T10:30:00.000Z" in quotes; null for 0. */
-void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
-/* Adds "PT1M" in quotes. */
-void dt_json_add_duration(struct dt_strbuf *out, int64_t ms);
+/* Adds a canonical (or manually edited) retry schedule as a JSON list; name: NULL, or that of a member. */
+void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "base/service/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
@@ -34,15 +35,6 @@ struct doctor {
 };
 
 /* ---- showing ---- */
-
-static void add_member(struct dt_strbuf *out, const char *name, const char *value)
-{
-    dt_strbuf_addf(out, "%s\"%s\":", out->n ? "," : "{", name);
-    if (value)
-        dt_json_add_string(out, dt_str(value));
-    else
-        dt_strbuf_adds(out, "null");
-}
 
 /* Findings with a cause are shown as one line for each kind, below the cause. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
@@ -86,14 +78,15 @@ static void show(struct doctor *d, const struct shown *f)
     d->wrong += strcmp(f->severity, "note") != 0;
     if (d->cli->form == DT_CLI_AS_JSON) {
         snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
-        add_member(&out, "finding", f->name);
-        add_member(&out, "severity", f->severity);
-        add_member(&out, "detail", detail);
-        add_member(&out, "means", f->means);
-        add_member(&out, "do", f->action);
-        add_member(&out, "runbook", f->page);
-        add_member(&out, "cause", f->cause);
-        dt_strbuf_addc(&out, '}');
+        dt_json_begin_object(&out, NULL);
+        dt_json_put_word(&out, "finding", f->text.name);
+        dt_json_put_word(&out, "severity", f->text.severity);
+        dt_json_put_word(&out, "detail", detail);
+        dt_json_put_word(&out, "means", f->text.means);
+        dt_json_put_word(&out, "do", f->text.advice);
+        dt_json_put_word(&out, "runbook", f->text.page);
+        dt_json_put_word(&out, "cause", f->cause);
+        dt_json_end_object(&out);
         dt_cli_show_json(d->cli, dt_strbuf_str(&out));
     } else {
         add_as_text(d, &out, f);

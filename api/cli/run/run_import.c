@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "cli/request.h"
 #include "cli/run/progress.h"
 #include "cli/run/run.h"

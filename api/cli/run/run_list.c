@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
 #include "cli/run/progress.h"
@@ -38,16 +39,16 @@ static void export_job(struct listing *l, const struct dt_json_node *job)
     const struct dt_json_node *next = dt_json_member(l->json, job, "next_at");
     struct dt_strbuf line;
     dt_strbuf_init(&line);
+    dt_json_begin_object(&line, NULL);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const struct dt_json_node *m = dt_json_member(l->json, job, members[i]);
         if (!m)
             continue;
         if (strcmp(members[i], "run_at") == 0 && next && next->type == DT_JSON_STRING)
             m = next;
-        dt_strbuf_addf(&line, "%s\"%s\":", line.n ? "," : "{", members[i]);
-        dt_strbuf_add(&line, m->raw.p, m->raw.n);
+        dt_json_put_raw(&line, members[i], m->raw);
     }
-    dt_strbuf_adds(&line, line.n ? "}" : "{}");
+    dt_json_end_object(&line);
     dt_cli_show_json(l->cli, dt_strbuf_str(&line));
     dt_strbuf_clear(&line);
 }

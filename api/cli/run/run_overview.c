@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "base/service/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
@@ -223,16 +224,17 @@ static int draw(struct overview *o, bool clear)
 
 static int draw_json(struct overview *o)
 {
-    static const char *const parts[][2] = {{"{\"ready\":", "/readyz"}, {",\"overview\":", "/v1/overview"}};
+    static const char *const parts[][2] = {{"ready", "/readyz"}, {"overview", "/v1/overview"}};
     struct dt_strbuf out;
     int code = DT_CLI_DONE;
     dt_strbuf_init(&out);
+    dt_json_begin_object(&out, NULL);
     for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
         code = ask(o, parts[i][1]);
-        dt_strbuf_adds(&out, parts[i][0]);
+        dt_json_name(&out, parts[i][0]);
         dt_json_add_compact(&out, dt_strbuf_str(&o->answer.body));
     }
-    dt_strbuf_addc(&out, '}');
+    dt_json_end_object(&out);
     if (code == DT_CLI_DONE)
         dt_cli_show_json(o->cli, dt_strbuf_str(&out));
     dt_strbuf_clear(&out);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
 #include "cli/run/run.h"
@@ -156,11 +157,10 @@ int dt_cli_run_pop(struct dt_cli *cli)
     if (status == DT_OK)
         status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err);
     dt_strbuf_init(&topics);
-    for (unsigned i = 0; i < cli->call->n_args; i++) {
-        dt_strbuf_addc(&topics, i ? ',' : '[');
-        dt_json_add_string(&topics, dt_str(cli->call->args[i]));
-    }
-    dt_strbuf_addc(&topics, ']');
+    dt_json_begin_array(&topics, NULL);
+    for (unsigned i = 0; i < cli->call->n_args; i++)
+        dt_json_put_word(&topics, NULL, cli->call->args[i]);
+    dt_json_end_array(&topics);
     dt_cli_request_add_member(&x.request, "topics", dt_strbuf_str(&topics));
     dt_strbuf_clear(&topics);
     int code = status == DT_OK ? send_and_show(cli, &x, wait_ms) : dt_cli_failed(status, &err);

@@ -26,26 +26,31 @@
 
 #include "base/assert.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 
-static void format_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
+static void put_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {
-    dt_strbuf_addf(out, "{\"installation\":\"%s\",\"shard\":%u,\"epoch\":%lld,\"token\":%lld", uuid, fence->shard,
-                   (long long)fence->epoch, (long long)fence->token);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_word(out, "installation", uuid);
+    dt_json_put_int(out, "shard", fence->shard);
+    dt_json_put_int(out, "epoch", fence->epoch);
+    dt_json_put_int(out, "token", fence->token);
 }
 
 void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence,
                             const struct dt_claim *list, size_t n)
 {
-    format_head(out, uuid, fence);
-    dt_strbuf_addf(out, ",\"batch\":%lld,\"list\":", (long long)fence->batch_no);
+    put_head(out, uuid, fence);
+    dt_json_put_int(out, "batch", fence->batch_no);
+    dt_json_name(out, "list");
     dt_inflight_format(list, n, out);
-    dt_strbuf_addc(out, '}');
+    dt_json_end_object(out);
 }
 
 void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {
-    format_head(out, uuid, fence);
-    dt_strbuf_addc(out, '}');
+    put_head(out, uuid, fence);
+    dt_json_end_object(out);
 }
 
 dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,

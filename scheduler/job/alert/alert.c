@@ -1,7 +1,7 @@
 /* Alerts as text: see alert.h. */
 #include "job/alert/alert.h"
 
-#include "job/job_encode.h"
+#include "base/json_write.h"
 
 static const char *const names[DT_ALERT_KINDS_END] = {[DT_ALERT_OVERDUE] = "overdue",
                                                       [DT_ALERT_BACKLOG] = "backlog",
@@ -50,65 +50,53 @@ dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_are
     return status == DT_NOMEM || spoiled.failed ? DT_NOMEM : DT_OK;
 }
 
-static void add_name(struct dt_strbuf *out, size_t empty, const char *name)
-{
-    dt_strbuf_adds(out, out->n > empty ? ",\"" : "{\"");
-    dt_strbuf_adds(out, name);
-    dt_strbuf_adds(out, "\":");
-}
-
 void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting *setting)
 {
-    const struct dt_str texts[] = {setting->url, setting->secret};
-    static const char *const text_names[] = {"url", "secret"};
+    const size_t begin = out->n;
+    dt_json_begin_object(out, NULL);
     const size_t empty = out->n;
     for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
-        if (setting->limits[i] >= 0) {
-            add_name(out, empty, names[i + 1]);
-            dt_strbuf_add_i64(out, setting->limits[i]);
-        }
-    if (setting->mute_until_ms > 0) {
-        add_name(out, empty, "mute_until");
-        dt_strbuf_add_i64(out, setting->mute_until_ms);
-    }
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        if (texts[i].p) {
-            add_name(out, empty, text_names[i]);
-            dt_json_add_string(out, texts[i]);
-        }
+        if (setting->limits[i] >= 0)
+            dt_json_put_int(out, names[i + 1], setting->limits[i]);
+    if (setting->mute_until_ms > 0)
+        dt_json_put_int(out, "mute_until", setting->mute_until_ms);
+    dt_json_put_given(out, "url", setting->url);
+    dt_json_put_given(out, "secret", setting->secret);
     if (out->n > empty)
-        dt_strbuf_addc(out, '}');
+        dt_json_end_object(out);
+    else if (!out->failed)
+        out->p[out->n = begin] = '\0';
 }
 
 /* ---- telling ---- */
 
-static void add_figure(struct dt_strbuf *out, const char *name, enum dt_alert_kind kind, int64_t figure)
+static void put_figure(struct dt_strbuf *out, const char *name, enum dt_alert_kind kind, int64_t figure)
 {
-    dt_strbuf_adds(out, name);
     if (dt_alert_is_time(kind))
-        dt_json_add_duration(out, figure);
+        dt_json_put_duration(out, name, figure);
     else
-        dt_strbuf_add_i64(out, figure);
+        dt_json_put_int(out, name, figure);
 }
 
 void dt_alert_add_members(struct dt_strbuf *out, const struct dt_alert *alert)
 {
-    dt_strbuf_addf(out, "\"id\":\"%lld\",\"topic\":", (long long)alert->id);
-    dt_json_add_string_or_null(out, alert->topic);
-    dt_strbuf_addf(out, ",\"kind\":\"%s\"", names[alert->kind]);
-    add_figure(out, ",\"value\":", alert->kind, alert->value);
-    add_figure(out, ",\"limit\":", alert->kind, alert->limit);
-    dt_strbuf_adds(out, ",\"began_at\":");
-    dt_json_add_time(out, alert->began_at_ms);
+    dt_json_put_id(out, "id", alert->id);
+    dt_json_put_string(out, "topic", alert->topic);
+    dt_json_put_word(out, "kind", names[alert->kind]);
+    put_figure(out, "value", alert->kind, alert->value);
+    put_figure(out, "limit", alert->kind, alert->limit);
+    dt_json_put_time(out, "began_at", alert->began_at_ms);
 }
 
 void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, enum dt_alert_event event,
                           int64_t made_at_ms)
 {
-    static const char *const events[] = {"", "began", "reminded", "ended"};
-    dt_strbuf_addf(out, "{\"type\":\"alert.%s\",\"timestamp\":", events[event]);
-    dt_json_add_time(out, made_at_ms);
-    dt_strbuf_adds(out, ",\"data\":{");
+    static const char *const types[] = {"", "alert.began", "alert.reminded", "alert.ended"};
+    dt_json_begin_object(out, NULL);
+    dt_json_put_word(out, "type", types[event]);
+    dt_json_put_time(out, "timestamp", made_at_ms);
+    dt_json_begin_object(out, "data");
     dt_alert_add_members(out, alert);
-    dt_strbuf_adds(out, "}}");
+    dt_json_end_object(out);
+    dt_json_end_object(out);
 }

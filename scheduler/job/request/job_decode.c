@@ -6,6 +6,7 @@
 #include "job_decode.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/json_write.h"
 #include "base/text/base64.h"
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_host.h"
@@ -159,13 +160,10 @@ static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, 
     *bytes += name.n + m->str.n;
     if (*bytes > ((const struct dt_job_rules *)r->context)->headers_max)
         return;
-    const struct dt_header_pair pair = {dt_json_keep(r->faults, name), dt_json_keep(r->faults, m->str)};
-    if (f->n_pairs > 0)
-        dt_strbuf_addc(text, ',');
-    dt_json_add_string(text, pair.name);
-    dt_strbuf_addc(text, ':');
-    dt_json_add_string(text, pair.value);
-    f->pairs[f->n_pairs++] = pair;
+    const struct dt_header_pair pair = {keep(d, name), keep(d, m->str)};
+    dt_json_put_key(text, pair.name);
+    dt_json_put_string(text, NULL, pair.value);
+    d->f.pairs[d->f.n_pairs++] = pair;
     /* What a callback cannot carry, topics whose delivery is another one take all the same. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)

@@ -2,7 +2,11 @@
  */
 #include "problem.h"
 
-#include "base/json.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 
 struct kind {
@@ -91,65 +95,48 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     return DT_PROBLEM_INTERNAL;
 }
 
-static void add_string(struct dt_strbuf *out, const char *name, struct dt_str text)
+static void put_faults(struct dt_strbuf *out, const struct dt_faults *faults)
 {
-    dt_strbuf_adds(out, name);
-    dt_json_add_string(out, text);
-}
-
-static void add_faults(struct dt_strbuf *out, const struct dt_faults *faults)
-{
-    dt_strbuf_adds(out, ",\"errors\":[");
+    dt_json_begin_array(out, "errors");
     for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
-        if (i > 0)
-            dt_strbuf_addc(out, ',');
-        add_string(out, "{\"pointer\":", faults->v[i].pointer);
-        add_string(out, ",\"reason\":", faults->v[i].reason);
-        dt_strbuf_addc(out, '}');
+        dt_json_begin_object(out, NULL);
+        dt_json_put_string(out, "pointer", faults->v[i].pointer);
+        dt_json_put_string(out, "reason", faults->v[i].reason);
+        dt_json_end_object(out);
     }
-    dt_strbuf_addc(out, ']');
-    if (faults->n > DT_FAULTS_MAX) {
-        dt_strbuf_adds(out, ",\"errors_in_all\":");
-        dt_strbuf_add_i64(out, (int64_t)faults->n);
-    }
+    dt_json_end_array(out);
+    if (faults->n > DT_FAULTS_MAX)
+        dt_json_put_int(out, "errors_in_all", (int64_t)faults->n);
 }
 
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
-    dt_strbuf_adds(out, "{\"type\":\"/problems/");
+    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_json_name(out, "type");
+    dt_strbuf_adds(out, "\"/problems/");
     dt_strbuf_adds(out, kind->slug);
-    add_string(out, "\",\"title\":", dt_str(kind->title));
-    dt_strbuf_adds(out, ",\"status\":");
-    dt_strbuf_add_i64(out, kind->status);
-    if (problem->detail.p)
-        add_string(out, ",\"detail\":", problem->detail);
-    if (request_id.p)
-        add_string(out, ",\"request_id\":", request_id);
+    dt_strbuf_addc(out, '"');
+    dt_json_put_word(out, "title", kind->title);
+    dt_json_put_int(out, "status", kind->status);
+    dt_json_put_given(out, "detail", problem->detail);
+    dt_json_put_given(out, "request_id", request_id);
     if (problem->faults && problem->faults->n > 0)
-        add_faults(out, problem->faults);
-    if (problem->id > 0) {
-        dt_strbuf_adds(out, ",\"id\":\"");
-        dt_strbuf_add_i64(out, problem->id);
-        dt_strbuf_addc(out, '"');
-    }
+        put_faults(out, problem->faults);
+    if (problem->id > 0)
+        dt_json_put_id(out, "id", problem->id);
     if (problem->job && problem->type == DT_PROBLEM_VERSION_MISMATCH) {
-        dt_strbuf_adds(out, ",\"version\":");
-        dt_strbuf_add_i64(out, problem->job->version);
+        dt_json_put_int(out, "version", problem->job->version);
     } else if (problem->job) {
-        add_string(out, ",\"state\":", dt_str(dt_job_state_name(problem->job->state)));
-        dt_strbuf_adds(out, ",\"attempt\":");
-        dt_strbuf_add_i64(out, problem->job->attempt);
+        dt_json_put_word(out, "state", dt_job_state_name(problem->job->state));
+        dt_json_put_int(out, "attempt", problem->job->attempt);
     }
     if (problem->quota) {
-        add_string(out, ",\"quota\":", dt_str(problem->quota));
-        dt_strbuf_adds(out, ",\"limit\":");
-        dt_strbuf_add_i64(out, problem->limit);
-        dt_strbuf_adds(out, ",\"retry_after\":\"");
-        dt_duration_add_iso(out, problem->retry_after_ms);
-        dt_strbuf_addc(out, '"');
+        dt_json_put_word(out, "quota", problem->quota);
+        dt_json_put_int(out, "limit", problem->limit);
+        dt_json_put_duration(out, "retry_after", problem->retry_after_ms);
     }
-    dt_strbuf_addc(out, '}');
+    dt_json_end_object(out);
 }
 
 /* ---- the line ---- */

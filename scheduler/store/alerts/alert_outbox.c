@@ -1,8 +1,8 @@
 /* Messages about alerts: which are due, who sends one, what became of it. */
+#include "base/json_write.h"
 #include "job/owner.h"
 #include "store/alerts/alerts.h"
 #include "store/db/id_list.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -69,14 +69,10 @@ dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *co
     if (n == 0)
         return DT_OK;
     dt_strbuf_init(&rows);
-    dt_json_rows_begin(&rows);
-    for (size_t i = 0; i < n; i++) {
-        dt_json_row_begin(&rows);
-        dt_json_row_add(&rows, v[i]->id);
-        dt_strbuf_add_i64(&rows, v[i]->tries);
-        dt_strbuf_addc(&rows, ']');
-    }
-    dt_strbuf_addc(&rows, ']');
+    dt_json_begin_array(&rows, NULL);
+    for (size_t i = 0; i < n; i++)
+        DT_JSON_PUT_ROW(&rows, v[i]->id, v[i]->tries);
+    dt_json_end_array(&rows);
     dt_status status = rows.failed
                            ? dt_fail(err, DT_NOMEM, "out of memory")
                            : dt_store_run(store, dt_sql_take_alert_messages,
@@ -106,15 +102,15 @@ dt_status dt_store_alert_failed(dt_store *store, const struct dt_alert_failure *
     if (n == 0)
         return DT_OK;
     dt_strbuf_init(&rows);
-    dt_json_rows_begin(&rows);
+    dt_json_begin_array(&rows, NULL);
     for (size_t i = 0; i < n; i++) {
-        dt_json_row_begin(&rows);
-        dt_json_row_add(&rows, v[i].id);
-        dt_json_row_add(&rows, v[i].after_ms);
-        dt_json_row_add_text(&rows, v[i].why, ERROR_BYTES);
-        dt_strbuf_addc(&rows, ']');
+        dt_json_begin_array(&rows, NULL);
+        dt_json_put_int(&rows, NULL, v[i].id);
+        dt_json_put_int(&rows, NULL, v[i].after_ms);
+        dt_json_put_cut(&rows, NULL, v[i].why, ERROR_BYTES);
+        dt_json_end_array(&rows);
     }
-    dt_strbuf_addc(&rows, ']');
+    dt_json_end_array(&rows);
     dt_status status = rows.failed ? dt_fail(err, DT_NOMEM, "out of memory")
                                    : dt_store_run(store, dt_sql_fail_alert_messages,
                                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows))), NULL, err);

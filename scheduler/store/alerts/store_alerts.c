@@ -1,6 +1,6 @@
 /* Alerts that stand: their beginning, reminders and end, each one transaction with its messages. */
+#include "base/json_write.h"
 #include "store/alerts/alerts.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -179,15 +179,10 @@ dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, 
     if (n == 0)
         return DT_OK;
     dt_strbuf_init(&text);
-    dt_json_rows_begin(&text);
-    for (size_t i = 0; i < n; i++) {
-        dt_json_row_begin(&text);
-        dt_json_row_add(&text, alerts[i].id);
-        dt_json_row_add(&text, alerts[i].value);
-        dt_strbuf_add_i64(&text, alerts[i].limit);
-        dt_strbuf_addc(&text, ']');
-    }
-    dt_strbuf_addc(&text, ']');
+    dt_json_begin_array(&text, NULL);
+    for (size_t i = 0; i < n; i++)
+        DT_JSON_PUT_ROW(&text, alerts[i].id, alerts[i].value, alerts[i].limit);
+    dt_json_end_array(&text);
     dt_status status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_set_alert_values, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), NULL, err);

@@ -24,6 +24,7 @@
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "store/archive/archive.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/inflight.h"
@@ -168,6 +169,7 @@ static void choose_parts(struct archiving *a)
 static dt_status list_all(struct archiving *a)
 {
     struct dt_strbuf *moved = &a->moved;
+    dt_json_begin_array(moved, NULL);
     for (size_t i = 0; i < a->n; i++) {
         const struct finished_job *v = &a->v[i];
         dt_id_list_add(&a->ids, v->id);
@@ -181,22 +183,16 @@ static dt_status list_all(struct archiving *a)
         a->moved_keyed |= v->keyed;
         a->moved_retried |= v->tries > 0;
         a->out->moved++;
-        dt_strbuf_adds(moved, moved->n ? ",[" : "[[");
-        dt_strbuf_add_i64(moved, v->id);
-        dt_strbuf_addc(moved, ',');
-        dt_strbuf_add_i64(moved, v->part);
-        dt_strbuf_addc(moved, ',');
-        if (v->keyed)
-            dt_strbuf_add_i64(moved, v->key_until_ms);
-        else
-            dt_strbuf_adds(moved, "null");
-        dt_strbuf_addc(moved, ',');
-        dt_strbuf_add_i64(moved, v->purge_at_ms);
-        dt_strbuf_addc(moved, ']');
+        dt_json_begin_array(moved, NULL);
+        dt_json_put_int(moved, NULL, v->id);
+        dt_json_put_int(moved, NULL, v->part);
+        dt_json_put_int_or_null(moved, NULL, v->keyed, v->key_until_ms);
+        dt_json_put_int(moved, NULL, v->purge_at_ms);
+        dt_json_end_array(moved);
     }
     dt_id_list_end(&a->ids);
     dt_id_list_end(&a->removed);
-    dt_strbuf_adds(moved, moved->n ? "]" : "[]");
+    dt_json_end_array(moved);
     dt_assert_cmp(a->out->moved + a->out->removed, ==, a->n);
     return a->ids.failed || a->removed.failed || moved->failed ? DT_NOMEM : DT_OK;
 }
@@ -423,14 +419,10 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
     if (status == DT_OK) {
-        for (; dt_db_next(db); (*done)++) {
-            dt_strbuf_adds(&ends, *done ? ",[" : "[[");
-            dt_strbuf_add_i64(&ends, dt_db_i64(db, 0));
-            dt_strbuf_addc(&ends, ',');
-            dt_strbuf_add_i64(&ends, dt_db_i64(db, 1));
-            dt_strbuf_addc(&ends, ']');
-        }
-        dt_strbuf_addc(&ends, ']');
+        dt_json_begin_array(&ends, NULL);
+        for (; dt_db_next(db); (*done)++)
+            DT_JSON_PUT_ROW(&ends, dt_db_i64(db, 0), dt_db_i64(db, 1));
+        dt_json_end_array(&ends);
         status = dt_db_end(db, err);
     }
     if (status == DT_OK && ends.failed)

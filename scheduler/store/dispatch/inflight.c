@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 
 void dt_inflight_clear(struct dt_inflight *list)
 {
@@ -18,17 +19,10 @@ void dt_inflight_clear(struct dt_inflight *list)
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
 {
     dt_strbuf_reserve(out, 2 + n * DT_CLAIM_BYTES);
-    dt_strbuf_addc(out, '[');
-    for (size_t i = 0; i < n; i++) {
-        dt_strbuf_adds(out, i ? ",[" : "[");
-        dt_strbuf_add_i64(out, v[i].id);
-        dt_strbuf_addc(out, ',');
-        dt_strbuf_add_i64(out, v[i].attempt);
-        dt_strbuf_addc(out, ',');
-        dt_strbuf_add_i64(out, v[i].due_ms);
-        dt_strbuf_addc(out, ']');
-    }
-    dt_strbuf_addc(out, ']');
+    dt_json_begin_array(out, NULL);
+    for (size_t i = 0; i < n; i++)
+        DT_JSON_PUT_ROW(out, v[i].id, v[i].attempt, v[i].due_ms);
+    dt_json_end_array(out);
 }
 
 struct cursor {

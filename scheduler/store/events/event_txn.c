@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/json.h"
-#include "job/job_encode.h"
+#include "base/json_write.h"
 #include "store/sql/statements.h"
 
 #define COLUMNS 9
@@ -42,93 +41,81 @@ void dt_event_diff_begin(struct dt_event_diff *d)
 {
     dt_strbuf_init(&d->before);
     dt_strbuf_init(&d->after);
+    dt_json_begin_object(&d->before, NULL);
+    dt_json_begin_object(&d->after, NULL);
 }
 
-static void add_names(struct dt_event_diff *d, const char *name)
+/* Begins a member in both; the caller adds its values. */
+static void put_names(struct dt_event_diff *d, const char *name)
 {
-    dt_assert((d->before.n == 0) == (d->after.n == 0) || d->before.failed || d->after.failed);
-    dt_strbuf_addf(&d->before, "%s\"%s\":", d->before.n ? "," : "{", name);
-    dt_strbuf_addf(&d->after, "%s\"%s\":", d->after.n ? "," : "{", name);
+    dt_assert((d->before.n == 1) == (d->after.n == 1) || d->before.failed || d->after.failed);
+    dt_json_name(&d->before, name);
+    dt_json_name(&d->after, name);
 }
 
 void dt_event_diff_text(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is)
 {
     if (dt_str_eq(was, is) && !was.p == !is.p)
         return;
-    add_names(d, name);
-    dt_json_add_string_or_null(&d->before, was);
-    dt_json_add_string_or_null(&d->after, is);
+    put_names(d, name);
+    dt_json_put_string(&d->before, NULL, was);
+    dt_json_put_string(&d->after, NULL, is);
 }
 
 void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is)
 {
     if (dt_str_eq(was, is) && !was.p == !is.p)
         return;
-    add_names(d, name);
-    dt_json_add_string_or_null(&d->before, was.p ? DT_STR_LIT("***") : DT_STR_NONE);
-    dt_json_add_string_or_null(&d->after, is.p ? DT_STR_LIT("***") : DT_STR_NONE);
-}
-
-static void add_time(struct dt_strbuf *out, int64_t ms)
-{
-    if (ms)
-        dt_json_add_time(out, ms);
-    else
-        dt_strbuf_adds(out, "null");
+    put_names(d, name);
+    dt_json_put_word(&d->before, NULL, was.p ? "***" : NULL);
+    dt_json_put_word(&d->after, NULL, is.p ? "***" : NULL);
 }
 
 void dt_event_diff_time(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms)
 {
     if (was_ms == is_ms)
         return;
-    add_names(d, name);
-    add_time(&d->before, was_ms);
-    add_time(&d->after, is_ms);
-}
-
-static void add_duration(struct dt_strbuf *out, int64_t ms)
-{
-    if (ms > 0)
-        dt_json_add_duration(out, ms);
-    else
-        dt_strbuf_adds(out, "null");
+    put_names(d, name);
+    dt_json_put_time(&d->before, NULL, was_ms);
+    dt_json_put_time(&d->after, NULL, is_ms);
 }
 
 void dt_event_diff_duration(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms)
 {
     if (was_ms == is_ms)
         return;
-    add_names(d, name);
-    add_duration(&d->before, was_ms);
-    add_duration(&d->after, is_ms);
+    put_names(d, name);
+    dt_json_put_duration_or_null(&d->before, NULL, was_ms > 0, was_ms);
+    dt_json_put_duration_or_null(&d->after, NULL, is_ms > 0, is_ms);
 }
 
 void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was, int64_t is)
 {
     if (was == is)
         return;
-    add_names(d, name);
-    dt_strbuf_add_i64(&d->before, was);
-    dt_strbuf_add_i64(&d->after, is);
+    put_names(d, name);
+    dt_json_put_int(&d->before, NULL, was);
+    dt_json_put_int(&d->after, NULL, is);
 }
 
 void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, bool is)
 {
     if (was == is)
         return;
-    add_names(d, name);
-    dt_strbuf_adds(&d->before, was ? "true" : "false");
-    dt_strbuf_adds(&d->after, is ? "true" : "false");
+    put_names(d, name);
+    dt_json_put_bool(&d->before, NULL, was);
+    dt_json_put_bool(&d->after, NULL, is);
 }
 
 dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event, struct dt_error *err)
 {
+    const bool differs = d->after.n > 1;
     dt_status status = DT_OK;
-    dt_strbuf_addc(&d->before, '}');
-    dt_strbuf_addc(&d->after, '}');
+    dt_json_end_object(&d->before);
+    dt_json_end_object(&d->after);
     if (d->before.failed || d->after.failed) {
         status = dt_fail(err, DT_NOMEM, "out of memory");
-    } else if (d->after.n > 1) {
+    } else if (differs) {
         event->before = dt_strbuf_str(&d->before);
         event->after = dt_strbuf_str(&d->after);
         status = dt_events_write(db, event, 1, err);

@@ -16,9 +16,9 @@
 
 #include "base/assert.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "store/db/id_in.h"
 #include "store/hands/hands.h"
-#include "store/results/json_rows.h"
 #include "store/results/store_results.h"
 #include "store/sql/statements.h"
 
@@ -85,13 +85,6 @@ static bool leaves(const struct dt_hand_answer *answer)
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-static void begin_row(struct recording *r, const struct dt_hand_answer *answer)
-{
-    dt_json_row_begin(&r->text);
-    dt_json_row_add(&r->text, answer->apply.result.job_id);
-    dt_json_row_add(&r->text, answer->apply.result.attempt);
-}
-
 /* Writes answers whose results changed nothing, or that were none. While others' locks are passed by, nothing is
  * written to rows that this transaction has not locked. */
 static dt_status write_answers(struct recording *r)
@@ -99,17 +92,20 @@ static dt_status write_answers(struct recording *r)
     size_t n = 0;
     if (r->txn->locking == DT_LOCK_PASSING_BY)
         return DT_OK;
-    dt_json_rows_begin(&r->text);
+    dt_strbuf_reset(&r->text);
+    dt_json_begin_array(&r->text, NULL);
     for (size_t i = 0; i < r->n; i++) {
-        if (!leaves(&r->answers[i]) || r->answers[i].apply.outcome == DT_OUTCOME_APPLIED)
+        const struct dt_hand_answer *answer = &r->answers[i];
+        if (!leaves(answer) || answer->apply.outcome == DT_OUTCOME_APPLIED)
             continue;
-        begin_row(r, &r->answers[i]);
-        dt_json_row_add_or_null(&r->text, r->answers[i].answer.http_status);
-        dt_json_row_add_duration(&r->text, r->answers[i].answer.duration_ms);
-        dt_strbuf_addc(&r->text, ']');
+        dt_json_begin_array(&r->text, NULL);
+        dt_json_put_int(&r->text, NULL, answer->apply.result.job_id);
+        dt_json_put_int(&r->text, NULL, answer->apply.result.attempt);
+        dt_answer_put(&r->text, &answer->answer);
+        dt_json_end_array(&r->text);
         n++;
     }
-    dt_strbuf_addc(&r->text, ']');
+    dt_json_end_array(&r->text);
     if (r->text.failed)
         return DT_NOMEM;
     if (n == 0)
@@ -121,16 +117,16 @@ static dt_status delete_hands(struct recording *r)
 {
     uint64_t deleted = 0;
     size_t n = 0;
-    dt_json_rows_begin(&r->text);
+    dt_strbuf_reset(&r->text);
+    dt_json_begin_array(&r->text, NULL);
     for (size_t i = 0; i < r->n; i++) {
-        if (!leaves(&r->answers[i]))
+        const struct dt_hand_answer *answer = &r->answers[i];
+        if (!leaves(answer))
             continue;
-        begin_row(r, &r->answers[i]);
-        dt_strbuf_add_i64(&r->text, r->answers[i].owner);
-        dt_strbuf_addc(&r->text, ']');
+        DT_JSON_PUT_ROW(&r->text, answer->apply.result.job_id, answer->apply.result.attempt, answer->owner);
         n++;
     }
-    dt_strbuf_addc(&r->text, ']');
+    dt_json_end_array(&r->text);
     if (r->text.failed)
         return DT_NOMEM;
     if (n == 0)

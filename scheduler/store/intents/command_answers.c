@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/json_write.h"
 #include "base/text/base64.h"
 #include "job/owner.h"
 #include "store/db/id_list.h"

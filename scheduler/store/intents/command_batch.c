@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "job/job_encode.h"
 #include "job/wait/job_wait.h"
 #include "store/db/id_in.h"
@@ -84,11 +85,11 @@ static dt_status lock_places(struct carrying *c)
 
 static dt_status raise_places(struct carrying *c)
 {
-    static const char digits[] = "0123456789ABCDEF";
     struct dt_strbuf list;
     uint64_t changed = 0;
     uint64_t n = 0;
     dt_strbuf_init(&list);
+    dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < c->batch->n_places; i++) {
         const struct dt_command_place *place = &c->batch->places[i];
         const struct dt_command_message *m = place->up_to;
@@ -96,16 +97,16 @@ static dt_status raise_places(struct carrying *c)
         if (!m)
             continue;
         dt_command_digest(m->key, m->value, m->timestamp_ms, digest);
-        dt_strbuf_addf(&list, "%c[%d,%lld,%lld,%lld,\"", list.n ? ',' : '[', place->partition, (long long)place->next,
-                       (long long)m->offset + 1, (long long)m->offset);
-        for (size_t k = 0; k < sizeof(digest); k++) {
-            dt_strbuf_addc(&list, digits[digest[k] >> 4]);
-            dt_strbuf_addc(&list, digits[digest[k] & 15]);
-        }
-        dt_strbuf_adds(&list, "\"]");
+        dt_json_begin_array(&list, NULL);
+        dt_json_put_int(&list, NULL, place->partition);
+        dt_json_put_int(&list, NULL, place->next);
+        dt_json_put_int(&list, NULL, m->offset + 1);
+        dt_json_put_int(&list, NULL, m->offset);
+        dt_json_put_hex(&list, NULL, (struct dt_str){(const char *)digest, sizeof(digest)});
+        dt_json_end_array(&list);
         n++;
     }
-    dt_strbuf_addc(&list, ']');
+    dt_json_end_array(&list);
     dt_status status = list.failed ? dt_fail(c->err, DT_NOMEM, "out of memory") : DT_OK;
     if (status == DT_OK && n > 0)
         status = dt_db_run(c->db, dt_sql_set_command_offsets,
@@ -387,19 +388,23 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
             dt_job_add(&text, &job, &view);
         }
         /* A report counted, also when its job was removed at once (a retention of zero). */
-        if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT)
-            dt_strbuf_addf(&text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)command->result.job_id,
-                           outcome_word(command));
+        if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT) {
+            dt_json_begin_object(&text, NULL);
+            dt_json_put_id(&text, "id", command->result.job_id);
+            dt_json_put_word(&text, "outcome", outcome_word(command));
+            dt_json_end_object(&text);
+        }
         status = status == DT_NOT_FOUND ? DT_OK : status;
     } else {
         struct dt_topic topic;
         status = dt_topic_read(c->db, command->intent->topic, &c->taker->arena, &topic, c->err);
         if (status == DT_OK) {
-            dt_strbuf_adds(&text, "{\"name\":");
-            dt_json_add_string(&text, topic.name);
-            dt_strbuf_addf(&text, ",\"paused\":%s,\"updated_at\":", topic.paused ? "true" : "false");
-            dt_json_add_time(&text, topic.updated_at_ms);
-            dt_strbuf_addf(&text, ",\"version\":%lld}", (long long)topic.version);
+            dt_json_begin_object(&text, NULL);
+            dt_json_put_string(&text, "name", topic.name);
+            dt_json_put_bool(&text, "paused", topic.paused);
+            dt_json_put_time(&text, "updated_at", topic.updated_at_ms);
+            dt_json_put_int(&text, "version", topic.version);
+            dt_json_end_object(&text);
         }
     }
     *out = keep_text(c, &text);

@@ -8,6 +8,7 @@
 #include "store/intents/intent_decode.h"
 
 #include "base/assert.h"
+#include "base/json_write.h"
 #include "base/text/base64.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
@@ -80,12 +81,6 @@ static dt_status read_options(struct reading *r)
 
 /* ---- the body ---- */
 
-static void member(struct reading *r, const char *name)
-{
-    dt_strbuf_addc(&r->body, r->body.n ? ',' : '{');
-    dt_strbuf_adds(&r->body, name);
-}
-
 static struct dt_str trimmed(struct dt_str s)
 {
     while (s.n > 0 && memchr(" \t\r\n", s.p[0], 4)) {
@@ -100,35 +95,25 @@ static struct dt_str trimmed(struct dt_str s)
 static void make_body(struct reading *r)
 {
     const struct dt_inbox_row *row = r->row;
-    if (row->has_run_at) {
-        member(r, "\"run_at\":");
-        dt_json_add_time(&r->body, row->run_at_ms > 0 ? row->run_at_ms : 1);
-    }
-    if (row->has_delay) {
-        member(r, "\"delay\":");
-        dt_strbuf_add_i64(&r->body, row->delay_ms);
-    }
+    dt_json_begin_object(&r->body, NULL);
+    if (row->has_run_at)
+        dt_json_put_time(&r->body, "run_at", row->run_at_ms > 0 ? row->run_at_ms : 1);
+    if (row->has_delay)
+        dt_json_put_int(&r->body, "delay", row->delay_ms);
     if (row->payload.p && r->has_content_type) {
-        member(r, "\"payload_base64\":\"");
-        dt_base64_add(&r->body, row->payload);
-        dt_strbuf_addc(&r->body, '"');
+        dt_json_put_base64(&r->body, "payload_base64", row->payload);
     } else if (row->payload.p) {
         r->payload = trimmed(row->payload);
-        member(r, "\"payload\":");
-        dt_strbuf_add(&r->body, r->payload.p, r->payload.n);
+        dt_json_put_raw(&r->body, "payload", r->payload);
     }
     if (row->options.p) { /* they were parsed, and are an object: its members are between its braces */
         const struct dt_str object = trimmed(row->options);
         dt_assert_cmp(object.n, >=, 2);
         const struct dt_str members = trimmed((struct dt_str){object.p + 1, object.n - 2});
-        if (members.n) {
-            member(r, "");
-            dt_strbuf_add(&r->body, members.p, members.n);
-        }
+        if (members.n)
+            dt_json_put_raw(&r->body, NULL, members);
     }
-    if (!r->body.n)
-        dt_strbuf_addc(&r->body, '{');
-    dt_strbuf_addc(&r->body, '}');
+    dt_json_end_object(&r->body);
 }
 
 /* Parses the body. If it cannot be read, or does not say what was put into it, the payload is why: other texts than one

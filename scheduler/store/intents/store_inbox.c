@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "store/db/id_list.h"
 #include "store/intents/intent_decode.h"
 #include "store/intents/intents_txn.h"
@@ -182,21 +183,20 @@ static dt_status write_errors(struct moving *t, int64_t now_ms)
     struct dt_strbuf text;
     dt_strbuf_init(&list);
     dt_strbuf_init(&text);
+    dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < t->n; i++) {
         if (t->txn.v[i].outcome != DT_INTENT_REFUSED)
             continue;
         dt_strbuf_reset(&text);
         dt_problem_add_text(&text, &t->txn.v[i].problem);
         text.n = text.n < ERROR_BYTES ? text.n : ERROR_BYTES;
-        dt_strbuf_addc(&list, list.n ? ',' : '[');
-        dt_strbuf_addc(&list, '[');
-        dt_strbuf_add_i64(&list, t->rows[i].id);
-        dt_strbuf_addc(&list, ',');
-        dt_json_add_string(&list, dt_strbuf_str(&text));
-        dt_strbuf_addc(&list, ']');
+        dt_json_begin_array(&list, NULL);
+        dt_json_put_int(&list, NULL, t->rows[i].id);
+        dt_json_put_string(&list, NULL, dt_strbuf_str(&text));
+        dt_json_end_array(&list);
         t->out->refused++;
     }
-    dt_strbuf_addc(&list, ']');
+    dt_json_end_array(&list);
     dt_status status = list.failed || text.failed ? dt_fail(t->err, DT_NOMEM, "out of memory") : DT_OK;
     if (status == DT_OK && t->out->refused)
         status = dt_db_run(t->db, dt_sql_set_inbox_errors, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(now_ms)),

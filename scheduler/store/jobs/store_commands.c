@@ -6,11 +6,11 @@
  */
 #include <stdlib.h>
 
+#include "base/json_write.h"
 #include "job/job_id.h"
 #include "job/result_json.h"
 #include "store/db/id_in.h"
 #include "store/jobs/change_txn.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -37,14 +37,14 @@ static dt_status find_ids(struct lookup *l, struct dt_error *err)
 {
     struct dt_strbuf list;
     dt_strbuf_init(&list);
-    dt_json_rows_begin(&list);
+    dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < l->n; i++) {
-        dt_json_row_begin(&list);
-        dt_json_row_add(&list, (int64_t)i);
-        dt_json_row_add_hex(&list, l->v[i].id);
-        dt_strbuf_addc(&list, ']');
+        dt_json_begin_array(&list, NULL);
+        dt_json_put_int(&list, NULL, (int64_t)i);
+        dt_json_put_hex(&list, NULL, l->v[i].id);
+        dt_json_end_array(&list);
     }
-    dt_strbuf_addc(&list, ']');
+    dt_json_end_array(&list);
     dt_status status =
         list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
                     : dt_db_query(l->db, dt_sql_select_command_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);

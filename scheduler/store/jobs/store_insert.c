@@ -27,10 +27,10 @@
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "job/schedule/fire_key.h"
 #include "store/jobs/insert_txn.h"
 #include "store/jobs/store_row.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -231,18 +231,17 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
 {
     struct dt_strbuf list;
     dt_strbuf_init(&list);
-    dt_json_rows_begin(&list);
+    dt_json_begin_array(&list, NULL);
     for (size_t i = 0; i < n; i++) {
         if (keyed[i].head != &keyed[i])
             continue;
-        dt_json_row_begin(&list);
-        dt_json_row_add(&list, (int64_t)i);
-        dt_json_row_add_hex(&list, keyed[i].row->job.topic);
-        dt_strbuf_addc(&list, ',');
-        dt_json_row_add_hex(&list, keyed[i].row->job.key);
-        dt_strbuf_addc(&list, ']');
+        dt_json_begin_array(&list, NULL);
+        dt_json_put_int(&list, NULL, (int64_t)i);
+        dt_json_put_hex(&list, NULL, keyed[i].row->job.topic);
+        dt_json_put_hex(&list, NULL, keyed[i].row->job.key);
+        dt_json_end_array(&list);
     }
-    dt_strbuf_addc(&list, ']');
+    dt_json_end_array(&list);
     dt_status status =
         list.failed
             ? dt_fail(err, DT_NOMEM, "out of memory")

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
 #include "job/rate.h"
@@ -17,7 +18,6 @@
 #include "store/events/event_txn.h"
 #include "store/jobs/change_txn.h"
 #include "store/operations/operation_parts.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 
 #define REDRIVE_JOBS  128
@@ -218,16 +218,11 @@ static dt_status write_each(struct work *w)
     const struct dt_param now = DT_P_INT(w->txn->now_ms);
     struct dt_strbuf rows;
     dt_strbuf_init(&rows);
-    dt_json_rows_begin(&rows);
-    for (size_t i = 0; i < w->n; i++) {
-        if (!goes(&w->v[i]))
-            continue;
-        dt_json_row_begin(&rows);
-        dt_json_row_add(&rows, w->v[i].id);
-        dt_strbuf_add_i64(&rows, w->v[i].at_ms);
-        dt_strbuf_addc(&rows, ']');
-    }
-    dt_strbuf_addc(&rows, ']');
+    dt_json_begin_array(&rows, NULL);
+    for (size_t i = 0; i < w->n; i++)
+        if (goes(&w->v[i]))
+            DT_JSON_PUT_ROW(&rows, w->v[i].id, w->v[i].at_ms);
+    dt_json_end_array(&rows);
     dt_status status =
         rows.failed
             ? dt_fail(w->err, DT_NOMEM, "out of memory")

@@ -1,6 +1,7 @@
 /* The events of operations themselves; those of their jobs are written with each piece. */
 #include <stdio.h>
 
+#include "base/json_write.h"
 #include "store/events/event_txn.h"
 #include "store/operations/operation_parts.h"
 
@@ -22,9 +23,10 @@ dt_status dt_operation_event(dt_db *db, const struct dt_operation *op, struct dt
         return DT_OK;
     dt_strbuf_init(&asked);
     if (op->request.p) {
-        dt_strbuf_addf(&asked, "{\"kind\":\"%s\",\"filter\":", kinds[op->kind]);
-        dt_strbuf_add(&asked, op->request.p, op->request.n);
-        dt_strbuf_addc(&asked, '}');
+        dt_json_begin_object(&asked, NULL);
+        dt_json_put_word(&asked, "kind", kinds[op->kind]);
+        dt_json_put_raw(&asked, "filter", op->request);
+        dt_json_end_object(&asked);
         event.after = dt_strbuf_str(&asked);
         event.topic = dt_str_eq(op->topic_from, op->topic_to) && op->topic_from.n ? op->topic_from : DT_STR_NONE;
     }

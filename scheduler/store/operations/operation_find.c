@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/json_write.h"
 #include "store/db/id_in.h"
 #include "store/jobs/key_range.h"
 #include "store/operations/operation_parts.h"
@@ -249,8 +250,8 @@ dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct 
     dt_strbuf_init(&text);
     dt_strbuf_add(&text, row->shown.sample.p, row->shown.sample.n - 1);
     for (size_t i = 0; i < found->n && there < DT_OPERATION_SAMPLE; i++, there++)
-        dt_strbuf_addf(&text, "%s\"%lld\"", there ? "," : "", (long long)found->v[i].id);
-    dt_strbuf_addc(&text, ']');
+        dt_json_put_id(&text, NULL, found->v[i].id);
+    dt_json_end_array(&text);
     row->shown.sample = dt_arena_copy(arena, dt_strbuf_str(&text));
     bool failed = text.failed || !row->shown.sample.p;
     dt_strbuf_clear(&text);

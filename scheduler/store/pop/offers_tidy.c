@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "job/job_id.h"
 #include "store/db/id_in.h"
 #include "store/pop/pop.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -39,19 +39,17 @@ static dt_status tidy_offers(struct tidying *t)
                                    t->err);
     if (status != DT_OK)
         return status;
-    dt_json_rows_begin(&t->stale);
+    dt_strbuf_reset(&t->stale);
+    dt_json_begin_array(&t->stale, NULL);
     for (; t->seen < t->limit && dt_db_next(t->db); t->seen++) {
         walk->due_ms = dt_db_i64(t->db, 0);
         walk->id = dt_db_i64(t->db, 1);
         if (dt_db_i64(t->db, 2))
             continue;
-        dt_json_row_begin(&t->stale);
-        dt_json_row_add(&t->stale, walk->due_ms);
-        dt_strbuf_add_i64(&t->stale, walk->id);
-        dt_strbuf_addc(&t->stale, ']');
+        DT_JSON_PUT_ROW(&t->stale, walk->due_ms, walk->id);
         t->n_stale++;
     }
-    dt_strbuf_addc(&t->stale, ']');
+    dt_json_end_array(&t->stale);
     status = dt_db_end(t->db, t->err);
     if (status == DT_OK && t->n_stale)
         status = t->stale.failed

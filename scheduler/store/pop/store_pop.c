@@ -16,13 +16,13 @@
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "job/job_id.h"
 #include "store/dispatch/inflight.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
 #include "store/limits/topic_gate.h"
 #include "store/pop/pop.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -219,17 +219,15 @@ static dt_status judge(struct popping *p, struct offer *offer)
 static dt_status delete_offers(struct popping *p, const struct offer *v, size_t n, enum fate fate)
 {
     size_t some = 0;
-    dt_json_rows_begin(&p->text);
+    dt_strbuf_reset(&p->text);
+    dt_json_begin_array(&p->text, NULL);
     for (size_t i = 0; i < n; i++) {
         if (v[i].fate != fate)
             continue;
-        dt_json_row_begin(&p->text);
-        dt_json_row_add(&p->text, v[i].due_ms);
-        dt_strbuf_add_i64(&p->text, v[i].id);
-        dt_strbuf_addc(&p->text, ']');
+        DT_JSON_PUT_ROW(&p->text, v[i].due_ms, v[i].id);
         some++;
     }
-    dt_strbuf_addc(&p->text, ']');
+    dt_json_end_array(&p->text);
     if (p->text.failed)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     return some ? dt_db_run(p->db, dt_sql_delete_offers,
@@ -330,16 +328,15 @@ static dt_status write_claims(struct popping *p)
     const struct dt_param now = DT_P_INT(p->now_ms);
     dt_status status = DT_OK;
     size_t some = 0;
-    dt_json_rows_begin(&p->text);
+    dt_strbuf_reset(&p->text);
+    dt_json_begin_array(&p->text, NULL);
     for (size_t i = 0; i < p->n_claims; i++) { /* previous attempts move from their jobs' rows to `attempts` */
         if (p->claims[i].attempt == 0)
             continue;
-        dt_json_row_begin(&p->text);
-        dt_strbuf_add_i64(&p->text, p->claims[i].id);
-        dt_strbuf_addc(&p->text, ']');
+        DT_JSON_PUT_ROW(&p->text, p->claims[i].id);
         some++;
     }
-    dt_strbuf_addc(&p->text, ']');
+    dt_json_end_array(&p->text);
     if (p->text.failed)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     if (some)
@@ -467,15 +464,13 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     dt_db *db;
     struct dt_strbuf text;
     dt_strbuf_init(&text);
-    dt_strbuf_addc(&text, '[');
+    dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++) {
         out[i] = DT_POP_TOPIC_UNKNOWN;
-        if (i)
-            dt_strbuf_addc(&text, ',');
         /* Names of topics need no escaping: one that does is no name that a topic can have, and is found unknown. */
-        dt_json_row_add_text(&text, topics[i], DT_TOPIC_MAX);
+        dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
     }
-    dt_strbuf_addc(&text, ']');
+    dt_json_end_array(&text);
     dt_status status = text.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_look_at_offers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), err);

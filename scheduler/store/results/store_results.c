@@ -31,9 +31,9 @@
 
 #include "base/assert.h"
 #include "base/hooks/guard.h"
+#include "base/json_write.h"
 #include "store/db/id_in.h"
 #include "store/jobs/store_row.h"
-#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -246,19 +246,17 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
     if (!b->ask_earlier)
         return DT_OK;
     b->ask_earlier = false;
-    dt_json_rows_begin(&b->text);
+    dt_strbuf_reset(&b->text);
+    dt_json_begin_array(&b->text, NULL);
     for (const struct judged *j = jobs; j < jobs + n_jobs; j++) {
         for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             const struct dt_apply *a = &b->results[b->places[i].index];
             if (a->outcome != DT_OUTCOME_STALE || !of_earlier_attempt(j, &a->result))
                 continue;
-            dt_json_row_begin(&b->text);
-            dt_json_row_add(&b->text, j->was.id);
-            dt_strbuf_add_i64(&b->text, a->result.attempt);
-            dt_strbuf_addc(&b->text, ']');
+            DT_JSON_PUT_ROW(&b->text, j->was.id, a->result.attempt);
         }
     }
-    dt_strbuf_addc(&b->text, ']');
+    dt_json_end_array(&b->text);
     if (b->text.failed)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
     dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
@@ -305,17 +303,17 @@ static dt_status read_archived(struct batch *b, size_t asked)
 static dt_status judge_archived(struct batch *b)
 {
     size_t unknown = 0;
-    dt_json_rows_begin(&b->text);
+    dt_strbuf_reset(&b->text);
+    dt_json_begin_array(&b->text, NULL);
     for (size_t i = 0; i < b->n; i++) {
         const int64_t id = b->places[i].id;
         if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
             b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
             continue;
-        if (unknown++)
-            dt_strbuf_addc(&b->text, ',');
-        dt_strbuf_add_i64(&b->text, id);
+        dt_json_put_int(&b->text, NULL, id);
+        unknown++;
     }
-    dt_strbuf_addc(&b->text, ']');
+    dt_json_end_array(&b->text);
     dt_status status = unknown ? read_archived(b, unknown) : DT_OK;
     for (size_t k = 0; status == DT_OK && k < b->n_archived; k++) {
         const struct judged *j = &b->archived[k];
@@ -356,7 +354,7 @@ static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
 static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
 {
     uint64_t affected = 0;
-    dt_strbuf_addc(&b->text, ']');
+    dt_json_end_array(&b->text);
     if (b->text.failed)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
     const struct dt_param all[] = {DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms),
@@ -401,8 +399,13 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     dt_strbuf_reset(&b->text);
     for (size_t i = 0; i < n; i++) {
         ids[i] = group[i]->was.id;
-        if (j->answer)
-            dt_keyed_add(&b->text, ids[i] - ids[0], dt_earlier(group[i]->answer->duration_ms, INT32_MAX));
+        if (!j->answer)
+            continue;
+        /* The statement looks a job's duration up by SUBSTRING_INDEX: " id:value". */
+        dt_strbuf_addc(&b->text, ' ');
+        dt_strbuf_add_i64(&b->text, ids[i] - ids[0]);
+        dt_strbuf_addc(&b->text, ':');
+        dt_strbuf_add_i64(&b->text, dt_earlier(group[i]->answer->duration_ms, INT32_MAX));
     }
     if (b->text.failed)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
@@ -418,11 +421,11 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     return status != DT_OK ? status : expect_written(b, written, n);
 }
 
-/* Two cells without a comma behind them. */
-static void add_answer(struct dt_strbuf *text, const struct dt_answer *answer)
+void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer)
 {
-    dt_json_row_add_or_null(text, answer ? answer->http_status : 0);
-    dt_json_row_add_duration(text, answer ? answer->duration_ms : -1);
+    const struct dt_answer a = answer ? *answer : (struct dt_answer){.duration_ms = -1};
+    dt_json_put_int_or_null(text, NULL, a.http_status, a.http_status);
+    dt_json_put_int_or_null(text, NULL, a.duration_ms >= 0, dt_earlier(a.duration_ms, INT32_MAX));
 }
 
 static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
@@ -430,18 +433,19 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
     if (n == 0)
         return DT_OK;
     size_t rows = 0;
-    dt_json_rows_begin(&b->text);
+    dt_strbuf_reset(&b->text);
+    dt_json_begin_array(&b->text, NULL);
     for (; rows < n && b->text.n < b->text_most; rows++) {
         const struct judged *j = v[rows];
-        dt_json_row_begin(&b->text);
-        dt_json_row_add(&b->text, j->was.id);
-        dt_json_row_add(&b->text, j->was.attempt);
-        dt_json_row_add(&b->text, (int64_t)j->was.state + 1);
-        dt_json_row_add(&b->text, j->was.version);
-        dt_json_row_add(&b->text, purge_at_ms(b, j));
-        dt_json_row_add(&b->text, leave_at_ms(b, j));
-        add_answer(&b->text, j->answer);
-        dt_strbuf_addc(&b->text, ']');
+        dt_json_begin_array(&b->text, NULL);
+        dt_json_put_int(&b->text, NULL, j->was.id);
+        dt_json_put_int(&b->text, NULL, j->was.attempt);
+        dt_json_put_int(&b->text, NULL, (int64_t)j->was.state + 1);
+        dt_json_put_int(&b->text, NULL, j->was.version);
+        dt_json_put_int(&b->text, NULL, purge_at_ms(b, j));
+        dt_json_put_int(&b->text, NULL, leave_at_ms(b, j));
+        dt_answer_put(&b->text, j->answer);
+        dt_json_end_array(&b->text);
     }
     dt_status status = write_rows(b, dt_sql_write_successes, 3, rows);
     return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
@@ -499,27 +503,25 @@ static void add_other(struct batch *b, const struct judged *j)
     struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
     if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
         code = DT_STR_LIT("ack_timeout");
-    dt_json_row_begin(text);
-    dt_json_row_add(text, job->id);
-    dt_json_row_add(text, job->attempt);
-    dt_json_row_add(text, (int64_t)j->was.state + 1);
-    dt_json_row_add(text, (int64_t)job->state + 1);
-    dt_json_row_add(text, (int64_t)job->attempt_status);
-    dt_json_row_add_or_null(text, job->next_at_ms);
-    dt_json_row_add(text, job->next_at_ms < dt_near_end_ms(b->now_ms));
-    dt_json_row_add(text, job->failures);
-    dt_json_row_add(text, j->changes);
-    dt_json_row_add(text, j->finished);
-    dt_json_row_add_or_null(text, finished ? purge_at_ms(b, j) : 0);
-    dt_json_row_add(text, failure ? 1 : 0);
-    dt_json_row_add_text(text, code, DT_ERROR_CODE_MAX);
-    dt_strbuf_addc(text, ',');
-    dt_json_row_add_text(text, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
-    dt_strbuf_addc(text, ',');
-    dt_json_row_add(text, j->was.version);
-    dt_json_row_add(text, finished ? leave_at_ms(b, j) : 0);
-    add_answer(text, j->answer);
-    dt_strbuf_addc(text, ']');
+    dt_json_begin_array(text, NULL);
+    dt_json_put_int(text, NULL, job->id);
+    dt_json_put_int(text, NULL, job->attempt);
+    dt_json_put_int(text, NULL, (int64_t)j->was.state + 1);
+    dt_json_put_int(text, NULL, (int64_t)job->state + 1);
+    dt_json_put_int(text, NULL, (int64_t)job->attempt_status);
+    dt_json_put_int_or_null(text, NULL, job->next_at_ms, job->next_at_ms);
+    dt_json_put_int(text, NULL, job->next_at_ms < dt_near_end_ms(b->now_ms));
+    dt_json_put_int(text, NULL, job->failures);
+    dt_json_put_int(text, NULL, j->changes);
+    dt_json_put_int(text, NULL, j->finished);
+    dt_json_put_int_or_null(text, NULL, finished && purge_at_ms(b, j), purge_at_ms(b, j));
+    dt_json_put_int(text, NULL, failure ? 1 : 0);
+    dt_json_put_cut(text, NULL, code, DT_ERROR_CODE_MAX);
+    dt_json_put_cut(text, NULL, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
+    dt_json_put_int(text, NULL, j->was.version);
+    dt_json_put_int(text, NULL, finished ? leave_at_ms(b, j) : 0);
+    dt_answer_put(text, j->answer);
+    dt_json_end_array(text);
 }
 
 static dt_status write_others(struct batch *b)
@@ -527,7 +529,8 @@ static dt_status write_others(struct batch *b)
     size_t left = b->n_others;
     dt_status status = DT_OK;
     for (size_t i = 0, rows = 0; status == DT_OK && left; left -= rows, rows = 0) {
-        dt_json_rows_begin(&b->text);
+        dt_strbuf_reset(&b->text);
+        dt_json_begin_array(&b->text, NULL);
         for (; i < b->n_jobs && rows < left && b->text.n < b->text_most; i++)
             if (b->jobs[i].changes && !ended_well(&b->jobs[i])) {
                 add_other(b, &b->jobs[i]);

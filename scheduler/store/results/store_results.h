@@ -33,6 +33,9 @@ struct dt_results_txn {
 DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
                                                 struct dt_error *err);
 
+/* Adds two elements of a row: HTTP status and duration, each null if there is none. answer: NULL = none. */
+void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer);
+
 /* The work of one transaction, between its beginning and its COMMIT. */
 typedef dt_status dt_results_work_fn(void *arg, const struct dt_results_txn *txn, struct dt_error *err);
 /* Begins with `locking`, does the work, counts and commits; repeats it all with more locking when somebody was in the

@@ -1,4 +1,4 @@
-/* The promises of base/json.h about writing: any bytes become JSON that reads back. */
+/* The promises of base/json_write.h: commas come by themselves, and any bytes become JSON that reads back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "base/json_write.h"
 #include "support/rigs/json_rig.h"
 
 static void assert_written(const char *p, size_t n, const char *want)
@@ -72,6 +73,88 @@ static void utf8_is_judged_at_every_length(void **state)
     assert_true(dt_utf8_valid(dt_str("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xf0\x90\x80\x80\xe0\xa0\x80\xc2\x80")));
 }
 
+static void commas_stand_between_values_and_nowhere_else(void **state)
+{
+    const int64_t ints[] = {1, INT64_MIN};
+    struct dt_strbuf sb;
+    dt_strbuf_init(&sb);
+    dt_json_begin_object(&sb, NULL);
+    dt_json_begin_object(&sb, "empty");
+    dt_json_end_object(&sb);
+    dt_json_begin_array(&sb, "list");
+    dt_json_begin_array(&sb, NULL);
+    dt_json_end_array(&sb);
+    dt_json_put_null(&sb, NULL);
+    dt_json_put_string(&sb, NULL, dt_str("{"));
+    dt_json_put_bool(&sb, NULL, true);
+    dt_json_put_ints(&sb, NULL, ints, 2);
+    DT_JSON_PUT_ROW(&sb, 2, 3, 4);
+    dt_json_begin_object(&sb, NULL);
+    dt_json_put_key(&sb, dt_str("\"n\""));
+    dt_json_put_int(&sb, NULL, -5);
+    dt_json_put_raw(&sb, "raw", dt_str("[ 1 ]"));
+    dt_json_end_object(&sb);
+    dt_json_put_double(&sb, NULL, 4, 0.123456);
+    dt_json_end_array(&sb);
+    dt_json_put_word(&sb, "last", ":");
+    dt_json_end_object(&sb);
+    assert_string_equal(sb.p, "{\"empty\":{},\"list\":[[],null,\"{\",true,[1,-9223372036854775808],[2,3,4],"
+                              "{\"\\\"n\\\"\":-5,\"raw\":[ 1 ]},0.1235],\"last\":\":\"}");
+    assert_int_equal(dt_json_parse(*state, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
+    dt_strbuf_clear(&sb);
+}
+
+static void what_is_absent_is_null_or_left_out(void **state)
+{
+    struct dt_strbuf sb;
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_json_put_given(&sb, "left_out", DT_STR_NONE);
+    assert_int_equal(sb.n, 0);
+    dt_json_put_given(&sb, NULL, dt_str(""));
+    dt_json_put_string(&sb, NULL, DT_STR_NONE);
+    dt_json_put_filled(&sb, NULL, dt_str(""));
+    dt_json_put_word(&sb, NULL, NULL);
+    dt_json_put_time(&sb, NULL, 0);
+    dt_json_put_time(&sb, NULL, 1);
+    dt_json_put_duration(&sb, NULL, 0);
+    dt_json_put_duration_or_null(&sb, NULL, false, 1);
+    dt_json_put_int_or_null(&sb, NULL, false, 1);
+    dt_json_put_id(&sb, NULL, 7);
+    dt_json_put_base64(&sb, NULL, dt_str("abcd"));
+    dt_json_put_hex(&sb, NULL, dt_str("a\xff"));
+    assert_string_equal(sb.p, "\"\",null,null,null,null,\"1970-01-01T00:00:00.001Z\",\"PT0S\",null,null,\"7\","
+                              "\"YWJjZA==\",\"61FF\"");
+    dt_strbuf_clear(&sb);
+}
+
+static void texts_are_cut_between_characters(void **state)
+{
+    const struct dt_str text = DT_STR_LIT("a\xe2\x82\xac");
+    struct dt_strbuf sb;
+    (void)state;
+    dt_strbuf_init(&sb);
+    for (size_t most = 0; most <= 5; most++)
+        dt_json_put_cut(&sb, NULL, text, most);
+    dt_json_put_cut(&sb, NULL, DT_STR_NONE, 0);
+    assert_string_equal(sb.p, "\"\",\"a\",\"a\",\"a\",\"a\xe2\x82\xac\",\"a\xe2\x82\xac\",null");
+    dt_strbuf_clear(&sb);
+}
+
+static void a_buffer_that_failed_stays_as_it_was(void **state)
+{
+    struct dt_strbuf sb;
+    (void)state;
+    dt_strbuf_init(&sb);
+    dt_json_begin_object(&sb, NULL);
+    sb.failed = true;
+    dt_json_put_int(&sb, "n", 1);
+    dt_json_put_time(&sb, "at", 1);
+    dt_json_end_object(&sb);
+    assert_string_equal(sb.p, "{");
+    dt_strbuf_clear(&sb);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +162,10 @@ int main(void)
         cmocka_unit_test(bytes_that_are_not_utf8_become_replacement_characters),
         WITH_JSON(every_string_of_bytes_is_written_as_json_that_reads_back),
         cmocka_unit_test(utf8_is_judged_at_every_length),
+        WITH_JSON(commas_stand_between_values_and_nowhere_else),
+        cmocka_unit_test(what_is_absent_is_null_or_left_out),
+        cmocka_unit_test(texts_are_cut_between_characters),
+        cmocka_unit_test(a_buffer_that_failed_stays_as_it_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, free_held);

@@ -140,7 +140,7 @@ static void a_schedule_is_shown_in_short_forms_and_what_hands_wrote_in_forms_tha
     dt_strbuf_init(&out);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         dt_strbuf_reset(&out);
-        dt_retry_add_json(&out, dt_str(rows[i].stored));
+        dt_retry_put(&out, NULL, dt_str(rows[i].stored));
         assert_string_equal(out.p, rows[i].shown);
     }
     dt_strbuf_clear(&out);
