@@ -119,6 +119,7 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
     static const char short_names[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     const unsigned char *p = (const unsigned char *)s.p;
     size_t i = 0;
+    dt_strbuf_reserve(out, s.n + 2);
     dt_strbuf_addc(out, '"');
     while (i < s.n) {
         const size_t from = i;

@@ -134,15 +134,6 @@ void dt_strbuf_adds(struct dt_strbuf *sb, const char *s)
     dt_strbuf_add(sb, s, strlen(s));
 }
 
-void dt_strbuf_addc(struct dt_strbuf *sb, char c)
-{
-    dt_strbuf_reserve(sb, 1);
-    if (sb->failed)
-        return;
-    sb->p[sb->n++] = c;
-    sb->p[sb->n] = '\0';
-}
-
 void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819"

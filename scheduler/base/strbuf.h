@@ -83,7 +83,15 @@ size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
 void dt_strbuf_fit(struct dt_strbuf *sb);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
-void dt_strbuf_addc(struct dt_strbuf *sb, char c);
+static inline void dt_strbuf_addc(struct dt_strbuf *sb, char c)
+{
+    if (sb->failed || sb->cap - sb->n < 2) { /* also before the first byte */
+        dt_strbuf_add(sb, &c, 1);
+        return;
+    }
+    sb->p[sb->n++] = c;
+    sb->p[sb->n] = '\0';
+}
 void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v);
 void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...) DT_PRINTF(2, 3);
 static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb)
