@@ -38,17 +38,22 @@ dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rule
     return json;
 }
 
+static bool refuse_query(struct dt_request *req, const char *name, const char *reason)
+{
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add_query(&faults, dt_str(name), reason);
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out)
 {
     struct dt_str text = dt_request_query(req, name);
     *out = text.p && dt_str_is(text, "true");
     if (!text.p || *out || dt_str_is(text, "false"))
         return true;
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add_query(&faults, dt_str(name), "must be true or false");
-    dt_answer_faults(req, DT_INVALID, &faults);
-    return false;
+    return refuse_query(req, name, "must be true or false");
 }
 
 bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
@@ -85,13 +90,9 @@ bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms
         *out_ms = ms;
         return true;
     }
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add_query(&faults, dt_str(name),
+    return refuse_query(req, name,
                         max_ms == INT64_MAX ? "must be a duration, such as PT5S"
                                             : "must be a duration of 60 s at most, such as PT5S");
-    dt_answer_faults(req, DT_INVALID, &faults);
-    return false;
 }
 
 bool dt_answer_id(struct dt_request *req, int64_t *id)
@@ -108,6 +109,14 @@ bool dt_answer_clock(struct dt_request *req)
         return true;
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "MySQL has not been reached yet");
     return false;
+}
+
+enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const char *reason)
+{
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add(&faults, pointer, reason);
+    return dt_answer_faults(req, DT_INVALID, &faults);
 }
 
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults)

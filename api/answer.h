@@ -47,6 +47,8 @@ bool dt_answer_id(struct dt_request *req, int64_t *id);
 /* Says whether MySQL's clock is known, so that delays can be added to it. False: 503, MySQL was never reached. */
 bool dt_answer_clock(struct dt_request *req);
 
+/* 422 with one fault. pointer: of a member, or "?name" of a query parameter. */
+enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const char *reason);
 /* A decoder's refusal: 413, or 422 with all faults, or what the status is otherwise. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
 

@@ -67,14 +67,6 @@ enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-static enum dt_next refuse(struct dt_request *req, const char *pointer, const char *reason)
-{
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add(&faults, pointer, reason);
-    return dt_answer_faults(req, DT_INVALID, &faults);
-}
-
 static enum dt_next make_token(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
@@ -82,7 +74,7 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
     char scopes[DT_SCOPES_TEXT];
     dt_status status = dt_token_new(store, &ask->token, ask->text, &err);
     if (status == DT_EXISTS)
-        return refuse(req, "/name", "a token has this name");
+        return dt_answer_fault(req, "/name", "a token has this name");
     if (status == DT_OK)
         status = dt_token_judge(&ask->token, scopes, &err);
     if (status != DT_OK)
@@ -183,9 +175,9 @@ static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_fa
     if (!json)
         return NULL;
     *ask = (struct ask){.token.quotas = dt_quota_all(quota)};
-    struct dt_json_reader r = {.json = json, .faults = faults, .out = &ask->token};
-    if (!dt_json_read(&r, &table, dt_json_root(json))) {
-        dt_answer_faults(req, DT_INVALID, faults);
+    const struct dt_json_node *body = dt_json_root(json);
+    if (body->type != DT_JSON_OBJECT) {
+        dt_answer_fault(req, "", "must be an object");
         return NULL;
     }
     return ask;

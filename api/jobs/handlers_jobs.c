@@ -270,12 +270,8 @@ enum dt_next dt_handle_job_attempts(struct dt_request *req)
 enum dt_next dt_handle_key_get(struct dt_request *req)
 {
     const char *reason = dt_key_check(req->params[1]);
-    if (reason) {
-        struct dt_faults faults;
-        dt_faults_init(&faults, &req->arena);
-        dt_faults_add(&faults, "/key", reason);
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    }
+    if (reason)
+        return dt_answer_fault(req, "/key", reason);
     struct change *change = change_new(req);
     if (!change)
         return DT_REPLY;

@@ -96,16 +96,12 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_usage(struct dt_request *req)
 {
-    struct dt_faults faults;
     unsigned days = 1;
     struct view *v = dt_arena_alloc(&req->arena, sizeof(*v));
     if (!v)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    dt_faults_init(&faults, &req->arena);
-    if (dt_request_query(req, "days").n > 3 || !dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, &days)) {
-        dt_faults_add_query(&faults, DT_STR_LIT("days"), "must be a number from 1 to 400");
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    }
+    if (dt_request_query(req, "days").n > 3 || !dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, &days))
+        return dt_answer_fault(req, "?days", "must be a number from 1 to 400");
     if (!dt_answer_clock(req))
         return DT_REPLY;
     const int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);

@@ -112,14 +112,6 @@ enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store)
     return read_schedule(req, store, &s) ? answer_schedule(req, 200, &s) : DT_REPLY;
 }
 
-static enum dt_next refuse_member(struct dt_request *req, const char *pointer, const char *reason)
-{
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_addf(&faults, pointer, "%s", reason);
-    return dt_answer_faults(req, DT_INVALID, &faults);
-}
-
 static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
@@ -140,9 +132,9 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     if (status == DT_OK)
         status = wish.status;
     if (status == DT_NOT_FOUND || status == DT_INVALID)
-        return refuse_member(req, "/topic",
-                             wish.reason ? wish.reason
-                                         : "there is no such topic, and topics are not made by their first job");
+        return dt_answer_fault(req, "/topic",
+                               wish.reason ? wish.reason
+                                           : "there is no such topic, and topics are not made by their first job");
     if (status == DT_OK && !dt_job_fits(req, store, topic, &asked))
         return DT_REPLY;
     if (status == DT_OK)
@@ -152,10 +144,10 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
                  "as many schedules as limits.prefix_schedules allows (%lld) make jobs of topics with the token's "
                  "prefix",
                  (long long)req->api->config->limits_prefix_schedules);
-        return refuse_member(req, "/topic", reason);
+        return dt_answer_fault(req, "/topic", reason);
     }
     if (status == DT_INVALID || status == DT_NOT_FOUND)
-        return refuse_member(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
+        return dt_answer_fault(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
     if (status != DT_OK)
         return answer_failed(req, status, &err);
     tell_index(req, &maker);
@@ -235,7 +227,7 @@ static enum dt_next answer_next(struct dt_request *req, const struct dt_schedule
     char text[25];
     dt_status status = dt_schedule_recurrence(s, req->api->zones, &r, &zone, &err);
     if (status == DT_INVALID)
-        return refuse_member(req, "/time_zone", err.text);
+        return dt_answer_fault(req, "/time_zone", err.text);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     int64_t at_ms = (ask->has_from ? ask->from_ms : dt_refclock_earliest_ms(req->api->ref)) - 1;

@@ -174,16 +174,12 @@ static enum dt_next list_topics(struct dt_request *req, dt_store *store)
 enum dt_next dt_handle_topic_delete(struct dt_request *req)
 {
     bool with_jobs;
-    struct dt_faults faults;
     if (!dt_answer_flag(req, "cancel", &with_jobs))
         return DT_REPLY;
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
-    if (dt_request_query(req, "wait").p) { /* where no job is cancelled, there is nothing to wait for */
-        dt_faults_init(&faults, &req->arena);
-        dt_faults_add_query(&faults, DT_STR_LIT("wait"), "goes with cancel=true alone");
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    }
+    if (dt_request_query(req, "wait").p) /* where no job is cancelled, there is nothing to wait for */
+        return dt_answer_fault(req, "?wait", "goes with cancel=true alone");
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 
