@@ -10,6 +10,16 @@
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
 
+void *dt_answer_state(struct dt_request *req, size_t n)
+{
+    req->state = dt_arena_alloc(&req->arena, n);
+    if (req->state)
+        memset(req->state, 0, n);
+    else
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    return req->state;
+}
+
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view)
 {
     const struct dt_config *config = api->config;

@@ -16,6 +16,9 @@
 
 struct dt_view;
 
+/* Allocates what the request keeps until its answer, req->state, filled with zeros. NULL: the answer is 503. */
+void *dt_answer_state(struct dt_request *req, size_t n);
+
 /*
  * The limits of the configuration, as decoders want them. The installation's name is borrowed from the snapshot, or
  * taken from the configuration when view is NULL.

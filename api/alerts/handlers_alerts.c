@@ -64,10 +64,10 @@ static void read_silence(const dt_json *json, int64_t now_ms, struct dt_faults *
 enum dt_next dt_handle_alert_silence(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    struct dt_alert_silence *silence = dt_arena_alloc(&req->arena, sizeof(*silence));
+    struct dt_alert_silence *silence = dt_answer_state(req, sizeof(*silence));
     struct dt_faults faults;
     if (!silence)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *silence = (struct dt_alert_silence){.until_ms = DT_TIME_MAX_MS};
     if (!dt_job_id_parse(req->params[0], &silence->id))
         return dt_answer_not_found(req, "alert");
@@ -81,7 +81,6 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
         if (dt_faults_status(&faults) != DT_OK)
             return dt_answer_faults(req, dt_faults_status(&faults), &faults);
     }
-    req->state = silence;
     return dt_workers_submit(req->api->workers, req, silence_alert);
 }
 

@@ -163,12 +163,11 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_doctor(struct dt_request *req)
 {
-    int64_t *late_ms = dt_arena_alloc(&req->arena, sizeof(*late_ms));
+    int64_t *late_ms = dt_answer_state(req, sizeof(*late_ms));
     if (!late_ms)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *late_ms = LATE_MS;
     if (!dt_answer_duration(req, "late", INT64_MAX, late_ms))
         return DT_REPLY;
-    req->state = late_ms;
     return dt_workers_submit(req->api->workers, req, diagnose);
 }

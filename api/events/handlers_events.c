@@ -119,9 +119,9 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
     int64_t job_id = 0;
     if (req->params[0].p && !dt_answer_id(req, &job_id))
         return DT_REPLY;
-    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    struct page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_caller_bound(&req->caller)},
                           .first = true};
     struct dt_event_filter *filter = &page->filter;
@@ -143,6 +143,5 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
         return dt_answer_faults(req, DT_INVALID, &faults);
     if (filter->topic.p && !dt_caller_sees(&req->caller, filter->topic))
         return dt_answer_not_found(req, "topic");
-    req->state = page;
     return dt_workers_submit(req->api->workers, req, list_events);
 }

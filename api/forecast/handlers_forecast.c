@@ -187,10 +187,8 @@ static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *a
 enum dt_next dt_handle_forecast(struct dt_request *req)
 {
     struct dt_faults faults;
-    struct question *q = dt_arena_alloc(&req->arena, sizeof(*q));
-    if (!q)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_answer_clock(req))
+    struct question *q = dt_answer_state(req, sizeof(*q));
+    if (!q || !dt_answer_clock(req))
         return DT_REPLY;
     *q = (struct question){{.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)}, req->route->arg};
     q->ask.topic = dt_request_query(req, "topic");
@@ -203,6 +201,5 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
         return dt_answer_faults(req, DT_INVALID, &faults);
     if (q->ask.topic.p && !dt_caller_sees(&req->caller, q->ask.topic))
         return dt_answer_not_found(req, "topic");
-    req->state = q;
     return dt_workers_submit(req->api->workers, req, forecast);
 }

@@ -60,9 +60,9 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
     int64_t id;
     if (!dt_answer_id(req, &id))
         return DT_REPLY;
-    struct reporting *r = dt_arena_alloc(&req->arena, sizeof(*r));
+    struct reporting *r = dt_answer_state(req, sizeof(*r));
     if (!r)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *r = (struct reporting){.req = req,
                             .reports = {.v = &r->apply,
                                         .n = 1,
@@ -70,7 +70,6 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
                                         .deadline_us = req->deadline_us,
                                         .done = reported,
                                         .arg = r}};
-    req->state = r;
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
     const dt_json *json = dt_answer_parse(req, &rules, &faults);

@@ -64,11 +64,8 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_job_explain(struct dt_request *req)
 {
-    int64_t *id = dt_arena_alloc(&req->arena, sizeof(*id));
-    if (!id)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_answer_id(req, id))
+    int64_t *id = dt_answer_state(req, sizeof(*id));
+    if (!id || !dt_answer_id(req, id))
         return DT_REPLY;
-    req->state = id;
     return dt_workers_submit(req->api->workers, req, explain_job);
 }

@@ -42,12 +42,9 @@ struct attempts {
 
 static struct change *change_new(struct dt_request *req)
 {
-    struct change *change = dt_arena_alloc(&req->arena, sizeof(*change));
+    struct change *change = dt_answer_state(req, sizeof(*change));
     if (change)
-        *change = (struct change){.n_versions = -1};
-    else
-        dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    req->state = change;
+        change->n_versions = -1;
     return change;
 }
 

@@ -227,9 +227,9 @@ static void read_cursor(struct dt_request *req, struct list *list, struct dt_fau
 
 enum dt_next dt_handle_job_list(struct dt_request *req)
 {
-    struct list *list = dt_arena_alloc(&req->arena, sizeof(*list));
+    struct list *list = dt_answer_state(req, sizeof(*list));
     if (!list)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *list = (struct list){.filter = {.bound = !dt_caller_sees_all(&req->caller),
                                      .prefixes = req->caller.topics.prefixes,
                                      .n_prefixes = req->caller.topics.n}};
@@ -247,7 +247,6 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
         return dt_answer_faults(req, DT_INVALID, &faults);
     if (list->filter.topic.p && !dt_caller_sees(&req->caller, list->filter.topic))
         return dt_answer_not_found(req, "topic");
-    req->state = list;
     req->reads_much = dt_list_way(&list->filter) != DT_LIST_BY_KEY && !list->filter.id;
     return dt_workers_submit(req->api->workers, req, list_jobs);
 }

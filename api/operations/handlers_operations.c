@@ -279,11 +279,8 @@ enum dt_next dt_handle_jobs_operate(struct dt_request *req)
 {
     const enum dt_operation_kind kind = (enum dt_operation_kind)req->route->arg;
     struct dt_faults faults;
-    struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
-    if (!o)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    memset(o, 0, sizeof(*o));
-    if (!dt_answer_clock(req))
+    struct operate *o = dt_answer_state(req, sizeof(*o));
+    if (!o || !dt_answer_clock(req))
         return DT_REPLY;
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     dt_json *json = dt_answer_parse(req, &rules, &faults);
@@ -300,9 +297,9 @@ enum dt_next dt_handle_jobs_operate(struct dt_request *req)
 
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
 {
-    struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
+    struct operate *o = dt_answer_state(req, sizeof(*o));
     if (!o)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *o = (struct operate){.body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC, .filter.topic = req->params[0]},
                                    .wait_ms = DT_OPERATION_WAIT_MS}};
     if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms) ||

@@ -48,17 +48,17 @@ enum dt_next dt_handle_shards(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
-    if (!ask)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    bool given = false;
+    unsigned *count = dt_answer_state(req, sizeof(*count));
+    if (!count)
+        return DT_REPLY;
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
     if (dt_json_read(&r, &table, dt_json_root(json)) && !dt_json_given(&r, 0))
         dt_faults_add(&faults, "/count", "is required");
-    if (dt_faults_status(&faults) != DT_OK)
-        return dt_answer_faults(req, dt_faults_status(&faults), &faults);
-    req->state = ask;
+    if (faults.n > 0)
+        return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
     return dt_workers_submit(req->api->workers, req, set_shards);
 }

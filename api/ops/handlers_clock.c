@@ -111,10 +111,9 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 
 static struct ask *new_ask(struct dt_request *req)
 {
-    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
     if (ask)
-        *ask = (struct ask){.walk = {.wait_ms = WAIT_MS}};
-    req->state = ask;
+        ask->walk.wait_ms = WAIT_MS;
     return ask;
 }
 
@@ -123,7 +122,7 @@ enum dt_next dt_handle_clock(struct dt_request *req)
     if (!req->api->config->installation_test_clock)
         return refuse(req);
     if (!new_ask(req))
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, work);
 }
 
@@ -135,7 +134,7 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
         return refuse(req);
     struct ask *ask = new_ask(req);
     if (!ask)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;

@@ -37,10 +37,8 @@ static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
 enum dt_next dt_handle_dead_letters(struct dt_request *req)
 {
     struct dt_faults faults;
-    struct dt_dead_ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
-    if (!ask)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_answer_clock(req))
+    struct dt_dead_ask *ask = dt_answer_state(req, sizeof(*ask));
+    if (!ask || !dt_answer_clock(req))
         return DT_REPLY;
     dt_faults_init(&faults, &req->arena);
     *ask = (struct dt_dead_ask){.topic = dt_request_query(req, "topic"),
@@ -53,6 +51,5 @@ enum dt_next dt_handle_dead_letters(struct dt_request *req)
         return dt_answer_faults(req, DT_INVALID, &faults);
     if (ask->topic.p && !dt_caller_sees(&req->caller, ask->topic))
         return dt_answer_not_found(req, "topic");
-    req->state = ask;
     return dt_workers_submit(req->api->workers, req, answer_dead);
 }

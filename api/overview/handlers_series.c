@@ -101,10 +101,10 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
 
 enum dt_next dt_handle_series(struct dt_request *req)
 {
-    struct dt_series_ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    struct dt_series_ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;
     if (!ask)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *ask = (struct dt_series_ask){.range.topic = dt_request_query(req, "topic")};
     if (!ask->range.topic.p && !dt_caller_sees_all(&req->caller)) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "this is for tokens that see all topics: ask for one topic");
@@ -119,6 +119,5 @@ enum dt_next dt_handle_series(struct dt_request *req)
     decode_range(req, &faults, &ask->range);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = ask;
     return dt_workers_submit(req->api->workers, req, answer_series);
 }

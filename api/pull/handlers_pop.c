@@ -67,9 +67,9 @@ enum dt_next dt_handle_pop(struct dt_request *req)
 {
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    struct popping *p = dt_arena_alloc(&req->arena, sizeof(*p));
+    struct popping *p = dt_answer_state(req, sizeof(*p));
     if (!p)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     dt_faults_init(&faults, &req->arena);
     dt_json *json = req->body.n ? dt_answer_parse(req, &rules, &faults) : NULL;
     if (req->body.n && !json)
@@ -81,7 +81,6 @@ enum dt_next dt_handle_pop(struct dt_request *req)
     for (size_t i = 0; i < p->wish.n_topics; i++)
         if (!dt_caller_sees(&req->caller, p->wish.topics[i]))
             return dt_answer_not_found(req, "topic");
-    req->state = p;
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
     if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
         return go_and_wait(req);

@@ -97,15 +97,14 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
 enum dt_next dt_handle_usage(struct dt_request *req)
 {
     unsigned days = 1;
-    struct view *v = dt_arena_alloc(&req->arena, sizeof(*v));
+    struct view *v = dt_answer_state(req, sizeof(*v));
     if (!v)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     if (dt_request_query(req, "days").n > 3 || !dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, &days))
         return dt_answer_fault(req, "?days", "must be a number from 1 to 400");
     if (!dt_answer_clock(req))
         return DT_REPLY;
     const int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
     *v = (struct view){.from_ms = now_ms - now_ms % DT_DAY_MS - (int64_t)(days - 1) * DT_DAY_MS};
-    req->state = v;
     return dt_workers_submit(req->api->workers, req, show_usage);
 }

@@ -34,17 +34,6 @@ struct ask {
     struct dt_cursor_list cursor;
 };
 
-static struct ask *ask_new(struct dt_request *req)
-{
-    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
-    if (ask)
-        memset(ask, 0, sizeof(*ask));
-    else
-        dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    req->state = ask;
-    return ask;
-}
-
 /* ---- on a worker ---- */
 
 static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
@@ -311,7 +300,7 @@ enum dt_next dt_handle_schedule_by_name(struct dt_request *req)
 
 enum dt_next dt_handle_schedule_delete(struct dt_request *req)
 {
-    struct ask *ask = ask_new(req);
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
     if (!ask || !dt_answer_flag(req, "cancel", &ask->cancel) || !name_is_fine(req))
         return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, delete_schedule);
@@ -331,7 +320,7 @@ static void read_span(struct dt_request *req, struct dt_faults *faults, struct a
 
 enum dt_next dt_handle_schedule_next(struct dt_request *req)
 {
-    struct ask *ask = ask_new(req);
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;
     if (!ask)
         return DT_REPLY;
@@ -345,7 +334,7 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
 enum dt_next dt_handle_schedule_put(struct dt_request *req)
 {
     const struct dt_str name = req->params[0]; /* absent: a preview, of a span of time */
-    struct ask *ask = ask_new(req);
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;
     if (!ask || !dt_answer_clock(req))
         return DT_REPLY;
@@ -376,7 +365,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
 
 enum dt_next dt_handle_schedule_list(struct dt_request *req)
 {
-    struct ask *ask = ask_new(req);
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;
     if (!ask)
         return DT_REPLY;

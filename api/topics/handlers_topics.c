@@ -185,9 +185,9 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
 
 enum dt_next dt_handle_topic_list(struct dt_request *req)
 {
-    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    struct page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *page = (struct page){.filter = {.bound = !dt_caller_sees_all(&req->caller),
                                      .prefixes = req->caller.topics.prefixes,
                                      .n_prefixes = req->caller.topics.n}};
@@ -199,19 +199,15 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     dt_answer_cursor(req, &page->cursor, &faults, &page->filter.after);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = page;
     return dt_workers_submit(req->api->workers, req, list_topics);
 }
 
 enum dt_next dt_handle_topic_put(struct dt_request *req)
 {
-    struct dt_topic_setting *setting = dt_arena_alloc(&req->arena, sizeof(*setting));
+    struct dt_topic_setting *setting = dt_answer_state(req, sizeof(*setting));
     struct dt_faults faults;
-    if (!setting)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_answer_clock(req))
+    if (!setting || !dt_answer_clock(req))
         return DT_REPLY;
-    req->state = setting;
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     struct dt_job_rules rules = dt_answer_rules(req->api, view);
     dt_json *json = dt_answer_parse(req, &rules, &faults);
