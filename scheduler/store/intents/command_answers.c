@@ -19,34 +19,31 @@
 
 /* ---- as text ---- */
 
-static void add_bytes(struct dt_strbuf *out, struct dt_str bytes)
+static void put_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
 {
-    if (!bytes.p) {
-        dt_strbuf_adds(out, "null");
-        return;
-    }
-    dt_strbuf_addc(out, '"');
-    dt_base64_add(out, bytes);
-    dt_strbuf_addc(out, '"');
+    if (bytes.p)
+        dt_json_put_base64(out, name, bytes);
+    else
+        dt_json_put_null(out, name);
 }
 
-static void add_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
+static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
 {
-    dt_strbuf_adds(out, out->n ? ",{\"topic\":" : "[{\"topic\":");
-    dt_json_add_string(out, a->topic);
-    dt_strbuf_adds(out, ",\"key\":");
-    add_bytes(out, a->key);
-    dt_strbuf_adds(out, ",\"value\":");
-    add_bytes(out, a->value);
-    dt_strbuf_adds(out, ",\"headers\":[");
+    if (out->n == 0)
+        dt_json_begin_array(out, NULL);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "topic", a->topic);
+    put_bytes(out, "key", a->key);
+    put_bytes(out, "value", a->value);
+    dt_json_begin_array(out, "headers");
     for (size_t i = 0; i < a->n_headers; i++) {
-        dt_strbuf_adds(out, i ? ",[" : "[");
-        add_bytes(out, a->headers[i].name);
-        dt_strbuf_addc(out, ',');
-        add_bytes(out, a->headers[i].value);
-        dt_strbuf_addc(out, ']');
+        dt_json_begin_array(out, NULL);
+        put_bytes(out, NULL, a->headers[i].name);
+        put_bytes(out, NULL, a->headers[i].value);
+        dt_json_end_array(out);
     }
-    dt_strbuf_adds(out, "]}");
+    dt_json_end_array(out);
+    dt_json_end_object(out);
 }
 
 /* ---- rows ---- */
@@ -61,16 +58,16 @@ static int by_topic(const void *a, const void *b)
 }
 
 /* Ends a row's text, and adds the row to the list. */
-static void add_row(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
+static void put_row(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
 {
-    dt_strbuf_addc(text, ']');
-    dt_strbuf_adds(list, list->n ? ",[" : "[[");
-    dt_json_add_string(list, a->of_topic);
-    dt_strbuf_addc(list, ',');
-    dt_json_add_string(list, a->topic);
-    dt_strbuf_addc(list, ',');
-    dt_json_add_string(list, dt_strbuf_str(text));
-    dt_strbuf_addc(list, ']');
+    dt_json_end_array(text);
+    if (list->n == 0)
+        dt_json_begin_array(list, NULL);
+    dt_json_begin_array(list, NULL);
+    dt_json_put_string(list, NULL, a->of_topic.p ? a->of_topic : DT_STR_LIT("")); /* a column that is not null */
+    dt_json_put_string(list, NULL, a->topic);
+    dt_json_put_string(list, NULL, dt_strbuf_str(text));
+    dt_json_end_array(list);
     list->failed |= text->failed;
     dt_strbuf_reset(text);
 }
@@ -93,10 +90,10 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
     dt_strbuf_init(&text);
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
         const bool last = i + 1 == answers->n;
-        add_answer(&text, v[i]);
+        put_answer(&text, v[i]);
         if (last || text.n >= most || !dt_str_eq(v[i]->topic, v[i + 1]->topic) ||
             !dt_str_eq(v[i]->of_topic, v[i + 1]->of_topic))
-            add_row(&list, v[i], &text);
+            put_row(&list, v[i], &text);
         if (list.n == 0 || (!last && list.n < most))
             continue;
         dt_strbuf_addc(&list, ']');
