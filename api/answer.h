@@ -16,7 +16,7 @@
 
 struct dt_view;
 
-/* Allocates what the request keeps until its answer, req->state, filled with zeros. NULL: the answer is 503. */
+/* Allocates req->state, filled with zeros. NULL: memory is out, and the answer is 503. */
 void *dt_answer_state(struct dt_request *req, size_t n);
 
 /*
@@ -105,14 +105,10 @@ bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fiel
  */
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
                       struct dt_str *position);
-/*
- * Reads the rows of a page into `rows` and writes the answer, or returns a status of the store.
- */
+/* Reads the rows of a page into `rows` and writes the answer, or returns a status of the store. */
 typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
-/*
- * Answers a page on a worker. Holds memory for dt_page_room(bytes), and frees the rows before the client has read the
- * answer. what: of dt_answer_failed.
- */
+/* Answers a page on a worker. room: bytes that are held while `page` runs; without them, the answer is 503. The rows
+ * are freed before the client reads the answer. what: the word in 404, as in dt_answer_failed. */
 enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page);
 /* Begins a page: 200, `{"jobs":[` for name = "jobs". */
 void dt_answer_begin_list(struct dt_request *req, const char *name);

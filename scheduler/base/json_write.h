@@ -9,11 +9,11 @@
  *   dt_json_end_array(out);
  *   dt_json_end_object(out);
  *
- * The buffer is the only state. The writer adds a comma unless the buffer is empty or ends in '{', '[' or ':', which
- * is where no JSON value ends. A text that follows another one, such as a line, begins with
- * dt_strbuf_addc(out, '{'). Nothing is allocated but by the buffer, whose `failed` is sticky (strbuf.h).
+ * The buffer is the only state. The writer adds a comma unless the buffer is empty or ends in '{', '[' or ':'. No JSON
+ * value ends in one of these, so raw text must be JSON. If a text follows another one, as a line does, it begins with
+ * dt_strbuf_addc(out, '{'), because no comma may precede it. If memory runs out, the buffer fails (strbuf.h).
  *
- * Names are written as they are and need no escapes, except by dt_json_put_key.
+ * Names are literals that need no escapes, except in dt_json_put_key.
  */
 #ifndef DT_BASE_JSON_WRITE_H
 #define DT_BASE_JSON_WRITE_H
@@ -24,16 +24,16 @@
 
 #include "base/strbuf.h"
 
-/* Adds a comma if a value stands before. */
+/* Adds a comma if a value precedes. */
 void dt_json_comma(struct dt_strbuf *out);
-/* Adds a comma if a value stands before, and the name with its colon. */
+/* Adds a comma if a value precedes, and the name with its colon. */
 void dt_json_add_name(struct dt_strbuf *out, const char *name, size_t n);
-/* These add a value without a comma: after a name, or to a text that is no JSON. */
-/* A quoted and escaped string. Invalid UTF-8 becomes U+FFFD. */
+/* This and the three below add a value without a comma, after a name or to a text that is not JSON.
+ * A quoted and escaped string. Invalid UTF-8 becomes U+FFFD. */
 void dt_json_add_string(struct dt_strbuf *out, struct dt_str s);
 void dt_json_add_time(struct dt_strbuf *out, int64_t ms);
 void dt_json_add_duration(struct dt_strbuf *out, int64_t ms);
-/* JSON in one line: without the white space outside of strings. */
+/* JSON in one line: without white space outside of strings. */
 void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json);
 
 /* Begins a value: its name, if there is one. Inline, so that the length of a literal costs nothing. */
