@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 
-#include "base/json_write.h"
 #include "base/outage.h"
 #include "base/text/timetext.h"
 #include "job/result_json.h"

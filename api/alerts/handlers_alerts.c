@@ -4,7 +4,6 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
-#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job_encode.h"

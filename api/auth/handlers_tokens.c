@@ -6,7 +6,6 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
-#include "base/json_write.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/topic_owners.h"

@@ -6,7 +6,6 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "base/json_write.h"
 #include "doctor/findings.h"
 #include "handlers.h"
 #include "http/tls/tls_files.h"

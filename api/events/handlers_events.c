@@ -7,7 +7,6 @@
 #include "auth/auth.h"
 #include "base/assert.h"
 #include "base/json.h"
-#include "base/json_write.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/events/events.h"

@@ -6,7 +6,6 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "base/assert.h"
-#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job.h"

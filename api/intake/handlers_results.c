@@ -5,7 +5,6 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
-#include "base/json_write.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "jobs/job_answer.h"

@@ -8,7 +8,6 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
-#include "base/json_write.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/result_json.h"

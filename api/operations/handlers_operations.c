@@ -15,7 +15,6 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "base/assert.h"
-#include "base/json_write.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/owner.h"

@@ -6,7 +6,6 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
-#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "store/clock/test_clock.h"

@@ -13,7 +13,6 @@
 #include "answer.h"
 #include "auth/auth.h"
 #include "base/assert.h"
-#include "base/json_write.h"
 #include "command.h"
 #include "command_answer.h"
 #include "handlers.h"

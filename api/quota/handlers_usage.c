@@ -5,7 +5,6 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
-#include "base/json_write.h"
 #include "handlers.h"
 #include "quota/quotas.h"
 #include "work/workers.h"

@@ -7,7 +7,6 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
-#include "base/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
