@@ -515,7 +515,7 @@ static int serve(struct server *s)
 
 static const char *scope_word(enum dt_scope scope)
 {
-    switch (dt_scope_named(scope)) {
+    switch (scope) {
     case DT_SCOPE_WRITE:
         return "write";
     case DT_SCOPE_REPORT:

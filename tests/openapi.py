@@ -37,10 +37,16 @@ def written_routes():
     """The same from the source."""
     text = (TREE / "api" / "routes.c").read_text(encoding="utf-8")
     macros = dict(re.findall(r'^#define (\w+) "([^"]*)"', text, re.MULTILINE))
-    rows = re.findall(r'\{"([A-Z]+)",\s*"([^"]+)",\s*DT_SCOPE_(\w+),\s*DT_BODY_\w+,\s*(NULL|\w+|"[^"]*"),', text)
+    rows = re.findall(r'ROUTE\("([A-Z]+)",\s*"([^"]+)",\s*(\w+),\s*\w+,\s*\w+,\s*(NULL|\w+|"[^"]*"),', text)
     for method, path, scope, query in rows:
         names = "" if query == "NULL" else macros.get(query, query.strip('"'))
         yield [method, path, "-" if scope == "NONE" else ANY if scope == "ANY" else scope.lower().replace("_or_", "|"), *names.split()]
+
+
+def walls():
+    """{(method, path): wall} of api/routes.c, as request/router.h names them."""
+    text = (TREE / "api" / "routes.c").read_text(encoding="utf-8")
+    return {(method, path): wall for method, path, wall in re.findall(r'^ +ROUTE\("(\w+)", +"([^"]+)", +\w+, +(\w+),', text, re.MULTILINE)}
 
 
 def operations(document):

@@ -3,11 +3,11 @@
 
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job_encode.h"
 #include "job/result_json.h"
+#include "request/wall.h"
 #include "store/alerts/alerts.h"
 #include "work/workers.h"
 
@@ -28,7 +28,7 @@ static enum dt_next silence_alert(struct dt_request *req, dt_store *store)
     struct dt_alert_silence *silence = req->state;
     struct dt_alert alert = {0};
     struct dt_error err = {0};
-    silence->bound = dt_caller_bound(&req->caller);
+    silence->bound = dt_wall_bound(req);
     dt_status status = dt_store_alert_silence(store, silence, &req->arena, &alert, &err);
     if (status != DT_OK)
         return dt_answer_failed(req, status, "alert", &err);
@@ -103,7 +103,34 @@ static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt
 static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
 {
     const struct dt_id_page *page = req->state;
-    return dt_answer_page(req, store, dt_page_room(page->limit * ALERT_BYTES), "alert", write_alerts);
+    const struct dt_topic_bound *bound = dt_wall_bound(req);
+    struct dt_alert_list list;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    bool first = true;
+    if (!dt_hold_bulk(&req->hold, dt_page_room(page->limit * ALERT_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = dt_store_alerts(store, page->id, page->limit, &rows, &list, &err);
+    if (status != DT_OK) {
+        dt_arena_clear(&rows);
+        return dt_answer_status(req, status, NULL, &err);
+    }
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"alerts\":[");
+    for (size_t i = 0; i < list.n; i++) {
+        /* Alerts of the installation are for tokens that see all topics. */
+        if (bound && !(list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
+            continue;
+        if (!first)
+            dt_strbuf_addc(&req->out, ',');
+        add_alert(&req->out, &list.v[i]);
+        first = false;
+    }
+    dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);
+    dt_arena_clear(&rows);
+    return DT_REPLY;
 }
 
 enum dt_next dt_handle_alert_list(struct dt_request *req)

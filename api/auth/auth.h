@@ -79,15 +79,10 @@ static inline bool dt_caller_sees_all(const struct dt_caller *caller)
 {
     return dt_caller_may(caller, DT_SCOPE_ALL_TOPICS);
 }
-/* The topics that bind the caller, borrowed; NULL: it sees all. */
+/* The topics that bind the caller, borrowed; NULL: it sees all. For a request's data see request/wall.h. */
 static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_caller *caller)
 {
     return dt_caller_sees_all(caller) ? NULL : &caller->topics;
-}
-/* Says whether the caller sees this topic. When it does not, the answer is as if the thing did not exist (404). */
-static inline bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
-{
-    return dt_topic_within(dt_caller_bound(caller), topic);
 }
 
 /* ---- making tokens (for the command line) ---- */

@@ -17,14 +17,7 @@ enum dt_scope {
     DT_SCOPE_WRITE_OR_REPORT = 32,
     /* Given to whoever has any of the four. It stands in no token's text. */
     DT_SCOPE_ANY = 64,
-    DT_SCOPE_READ_ALL = DT_SCOPE_READ | DT_SCOPE_ALL_TOPICS,
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
 };
-
-/* The scope as a token's text names it. */
-static inline enum dt_scope dt_scope_named(enum dt_scope scope)
-{
-    return (enum dt_scope)((unsigned)scope & ~(unsigned)DT_SCOPE_ALL_TOPICS);
-}
 
 #endif

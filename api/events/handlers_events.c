@@ -4,11 +4,11 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "base/assert.h"
 #include "base/json.h"
 #include "handlers.h"
 #include "job/result_json.h"
+#include "request/wall.h"
 #include "store/events/events.h"
 #include "work/workers.h"
 
@@ -72,9 +72,9 @@ static dt_status write_events(struct dt_request *req, dt_store *store, struct dt
     dt_status status = dt_store_events(store, &page->filter, rows, &list, err);
     /* A job without events has to be there; one that was purged may have some left. */
     if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
-        status = dt_store_get(store, page->filter.job_id, rows, &job, err);
-        if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
-            status = DT_NOT_FOUND;
+        status = dt_store_get(store, page->filter.job_id, &rows, &job, &err);
+        if (status == DT_OK)
+            status = dt_wall_found(req, job.topic);
     }
     if (status == DT_OK)
         answer_page(req, page, &list);
@@ -120,9 +120,8 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
         return DT_REPLY;
     struct page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
-        return DT_REPLY;
-    *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_caller_bound(&req->caller)},
-                          .first = true};
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_wall_bound(req)}, .first = true};
     struct dt_event_filter *filter = &page->filter;
     dt_faults_init(&faults, &req->arena);
     if (!job_id) {
@@ -140,7 +139,6 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
         return DT_REPLY;
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    if (filter->topic.p && !dt_caller_sees(&req->caller, filter->topic))
-        return dt_answer_not_found(req, "topic");
+    req->state = page;
     return dt_workers_submit(req->api->workers, req, list_events);
 }

@@ -4,12 +4,12 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "base/assert.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job.h"
 #include "overview/overview.h"
+#include "request/wall.h"
 #include "store/forecast/forecast.h"
 #include "work/workers.h"
 
@@ -189,7 +189,7 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     struct question *q = dt_answer_state(req, sizeof(*q));
     if (!q || !dt_answer_clock(req))
         return DT_REPLY;
-    *q = (struct question){{.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)}, req->route->arg};
+    *q = (struct question){{.zones = req->api->zones, .bound = dt_wall_bound(req)}, req->route->arg};
     q->ask.topic = dt_request_query(req, "topic");
     dt_faults_init(&faults, &req->arena);
     const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
@@ -198,7 +198,6 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     read_stretch(req, &q->ask, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    if (q->ask.topic.p && !dt_caller_sees(&req->caller, q->ask.topic))
-        return dt_answer_not_found(req, "topic");
+    req->state = q;
     return dt_workers_submit(req->api->workers, req, forecast);
 }

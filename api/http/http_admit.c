@@ -13,6 +13,7 @@
 #include "http_mhd.h"
 #include "quota/over_problem.h"
 #include "request/origin.h"
+#include "request/wall.h"
 #include "work/activity.h"
 
 /* ---- headers ---- */
@@ -202,20 +203,10 @@ static bool check_caller(struct dt_exchange *e)
     if (!check_quota(e))
         return false;
     dt_activity_note(e->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
-    enum dt_scope scope = req->route->scope;
-    if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
-        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
-        return false;
-    }
-    if (!dt_caller_may(&req->caller, scope)) {
-        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token is for some topics, and this concerns all");
-        return false;
-    }
-    if (e->http->topic_first[e->route_index] && !dt_caller_sees(&req->caller, req->params[0])) {
-        dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "there is no such topic");
-        return false;
-    }
-    return true;
+    if (dt_caller_may(&req->caller, req->route->scope))
+        return dt_wall_enter(req);
+    dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
+    return false;
 }
 
 /*

@@ -19,6 +19,7 @@
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "request/budget.h"
+#include "request/wall.h"
 
 static void enter(struct dt_exchange *e, enum dt_phase phase)
 {
@@ -54,7 +55,7 @@ static void reset_request(struct dt_exchange *e)
     req->route = NULL;
     memset(req->params, 0, sizeof(req->params));
     req->n_query = req->n_headers = 0;
-    req->truncated = req->close = req->changed = req->reads_much = false;
+    req->truncated = req->close = req->changed = req->reads_much = req->walled = req->foreign = false;
     req->body = req->content_type = req->if_match = DT_STR_NONE;
     req->if_none_match = req->accept_encoding = DT_STR_NONE;
     req->request_id = DT_STR_NONE;
@@ -181,9 +182,13 @@ bool dt_exchange_ready(struct dt_exchange *e)
     }
     if (next == DT_AWAY) {
         e->req.status = 200; /* as far as can be told here */
+        dt_wall_check(&e->req);
         return false;
     }
-    return next == DT_REPLY ? dt_exchange_answer(e) : true;
+    if (next != DT_REPLY)
+        return true;
+    dt_wall_check(&e->req);
+    return dt_exchange_answer(e);
 }
 
 /* ---- its end ---- */

@@ -37,13 +37,10 @@ static dt_status prepare_routes(struct dt_http_shared *http)
 {
     size_t n = dt_router_count(http->router);
     http->stats = calloc(n + 1, sizeof(*http->stats));
-    http->topic_first = calloc(n + 1, sizeof(*http->topic_first));
-    if (!http->stats || !http->topic_first)
+    if (!http->stats)
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const struct dt_route *route = dt_router_route(http->router, i);
-        const char *brace = strchr(route->path, '{');
-        http->topic_first[i] = brace && strncmp(brace, "{topic}", 7) == 0;
         register_route(&http->stats[i], route->method, route->path);
     }
     register_route(&http->stats[n], "", "none");
@@ -84,7 +81,6 @@ void dt_http_shared_clear(struct dt_http_shared *http)
     pthread_mutex_destroy(&http->lock);
     pthread_cond_destroy(&http->quiet);
     free(http->stats);
-    free(http->topic_first);
 }
 
 /* ---- requests ---- */

@@ -29,7 +29,6 @@ struct dt_http_shared {
     struct dt_route_stats *stats; /* one a route, and one more for requests without a route */
     struct dt_networks proxies;   /* that are believed … */
     bool forwarded;               /* … in the header Forwarded; otherwise in X-Forwarded-For */
-    bool *topic_first;            /* per route: its first parameter is {topic} */
     char id_prefix[17];
     _Atomic uint64_t ids;
     dt_linger *linger;

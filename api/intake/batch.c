@@ -20,6 +20,7 @@
 #include "base/assert.h"
 #include "quota/quotas.h"
 #include "request/budget.h"
+#include "request/wall.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
 #include "work/workers.h"
@@ -138,6 +139,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->kind = kind;
     batch->terms.api = req->api;
     dt_caller_copy(&req->caller, &batch->terms.caller);
+    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* outlives the request */
     batch->terms.view = dt_topic_cache_view(req->api->topics);
     batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;

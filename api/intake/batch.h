@@ -33,8 +33,9 @@ typedef struct dt_batch dt_batch;
 /* The terms by which the elements of a batch are decoded; they live as long as the batch. */
 struct dt_batch_terms {
     const struct dt_api *api;
-    struct dt_caller caller; /* chunks outlive the request */
-    struct dt_view *view;    /* whose installation the rules borrow */
+    struct dt_caller caller;            /* chunks outlive the request */
+    const struct dt_topic_bound *bound; /* what the wall says of the caller */
+    struct dt_view *view;               /* whose installation the rules borrow */
     struct dt_job_rules rules;
 };
 

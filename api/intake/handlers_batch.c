@@ -23,7 +23,7 @@ static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json,
         if (!job->payload.p)
             return DT_NOMEM;
     }
-    if (!dt_caller_sees(&terms->caller, job->topic))
+    if (!dt_topic_within(terms->bound, job->topic))
         return dt_fail(err, DT_NOT_FOUND, "no such topic");
     /* Mostly the topic of the element before: with one text for both, later comparisons need not read it. */
     const struct dt_create *before = chunk->n_rows > 0 ? dt_chunk_row(chunk, chunk->n_rows - 1) : NULL;

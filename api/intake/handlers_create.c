@@ -9,7 +9,6 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "base/assert.h"
 #include "committer.h"
 #include "create.h"
@@ -18,6 +17,7 @@
 #include "jobs/job_fit.h"
 #include "jobs/settle.h"
 #include "jobs/waiting.h"
+#include "request/wall.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
@@ -168,7 +168,7 @@ enum dt_next dt_handle_job_create(struct dt_request *req)
     dt_status status = dt_job_decode(json, &rules, &path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
     if (status != DT_OK) {
         next = dt_answer_faults(req, status, &c->faults);
-    } else if (!dt_caller_sees(&req->caller, job->topic)) {
+    } else if (dt_wall_found(req, job->topic) != DT_OK) {
         next = dt_answer_not_found(req, "topic");
     } else {
         req->state = c;

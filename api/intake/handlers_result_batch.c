@@ -29,7 +29,7 @@ static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, i
 {
     chunk->unit.results = (struct dt_reports){.v = dt_chunk_row(chunk, 0),
                                               .n = chunk->n_rows,
-                                              .bound = dt_caller_bound(&terms->caller),
+                                              .bound = terms->bound,
                                               .of_batch = true,
                                               .deadline_us = deadline_us,
                                               .done = came_back,

@@ -4,10 +4,11 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "jobs/job_answer.h"
+#include "jobs/report_json.h"
+#include "request/wall.h"
 #include "results_batcher.h"
 #include "work/workers.h"
 
@@ -65,7 +66,7 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
     *r = (struct reporting){.req = req,
                             .reports = {.v = &r->apply,
                                         .n = 1,
-                                        .bound = dt_caller_bound(&req->caller),
+                                        .bound = dt_wall_bound(req),
                                         .deadline_us = req->deadline_us,
                                         .done = reported,
                                         .arg = r}};

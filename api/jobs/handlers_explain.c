@@ -7,6 +7,7 @@
 #include "index/index.h"
 #include "jobs/explain.h"
 #include "jobs/waiting.h"
+#include "request/wall.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
@@ -46,7 +47,9 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
     dt_status status = dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, &err);
     if (status == DT_OK)
         status = dt_store_get(store, *id, &req->arena, &job, &err);
-    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
+    if (status == DT_OK)
+        status = dt_wall_found(req, job.topic);
+    if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);

@@ -7,12 +7,12 @@
 
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/result_json.h"
 #include "job_answer.h"
 #include "job_fit.h"
+#include "request/wall.h"
 #include "settle.h"
 #include "store/operations/operations.h"
 #include "topics/topic_cache.h"
@@ -54,12 +54,12 @@ static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t 
 {
     struct dt_job job;
     struct dt_arena row; /* with its payload: gone before the next one is read */
-    if (dt_caller_sees_all(&req->caller))
+    if (!dt_wall_bound(req))
         return DT_OK;
     dt_arena_init(&row);
     dt_status status = dt_store_get(store, id, &row, &job, err);
-    if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
-        status = DT_NOT_FOUND;
+    if (status == DT_OK)
+        status = dt_wall_found(req, job.topic);
     dt_arena_clear(&row);
     return status;
 }
@@ -72,7 +72,9 @@ enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
-    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
+    if (status == DT_OK)
+        status = dt_wall_found(req, job.topic);
+    if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);

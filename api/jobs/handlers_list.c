@@ -6,10 +6,10 @@
 
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "job/retry.h"
+#include "request/wall.h"
 #include "waiting.h"
 #include "work/scratch.h"
 #include "work/workers.h"
@@ -229,8 +229,8 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
 {
     struct list *list = dt_answer_state(req, sizeof(*list));
     if (!list)
-        return DT_REPLY;
-    *list = (struct list){.filter = {.bound = !dt_caller_sees_all(&req->caller),
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *list = (struct list){.filter = {.bound = dt_wall_bound(req) != NULL,
                                      .prefixes = req->caller.topics.prefixes,
                                      .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults;
@@ -245,8 +245,7 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     read_cursor(req, list, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    if (list->filter.topic.p && !dt_caller_sees(&req->caller, list->filter.topic))
-        return dt_answer_not_found(req, "topic");
+    req->state = list;
     req->reads_much = dt_list_way(&list->filter) != DT_LIST_BY_KEY && !list->filter.id;
     return dt_workers_submit(req->api->workers, req, list_jobs);
 }

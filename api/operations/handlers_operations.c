@@ -20,6 +20,7 @@
 #include "job/owner.h"
 #include "job/result_json.h"
 #include "operation_json.h"
+#include "request/wall.h"
 #include "topics/topic_cache.h"
 #include "topics/topic_deleted.h"
 #include "work/workers.h"
@@ -224,7 +225,7 @@ static void drop(struct dt_request *req)
 /* The owner that all tokens with the caller's prefixes are; 0: none binds it. False: the answer is filled in. */
 static bool find_tenant(struct dt_request *req, int64_t *tenant)
 {
-    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
+    const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_owners owners = {0};
     struct dt_strbuf topics;
     dt_strbuf_init(&topics);
@@ -248,12 +249,12 @@ static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
     struct dt_str name = f->topic;
     bool prefix = dt_operation_topic_is_prefix(f->topic);
     name.n -= prefix;
-    ask->bound = dt_caller_bound(&req->caller);
+    ask->bound = dt_wall_bound(req);
     if (prefix && !dt_caller_may(&req->caller, DT_SCOPE_ADMIN)) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "a prefix of topics is for tokens with the scope admin");
         return false;
     }
-    if (f->topic.p && !dt_topic_within(ask->bound, name)) {
+    if (f->topic.p && dt_wall_found(req, name) != DT_OK) {
         dt_answer_not_found(req, "topic");
         return false;
     }
@@ -316,9 +317,11 @@ static bool read_operation(struct dt_request *req, dt_store *store, struct dt_op
     int64_t id;
     dt_status status =
         dt_job_id_parse(req->params[0], &id) ? dt_store_operation_get(store, id, &req->arena, op, &err) : DT_NOT_FOUND;
-    if (status == DT_OK && dt_topic_within(dt_caller_bound(&req->caller), op->topic_from))
+    if (status == DT_OK)
+        status = dt_wall_found(req, op->topic_from);
+    if (status == DT_OK)
         return true;
-    if (status == DT_OK || status == DT_NOT_FOUND)
+    if (status == DT_NOT_FOUND)
         dt_answer_not_found(req, "operation");
     else
         dt_answer_status(req, status, NULL, &err);
@@ -350,7 +353,7 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store)
 static dt_status write_operations(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct dt_id_page *page = req->state;
-    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
+    const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_operation_list list;
     dt_status status =
         dt_store_operation_list(store, page->id, dt_page_end(page->limit, OPERATION_BYTES), rows, &list, err);

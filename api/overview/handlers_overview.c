@@ -1,8 +1,8 @@
 /* GET /v1/overview, and /v1/dead-letters: which dead jobs are counted is read on the HTTP thread, with every fault. */
 #include "answer.h"
-#include "auth/auth.h"
 #include "handlers.h"
 #include "overview/overview.h"
+#include "request/wall.h"
 #include "work/workers.h"
 
 #define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
@@ -43,13 +43,12 @@ enum dt_next dt_handle_dead_letters(struct dt_request *req)
     dt_faults_init(&faults, &req->arena);
     *ask = (struct dt_dead_ask){.topic = dt_request_query(req, "topic"),
                                 .failed = dt_answer_times(req, "failed_from", "failed_to", &faults),
-                                .bound = dt_caller_bound(&req->caller)};
+                                .bound = dt_wall_bound(req)};
     const char *reason = ask->topic.p ? dt_topic_check(ask->topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    if (ask->topic.p && !dt_caller_sees(&req->caller, ask->topic))
-        return dt_answer_not_found(req, "topic");
+    req->state = ask;
     return dt_workers_submit(req->api->workers, req, answer_dead);
 }

@@ -20,6 +20,7 @@
 #include "intake/create.h"
 #include "intake/results_batcher.h"
 #include "pop_room.h"
+#include "request/wall.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
 #include "work/workers.h"
@@ -34,6 +35,7 @@ struct dt_run_command {
 
 struct dt_run {
     struct dt_request *req;
+    const struct dt_topic_bound *bound; /* of the caller */
     struct dt_run_command *v;
     size_t n;
     bool array;                /* the answer is one */
@@ -114,7 +116,7 @@ static struct dt_command_job *find_jobs(struct dt_run *run, dt_store *store, str
         return NULL;
     }
     for (size_t i = 0; i < n; i++)
-        if (jobs[i].job_id == 0 || !dt_caller_sees(&req->caller, jobs[i].topic))
+        if (jobs[i].job_id == 0 || !dt_topic_within(run->bound, jobs[i].topic))
             fail(&run->v[run->next + i], "there is no job with this id");
     return jobs;
 }
@@ -162,7 +164,7 @@ static enum dt_next run_finish(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     run->reports = (struct dt_reports){.v = run->applies,
                                        .n = n,
-                                       .bound = dt_caller_bound(&req->caller),
+                                       .bound = run->bound,
                                        .of_batch = run->array,
                                        .deadline_us = req->deadline_us,
                                        .done = finished,
@@ -403,7 +405,7 @@ static struct dt_run *run_new(struct dt_request *req, size_t n, bool array)
     struct dt_run *run = dt_arena_alloc(&req->arena, sizeof(*run));
     if (!run)
         return NULL;
-    *run = (struct dt_run){.req = req, .n = n, .array = array};
+    *run = (struct dt_run){.req = req, .n = n, .array = array, .bound = dt_wall_bound(req)};
     dt_strbuf_init(&run->out);
     run->v = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->v));
     run->rows = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->rows));
@@ -446,7 +448,7 @@ static void check_token(const struct dt_run *run, size_t i)
         fail(one, "/wait goes with a command that comes alone");
     if (!dt_caller_may(caller, verb == DT_VERB_ADD || verb == DT_VERB_DELETE ? DT_SCOPE_WRITE : DT_SCOPE_REPORT))
         fail(one, no_scope);
-    else if ((verb == DT_VERB_ADD || verb == DT_VERB_POP) && !dt_caller_sees(caller, one->command.topic))
+    else if ((verb == DT_VERB_ADD || verb == DT_VERB_POP) && !dt_topic_within(run->bound, one->command.topic))
         fail(one, "there is no such topic");
 }
 

@@ -5,11 +5,11 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "handlers.h"
 #include "pop_room.h"
 #include "pop_take.h"
 #include "pop_wish.h"
+#include "request/wall.h"
 #include "work/workers.h"
 
 struct popping {
@@ -79,7 +79,7 @@ enum dt_next dt_handle_pop(struct dt_request *req)
         return dt_answer_faults(req, status, &faults);
     /* Topics that the token does not reach are answered as if they did not exist. */
     for (size_t i = 0; i < p->wish.n_topics; i++)
-        if (!dt_caller_sees(&req->caller, p->wish.topics[i]))
+        if (dt_wall_found(req, p->wish.topics[i]) != DT_OK)
             return dt_answer_not_found(req, "topic");
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
     if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "handlers.h"
 #include "quota/quotas.h"
+#include "request/wall.h"
 #include "work/workers.h"
 
 #define USAGE_ROOM ((size_t)4 << 20)
@@ -19,13 +20,7 @@ struct view {
     size_t n_tokens, n_usage, n_pending;
 };
 
-static bool sees(const struct dt_request *req, struct dt_str token)
-{
-    return dt_caller_may(&req->caller, DT_SCOPE_ADMIN_ALL) || dt_str_eq(req->caller.name, token);
-}
-
-/* Begins an object: the caller may add more to it, and ends it. */
-static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
+static void add_number(struct dt_strbuf *out, const char *name, int64_t n)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "token", u->token);
@@ -61,13 +56,13 @@ static enum dt_next answer(struct dt_request *req, const struct view *v)
     dt_json_put_time(&req->out, "from", v->from_ms);
     dt_json_begin_array(&req->out, "usage");
     for (size_t i = 0; i < v->n_tokens; i++)
-        if (sees(req, v->tokens[i].name))
-            put_token(req, v, &v->tokens[i]);
+        if (dt_wall_shows_token(req, v->tokens[i].name))
+            add_token(req, v, &v->tokens[i]);
     for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that are gone */
         bool there = false;
         for (size_t k = 0; k < v->n_tokens && !there; k++)
             there = dt_str_eq(v->tokens[k].name, v->usage[i].token);
-        if (there || !sees(req, v->usage[i].token))
+        if (there || !dt_wall_shows_token(req, v->usage[i].token))
             continue;
         begin_uses(&req->out, &v->usage[i]);
         dt_json_end_object(&req->out);

@@ -77,6 +77,8 @@ struct dt_request {
     struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* added with dt_request_header */
     unsigned n_headers;
     bool close;   /* the connection is closed after the answer */
+    bool walled;  /* the handler asked the wall (wall.h) */
+    bool foreign; /* … and what it found is outside of the caller's topics */
     bool changed; /* something was done for it already: a refusal from here on says that its outcome is unknown */
 
     /* The handler's own. */

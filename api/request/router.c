@@ -52,6 +52,16 @@ static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
     }
 }
 
+/* Says whether the row has a wall, and one that goes with its path and its scope. */
+static bool wall_fits(const struct dt_route *route)
+{
+    const char *brace = strchr(route->path, '{');
+    const bool topic_first = brace && strncmp(brace, "{topic}", 7) == 0;
+    if (!route->wall || topic_first != (route->wall == DT_WALL_TOPIC_IN_PATH))
+        return false;
+    return route->scope != DT_SCOPE_NONE || route->wall == DT_WALL_NOTHING;
+}
+
 dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out)
 {
     dt_status status = DT_OK;
@@ -76,7 +86,7 @@ dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out
             c->segments[j] = (struct segment){param ? (struct dt_str){s.p + 1, s.n - 2} : s, param};
             params += param;
         }
-        status = k > 0 && params <= DT_ROUTE_PARAMS ? DT_OK : DT_INTERNAL;
+        status = k > 0 && params <= DT_ROUTE_PARAMS && wall_fits(&routes[i]) ? DT_OK : DT_INTERNAL;
     }
     if (status != DT_OK) {
         dt_router_free(router);

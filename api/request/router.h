@@ -29,13 +29,26 @@ enum dt_body {
     DT_BODY_STREAM /* application/json or application/x-ndjson, limit limits.batch_body, see request.h dt_stream */
 };
 
+/* What a caller whose token is bound to topic prefixes may see of a route's data: see wall.h. No value is 0: a row of a
+ * table cannot lack it. */
+enum dt_wall {
+    DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
+    DT_WALL_TOPIC_IN_QUERY,    /* the query has to name a topic */
+    DT_WALL_ROW_IN_PATH,       /* the path names a job, schedule, operation or alert, whose row has the topic */
+    DT_WALL_IN_BODY,           /* the body names topics, or jobs whose rows have them */
+    DT_WALL_FILTER,            /* a list or a sum: rows of the caller's topics alone */
+    DT_WALL_OWN_TOKEN,         /* rows of the caller's own token alone */
+    DT_WALL_ALL_TOPICS,        /* only callers that no prefix binds */
+    DT_WALL_NOTHING            /* the route has no data of a tenant */
+};
+
 enum dt_media { DT_MEDIA_JSON, DT_MEDIA_NDJSON, DT_MEDIA_OTHER };
 
 struct dt_route {
     const char *method;
-    const char *path; /* "/v1/jobs/{id}/cancel": {name} matches one segment, decoded; a {topic} is checked against the
-                         token's topics (404) */
+    const char *path; /* "/v1/jobs/{id}/cancel": {name} matches one segment, decoded */
     enum dt_scope scope;
+    enum dt_wall wall;
     enum dt_body body;
     const char *query; /* space-separated names that are allowed; NULL = none */
     enum dt_next (*handle)(struct dt_request *req);
@@ -55,6 +68,7 @@ struct dt_match {
     struct dt_str params[DT_ROUTE_PARAMS]; /* still escaped; slices of the path */
     char allow[64];                        /* not empty: the path exists, with these methods (405); empty: 404 */
 };
+/* INTERNAL: a path is malformed, or a row's wall contradicts its path or its scope. */
 DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
 void dt_router_free(dt_router *router);
 const struct dt_route *dt_router_route(const dt_router *router, size_t index);

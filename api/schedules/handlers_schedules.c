@@ -6,13 +6,13 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "jobs/job_answer.h"
 #include "jobs/job_fit.h"
 #include "quota/over_problem.h"
+#include "request/wall.h"
 #include "schedule_json.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -38,7 +38,7 @@ struct ask {
 static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
 {
     return (struct dt_fire_maker){
-        .store = store, .zones = req->api->zones, .bound = dt_caller_bound(&req->caller), .arena = &req->arena};
+        .store = store, .zones = req->api->zones, .bound = dt_wall_bound(req), .arena = &req->arena};
 }
 
 static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker)
@@ -62,7 +62,9 @@ static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_sch
     if (!dt_answer_hold_job(req))
         return false;
     dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, out, &err);
-    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, out->job.topic)))
+    if (status == DT_OK)
+        status = dt_wall_found(req, out->job.topic);
+    if (status == DT_NOT_FOUND)
         dt_answer_not_found(req, "schedule");
     else if (status != DT_OK)
         dt_answer_status(req, status, NULL, &err);
@@ -254,6 +256,11 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
 static dt_status write_schedules(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct ask *ask = req->state;
+    const struct dt_topic_bound *bound = dt_wall_bound(req);
+    struct dt_schedule_list list;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    size_t shown = 0;
     const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
     struct dt_schedule_list list;
     dt_status status = dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, rows, &list, err);
@@ -261,7 +268,7 @@ static dt_status write_schedules(struct dt_request *req, dt_store *store, struct
         return status;
     dt_answer_begin_list(req, "schedules");
     for (size_t i = 0; i < list.n; i++) {
-        if (!dt_caller_sees(&req->caller, list.v[i].job.topic))
+        if (!dt_topic_within(bound, list.v[i].job.topic))
             continue;
         if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
             list.n = i;
@@ -333,7 +340,8 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
 enum dt_next dt_handle_schedule_put(struct dt_request *req)
 {
     const struct dt_str name = req->params[0]; /* absent: a preview, of a span of time */
-    struct ask *ask = dt_answer_state(req, sizeof(*ask));
+    const struct dt_topic_bound *bound = dt_wall_bound(req);
+    struct ask *ask = ask_new(req);
     struct dt_faults faults;
     if (!ask || !dt_answer_clock(req))
         return DT_REPLY;
@@ -343,7 +351,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
     dt_status status = DT_INVALID;
     if (json) {
         const char *reason = name.p ? dt_schedule_name_check(name) : NULL;
-        if (name.p && !reason && !dt_caller_sees(&req->caller, name))
+        if (name.p && !reason && !dt_topic_within(bound, name))
             reason = "must begin with one of the token's prefixes, as names of topics do";
         if (reason)
             dt_faults_add(&faults, "/name", reason);
@@ -357,7 +365,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     struct dt_str topic = ask->body.schedule.job.topic;
-    if (topic.p && !dt_caller_sees(&req->caller, topic))
+    if (topic.p && dt_wall_found(req, topic) != DT_OK)
         return dt_answer_not_found(req, "topic");
     return dt_workers_submit(req->api->workers, req, name.p ? put_schedule : preview);
 }

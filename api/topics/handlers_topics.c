@@ -7,11 +7,11 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "auth/auth.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "jobs/topic_alerts.h"
 #include "jobs/topic_callback.h"
+#include "request/wall.h"
 #include "store/operations/topic_deletion.h"
 #include "topic_cache.h"
 #include "topic_deleted.h"
@@ -187,8 +187,8 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
 {
     struct page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
-        return DT_REPLY;
-    *page = (struct page){.filter = {.bound = !dt_caller_sees_all(&req->caller),
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *page = (struct page){.filter = {.bound = dt_wall_bound(req) != NULL,
                                      .prefixes = req->caller.topics.prefixes,
                                      .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults;

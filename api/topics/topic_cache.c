@@ -324,7 +324,7 @@ struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const st
     terms.prefix_topics_max = config->limits_prefix_topics;
     terms.prefixes = caller->topics.prefixes;
     terms.n_prefixes = caller->topics.n;
-    terms.foreign = kafka_topic.p && !dt_caller_sees(caller, kafka_topic) &&
+    terms.foreign = kafka_topic.p && !dt_topic_within(&caller->topics, kafka_topic) &&
                     !dt_topic_listed(config->kafka_allow_topics, kafka_topic);
     return terms;
 }

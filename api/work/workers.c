@@ -25,6 +25,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "request/wall.h"
 #include "session.h"
 
 #define QUEUE_MAX 4096 /* more than all connections can have under way */
@@ -226,7 +227,24 @@ static void move_late(struct dt_request **line, size_t *n, int64_t now_us, struc
 
 void dt_workers_expire(dt_workers *pool, int64_t now_us)
 {
-    struct dt_request *late = NULL;
+    const struct task task = {.req = req,
+                              .run = run,
+                              .caller = req->caller.fair_queue,
+                              .is_long = req->reads_much,
+                              .since_us = dt_clock_mono_us(pool->env->clock)};
+    bool able = false; /* some worker is not stuck in MySQL */
+    if (!dt_request_suspended(req))
+        dt_request_suspend(req);
+    if (!dt_wall_pass(req)) {
+        dt_request_resume(req);
+        return DT_PENDING;
+    }
+    for (size_t i = 0; i < pool->n_workers && !able; i++)
+        able = !dt_session_stalled(&pool->workers[i].session);
+    if (!able) {
+        refuse_request(req, "the database does not answer");
+        return DT_PENDING;
+    }
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++)
         move_late(&pool->queue[i / 2][i % 2], &pool->n, now_us, &late);

@@ -136,7 +136,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 
 /* ---- a request ---- */
 
-static struct dt_route route; /* of jobs, or of results */
+static struct dt_route route = {.wall = DT_WALL_IN_BODY}; /* of jobs, or of results */
 
 static struct dt_config config = {.api_queue_jobs = 64,
                                   .limits_batch_lines = LINES_MAX,

@@ -236,7 +236,8 @@ static inline int everything_is_back(void **state)
 static inline void request_init(struct dt_request *req)
 {
     static const struct dt_str seen = DT_STR_LIT("t");
-    *req = (struct dt_request){.api = &api, .deadline_us = NEVER, .caller.topics = {&seen, 1}};
+    static const struct dt_route route = {.wall = DT_WALL_IN_BODY};
+    *req = (struct dt_request){.api = &api, .route = &route, .deadline_us = NEVER, .caller.topics = {&seen, 1}};
     dt_hold_init(&req->hold, &memory);
     dt_strbuf_init(&req->out);
     dt_arena_init(&req->arena);

@@ -11,12 +11,12 @@
 #include "request/router.h"
 
 static const struct dt_route table[] = {
-    {"POST", "/v1/jobs", DT_SCOPE_WRITE, .body = DT_BODY_JSON},
-    {"GET", "/v1/jobs", DT_SCOPE_READ, .body = DT_BODY_NONE},
-    {"POST", "/v1/jobs:batch", DT_SCOPE_WRITE, .body = DT_BODY_STREAM},
-    {"GET", "/v1/jobs/{id}", DT_SCOPE_READ, .body = DT_BODY_NONE},
-    {"POST", "/v1/jobs/{id}/cancel", DT_SCOPE_WRITE, .body = DT_BODY_NONE},
-    {"PUT", "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, .body = DT_BODY_JSON},
+    {"POST", "/v1/jobs", DT_SCOPE_WRITE, DT_WALL_IN_BODY, .body = DT_BODY_JSON},
+    {"GET", "/v1/jobs", DT_SCOPE_READ, DT_WALL_FILTER, .body = DT_BODY_NONE},
+    {"POST", "/v1/jobs:batch", DT_SCOPE_WRITE, DT_WALL_IN_BODY, .body = DT_BODY_STREAM},
+    {"GET", "/v1/jobs/{id}", DT_SCOPE_READ, DT_WALL_FILTER, .body = DT_BODY_NONE},
+    {"POST", "/v1/jobs/{id}/cancel", DT_SCOPE_WRITE, DT_WALL_IN_BODY, .body = DT_BODY_NONE},
+    {"PUT", "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_WALL_TOPIC_IN_PATH, .body = DT_BODY_JSON},
 };
 #define ROUTES (sizeof(table) / sizeof(table[0]))
 
@@ -166,13 +166,33 @@ static void a_charset_that_is_not_utf8_is_another_media_type(void **state)
             fail_msg("%s", other[i]);
 }
 
+static void assert_refused(const struct dt_route *row)
+{
+    dt_router *router;
+    assert_int_equal(dt_router_new(row, 1, &router), DT_INTERNAL);
+    assert_null(router);
+}
+
 static void a_table_with_too_many_parameters_is_refused(void **state)
 {
-    static const struct dt_route bad[] = {{"GET", "/{a}/{b}/{c}", DT_SCOPE_NONE, .body = DT_BODY_NONE}};
-    dt_router *router;
+    static const struct dt_route bad = {"GET", "/{a}/{b}/{c}", DT_SCOPE_READ, DT_WALL_FILTER, .body = DT_BODY_NONE};
     (void)state;
-    assert_int_equal(dt_router_new(bad, 1, &router), DT_INTERNAL);
-    assert_null(router);
+    assert_refused(&bad);
+}
+
+static void a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused(void **state)
+{
+    static const struct dt_route bad[] = {
+        {.method = "GET", .path = "/a", .scope = DT_SCOPE_READ},
+        {.method = "GET", .path = "/{topic}", .scope = DT_SCOPE_READ, .wall = DT_WALL_NOTHING},
+        {.method = "GET", .path = "/{topic}/{key}", .scope = DT_SCOPE_READ, .wall = DT_WALL_ROW_IN_PATH},
+        {.method = "GET", .path = "/a", .scope = DT_SCOPE_READ, .wall = DT_WALL_TOPIC_IN_PATH},
+        {.method = "GET", .path = "/{id}", .scope = DT_SCOPE_READ, .wall = DT_WALL_TOPIC_IN_PATH},
+        {.method = "GET", .path = "/a", .scope = DT_SCOPE_NONE, .wall = DT_WALL_FILTER},
+        {.method = "GET", .path = "/a", .scope = DT_SCOPE_NONE, .wall = DT_WALL_ALL_TOPICS}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_refused(&bad[i]);
 }
 
 static void assert_decodes(const char *text, const char *expected, size_t n)
@@ -269,6 +289,7 @@ int main(void)
         cmocka_unit_test(the_path_of_an_absolute_target_is_what_follows_the_host),
         cmocka_unit_test(a_charset_that_is_not_utf8_is_another_media_type),
         cmocka_unit_test(a_table_with_too_many_parameters_is_refused),
+        cmocka_unit_test(a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused),
         cmocka_unit_test(escapes_are_decoded_to_bytes),
         cmocka_unit_test(bad_escapes_are_malformed),
         cmocka_unit_test(media_types_are_read_without_case_and_parameters),

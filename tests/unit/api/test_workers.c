@@ -128,6 +128,8 @@ void dt_request_trim(struct dt_request *req)
 
 /* ---- requests ---- */
 
+static const struct dt_route route = {.wall = DT_WALL_NOTHING};
+
 static enum dt_next serve(struct dt_request *req, dt_store *store)
 {
     struct call *call = (struct call *)req;
@@ -162,6 +164,7 @@ static void submit_by(struct call *call, uint8_t caller)
 {
     call->req.caller.fair_queue = caller;
     call->req.then = go_on;
+    call->req.route = &route;
     if (call->req.deadline_us == 0)
         call->req.deadline_us = now_us() + PATIENT;
     call->req.reads_much = call->is_long;
