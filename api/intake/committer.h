@@ -1,6 +1,6 @@
 /*
  * Group commit of new jobs. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) queue up; each
- * committer thread, with a MySQL connection of its own, takes all that has gathered (at most api.commit_jobs rows and
+ * committer thread, with a MySQL connection of its own, takes all that has gathered (at most 3,000 rows and
  * DT_COMMIT_BYTES, units are never split) and inserts it in one transaction. A unit is answered after the durable
  * commit. Then the due entries go to the index writer, off the answer's path.
  *
@@ -16,7 +16,7 @@
 #include "topics/topic_cache.h"
 #include "work/session.h"
 
-#define DT_UNIT_ROWS    250 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
+#define DT_UNIT_ROWS    250 /* at most in one unit (and never more than a commit has: ask dt_committer_unit_rows) */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */
 
 /* A new job, and what became of it. */
@@ -75,7 +75,7 @@ static inline bool dt_unit_is_over(const struct dt_unit *unit, const struct dt_c
 
 typedef struct dt_committer dt_committer;
 
-/* Starts the threads (api.committers). All arguments are borrowed and outlive the committer. *out is NULL unless OK. */
+/* Starts the threads. All arguments are borrowed and outlive the committer. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                            dt_index_writer *index, dt_committer **out, struct dt_error *err);
 /* Gives back units whose time is up and that are not begun: UNAVAILABLE. Any thread. */

@@ -25,7 +25,7 @@ struct dt_results_batcher {
     dt_index_writer *index;
     struct dt_thread thread;
     struct dt_session session;
-    /* The thread's own; room for results.batch. */
+    /* The thread's own; room for a whole batch. */
     struct dt_apply *applies;
     struct dt_entry *entries;
     struct dt_outage_part outage;

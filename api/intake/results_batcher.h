@@ -1,5 +1,5 @@
 /*
- * Results that come by REST: one thread applies all that have gathered (at most results.batch) in one transaction
+ * Results that come by REST: one thread applies all that have gathered (at most 2,000) in one transaction
  * through dt_store_apply, then tells the index writer where the jobs are due now.
  */
 #ifndef DT_API_RESULTS_BATCHER_H

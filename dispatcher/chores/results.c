@@ -52,7 +52,7 @@ struct dt_results {
     dt_json *json;
     struct dt_config config; /* the process's, with a short wait for locks */
     struct dt_arena arena;
-    struct dt_apply *batch; /* room for results.batch */
+    struct dt_apply *batch; /* room for a whole one */
     size_t n;
     struct deferred {
         bool some;        /* results may be stored: of this process, or of one whose partitions it has now */

@@ -44,7 +44,7 @@ struct loader {
     char *property;                  /* in its place: the key of a property, whose text is being collected */
     int pending_line;
     struct dt_strbuf text;
-    bool seen[DT_OPTIONS]; /* in this source */
+    bool seen[DT_OPTIONS_READ]; /* in this source */
 };
 
 /* Where a value stands, for the error: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
@@ -231,7 +231,7 @@ static bool quote_is_open(const char *text)
 
 static const struct dt_option *find_option(const char *section, const char *key, bool *from_file)
 {
-    for (size_t i = 0; i < DT_OPTIONS; i++) {
+    for (size_t i = 0; i < DT_OPTIONS_READ; i++) {
         size_t n = strlen(dt_options[i].key);
         if (strcmp(dt_options[i].section, section) != 0 || strncmp(dt_options[i].key, key, n) != 0)
             continue;
@@ -548,7 +548,7 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
     config->kafka_client = dt_properties_new();
     if (!config->kafka_client || dt_secrets_new(&config->secrets) != DT_OK)
         loader.status = dt_fail(err, DT_NOMEM, "out of memory");
-    for (const struct dt_option *option = dt_options; option < dt_options + DT_OPTIONS; option++) {
+    for (const struct dt_option *option = dt_options; option < dt_options + DT_OPTIONS_AND_CONSTANTS; option++) {
         if (option->type != DT_OPTION_TEXT)
             store_number(config, option, option->def);
         else if (loader.status == DT_OK && !store_text(config, option, option->def_text))
@@ -559,7 +559,7 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
     if (loader.status == DT_OK)
         load_credentials(&loader);
     memset(loader.seen, 0, sizeof(loader.seen));
-    for (const struct dt_option *option = dt_options; option < dt_options + DT_OPTIONS; option++) {
+    for (const struct dt_option *option = dt_options; option < dt_options + DT_OPTIONS_READ; option++) {
         load_variable(&loader, option, false);
         if (dt_option_is_secret(option))
             load_variable(&loader, option, true);

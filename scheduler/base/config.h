@@ -1,12 +1,12 @@
 /*
- * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds,
- * default and help; the parser, the environment names, --print-config, the sample file and the reference
- * page come from it. Order: default < file < credentials < environment (DUETIME_<SECTION>_<KEY>). A text option marked
- * `secret` can also be given as <key>_file, or as the file duetime_<section>.<key> in CREDENTIALS_DIRECTORY
- * (LoadCredential= of systemd), and where it is set it is printed as the comment "# key = ***". The text in struct
- * dt_config is the secret as it was when the program started; whoever connects asks dt_secret_now
- * (connection/secrets.h). Settings of librdkafka are [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for
- * each dot; each may be given as client.<name>_file.
+ * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds, default and
+ * help; the parser, the environment names, --print-config, the sample file and the reference page come from it.
+ * DT_CONFIG_CONSTANTS are members without an option. Order: default < file < credentials < environment
+ * (DUETIME_<SECTION>_<KEY>). A text option marked `secret` can also be given as <key>_file, or as the file
+ * duetime_<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of systemd), and where it is set it is printed as
+ * the comment "# key = ***". The text in struct dt_config is the secret as it was when the program started; whoever
+ * connects asks dt_secret_now (connection/secrets.h). Settings of librdkafka are [kafka] client.<name>, or
+ * DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
  *
  * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
  * text goes on in indented lines after a comma or inside quotes.
@@ -34,7 +34,10 @@ struct dt_config {
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;
 #define TEXT(section, key, def, flags, help)               char *section##_##key;
+#define CONSTANT(type, section, key, def, min, max)        int64_t section##_##key;
     DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
+    DT_CONFIG_CONSTANTS(CONSTANT)
+#undef CONSTANT
 #undef INT
 #undef DURATION
 #undef BOOL

@@ -24,7 +24,11 @@
     {AT(s, k), .type = DT_OPTION_BOOL, .def = (def_), .flags = (flags_), .help = (help_)},
 #define TEXT(s, k, def_, flags_, help_)                                                                                \
     {AT(s, k), .type = DT_OPTION_TEXT, .def_text = (def_), .flags = (flags_), .help = (help_)},
-const struct dt_option dt_options[DT_OPTIONS] = {DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)};
+#define CONSTANT(type_, s, k, def_, min_, max_)                                                                        \
+    {AT(s, k), .type = DT_OPTION_##type_, .def = (def_), .min = (min_), .max = (max_)},
+const struct dt_option dt_options[DT_OPTIONS_AND_CONSTANTS] = {DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
+                                                                   DT_CONFIG_CONSTANTS(CONSTANT)};
+#undef CONSTANT
 #undef INT
 #undef DURATION
 #undef BOOL

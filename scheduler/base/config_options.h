@@ -27,20 +27,31 @@ struct dt_option {
     const char *help;
 };
 
-/* The place of each option in the table; the last enumerator is how many there are. */
+/* The place of each option in the table, then those of the constants. */
 enum {
 #define INT(section, key, def, min, max, flags, help)      DT_OPTION_OF_##section##_##key,
 #define DURATION(section, key, def, min, max, flags, help) DT_OPTION_OF_##section##_##key,
 #define BOOL(section, key, def, flags, help)               DT_OPTION_OF_##section##_##key,
 #define TEXT(section, key, def, flags, help)               DT_OPTION_OF_##section##_##key,
+#define CONSTANT(type, section, key, def, min, max)        DT_OPTION_OF_##section##_##key,
     DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
+    /* Of those before it: options that pages name. */
+    DT_OPTIONS,
+    DT_OPTIONS_LAST = DT_OPTIONS - 1,
+    DT_CONFIG_CONSTANTS(CONSTANT) DT_OPTIONS_AND_CONSTANTS,
+#undef CONSTANT
 #undef INT
 #undef DURATION
 #undef BOOL
 #undef TEXT
-        DT_OPTIONS
+/* How many of them a program reads. */
+#ifdef DT_FAIL_POINTS
+    DT_OPTIONS_READ = DT_OPTIONS_AND_CONSTANTS
+#else
+    DT_OPTIONS_READ = DT_OPTIONS
+#endif
 };
-extern const struct dt_option dt_options[DT_OPTIONS];
+extern const struct dt_option dt_options[DT_OPTIONS_AND_CONSTANTS];
 
 /* Which texts an option takes. */
 struct dt_option_rule {

@@ -66,19 +66,13 @@
   TEXT(http, tls_client_cert, "required", DT_OPT_RELOAD, "Where there is a tls_client_ca. required: no certificate, no connection; optional: one that is shown must be good.") \
   TEXT(http, trusted_proxies, "", DT_OPT_NONE, "Networks of proxies before the API, as comma-separated CIDRs (10.0.0.0/8, fd00::/8): what they say in forwarded_header about whose request it is is believed, and no share of the places that wait (waiting) bounds them, since they are many.") \
   TEXT(http, forwarded_header, "x-forwarded-for", DT_OPT_NONE, "x-forwarded-for or forwarded: the header in which the trusted proxies say so. The other one is never looked at, because a proxy lets it by as its client has sent it.") \
-  INT(http, tls_threads, 2, 1, 64, DT_OPT_NONE, "Threads that encrypt and decrypt for http.threads, where anything listens with TLS.") \
   BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
   DURATION(api, database_timeout, 8*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL. A busy disk can delay a commit for seconds; this is not an outage. If MySQL does not answer, the API refuses the request after this time plus at most two seconds for a new connection. Not longer than mysql.io_timeout.") \
-  INT(api, committers, 4, 1, 64, DT_OPT_NONE, "Connections that commit new jobs.") \
-  INT(api, batch_threads, 4, 1, 64, DT_OPT_NONE, "Threads that take batches apart, in time slices, with a lower priority than what serves single requests.") \
   INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \
-  INT(api, queue_bytes, 134217728, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Bytes of new jobs waiting for a commit; beyond it: 503.") \
-  INT(api, commit_jobs, 3000, 1, 10000, DT_OPT_NONE, "Most jobs in one commit.") \
   BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
   DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
   INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload. Less are taken if max_allowed_packet of MySQL is below 1 MiB.") \
   INT(limits, headers, 8192, 0, 10000, DT_OPT_NONE, "Bytes of all header names and values of a job. Written as JSON they may be up to six times as long, and have 65535 bytes at most.") \
-  INT(limits, json_depth, 16, 4, 128, DT_OPT_NONE, "Nesting of a JSON body, payload included.") \
   INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
   INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \
   INT(limits, batch_lines, 100000, 1, 10000000, DT_OPT_NONE, "Elements of a batch.") \
@@ -92,11 +86,7 @@
   INT(quotas, pending_jobs, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, jobs that are scheduled or dispatched in the topics of the token, whoever made them: new ones are refused from there on.") \
   DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
   INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
-  INT(dispatch, batch_topics, 16, 1, 10000, DT_OPT_NONE, "Most Kafka topics in one dispatch. Each costs Kafka a request of its own, about a millisecond, behind which what falls due meanwhile waits.") \
-  INT(dispatch, batch_bytes, 8388608, 1048576, 67108864, DT_OPT_NONE, "Most payload bytes in one dispatch.") \
-  DURATION(dispatch, settle_after, 10, 1, DT_SECOND, DT_OPT_NONE, "Quiet time after which the last batch is settled by itself.") \
   DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for so long closes its Kafka producer, and takes over anew shortly before the next job is due.") \
-  INT(dispatch, priority, -10, -20, 19, DT_OPT_NONE, "Scheduling priority (nice) asked for by the dispatcher; kept as it is when not permitted.") \
   TEXT(dispatch, metrics_listen, "127.0.0.1", DT_OPT_NONE, "Address where the dispatcher serves /metrics and /healthz, which ask for no token: the loopback, or one that only the machines reach that scrape and probe.") \
   INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
   BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs as HTTP requests to the topic's callback_url. Give the API and the dispatchers the same setting.") \
@@ -107,18 +97,13 @@
   INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Most bytes of jobs that one dispatcher has under way as callbacks, which owners share in the same way; one that is larger goes alone. Above 8 MiB the eighth that an owner leaves has room for the largest payload.") \
   TEXT(callbacks, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust for https; empty: those of the system. Read again some seconds after it has changed.") \
   DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records that were settled for so long are deleted. A copy of MySQL that is put back must be younger than this, or its shards halt.") \
-  INT(results, batch, 2000, 2, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
   DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
-  INT(reconcile, slice, 10000, 100, 1000000, DT_OPT_NONE, "Most rows compared at once.") \
-  DURATION(reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Time in which the full scan goes over the whole horizon once.") \
-  DURATION(reconcile, audit, 20*DT_SECOND, 100, DT_DAY, DT_OPT_NONE, "Pause between two of the 32 pieces of the jobs that are recounted (job_counts); longer after a large piece.") \
   DURATION(history, after, 10*DT_MINUTE, 0, 30*DT_DAY, DT_OPT_NONE, "How long a job that succeeded or was cancelled stays among the live ones (table jobs) before it moves to the table history.") \
   DURATION(history, dead_after, 3*DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in the table jobs.") \
   DURATION(history, keys, 36525*DT_DAY, 0, 36525*DT_DAY, DT_OPT_NONE, "How long the key of a finished job stays taken. It ends with the job's retention in any case, so by default a key is taken as long as its job is kept.") \
   INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, used by the first migration only; afterwards it lives in MySQL.") \
   TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
   BOOL(installation, test_clock, false, DT_OPT_NONE, "For tests of one's own software: the time in which jobs are due can be advanced and frozen (POST /v1/admin/clock). It holds for an installation as long as it exists: one that was made without, as every one with real jobs should be, has real time, and programs that are set otherwise than their installation do not start.") \
-  INT(commands, batch, 1000, 1, 10000, DT_OPT_NONE, "Most messages of the commands topic carried out in one transaction.") \
   DURATION(inbox, keep_errors, 30*DT_DAY, DT_MINUTE, 3653*DT_DAY, DT_OPT_NONE, "How long a row of job_inbox that could not be carried out is kept with its error.") \
   TEXT(alerts, url, "", DT_OPT_NONE, "Where messages about all alerts are sent, of topics and of the installation (POST, as Standard Webhooks say); empty: nowhere. The rules of callbacks hold: callbacks.allow_networks, allow_hosts, ca_file.") \
   TEXT(alerts, secret, "", DT_OPT_SECRET, "Signs them: whsec_ and a key in base64, or two of them with a space between while one replaces the other.") \
@@ -129,6 +114,50 @@
   DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing has been reported of a job for so long since it was dispatched; 0 = no alert.") \
   DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long it is kept who changed what (table job_events), in whole days.") \
   TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
+
+/*
+ * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They stand in struct
+ * dt_config beside the options, because tests make them small or fast: programs with fail points (hooks/fail_point.h)
+ * read them as options that no page names. Every other program refuses the keys.
+ */
+#define DT_CONFIG_CONSTANTS(X) \
+  /* Quiet time after which the last batch is settled by itself: longer than between two batches under \
+   * load, too short to be seen. */ \
+  X(DURATION, dispatch, settle_after, 10, 1, DT_SECOND) \
+  /* Scheduling priority (nice) that the dispatcher asks for: its threads are awake for moments and \
+   * should not wait for others. */ \
+  X(INT, dispatch, priority, -10, -20, 19) \
+  /* Most payload bytes in one dispatch: nine payloads of the largest size. */ \
+  X(INT, dispatch, batch_bytes, 8388608, 1048576, 67108864) \
+  /* Most Kafka topics in one dispatch. Each costs Kafka a request of a millisecond, for which jobs that \
+   * fall due meanwhile wait. */ \
+  X(INT, dispatch, batch_topics, 16, 1, 10000) \
+  /* Most results in one transaction. A larger one saves little for each row, and holds its locks longer. */ \
+  X(INT, results, batch, 2000, 2, 10000) \
+  /* Most messages of the commands topic in one transaction, as above. */ \
+  X(INT, commands, batch, 1000, 1, 10000) \
+  /* Most rows compared at once: some milliseconds of MySQL and of Redis. */ \
+  X(INT, reconcile, slice, 10000, 100, 1000000) \
+  /* Time for one full scan of the horizon: a lost index entry is found in this time at the latest. */ \
+  X(DURATION, reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR) \
+  /* Pause between two of the 32 pieces of the jobs that are recounted: a small table takes eleven \
+   * minutes. Longer after a large piece. */ \
+  X(DURATION, reconcile, audit, 20*DT_SECOND, 100, DT_DAY) \
+  /* Connections that commit new jobs: while a commit waits for the disk, the next ones go on. More \
+   * connections commit smaller groups. */ \
+  X(INT, api, committers, 4, 1, 64) \
+  /* Threads that take batches apart, in time slices, at a lower priority than single requests. */ \
+  X(INT, api, batch_threads, 4, 1, 64) \
+  /* Most jobs in one commit: a larger one is no faster for each job, and the first one waits longer. */ \
+  X(INT, api, commit_jobs, 3000, 1, 10000) \
+  /* Bytes of new jobs that wait for a commit, beside api.queue_jobs; beyond it: 503. A quarter of what \
+   * limits.memory is by default. */ \
+  X(INT, api, queue_bytes, 134217728, 1048576, INT64_C(17179869184)) \
+  /* Threads that encrypt and decrypt, where anything listens with TLS; 0: one for two of http.threads. */ \
+  X(INT, http, tls_threads, 0, 0, 64) \
+  /* Nesting of a JSON body, payload included. Bodies nest a few levels; a parser's memory grows with \
+   * each. */ \
+  X(INT, limits, json_depth, 16, 4, 128)
 /* clang-format on */
 
 #endif

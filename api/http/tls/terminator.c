@@ -372,7 +372,8 @@ dt_status dt_terminator_start(const struct dt_config *config, const dt_clock *cl
                               dt_terminator **out, struct dt_error *err)
 {
     dt_terminator *t = calloc(1, sizeof(*t));
-    size_t threads = (size_t)config->http_tls_threads;
+    const int64_t wanted = config->http_tls_threads ? config->http_tls_threads : (config->http_threads + 1) / 2;
+    const size_t threads = (size_t)wanted;
     *out = NULL;
     if (t)
         *t = (dt_terminator){

@@ -604,6 +604,36 @@ static void the_sample_has_every_option_and_is_an_installation_on_one_server(voi
     free(text);
 }
 
+static void constants_are_for_tests_alone_and_on_no_page(void **state)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    (void)state;
+    assert_non_null(out);
+#ifdef DT_FAIL_POINTS
+    struct dt_config config = loaded("[reconcile]\nwalk = 10s\n");
+    assert_int_equal(config.reconcile_walk, 10000);
+#else
+    struct dt_config config = loaded("");
+    assert_int_equal(config.reconcile_walk, 60000);
+    REFUSED("[reconcile]\nwalk = 10s\n", "unknown key");
+#endif
+    assert_int_equal(config.dispatch_priority, -10);
+    dt_config_print(&config, out);
+    dt_config_reference(out);
+    dt_config_sample(out);
+    fclose(out);
+#define ABSENT(type, s, k, ...) assert_null(strstr(text, #s "_" #k));
+    DT_CONFIG_CONSTANTS(ABSENT)
+#undef ABSENT
+    assert_null(strstr(text, "\nwalk ="));
+    assert_null(strstr(text, "\n| `walk` |"));
+    assert_null(strstr(text, "\n#walk ="));
+    free(text);
+    dt_config_clear(&config);
+}
+
 static void a_cleared_configuration_can_be_cleared_again(void **state)
 {
     struct dt_config config = loaded("");
@@ -655,6 +685,7 @@ int main(void)
         FRESH(secrets_are_hidden_when_printed),
         FRESH(the_reference_has_a_row_for_every_option),
         FRESH(the_sample_has_every_option_and_is_an_installation_on_one_server),
+        FRESH(constants_are_for_tests_alone_and_on_no_page),
         FRESH(a_cleared_configuration_can_be_cleared_again),
     };
 
