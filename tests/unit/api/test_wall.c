@@ -13,7 +13,8 @@
 #include "request/wall.h"
 
 static struct dt_str prefix = {"mine.", 5};
-static const struct dt_str mine = {"mine.t", 6}, other = {"other", 5};
+static const struct dt_str mine = {"mine.t", 6};
+static const struct dt_str other = {"other", 5};
 
 /* A request of a route with this wall, whose path and query name the topic. */
 static struct dt_request request_of(enum dt_wall wall, struct dt_str topic, bool bound)
@@ -65,7 +66,8 @@ static void each_wall_refuses_what_it_is_for(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct dt_str topic = rows[i].topic ? *rows[i].topic : DT_STR_NONE;
         const struct dt_request bound = request_of(rows[i].wall, topic, true);
-        const int enter = refusal(dt_wall_enter, bound), pass = refusal(dt_wall_pass, bound);
+        const int enter = refusal(dt_wall_enter, bound);
+        const int pass = refusal(dt_wall_pass, bound);
         if (enter != rows[i].enter || pass != rows[i].pass)
             fail_msg("row %zu: %d and %d", i, enter, pass);
         const struct dt_request all = request_of(rows[i].wall, topic, false);
