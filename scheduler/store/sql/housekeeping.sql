@@ -42,8 +42,8 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
          LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000),
                7223372036854775807)),
        j.leave_at = IF(j.state = 'scheduled', 0, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) +
-         LEAST(LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000),
-                     7223372036854775807), IF(j.state = 'dead', ?, ?))),
+         LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000),
+               IF(j.state = 'dead', ?, ?))),
        j.attempt_status = IF(j.attempt_status = 'dispatched', 9, j.attempt_status+0),
        j.finished_at = COALESCE(NULLIF(j.finished_at, 0), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)),
        j.version = LEAST(j.version + 1, 1999999999),

@@ -59,7 +59,7 @@ SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at
 -- deadline, and passes by what is locked. The seventh column is how large the message is at most: the key stands in two
 -- headers; 900 are names and values of ours, the installation's among them.
 -- name: lock_hinted
-SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shard, -1),
+SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000),
        LENGTH(j.payload) + COALESCE(LENGTH(j.headers), 0) + LENGTH(j.topic) + 2 * COALESCE(LENGTH(j.job_key), 0)
        + COALESCE(LENGTH(j.partition_key), 0) + COALESCE(LENGTH(j.content_type), 0) + 900,

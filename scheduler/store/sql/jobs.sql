@@ -88,8 +88,7 @@ UPDATE jobs
        finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?),
        purge_at = ? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
                             7223372036854775807),
-       leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
-                                  7223372036854775807), ?),
+       leave_at = ? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?), ?),
        version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'scheduled'; -- guard: CANCEL

@@ -41,7 +41,7 @@ SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = ? AND q.due_at <
 
 -- Rows that others hold locked are passed by. The last but one is how large the payload is.
 -- name: lock_offered
-SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shard, -1),
+SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), j.claim_shard,
        LEAST(j.ack_timeout_ms, 3155760000000), LENGTH(j.payload), j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...)
