@@ -17,6 +17,29 @@ static void add(struct list *list, const char *name, struct dt_str value)
     list->v[list->n++] = (struct dt_cloud_event_attribute){name, value};
 }
 
+/* Text of the event's id, "<job>/<attempt>" and its suffix. *job and *attempt are parts of it. An event has the numbers
+ * in three attributes, and printf for each was half of what a message cost. */
+static struct dt_str id_text(struct dt_arena *arena, const struct dt_cloud_event *event, struct dt_str *job,
+                             struct dt_str *attempt)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_strbuf_add_i64(&text, event->job);
+    const size_t slash = text.n;
+    dt_strbuf_addc(&text, '/');
+    dt_strbuf_add_i64(&text, event->attempt);
+    const size_t end = text.n;
+    dt_strbuf_adds(&text, event->id_suffix);
+    const struct dt_str id = text.failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    *job = *attempt = DT_STR_NONE;
+    if (id.p) {
+        *job = (struct dt_str){id.p, slash};
+        *attempt = (struct dt_str){id.p + slash + 1, end - slash - 1};
+    }
+    return id;
+}
+
 static struct dt_str time_text(struct dt_arena *arena, int64_t ms)
 {
     char text[25];
@@ -28,19 +51,18 @@ dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct d
                                     struct dt_cloud_event_attribute out[DT_CLOUD_EVENT_ATTRIBUTES], size_t *n)
 {
     struct list list = {.v = out};
-    const long long job = event->job;
-    const long long attempt = event->attempt;
-    struct dt_str id = dt_arena_printf(arena, "%lld", job);
+    struct dt_str job;
+    struct dt_str attempt;
     add(&list, "ce_specversion", DT_STR_LIT("1.0"));
-    add(&list, "ce_id", dt_arena_printf(arena, "%lld/%lld%s", job, attempt, event->id_suffix));
-    add(&list, "ce_source", dt_arena_printf(arena, "/duetime/%s", event->installation));
+    add(&list, "ce_id", id_text(arena, event, &job, &attempt));
+    add(&list, "ce_source", dt_arena_join(arena, DT_STR_LIT("/duetime/"), dt_str(event->installation)));
     add(&list, "ce_type", event->type);
-    add(&list, "ce_subject", event->key.p ? event->key : id);
+    add(&list, "ce_subject", event->key.p ? event->key : job);
     add(&list, "ce_time", time_text(arena, event->time_ms));
-    add(&list, "ce_jobid", id);
+    add(&list, "ce_jobid", job);
     if (event->key.p)
         add(&list, "ce_jobkey", event->key);
-    add(&list, "ce_attempt", dt_arena_printf(arena, "%lld", attempt));
+    add(&list, "ce_attempt", attempt);
     if (event->scheduled_ms)
         add(&list, "ce_scheduledtime", time_text(arena, event->scheduled_ms));
     *n = list.n;

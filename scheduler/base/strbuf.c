@@ -272,6 +272,17 @@ struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s)
     return (struct dt_str){p, s.n};
 }
 
+struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second)
+{
+    char *p = dt_arena_alloc(arena, first.n + second.n + 1);
+    if (!p)
+        return DT_STR_NONE;
+    memcpy(p, first.p, first.n);
+    memcpy(p + first.n, second.p, second.n);
+    p[first.n + second.n] = '\0';
+    return (struct dt_str){p, first.n + second.n};
+}
+
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...)
 {
     char text[512];

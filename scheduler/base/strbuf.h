@@ -117,6 +117,8 @@ void *dt_arena_alloc(struct dt_arena *arena, size_t n);
 size_t dt_arena_growth(const struct dt_arena *arena, size_t n);
 /* A terminated copy; .p is NULL when memory is out (or when s.p is NULL). */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
+/* A terminated copy of both texts, one after the other; .p is NULL when memory is out. Neither text may be absent. */
+struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
 /* A terminated text of less than 512 bytes; .p is NULL when it is longer, or memory is out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);
 

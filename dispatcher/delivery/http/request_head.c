@@ -6,6 +6,7 @@
 
 #include <strings.h>
 
+#include "base/assert.h"
 #include "delivery/caller_headers.h"
 #include "delivery/cloud_event.h"
 #include "job/callback/callback_header.h"
@@ -86,7 +87,9 @@ static struct dt_str made(struct head *h, struct dt_str text)
     return text;
 }
 
-static void add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation, int64_t now_ms)
+/* Returns the event's id, "<job>/<attempt>", which names the attempt in other headers, too. */
+static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation,
+                                    int64_t now_ms)
 {
     const struct dt_cloud_event event = {.job = from->claim.id,
                                          .attempt = from->claim.attempt,
@@ -98,26 +101,30 @@ static void add_attributes(struct head *h, const struct dt_outgoing *from, const
                                          .scheduled_ms = from->claim.due_ms};
     struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
     size_t n = 0;
+    struct dt_str id = DT_STR_NONE;
     struct dt_str type = from->content_type.p ? from->content_type : DT_STR_LIT("application/json");
     if (type.n == 0 || dt_callback_header_value_check(type))
         type = DT_STR_LIT("application/octet-stream");
     push(h, DT_STR_LIT("content-type"), type);
     if (dt_cloud_event_attributes(&event, h->arena, attributes, &n) != DT_OK) {
         h->failed = true;
-        return;
+        return id;
     }
-    for (size_t i = 0; i < n; i++)
-        add_attribute(h, made(h, dt_arena_printf(h->arena, "ce-%s", attributes[i].name + strlen("ce_"))),
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(attributes[i].name, "ce_id") == 0)
+            id = attributes[i].value;
+        add_attribute(h,
+                      made(h, dt_arena_join(h->arena, DT_STR_LIT("ce-"), dt_str(attributes[i].name + strlen("ce_")))),
                       attributes[i].value);
+    }
+    dt_assert(id.p);
+    return id;
 }
 
-static dt_status add_webhook(struct head *h, const struct dt_outgoing *from, const struct dt_callback_setting *setting,
-                             int64_t now_ms)
+static dt_status add_webhook(struct head *h, struct dt_str id, const struct dt_outgoing *from,
+                             const struct dt_callback_setting *setting, int64_t now_ms)
 {
-    struct dt_webhook webhook = {.id = made(h, dt_arena_printf(h->arena, "%lld/%lld", (long long)from->claim.id,
-                                                               (long long)from->claim.attempt)),
-                                 .timestamp_s = (now_ms - setting->ahead_ms) / 1000,
-                                 .body = from->payload};
+    struct dt_webhook webhook = {.id = id, .timestamp_s = (now_ms - setting->ahead_ms) / 1000, .body = from->payload};
     push(h, DT_STR_LIT("idempotency-key"), webhook.id);
     push(h, DT_STR_LIT("webhook-id"), webhook.id);
     push(h, DT_STR_LIT("webhook-timestamp"),
@@ -162,8 +169,8 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
                           dt_json *json, struct dt_arena *arena, struct dt_http_request *request)
 {
     struct head h = {.arena = arena};
-    add_attributes(&h, from, setting->installation, now_ms);
-    dt_status status = add_webhook(&h, from, setting, now_ms);
+    const struct dt_str id = add_attributes(&h, from, setting->installation, now_ms);
+    dt_status status = h.failed ? DT_NOMEM : add_webhook(&h, id, from, setting, now_ms);
     if (status != DT_OK)
         return status;
     add_callers(&h, setting->headers, json);

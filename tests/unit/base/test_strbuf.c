@@ -274,6 +274,17 @@ static void a_copy_is_terminated_and_absent_stays_absent(void **state)
     dt_arena_clear(&arena);
 }
 
+static void two_texts_are_joined_and_terminated(void **state)
+{
+    struct dt_arena arena;
+    (void)state;
+    dt_arena_init(&arena);
+    assert_string_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), (struct dt_str){"idle", 2}).p, "ce-id");
+    assert_int_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), DT_STR_LIT("id")).n, 5);
+    assert_string_equal(dt_arena_join(&arena, DT_STR_LIT(""), DT_STR_LIT("")).p, "");
+    dt_arena_clear(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept),
         cmocka_unit_test(a_size_that_nobody_has_gives_null),
         cmocka_unit_test(a_copy_is_terminated_and_absent_stays_absent),
+        cmocka_unit_test(two_texts_are_joined_and_terminated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
