@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "base/fair.h"
 #include "base/hash.h"
-#include "job/callback/callback_url.h"
 
 #define OWNERS_PART 2 /* of what others leave */
 #define WAITS_US    INT64_C(1000000)
@@ -453,4 +452,18 @@ unsigned dt_places_of_host(const dt_places *places, struct dt_str host, int64_t 
     if (found)
         HASH_FIND(hh, found->shared.owners, &owner, sizeof(owner), own);
     return own ? own->most : places->limits.per_host;
+}
+
+/* ---- hosts of URLs ---- */
+
+const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text)
+{
+    if (last->known && text.n == last->n && memcmp(text.p, last->text, text.n) == 0)
+        return last->refusal;
+    last->refusal = dt_callback_url_check(text, &last->url);
+    last->known = text.n <= sizeof(last->text);
+    last->n = text.n;
+    if (last->known)
+        memcpy(last->text, text.p, text.n);
+    return last->refusal;
 }

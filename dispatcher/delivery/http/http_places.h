@@ -18,7 +18,7 @@
 #ifndef DT_DISPATCHER_HTTP_PLACES_H
 #define DT_DISPATCHER_HTTP_PLACES_H
 
-#include "base/strbuf.h"
+#include "job/callback/callback_url.h"
 
 #define DT_PLACES_REMEMBERED_US (INT64_C(600) * 1000000) /* a slowed host is forgotten after so long without requests */
 #define DT_PLACES_HOSTS_MAX     10000                    /* idle hosts that are remembered */
@@ -66,6 +66,18 @@ DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, co
 const char *dt_place_topic(const struct dt_place *place);
 int64_t dt_place_owner(const struct dt_place *place);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
+
+/* The URL that was read last. All zeros: none. Most jobs of a topic have one URL in common, and each attempt asks for
+ * its host several times, so the same text is not read again. */
+struct dt_last_url {
+    bool known;
+    size_t n;
+    char text[DT_CALLBACK_URL_MAX];
+    const char *refusal;        /* of dt_callback_url_check */
+    struct dt_callback_url url; /* undefined if it was refused */
+};
+/* Returns what dt_callback_url_check returns. NULL: last->url is what the text says, until another text is read. */
+const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text);
 
 /* How many places could be taken at a host now, one after the other; 0 where dt_places_take would say FULL, unless the
  * request is too large. It counts as asking: a topic that finds none is next. */

@@ -30,11 +30,9 @@ static bool may_claim(dt_hands *hands, unsigned shard)
 
 /* The host that a place is taken at. Jobs without a URL, or with one that is none, have one of their own, and end
  * there. */
-static struct dt_str key_of(struct dt_str text, struct dt_callback_url *url)
+static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
 {
-    if (!text.p || dt_callback_url_check(text, url))
-        return DT_STR_LIT("");
-    return dt_str(url->key);
+    return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
 /* A number is needed: the keeper takes one, and tells when it has it. */
@@ -50,13 +48,12 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_st
     dt_hands *hands = claims->hands;
     const struct dt_place_for who = {owner, topic};
     const struct dt_str text = callback->places.url;
-    struct dt_callback_url url;
     size_t room = 0;
     pthread_mutex_lock(&hands->lock);
     const int64_t now_us = dt_pool_now_us(hands);
     if (may_claim(hands, claims->shard))
         room = host     ? dt_places_room_at(hands->places, host, &who, now_us)
-               : text.p ? dt_places_room(hands->places, key_of(text, &url), &who, now_us)
+               : text.p ? dt_places_room(hands->places, key_of(claims, text), &who, now_us)
                         : dt_places_room_anywhere(hands->places, &who, now_us);
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
@@ -81,8 +78,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     dt_hands *hands = claims->hands;
     const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
     enum dt_hand_place taken = DT_HAND_FULL;
-    struct dt_callback_url url;
-    struct dt_str key = key_of(wanted->url, &url);
+    struct dt_str key = key_of(claims, wanted->url);
     if (claims->n == claims->cap) {
         size_t cap = claims->cap ? claims->cap * 2 : 64;
         struct dt_place *places = realloc(claims->places, cap * sizeof(*places));
@@ -246,11 +242,12 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     sending.callback = note(claims, job, place);
     if (!sending.callback)
         return false;
-    sending.url = job->callback_url.p ? job->callback_url : sending.topic->places.url;
-    sending.trusted = dt_callback_place_is_listed(&sending.topic->places, sending.url);
-    const char *why = sending.trusted ? NULL /* it was checked for that */
-                      : sending.url.p ? dt_callback_url_check(sending.url, NULL)
-                                      : "neither the job nor its topic has a callback_url";
+    const struct dt_callback_places *places = &sending.topic->places;
+    sending.url = job->callback_url.p ? job->callback_url : places->url;
+    const char *why = sending.url.p ? dt_last_url_read(&claims->last, sending.url)
+                                    : "neither the job nor its topic has a callback_url";
+    const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the topic's own URL */
+    sending.trusted = !why && (own || dt_callback_place_is_listed(places, sending.url));
     if (why) {
         fail(&sending, DT_HTTP_NO_URL, why);
     } else if (!sending.trusted || !sending.topic->secret.p) {

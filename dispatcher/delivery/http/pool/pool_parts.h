@@ -99,6 +99,7 @@ struct dt_hands_claims {
     int64_t owner; /* under which number */
     dt_json *json;
     struct dt_arena arena;
+    struct dt_last_url last;
 };
 
 static inline int64_t dt_pool_now_us(const dt_hands *hands)

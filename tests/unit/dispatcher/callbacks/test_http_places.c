@@ -456,6 +456,38 @@ static void a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have(
     places = NULL;
 }
 
+static void assert_key(struct dt_last_url *last, const char *text, const char *key)
+{
+    assert_null(dt_last_url_read(last, dt_str(text)));
+    assert_string_equal(last->url.key, key);
+}
+
+static void a_url_that_comes_again_has_the_host_it_had(void **state)
+{
+    struct dt_last_url last = {0};
+    char refused[] = "http://a/#";
+    char longest[DT_CALLBACK_URL_MAX + 2] = "http://b/";
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_key(&last, "http://a/1", "http://a:80");
+        assert_key(&last, "http://a/1", "http://a:80");
+        assert_key(&last, "http://b/1", "http://b:80"); /* as long */
+        assert_key(&last, "http://b/12", "http://b:80");
+        assert_non_null(dt_last_url_read(&last, dt_str(refused)));
+        assert_non_null(dt_last_url_read(&last, dt_str(refused)));
+    }
+    refused[9] = '1'; /* the memory of a text may have another one by now */
+    assert_key(&last, refused, "http://a:80");
+    assert_non_null(dt_last_url_read(&last, DT_STR_LIT("")));
+    memset(longest + 9, 'x', sizeof(longest) - 10);
+    assert_non_null(dt_last_url_read(&last, dt_str(longest)));
+    longest[DT_CALLBACK_URL_MAX] = '\0';
+    assert_key(&last, longest, "http://b:80");
+    longest[7] = 'c';
+    assert_key(&last, longest, "http://c:80");
+    assert_key(&last, longest, "http://c:80");
+}
+
 #define T(name) cmocka_unit_test_teardown(name, end)
 
 int main(void)
@@ -482,6 +514,7 @@ int main(void)
         T(idle_hosts_are_forgotten_behind_one_that_is_in_use),
         T(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one),
         T(a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have),
+        T(a_url_that_comes_again_has_the_host_it_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
