@@ -3,11 +3,15 @@
  *
  * An idle thread sleeps on its own mailbox. At most one of them, the timer, sleeps until the next chore is due; the
  * others sleep until they are signalled, so that a time that comes wakes one thread. A thread that takes a chore hands
- * the timer's part to an idle one.
+ * the timer's part to an idle one, or starts a thread for it; so a runtime at rest has two.
+ *
+ *   not there ─▶ busy ◀─▶ idle ─▶ ending ─▶ not there      the first thread never ends
  *
  * Invariants, under the lock: a chore whose started_us is not 0 is ticked by exactly one thread; `timer` is an idle
- * thread or NULL; if a thread is idle and a chore is not running and not removed, there is a timer, and it wakes no
- * later than that chore is due.
+ * thread or NULL; unless all threads that may be had are busy, there is a timer while a chore is not running and not
+ * removed, and it wakes no later than that chore is due. The exception is a chore that waits for a place: `waiting`
+ * counts the ticks that run of chores that wait for other servers, and is at most two less than the threads, but one
+ * in any case. A worker's context is there while its thread is busy or idle.
  */
 #include "base/chores.h"
 
@@ -19,14 +23,17 @@
 #include "base/mailbox.h"
 #include "base/thread.h"
 
-#define LOOK (UINT32_C(1) << 0)
+#define LOOK    (UINT32_C(1) << 0)
+#define REST_US INT64_C(20000000) /* a thread that ticked nothing for so long ends */
+
+enum worker_state { NOT_THERE, BUSY, IDLE, ENDING };
 
 struct worker {
     dt_chores *chores;
     struct dt_thread thread;
     dt_mailbox *mailbox;
+    enum worker_state state; /* under the lock of chores, as the next two */
     void *context;
-    bool idle;        /* under the lock of chores */
     int64_t until_us; /* of the timer: when it wakes */
 };
 
@@ -35,23 +42,54 @@ struct dt_chores {
     pthread_mutex_t lock;
     pthread_cond_t ended; /* a tick has ended; dt_chore_remove waits for it */
     struct dt_chore *first;
+    unsigned waiting;
+    bool cut;
     struct worker *timer;
     struct worker workers[DT_CHORES_THREADS_MAX];
 };
 
 /* ---- under the lock ---- */
 
-/* The chore that is due first; NULL: none will be. */
+/* The chore that is due first, of those that may run; NULL: none will be. */
 static struct dt_chore *find_next(const dt_chores *c)
 {
+    const bool full = c->waiting >= (c->env.threads > 3 ? c->env.threads - 2 : 1);
     struct dt_chore *next = NULL;
     for (struct dt_chore *each = c->first; each; each = each->next)
-        if (!each->started_us && !each->removed && each->due_us != INT64_MAX && (!next || each->due_us < next->due_us))
+        if (!each->started_us && (!each->removed || each->ending) && each->due_us != INT64_MAX &&
+            !(each->waits && full) && (!next || each->due_us < next->due_us))
             next = each;
     return next;
 }
 
-/* Has an idle thread look if a chore is due before the timer wakes. */
+/* When a chore that was woken is due. */
+static int64_t soon(const dt_chores *c, const struct dt_chore *chore)
+{
+    return dt_later(dt_clock_mono_us(c->env.clock), chore->not_before_us);
+}
+
+static void run(void *arg);
+
+/* Starts the thread; any failure leaves it as it was. */
+static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *err)
+{
+    dt_thread_join(&w->thread); /* of the one before, which does nothing more */
+    dt_status status = c->env.open ? c->env.open(c->env.arg, &w->context, err) : DT_OK;
+    if (status == DT_OK && c->cut)
+        c->env.cut(w->context);
+    w->state = BUSY;
+    if (status == DT_OK)
+        status = dt_thread_start(&w->thread, c->env.name, run, w, err);
+    if (status == DT_OK)
+        return DT_OK;
+    w->state = NOT_THERE;
+    if (w->context)
+        c->env.close(w->context);
+    w->context = NULL;
+    return status;
+}
+
+/* Has an idle thread, or a new one, look if a chore is due before the timer wakes. */
 static void look_for_work(dt_chores *c)
 {
     const struct dt_chore *next = find_next(c);
@@ -59,13 +97,20 @@ static void look_for_work(dt_chores *c)
         return;
     struct worker *w = c->timer;
     for (unsigned i = 0; !w && i < c->env.threads; i++)
-        if (c->workers[i].idle)
+        if (c->workers[i].state == IDLE)
             w = &c->workers[i];
-    if (!w)
-        return; /* all are busy: each looks when its tick ends */
-    c->timer = w;
-    w->until_us = next->due_us;
-    dt_mailbox_signal(w->mailbox, LOOK);
+    if (w) {
+        c->timer = w;
+        w->until_us = next->due_us;
+        dt_mailbox_signal(w->mailbox, LOOK);
+        return;
+    }
+    /* If all are busy, or no thread can be had, each looks when its tick ends. */
+    for (unsigned i = 0; i < c->env.threads; i++)
+        if (c->workers[i].state == NOT_THERE) {
+            (void)!start_worker(c, &c->workers[i], NULL);
+            return;
+        }
 }
 
 /* ---- threads ---- */
@@ -73,20 +118,26 @@ static void look_for_work(dt_chores *c)
 static void tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
 {
     dt_chores *c = w->chores;
-    dt_assert(!chore->started_us && !chore->removed);
+    dt_assert(!chore->started_us && chore->removed == chore->ending);
     chore->started_us = now_us;
-    chore->woken = false;
+    chore->woken = chore->failed = chore->ending = false;
+    c->waiting += chore->waits;
     look_for_work(c);
     pthread_mutex_unlock(&c->lock);
     const int64_t due_us = chore->tick(chore->arg, w->context);
     if (c->env.check)
         c->env.check(w->context);
+    if (!chore->failed)
+        dt_outage_over(&chore->outage);
     pthread_mutex_lock(&c->lock);
+    c->waiting -= chore->waits;
     now_us = dt_clock_mono_us(c->env.clock);
     dt_metric_add(chore->ticks, 1);
     dt_metric_add(chore->busy_us, now_us - chore->started_us);
     chore->started_us = 0;
-    chore->due_us = chore->woken ? now_us : dt_later(due_us, now_us); /* not the past: others are due for longer */
+    /* Not the past: others are due for longer. */
+    chore->due_us =
+        chore->ending ? now_us : dt_later(chore->woken ? dt_earlier(due_us, soon(c, chore)) : due_us, now_us);
     if (chore->removed)
         pthread_cond_broadcast(&c->ended); /* the chore may be freed once the lock is released */
 }
@@ -95,28 +146,40 @@ static void run(void *arg)
 {
     struct worker *w = arg;
     dt_chores *c = w->chores;
+    int64_t worked_us = dt_clock_mono_us(c->env.clock);
     pthread_mutex_lock(&c->lock);
     while (!dt_thread_stopping(&w->thread)) {
         struct dt_chore *next = find_next(c);
         const int64_t now_us = dt_clock_mono_us(c->env.clock);
         if (next && next->due_us <= now_us) {
             tick(w, next, now_us);
+            worked_us = dt_clock_mono_us(c->env.clock);
             continue;
         }
-        w->idle = true;
-        w->until_us = INT64_MAX;
-        if (next && (!c->timer || c->timer->until_us > next->due_us)) {
+        const bool times = next && (!c->timer || c->timer->until_us > next->due_us);
+        const bool may_end = w != &c->workers[0] && !times;
+        if (may_end && now_us - worked_us >= REST_US)
+            break;
+        w->state = IDLE;
+        w->until_us = times ? next->due_us : INT64_MAX;
+        if (times)
             c->timer = w;
-            w->until_us = next->due_us;
-        }
-        const int64_t until_us = w->until_us;
+        const int64_t until_us = may_end ? worked_us + REST_US : w->until_us;
         pthread_mutex_unlock(&c->lock);
         (void)dt_mailbox_wait(w->mailbox, until_us);
         pthread_mutex_lock(&c->lock);
-        w->idle = false;
+        w->state = BUSY;
         if (c->timer == w)
             c->timer = NULL;
     }
+    w->state = ENDING;
+    void *context = w->context;
+    w->context = NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (context)
+        c->env.close(context);
+    pthread_mutex_lock(&c->lock);
+    w->state = NOT_THERE;
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -132,20 +195,29 @@ dt_status dt_chores_start(const struct dt_chores_env *env, dt_chores **out, stru
     pthread_cond_init(&c->ended, NULL);
     dt_status status = DT_OK;
     for (unsigned i = 0; i < env->threads && status == DT_OK; i++) {
-        struct worker *w = &c->workers[i];
-        w->chores = c;
-        status = dt_mailbox_new(&w->mailbox);
-        if (status == DT_OK && env->open)
-            status = env->open(env->arg, &w->context, err);
-        if (status == DT_OK)
-            status = dt_thread_start(&w->thread, env->name, run, w, err);
+        c->workers[i].chores = c;
+        status = dt_mailbox_new(&c->workers[i].mailbox);
     }
+    if (status == DT_OK)
+        status = start_worker(c, &c->workers[0], err);
     if (status != DT_OK) {
         dt_chores_stop(c);
         return status;
     }
     *out = c;
     return DT_OK;
+}
+
+void dt_chores_cut(dt_chores *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->cut = true;
+    for (unsigned i = 0; i < c->env.threads; i++)
+        if (c->workers[i].context)
+            c->env.cut(c->workers[i].context);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void dt_chores_stop(dt_chores *c)
@@ -158,8 +230,6 @@ void dt_chores_stop(dt_chores *c)
     for (unsigned i = 0; i < c->env.threads; i++) {
         struct worker *w = &c->workers[i];
         dt_thread_join(&w->thread);
-        if (w->context)
-            c->env.close(w->context);
         dt_mailbox_free(w->mailbox);
     }
     pthread_cond_destroy(&c->ended);
@@ -176,26 +246,28 @@ void dt_chores_add(dt_chores *c, struct dt_chore *chore)
     chore->ticks = dt_counter("duetime_chore_ticks_total", "Ticks of periodic work, by chore.", label);
     chore->busy_us =
         dt_counter("duetime_chore_busy_microseconds_total", "Time that ticks of periodic work took, by chore.", label);
+    chore->failures =
+        dt_counter("duetime_chore_failures_total", "Ticks of periodic work that failed, by chore.", label);
     pthread_mutex_lock(&c->lock);
     dt_assert(!chore->chores && !chore->started_us);
     chore->next = c->first;
     c->first = chore;
-    chore->due_us = dt_clock_mono_us(c->env.clock);
-    chore->chores = c;
+    chore->due_us = soon(c, chore);
+    __atomic_store_n(&chore->chores, c, __ATOMIC_RELEASE);
     look_for_work(c);
     pthread_mutex_unlock(&c->lock);
 }
 
 void dt_chore_wake(struct dt_chore *chore)
 {
-    dt_chores *c = chore->chores;
+    dt_chores *c = __atomic_load_n(&chore->chores, __ATOMIC_ACQUIRE);
     if (!c)
         return;
     pthread_mutex_lock(&c->lock);
     if (chore->started_us) {
         chore->woken = true;
     } else {
-        chore->due_us = dt_earlier(chore->due_us, dt_clock_mono_us(c->env.clock));
+        chore->due_us = dt_earlier(chore->due_us, soon(c, chore));
         look_for_work(c);
     }
     pthread_mutex_unlock(&c->lock);
@@ -203,12 +275,22 @@ void dt_chore_wake(struct dt_chore *chore)
 
 void dt_chore_stop(struct dt_chore *chore)
 {
-    dt_chores *c = chore->chores;
+    dt_chores *c = __atomic_load_n(&chore->chores, __ATOMIC_ACQUIRE);
     if (!c)
         return;
     pthread_mutex_lock(&c->lock);
     chore->removed = true;
     pthread_mutex_unlock(&c->lock);
+}
+
+int64_t dt_chore_failed(struct dt_chore *chore, enum dt_outage_of of, const char *what, dt_status status,
+                        const struct dt_error *err, int64_t pause_us)
+{
+    chore->failed = true;
+    dt_metric_add(chore->failures, 1);
+    if (!dt_chore_stopping(chore))
+        dt_outage_failed(&chore->outage, of, chore->name, what, status, err);
+    return chore->not_before_us = dt_clock_mono_us(chore->chores->env.clock) + pause_us;
 }
 
 bool dt_chore_stopping(const struct dt_chore *chore)
@@ -222,18 +304,23 @@ bool dt_chore_stopping(const struct dt_chore *chore)
 
 void dt_chore_remove(struct dt_chore *chore)
 {
-    dt_chores *c = chore->chores;
+    dt_chores *c = __atomic_load_n(&chore->chores, __ATOMIC_ACQUIRE);
     if (!c)
         return;
     pthread_mutex_lock(&c->lock);
     chore->removed = true;
-    while (chore->started_us)
+    if (chore->last) {
+        chore->ending = true;
+        chore->due_us = dt_clock_mono_us(c->env.clock);
+        look_for_work(c);
+    }
+    while (chore->started_us || chore->ending)
         (void)dt_clock_wait(&c->ended, &c->lock, INT64_MAX);
     struct dt_chore **at = &c->first;
     while (*at != chore)
         at = &(*at)->next;
     *at = chore->next;
-    chore->chores = NULL;
+    __atomic_store_n(&chore->chores, NULL, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -598,6 +598,16 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
     return 0;
 }
 
+__typeof__(pthread_cond_wait) __wrap_pthread_cond_wait;
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    (void)cond;
+    __wrap_pthread_mutex_unlock(mutex);
+    fiber_sleep(5 * MS);
+    __wrap_pthread_mutex_lock(mutex);
+    return 0;
+}
+
 /* ---- telling ---- */
 
 void trace(const char *fmt, ...)

@@ -1,6 +1,6 @@
 /*
- * A clock that the test moves with pass(), for code that sleeps in a mailbox. If pass() reaches the end of a sleep, the
- * sleeper wakes. Suites are linked with --wrap=dt_mailbox_wait,--wrap=dt_mailbox_pause.
+ * A clock that the test moves with pass(), for code that sleeps in a mailbox, or is a chore of a runtime with one thread.
+ * If pass() reaches the end of a sleep, the sleeper wakes. Suites are linked with --wrap=dt_mailbox_wait,--wrap=dt_mailbox_pause.
  *
  *     AWAIT(hand_paused_for() == RETRY_US);   // it sleeps for this long
  *     pass(RETRY_US);
@@ -12,7 +12,8 @@
 #include "support/wait.h"
 
 static _Atomic int64_t hand_us = 1000000000, hand_paused_until_us;
-static _Atomic bool hand_waits; /* it waits for a message or a deadline */
+static _Atomic bool hand_waits; /* it waits for a message or a deadline: */
+static _Atomic int64_t hand_waits_until_us;
 
 static inline int64_t hand_mono_us(const dt_clock *clock)
 {
@@ -32,6 +33,13 @@ static inline int64_t hand_paused_for(void)
 {
     const int64_t until_us = hand_paused_until_us;
     return until_us ? until_us - hand_us : 0;
+}
+
+/* How long it still waits; 0: it does not wait, or without a deadline. */
+static inline int64_t hand_due_in(void)
+{
+    const int64_t until_us = hand_waits_until_us;
+    return until_us && until_us != INT64_MAX ? until_us - hand_us : 0;
 }
 
 __typeof__(dt_mailbox_pause) __real_dt_mailbox_pause;
@@ -57,9 +65,11 @@ uint32_t __wrap_dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t end
 
 uint32_t __wrap_dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
 {
+    hand_waits_until_us = until_us;
     hand_waits = true;
     const uint32_t came = hand_sleep(box, until_us, UINT32_MAX);
     hand_waits = false;
+    hand_waits_until_us = 0;
     return came;
 }
 

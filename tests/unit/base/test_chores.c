@@ -17,6 +17,8 @@ struct work {
     _Atomic int ticks, inside, together; /* how many ticks began, run, and ran at once at most */
     _Atomic int64_t next_us;             /* what a tick returns; 0 = INT64_MAX */
     _Atomic bool hold;                   /* ticks wait until it is false */
+    _Atomic int64_t apart_us;            /* what a tick sets not_before_us to, from now on */
+    _Atomic bool fails, stopping;        /* ticks fail; the last tick saw that the chore ends */
     _Atomic int *order;                  /* counts ticks of all chores … */
     int at;                              /* … as it was at this one's last tick */
 };
@@ -39,7 +41,12 @@ static int64_t tick(void *arg, void *context)
     w->ticks++;
     while (w->hold && !dt_chore_stopping(&w->chore))
         usleep(200);
+    if (w->apart_us)
+        w->chore.not_before_us = now_us() + w->apart_us;
+    w->stopping = dt_chore_stopping(&w->chore);
     w->inside--;
+    if (w->fails)
+        return dt_chore_failed(&w->chore, DT_OUTAGE_NONE, "it waits", DT_UNAVAILABLE, NULL, 50000);
     return w->next_us ? w->next_us : INT64_MAX;
 }
 
@@ -178,6 +185,85 @@ static void a_removed_chore_is_ticked_no_more_once_it_was_removed(void **state)
     dt_chores_stop(chores);
 }
 
+static void a_wake_does_not_shorten_the_pause_that_a_tick_asked_for(void **state)
+{
+    dt_chores *chores = start(2);
+    struct work w = work("a");
+    (void)state;
+    w.apart_us = 60000;
+    const int64_t began_us = now_us();
+    add(chores, &w);
+    AWAIT(w.ticks == 1);
+    for (int i = 0; i < 10; i++)
+        dt_chore_wake(&w.chore);
+    AWAIT(w.ticks == 2);
+    assert_true(now_us() - began_us >= 60000);
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+}
+
+static void a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it(void **state)
+{
+    dt_chores *chores = start(2);
+    struct work w = work("a");
+    (void)state;
+    w.fails = true;
+    const int64_t began_us = now_us();
+    add(chores, &w);
+    for (int i = 2; i <= 4; i++) {
+        AWAIT(w.ticks == i - 1);
+        dt_chore_wake(&w.chore);
+        AWAIT(w.ticks == i);
+        assert_true(now_us() - began_us >= (i - 1) * 50000);
+    }
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+}
+
+static void chores_that_wait_for_other_servers_leave_two_threads_to_the_others(void **state)
+{
+    dt_chores *chores = start(4);
+    struct work waiting[3] = {work("a"), work("b"), work("c")};
+    struct work w = work("well");
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        waiting[i].hold = waiting[i].chore.waits = true;
+        add(chores, &waiting[i]);
+    }
+    AWAIT(waiting[0].ticks + waiting[1].ticks + waiting[2].ticks == 2);
+    w.next_us = 1;
+    add(chores, &w);
+    AWAIT(w.ticks >= 100);
+    assert_int_equal(waiting[0].ticks + waiting[1].ticks + waiting[2].ticks, 2);
+    for (size_t i = 0; i < 3; i++)
+        waiting[i].hold = false;
+    AWAIT(waiting[0].ticks == 1 && waiting[1].ticks == 1 && waiting[2].ticks == 1);
+    for (size_t i = 0; i < 3; i++)
+        dt_chore_remove(&waiting[i].chore);
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+}
+
+static void a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed(void **state)
+{
+    dt_chores *chores = start(2);
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        struct work w = work("a");
+        w.chore.last = true;
+        w.next_us = i % 2;
+        add(chores, &w);
+        if (i % 3 == 0)
+            dt_chore_stop(&w.chore);
+        dt_chore_remove(&w.chore);
+        assert_true(w.ticks >= 1 && w.stopping && w.inside == 0);
+        const int ticks = w.ticks;
+        dt_chore_remove(&w.chore);
+        assert_int_equal(w.ticks, ticks);
+    }
+    dt_chores_stop(chores);
+}
+
 /* ---- contexts ---- */
 
 static _Atomic int opened, closed, checked, ticked;
@@ -218,22 +304,48 @@ static void each_thread_has_a_context_which_is_checked_after_each_tick(void **st
     struct dt_error err = {0};
     (void)state;
     opened = closed = checked = ticked = 0;
-    assert_int_equal(dt_chores_start(&env, &chores, NULL), DT_OK);
-    assert_int_equal(opened, 3);
+    assert_int_equal(dt_chores_start(&env, &chores, &err), DT_OK);
+    assert_int_equal(opened, 1);
     w.next_us = 1;
     add(chores, &w);
     AWAIT(w.ticks >= 50);
     dt_chore_remove(&w.chore);
     assert_int_equal(checked, w.ticks);
     assert_int_equal(ticked, w.ticks);
+    assert_in_range(opened, 1, 2); /* one ticks, one waits for what is due next */
     dt_chores_stop(chores);
-    assert_int_equal(closed, 3);
+    assert_int_equal(closed, opened);
 
-    opened = closed = 0;
-    most = 2;
+    opened = closed = most = 0;
     assert_int_equal(dt_chores_start(&env, &chores, &err), DT_UNAVAILABLE);
     assert_null(chores);
-    assert_int_equal(closed, 2);
+    assert_int_equal(closed, 0);
+}
+
+static void chores_go_on_when_no_further_thread_can_be_had(void **state)
+{
+    int most = 1;
+    struct dt_chores_env env = {.name = "chores",
+                                .threads = 3,
+                                .clock = dt_clock_system(),
+                                .open = open_context,
+                                .close = close_context,
+                                .arg = &most};
+    struct work w[3] = {work("a"), work("b"), work("c")};
+    dt_chores *chores = NULL;
+    (void)state;
+    opened = closed = ticked = 0;
+    assert_int_equal(dt_chores_start(&env, &chores, NULL), DT_OK);
+    for (size_t i = 0; i < 3; i++) {
+        w[i].next_us = 1;
+        add(chores, &w[i]);
+    }
+    AWAIT(w[0].ticks >= 20 && w[1].ticks >= 20 && w[2].ticks >= 20);
+    for (size_t i = 0; i < 3; i++)
+        dt_chore_remove(&w[i].chore);
+    dt_chores_stop(chores);
+    assert_int_equal(opened, 1);
+    assert_int_equal(closed, 1);
 }
 
 int main(void)
@@ -244,7 +356,12 @@ int main(void)
         cmocka_unit_test(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once),
         cmocka_unit_test(other_chores_go_on_while_some_ticks_do_not_return),
         cmocka_unit_test(a_chore_that_is_always_due_leaves_turns_to_the_others),
+        cmocka_unit_test(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for),
+        cmocka_unit_test(a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it),
+        cmocka_unit_test(chores_that_wait_for_other_servers_leave_two_threads_to_the_others),
+        cmocka_unit_test(a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed),
         cmocka_unit_test(a_removed_chore_is_ticked_no_more_once_it_was_removed),
+        cmocka_unit_test(chores_go_on_when_no_further_thread_can_be_had),
         cmocka_unit_test(each_thread_has_a_context_which_is_checked_after_each_tick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
