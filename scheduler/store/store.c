@@ -84,6 +84,12 @@ struct dt_str dt_store_actor(const dt_store *store)
     return store->actor[0] ? dt_str(store->actor) : DT_STR_NONE;
 }
 
+void dt_store_assert_idle(const dt_store *store)
+{
+    dt_assert(dt_db_idle(store->db));
+    dt_assert(!store->actor[0]);
+}
+
 const struct dt_config *dt_store_config(const dt_store *store)
 {
     return store->config;

@@ -47,6 +47,9 @@ void dt_store_cut(dt_store *store);
 /* Says for whom the store acts from here on, to be noted with what it changes (events/events.h); absent: nobody, as at
  * first. */
 void dt_store_act_as(dt_store *store, struct dt_str actor);
+/* Asserts that nothing of one user's remains for the next: no open transaction, no result that is not
+ * read to its end, no actor. */
+void dt_store_assert_idle(const dt_store *store);
 /* Connects when needed, and asks the server for its time, which feeds ref. */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
 /* Says whether the last attempt to use MySQL lost the connection, or made none. False before the first one. */

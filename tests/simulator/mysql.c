@@ -772,6 +772,11 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, s
     return status;
 }
 
+bool dt_db_idle(const dt_db *db)
+{
+    return !db->alive || (!db->owes && !db->session->in_transaction);
+}
+
 bool dt_db_owes(const dt_db *db)
 {
     return db->owes;

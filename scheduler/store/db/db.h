@@ -96,6 +96,8 @@ DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
 /* A number of the connection. No other one to this server has it, but for those that BUSY moved. */
 uint64_t dt_db_number(const dt_db *db);
+/* Whether there is neither a transaction nor a result that dt_db_end is owed for. */
+bool dt_db_idle(const dt_db *db);
 void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves the connection dead */
 
 /* Runs a statement without a result set. *affected (may be NULL): rows that changed; rows that were found and stayed as

@@ -384,6 +384,10 @@ enum dt_server dt_db_server(const dt_db *db)
 {
     return db->server;
 }
+bool dt_db_idle(const dt_db *db)
+{
+    return db->txn == TXN_NONE && !db->open;
+}
 size_t dt_db_packet_max(const dt_db *db)
 {
     return db ? db->packet_max : atomic_load(&latest_packet_max);
