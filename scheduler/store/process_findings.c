@@ -44,6 +44,18 @@ dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct d
     return dt_store_commit_work(store, NULL, put_all, &putting, err);
 }
 
+dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds, struct dt_error *err)
+{
+    char detail[100];
+    snprintf(detail, sizeof(detail), "a tick of it has not returned for %lld s", (long long)seconds);
+    dt_status status = dt_store_run(store, dt_sql_delete_stuck_chores, DT_PARAMS(DT_P_INT(process)), NULL, err);
+    if (status == DT_OK && chore)
+        status =
+            dt_store_run(store, dt_sql_put_stuck_chore,
+                         DT_PARAMS(DT_P_INT(process), DT_P_STR(dt_str(chore)), DT_P_STR(dt_str(detail))), NULL, err);
+    return status;
+}
+
 static dt_status read_finding(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_process_finding *f = row;

@@ -3,7 +3,8 @@
  * change, GET /v1/doctor reads them.
  *
  * The finding `assertion` is the last word of a process that died at one (base/assert.h). Its row has the negative
- * number of the process, so that no other thread of the process replaces it, and counts for an hour.
+ * number of the process, so that no other thread of the process replaces it, and counts for an hour. The finding
+ * `chore-stuck` is the heartbeat's, because the chore that puts the other findings may be the one that is stuck.
  */
 #ifndef DT_STORE_PROCESS_FINDINGS_H
 #define DT_STORE_PROCESS_FINDINGS_H
@@ -18,10 +19,13 @@ struct dt_process_finding {
     int64_t found_at_ms;
 };
 
-/* Puts these in place of what the process saw before, in one transaction. Rows of processes that are gone for an hour
- * go, too. */
+/* Puts these in place of what the process saw before, except chore-stuck, in one transaction. Rows of processes
+ * that are gone for an hour go, too. */
 DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v,
                                               size_t n, struct dt_error *err);
+/* Puts the finding that a tick of this chore has not returned for so long; chore NULL: removes it. */
+DT_MUST_CHECK dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds,
+                                           struct dt_error *err);
 /* Reads what processes that live see, and deaths, each finding and subject once; outputs lie in the arena. */
 DT_MUST_CHECK dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out,
                                           size_t *n, struct dt_error *err);

@@ -27,7 +27,14 @@ SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000
 -- ---- what processes see that others cannot (process_findings.h) ----
 
 -- name: delete_process_findings
-DELETE FROM process_findings WHERE process = ?;
+DELETE FROM process_findings WHERE process = ? AND finding <> 'chore-stuck';
+
+-- name: delete_stuck_chores
+DELETE FROM process_findings WHERE process = ? AND finding = 'chore-stuck';
+
+-- name: put_stuck_chore
+INSERT INTO process_findings (process, finding, subject, detail, found_at)
+VALUES (?, 'chore-stuck', ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
 -- name: delete_old_process_findings
 DELETE FROM process_findings
