@@ -44,14 +44,15 @@
 #include "store/clock/test_clock.h"
 #include "store/db/db.h"
 #include "store/figures/figures.h"
-#include "store/process_findings.h"
+#include "store/store_chores.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
 #include "work/workers.h"
 
-#define DRAIN_US INT64_C(10000000)
-#define CUT_US   INT64_C(2000000) /* for answers once nothing more is waited for */
-#define AGAIN_US INT64_C(1000000)
+#define DRAIN_US      INT64_C(10000000)
+#define CUT_US        INT64_C(2000000) /* for answers once nothing more is waited for */
+#define AGAIN_US      INT64_C(1000000)
+#define CHORE_THREADS 2
 
 static const char help_text[] =
     "Usage: duetime-api [OPTION]...\n"
@@ -152,6 +153,8 @@ struct server {
     struct dt_api api;
     dt_router *router;
     dt_http *http;
+    struct dt_store_source stores;
+    dt_chores *chores;
     dt_figures *figures;
     dt_clock_follower *follower;
     dt_alerts *alerts;
@@ -173,6 +176,26 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_results_batcher_expire(api->results, now_us);
     dt_gate_expire(api->job_gate, now_us);
     dt_gate_expire(api->result_gate, now_us);
+}
+
+static dt_status start_chores(struct server *s, struct dt_error *err)
+{
+    const dt_clock *clock = s->api.clock;
+    s->stores = (struct dt_store_source){&s->config, &s->ref};
+    dt_status status = dt_store_chores_start(&s->stores, clock, "chores", CHORE_THREADS, &s->chores, err);
+    if (status == DT_OK)
+        status = dt_figures_start(
+            &(struct dt_figures_env){
+                .chores = s->chores, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
+            &s->figures);
+    if (status == DT_OK)
+        status = dt_alerts_start(&(struct dt_alerts_env){.chores = s->chores,
+                                                         .config = &s->config,
+                                                         .clock = clock,
+                                                         .ref = &s->ref,
+                                                         .process = dt_health_process(s->api.health)},
+                                 &s->alerts, err);
+    return status;
 }
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
@@ -230,17 +253,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         status = dt_pop_room_start(&s->env, api, &api->pops, err);
     if (status == DT_OK)
         status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
-    if (status == DT_OK)
-        status = dt_figures_start(
-            &(struct dt_figures_env){
-                .config = &s->config, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
-            &s->figures, err);
-    if (status == DT_OK)
-        status = dt_alerts_start(
-            &(struct dt_alerts_env){
-                .config = &s->config, .clock = clock, .ref = &s->ref, .process = dt_health_process(api->health)},
-            &s->alerts, err);
-    return status;
+    return status == DT_OK ? start_chores(s, err) : status;
 }
 
 /*
@@ -282,6 +295,7 @@ static void stop_parts(struct server *s)
         dt_health_stop(api->health);
     dt_alerts_stop(s->alerts);
     dt_figures_stop(s->figures);
+    dt_chores_stop(s->chores);
     dt_clock_follower_stop(s->follower);
 }
 

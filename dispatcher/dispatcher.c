@@ -31,8 +31,9 @@
 #include "shard/shard_loop.h"
 #include "store/clock/clock_follower.h"
 #include "store/clock/test_clock.h"
+#include "store/figures/figures.h"
 #include "store/process_findings.h"
-#include "store/store.h"
+#include "store/store_chores.h"
 
 enum { NEWS = 1, STOP = 2 }; /* signals */
 
@@ -40,10 +41,15 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 #define AGAIN_US       INT64_C(2000000)
 #define PAUSE_FIRST_US INT64_C(100000) /* between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
+#define CHORE_THREADS  6 /* four may wait for Kafka at once (base/chores.h) */
 
 struct dt_dispatcher {
     const struct dt_config *config;
-    struct dt_config brief; /* the same, for sessions that lock rows which a successor waits for */
+    struct dt_config brief; /* the same, for sessions that lock rows which a successor waits for, … */
+    struct dt_config hasty; /* … and for the session that renews leases */
+    struct dt_store_source stores, urgent_stores;
+    dt_chores *chores;
+    dt_chores *urgent; /* of what must not wait for other chores, with a connection of its own */
     const dt_clock *clock;
     dt_refclock ref;
     uint64_t (*random)(void);
@@ -67,6 +73,7 @@ struct dt_dispatcher {
     dt_due_watch *due_watch; /* … and where there is none, likewise */
     dt_announcer *announcer;
     dt_clock_follower *follower;
+    dt_figures *figures;
     struct dt_error wrong_clock; /* of the configuration; its status is not OK */
     dt_shard_map_source *watch;
     struct dt_shard_range range; /* as it was at the start; then the watch has it */
@@ -427,7 +434,7 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
     dt_heartbeat *heartbeat = NULL;
     dt_due_watch *due_watch = NULL;
     dt_wake *wake = NULL;
-    dt_status status = dt_heartbeat_start(env, &heartbeat, err);
+    dt_status status = dt_heartbeat_start(env, &heartbeat);
     __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
     if (status == DT_OK)
         status = dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err);
@@ -440,24 +447,33 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock, &d->ref, d->loops, d, shards_here, get_map};
-    struct dt_heartbeat_env heartbeat = {d->config,      d->clock, d->owner,    d->process, dt_elector_name(d->config),
-                                         &d->kafka_away, d,        shards_here, loop_state, doubt_all,
-                                         tell_all};
-    struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
-    struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
-    const struct dt_examiner_env examiner = {d->config, d->clock, &d->ref, d->kafka.admin, d->process, &d->kafka_away};
+    struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name, d->clock, &d->ref,
+                                       d->loops,  d,         shards_here,  get_map};
+    struct dt_heartbeat_env heartbeat = {
+        d->urgent,      d->chores, d->config,   d->clock,   d->owner,  d->process, dt_elector_name(d->config),
+        &d->kafka_away, d,         shards_here, loop_state, doubt_all, tell_all};
+    struct dt_shard_map_source_env watch = {d->urgent, d->config, d->clock, d, on_map, on_led};
+    struct dt_intake_env intake = {d->chores, d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
+    const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
+                                             d->kafka.admin, d->process, &d->kafka_away};
+    const struct dt_figures_env figures = {
+        .chores = d->chores,
+        .clock = d->clock,
+        .ref = &d->ref,
+        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
+        .overdue = "duetime_overdue_jobs"};
     const struct dt_clock_follower_env follower = {d->config, &d->ref, d, clock_changed};
     const struct dt_hands_env hands = {
-        &d->brief, d->inst.name,    d->owner,     d->clock,      &d->ref,        d,       random_number,
-        get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
-    const struct dt_alerts_env alerts = {.config = d->config,
+        d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,      d->clock,       &d->ref, d,
+        random_number, get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
+    const struct dt_alerts_env alerts = {.chores = d->chores,
+                                         .config = d->config,
                                          .clock = d->clock,
                                          .ref = &d->ref,
                                          .publish = dt_config_has_kafka(d->config) ? dt_kafka_parts_publish : NULL,
                                          .publish_arg = d->kafka_parts,
                                          .process = d->process};
-    dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
+    dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch);
     if (status == DT_OK)
         status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
     if (status == DT_OK)
@@ -472,7 +488,9 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK)
         status = dt_alerts_start(&alerts, &d->alerts, err);
     if (status == DT_OK)
-        status = dt_examiner_start(&examiner, &d->examiner, err);
+        status = dt_examiner_start(&examiner, &d->examiner);
+    if (status == DT_OK)
+        status = dt_figures_start(&figures, &d->figures);
     if (status == DT_OK)
         status = start_listening(d, &heartbeat, err);
     return status == DT_OK ? dt_clock_follower_start(&follower, &d->follower, err) : status;
@@ -481,14 +499,15 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
     d->servers = (struct dt_delivery_servers){.kafka = &d->kafka};
-    struct dt_elector_env elector = {.config = d->config,
+    struct dt_elector_env elector = {.urgent = d->urgent,
+                                     .config = d->config,
                                      .installation = d->inst.name,
                                      .shards = d->range.led,
                                      .owner = d->owner,
                                      .clock = d->clock,
                                      .events = {d, on_gained, on_release, on_lost, on_moved}};
-    const struct dt_room_env room = {.config = d->config, .clock = d->clock, .arg = d, .granted = wake_shard};
-    dt_status status = dt_room_start(&room, &d->room, err);
+    const struct dt_room_env room = {.chores = d->chores, .clock = d->clock, .arg = d, .granted = wake_shard};
+    dt_status status = dt_room_start(&room, &d->room);
     d->loop_env = (struct dt_loop_env){.config = &d->brief,
                                        .servers = &d->servers,
                                        .installation = d->inst.name,
@@ -524,7 +543,9 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 static void end_parts(dt_dispatcher *d)
 {
     dt_clock_follower_stop(d->follower);
+    dt_figures_stop(d->figures);
     dt_hands_stop(d->hands);
+    dt_chores_cut(d->chores); /* whatever ticks still wait for in MySQL */
     dt_wake_stop(d->wake);
     dt_due_watch_stop(d->due_watch);
     dt_alerts_stop(d->alerts);
@@ -545,18 +566,24 @@ static void end_parts(dt_dispatcher *d)
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 {
-    const struct dt_heartbeat_env beats = {
-        .config = d->config, .clock = d->clock, .name = d->owner, .id = d->process, .kafka_away = &d->kafka_away};
+    const struct dt_heartbeat_env beats = {.urgent = d->urgent,
+                                           .config = d->config,
+                                           .clock = d->clock,
+                                           .name = d->owner,
+                                           .id = d->process,
+                                           .kafka_away = &d->kafka_away};
     dt_heartbeat *heartbeat = NULL;
     dt_status status = until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
     if (status == DT_OK && d->wrong_clock.status == DT_INVALID) {
         *err = d->wrong_clock;
         status = DT_INVALID;
     }
+    dt_store_free(d->store); /* it is not asked any more */
+    d->store = NULL;
     /* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
-        status = dt_heartbeat_start(&beats, &heartbeat, err);
+        status = dt_heartbeat_start(&beats, &heartbeat);
     if (status == DT_OK)
         status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
     d->kafka_away = false;
@@ -591,6 +618,9 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->brief = *config;
     d->brief.mysql_idle_transaction_timeout =
         dt_earlier(config->mysql_idle_transaction_timeout, dt_lease_patience_ms(config->zookeeper_session_timeout));
+    d->hasty = dt_lease_config(&d->brief);
+    d->stores = (struct dt_store_source){&d->brief, &d->ref};
+    d->urgent_stores = (struct dt_store_source){&d->hasty, NULL};
     d->clock = clock;
     d->random = random;
     dt_refclock_init(&d->ref, clock);
@@ -598,16 +628,21 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->process = (int64_t)(d->random() >> 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
+    dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", 1, &d->urgent, err);
+    if (status == DT_OK)
+        status = dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err);
     /* Borrows members that are filled in later, but before the parts are started. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
-        .outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
+        .outbox = {d->chores, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
         .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
                     &d->room},
-        .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
+        .reads =
+            {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
         .topics_changed = tell_all};
     d->kafka.config = config;
-    dt_status status = dt_mailbox_new(&d->mailbox);
+    if (status == DT_OK)
+        status = dt_mailbox_new(&d->mailbox);
     if (status == DT_OK)
         status = dt_loop_table_new(&loops, &d->loops);
     if (status == DT_OK)
@@ -633,11 +668,6 @@ void dt_dispatcher_stop(dt_dispatcher *d)
     dt_mailbox_signal(d->mailbox, STOP);
 }
 
-const dt_refclock *dt_dispatcher_refclock(const dt_dispatcher *d)
-{
-    return &d->ref;
-}
-
 void dt_dispatcher_died(void *dispatcher, const char *where, const char *what, int shard)
 {
     const dt_dispatcher *d = dispatcher;
@@ -649,6 +679,8 @@ void dt_dispatcher_free(dt_dispatcher *d)
     if (!d)
         return;
     dt_kafka_parts_stop(d->kafka_parts);
+    dt_chores_stop(d->chores);
+    dt_chores_stop(d->urgent);
     dt_store_free(d->store);
     dt_loop_table_free(d->loops);
     dt_mailbox_free(d->mailbox);

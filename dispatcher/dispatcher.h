@@ -22,8 +22,6 @@ void dt_dispatcher_tells(dt_dispatcher *dispatcher, struct dt_service *service);
 DT_MUST_CHECK dt_status dt_dispatcher_run(dt_dispatcher *dispatcher, struct dt_error *err);
 /* Any thread; not from a signal handler. */
 void dt_dispatcher_stop(dt_dispatcher *dispatcher);
-/* MySQL's clock, as the dispatcher's threads know it; lives as long as the dispatcher. */
-const dt_refclock *dt_dispatcher_refclock(const dt_dispatcher *dispatcher);
 /* The hook of base/assert.h: leaves a finding in MySQL, before the process dies. */
 void dt_dispatcher_died(void *dispatcher, const char *where, const char *what, int shard);
 void dt_dispatcher_free(dt_dispatcher *dispatcher);

@@ -25,7 +25,6 @@
 #include "index/index.h"
 #include "kafka/kafka.h"
 #include "store/db/db.h"
-#include "store/figures/figures.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */
 
@@ -166,7 +165,6 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
 {
     struct dt_thread thread = {0};
     dt_metrics_server *metrics = NULL;
-    dt_figures *figures = NULL;
     uint16_t port = 0;
     dt_status status = dt_db_library_init();
     if (status == DT_OK)
@@ -177,14 +175,6 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     dt_dispatcher_tells(signals->dispatcher, &signals->service);
     status = dt_metrics_server_start(config->dispatch_metrics_listen, (uint16_t)config->dispatch_metrics_port, &port,
                                      &metrics, err);
-    const struct dt_figures_env measured = {
-        .config = config,
-        .clock = dt_clock_system(),
-        .ref = dt_dispatcher_refclock(signals->dispatcher),
-        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
-        .overdue = "duetime_overdue_jobs"};
-    if (status == DT_OK)
-        status = dt_figures_start(&measured, &figures, err);
     if (status == DT_OK)
         status = dt_thread_start(&thread, "signals", wait_for_signals, signals, err);
     if (status == DT_OK) {
@@ -194,7 +184,6 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
         pthread_kill(thread.id, SIGUSR1);
         dt_thread_join(&thread);
     }
-    dt_figures_stop(figures);
     dt_metrics_server_stop(metrics);
     dt_assert_hook(NULL, NULL);
     dt_dispatcher_free(signals->dispatcher);

@@ -15,10 +15,9 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/mailbox.h"
-#include "base/outage.h"
+#include "base/metrics.h"
 #include "base/strbuf.h"
-#include "base/thread.h"
+#include "store/process_findings.h"
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* the row is written */
@@ -27,16 +26,14 @@
     INT64_C(150000)               /* and those of the others are looked at: who is cut off from Redis has no other way \
                                    */
 #define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
-#define APART_US INT64_C(20000)   /* looks, however much there is to tell */
-
-enum { LOOK = 1 }; /* a signal */
+#define STUCK_US INT64_C(60000000) /* a tick that has run for so long is told */
+#define APART_US INT64_C(20000)    /* looks, however much there is to tell */
 
 struct dt_heartbeat {
     struct dt_heartbeat_env env;
     bool has_index;
-    dt_store *store;
-    dt_mailbox *mailbox;
-    struct dt_thread thread;
+    struct dt_chore chore;
+    _Atomic bool asked;   /* there is something to tell: the row is written with the next tick */
     _Atomic bool owes;    /* owes: owed is not empty */
     _Atomic bool news;    /* to be announced */
     pthread_mutex_t lock; /* of the next four */
@@ -50,6 +47,10 @@ struct dt_heartbeat {
     bool elected;      /* for a shard: it has a loop */
     bool said_elected; /* in the row, perhaps */
     bool waits_kafka, waits_redis;
+    int64_t beat_us;   /* mono: when the row was written last; 0 = never */
+    bool failed;       /* the last tick did */
+    const char *stuck; /* the chore that was told to have a tick that does not return; NULL: none */
+    dt_metric *longest;
 };
 
 /* A list of endpoints has this one. */
@@ -74,7 +75,7 @@ static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
     return losses;
 }
 
-static dt_status beat(dt_heartbeat *h, struct dt_error *err)
+static dt_status beat(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     char down[sizeof(h->down)];
     int64_t losses = own_losses(h, down);
@@ -104,7 +105,7 @@ static dt_status beat(dt_heartbeat *h, struct dt_error *err)
                                       : h->waits_redis                 ? "redis"
                                                                        : NULL,
                              .elected_by = h->elected ? h->env.elects : NULL};
-    dt_status status = dt_store_beat(h->store, &row, err);
+    dt_status status = dt_store_beat(store, &row, err);
     if (status == DT_OK && h->said_elected != h->elected) /* others wait for it */
         h->news = true;
     if (status == DT_OK || h->elected)
@@ -112,7 +113,7 @@ static dt_status beat(dt_heartbeat *h, struct dt_error *err)
     return status;
 }
 
-static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
+static dt_status look(dt_heartbeat *h, dt_store *store, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
     char down[sizeof(h->down)];
@@ -122,9 +123,9 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     h->told = losses;
     if (lost) /* losses of this process's own need not be read first */
         h->env.doubt(h->env.arg);
-    dt_status status = beats || lost ? beat(h, err) : DT_OK;
+    dt_status status = beats || lost ? beat(h, store, err) : DT_OK;
     if (status == DT_OK && h->has_index)
-        status = dt_store_index_debts(h->store, &debts, err);
+        status = dt_store_index_debts(store, &debts, err);
     if (status == DT_OK && h->has_index && h->env.doubt) {
         const bool owed = h->owes;
         pthread_mutex_lock(&h->lock);
@@ -146,56 +147,67 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     return status;
 }
 
-static void run(void *arg)
+/* Tells of a tick of another chore that does not return, and when it has. */
+static dt_status look_at_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
-    dt_heartbeat *h = arg;
-    int64_t beat_us = 0;
-    const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
-    bool told = false, asked = true;
-    while (!dt_thread_stopping(&h->thread)) {
-        struct dt_error err = {0};
-        bool beats = asked || dt_clock_mono_us(h->env.clock) - beat_us >= every_us;
-        dt_status status = look(h, beats, &err);
-        if (beats)
-            beat_us = dt_clock_mono_us(h->env.clock);
-        if (status != DT_OK && !told)
-            DT_LOG(WARN, "heartbeat", "nobody is told that this process lives", DT_S("reason", err.text));
-        told = status != DT_OK;
-        dt_outage_look(dt_clock_mono_us(dt_clock_system()));
-        int64_t now_us = dt_clock_mono_us(h->env.clock);
-        uint32_t came = dt_thread_stopping(&h->thread)
-                            ? DT_THREAD_STOP
-                            : dt_mailbox_pause(h->mailbox, now_us + APART_US, DT_THREAD_STOP);
-        if (!came)
-            came = dt_mailbox_wait(h->mailbox, h->has_index ? now_us + DEBTS_US : beat_us + PLAIN_US);
-        asked = came != 0;
-    }
-    if (h->said_elected && !told) { /* others wait for whom ZooKeeper elects, as long as its last word holds */
-        struct dt_error err = {0};
-        (void)beat(h, &err); /* if it fails, it is believed for DT_PROCESS_FRESH_MS */
-    }
+    const char *name = NULL;
+    const int64_t us = h->env.chores ? dt_chores_longest_us(h->env.chores, &name) : 0;
+    dt_metric_set(h->longest, (double)us / 1e6);
+    if (us < STUCK_US)
+        name = NULL;
+    if (name == h->stuck)
+        return DT_OK;
+    if (name)
+        DT_LOG(WARN, "heartbeat", "a tick of a chore does not return", DT_S("chore", name),
+               DT_I("seconds", us / 1000000));
+    const dt_status status = dt_store_put_stuck(store, h->env.id, name, us / 1000000, err);
+    if (status == DT_OK)
+        h->stuck = name;
+    return status;
 }
 
-dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out, struct dt_error *err)
+static int64_t tick(void *arg, void *store)
 {
-    dt_heartbeat *h = calloc(1, sizeof(*h));
+    dt_heartbeat *h = arg;
+    struct dt_error err = {0};
+    if (dt_chore_stopping(
+            &h->chore)) { /* others wait for a process that ZooKeeper elects, as long as its row says so */
+        if (h->said_elected && !h->failed)
+            (void)beat(h, store, &err); /* if it fails, the row is believed for DT_PROCESS_FRESH_MS */
+        return INT64_MAX;
+    }
+    const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
+    const bool beats = atomic_exchange(&h->asked, false) || dt_clock_mono_us(h->env.clock) - h->beat_us >= every_us;
+    dt_status status = look(h, store, beats, &err);
+    if (status == DT_OK)
+        status = look_at_chores(h, store, &err);
+    if (beats)
+        h->beat_us = dt_clock_mono_us(h->env.clock);
+    dt_outage_look(dt_clock_mono_us(dt_clock_system()));
+    h->failed = status != DT_OK;
+    if (h->failed)
+        return dt_chore_failed(&h->chore, DT_OUTAGE_MYSQL, "nobody is told that this process lives", status, &err,
+                               DEBTS_US);
+    const int64_t now_us = dt_clock_mono_us(h->env.clock);
+    h->chore.not_before_us = now_us + APART_US;
+    return h->has_index ? now_us + DEBTS_US : h->beat_us + PLAIN_US;
+}
+
+dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out)
+{
+    dt_heartbeat *h = *out = calloc(1, sizeof(*h));
     if (!h)
         return DT_NOMEM;
     h->env = *env;
     h->has_index = dt_index_configured(env->config);
+    h->asked = true;
     strcpy(h->down, h->has_index ? "" : "*");
     pthread_mutex_init(&h->lock, NULL);
     dt_strbuf_init(&h->leads);
-    dt_status status = dt_mailbox_new(&h->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &h->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&h->thread, "heartbeat", run, h, err);
-    if (status != DT_OK) {
-        dt_heartbeat_stop(h);
-        return status;
-    }
-    *out = h;
+    h->longest = dt_gauge("duetime_chore_longest_seconds",
+                          "How long the longest tick of periodic work has been running; 0: none runs.", "");
+    h->chore = (struct dt_chore){.name = "heartbeat", .tick = tick, .arg = h, .last = true};
+    dt_chores_add(env->urgent, &h->chore);
     return DT_OK;
 }
 
@@ -203,12 +215,16 @@ void dt_heartbeat_stop(dt_heartbeat *h)
 {
     if (!h)
         return;
-    dt_thread_stop(&h->thread, h->mailbox);
+    dt_chore_remove(&h->chore);
     pthread_mutex_destroy(&h->lock);
-    dt_store_free(h->store);
-    dt_mailbox_free(h->mailbox);
     dt_strbuf_clear(&h->leads);
     free(h);
+}
+
+static void ask(dt_heartbeat *h)
+{
+    h->asked = true;
+    dt_chore_wake(&h->chore);
 }
 
 void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
@@ -224,13 +240,13 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     else if (strcmp(h->down, down) != 0 && !names(h->down, down))
         snprintf(h->down, sizeof(h->down), "*"); /* several */
     pthread_mutex_unlock(&h->lock);
-    dt_mailbox_signal(h->mailbox, LOOK);
+    ask(h);
 }
 
 void dt_heartbeat_news(dt_heartbeat *h)
 {
     if (h)
-        dt_mailbox_signal(h->mailbox, LOOK);
+        ask(h);
 }
 
 void dt_heartbeat_announce(dt_heartbeat *h)
@@ -238,7 +254,7 @@ void dt_heartbeat_announce(dt_heartbeat *h)
     if (!h)
         return;
     h->news = true;
-    dt_mailbox_signal(h->mailbox, LOOK);
+    ask(h);
 }
 
 bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)

@@ -1,5 +1,5 @@
 /*
- * The heartbeat: one thread a process that writes once a second, in MySQL, that the process lives, what it is
+ * The heartbeat: an urgent chore that writes once a second, in MySQL, that the process lives, what it is
  * elected for and what it leads.
  * From the same table it learns whether every process that changes jobs can write to the index. A leader may believe
  * the index only then. An entry that was lost in this process is known at once, and so is one that its writer can still
@@ -8,13 +8,15 @@
 #ifndef DT_DISPATCHER_HEARTBEAT_H
 #define DT_DISPATCHER_HEARTBEAT_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "shard/shard_loop.h"
 
 typedef struct dt_heartbeat dt_heartbeat;
 
 struct dt_heartbeat_env {
+    dt_chores *urgent;
+    dt_chores *chores; /* whose ticks are watched; NULL: none are */
     const struct dt_config *config;
     const dt_clock *clock;
     const char *name;   /* host:pid */
@@ -25,17 +27,16 @@ struct dt_heartbeat_env {
     /* NULL, and then all below: the process has not started, and leads nothing. */
     unsigned (*shards)(void *arg);                                       /* shards below it may be led here */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
-    /* Both on the heartbeat's thread. Entries of any shard may be missing in the index: leaders must not believe it. */
+    /* Both in its ticks. Entries of any shard may be missing in the index: leaders must not believe it. */
     void (*doubt)(void *arg);
     /* Something was lost here, or dt_heartbeat_announce was called: whoever can hear it should look at the table
      * now. */
     void (*announce)(void *arg);
 };
 
-DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out,
-                                           struct dt_error *err);
+DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out);
 /* Says in the row that the process is elected for nothing any more, if the row said that it was and MySQL has answered
- * lately; joins, frees. NULL is accepted. */
+ * lately; frees. NULL is accepted. */
 void dt_heartbeat_stop(dt_heartbeat *heartbeat);
 
 /* ---- any thread; none of them waits; NULL is accepted ---- */

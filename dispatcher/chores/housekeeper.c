@@ -1,11 +1,12 @@
 /*
- * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
+ * Ticks are bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
  * jobs run in the process that the election names for the lowest shard (two at once do no harm: every step is
  * idempotent), a step after the other with a pause between, so that they never hold up anything. What leaders say about
- * their shards is written within a second of its change, and once a period while there is something to say.
+ * their shards is written within a second of its change, and once a period while there is something to say; the
+ * reconciler's chore does it, because it alone may ask for what the reconciler counted.
  *
- * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
- * AUDIT_ROWS: when idle a piece in [reconcile] audit, and never more than a hundredth of the time.
+ * That process also audits the counters of jobs (store_audit.c), a piece a tick for ever, in steps of AUDIT_ROWS: when
+ * idle a piece in [reconcile] audit, and never more than a hundredth of the time.
  *
  * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the archiver
  * misses one. Where they cannot be had (a reader is in the way, no right to ALTER) the archiver makes do with `rest`
@@ -18,10 +19,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/outage.h"
-#include "base/thread.h"
 #include "index/index.h"
 #include "reconcile/reconcile.h"
 #include "store/archive/archive.h"
@@ -51,28 +49,28 @@
 
 struct dt_housekeeper {
     struct dt_housekeeper_env env;
-    struct dt_thread thread;
-    dt_mailbox *mailbox;
-    dt_store *store;
+    struct dt_chore reconciles, archives, tidies, audits;
     dt_index *index;
+
+    /* of the reconciler's ticks */
     dt_reconciler *reconciler;
-    _Atomic bool hurry;                        /* a shard's set was lost: tick now */
-    uint64_t doubts[DT_SHARDS_MAX];            /* of the sets of shards, as they were when the tick began */
-    uint64_t compared[DT_SHARDS_MAX];          /* the doubts that the compare under way answers */
-    uint64_t losses[DT_SHARDS_MAX];            /* of the sets of shards that are led here, before this tick */
-    int64_t reconcile_us, chores_us, stats_us; /* mono: not before */
-    int64_t parts_us;                          /* mono: partitions are not looked after before */
-    dt_audit *audit;
-    int64_t audit_us, audit_took_us; /* mono: not before; what the piece has taken so far */
-    int64_t notices_us;              /* mono: not before */
+    _Atomic bool hurry;               /* a shard's set was lost: tick now */
+    uint64_t doubts[DT_SHARDS_MAX];   /* of the sets of shards, as they were when the tick began */
+    uint64_t compared[DT_SHARDS_MAX]; /* the doubts that the compare under way answers */
+    uint64_t losses[DT_SHARDS_MAX];   /* of the sets of shards that are led here, before this tick */
+    int64_t reconcile_us, stats_us;   /* mono: not before */
+    uint64_t told;                    /* a hash of what was written about shards, … */
+    int64_t told_us;                  /* … when */
+
+    /* of the archive's */
+    int64_t parts_us;   /* mono: partitions are not looked after before */
+    int64_t notices_us; /* mono: not before */
     struct dt_archiver archiver;
-    struct dt_offers_walk offers;
-    int64_t offers_us; /* mono: not before */
-    struct dt_outage_part outage;
-    bool failed;       /* something of this round did */
-    uint64_t told;     /* a hash of what was written about shards, … */
-    int64_t told_us;   /* … when */
+    bool failed;       /* something of this tick did */
     bool idle, rested; /* nothing was to be done the last time; this time little was looked at */
+
+    struct dt_offers_walk offers;
+    dt_audit *audit;
     dt_metric *overdue, *held, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
@@ -89,19 +87,20 @@ static bool keeps_house(const dt_housekeeper *h)
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
+/* The archive's next tick comes when it would have come without the failure. */
 static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
         return;
     h->failed = true;
-    dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "housekeeper", what, status, err);
+    (void)dt_chore_failed(&h->archives, DT_OUTAGE_MYSQL, what, status, err, 0);
 }
 
-static void tend_partitions(dt_housekeeper *h, int64_t now_ms, const struct dt_wanted *wanted)
+static void tend_partitions(dt_housekeeper *h, dt_store *store, int64_t now_ms, const struct dt_wanted *wanted)
 {
     struct dt_error err = {0};
     struct dt_tended done;
-    dt_status status = dt_store_partitions_tend(h->store, now_ms, wanted, &h->archiver.partitions, &done, &err);
+    dt_status status = dt_store_partitions_tend(store, now_ms, wanted, &h->archiver.partitions, &done, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     h->archiver.make_do = status != DT_OK;
     h->parts_us = dt_clock_mono_us(h->env.clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
@@ -110,35 +109,35 @@ static void tend_partitions(dt_housekeeper *h, int64_t now_ms, const struct dt_w
 
 /* One step of the archiver, of what frees keys, and of what empties the default partition (SQL calls it `rest`); true:
  * there is more. */
-static bool archive(dt_housekeeper *h, int64_t now_ms)
+static bool archive(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
     struct dt_archived archived;
     size_t freed = 0;
     size_t sorted = 0;
-    dt_status status = dt_store_archive(h->store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
+    dt_status status = dt_store_archive(store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
     tell_wait(h, "finished jobs wait to leave", status, &err);
     bool misses = status == DT_OK && archived.wanted.n;
     if (misses)
-        tend_partitions(h, now_ms, &archived.wanted);
+        tend_partitions(h, store, now_ms, &archived.wanted);
     dt_metric_add(h->moved, (int64_t)archived.moved);
     dt_metric_add(h->purged, (int64_t)archived.removed);
-    status = dt_store_free_keys(h->store, now_ms, KEY_ROWS, &freed, &err);
+    status = dt_store_free_keys(store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->archiver.partitions.read)
-        status = dt_store_sort_default(h->store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
+        status = dt_store_sort_default(store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
     tell_wait(h, "history waits", status, &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
 
 /* Without a Kafka nobody sends what a process that had one left in the outbox, and its jobs could not be archived. */
-static bool give_up_notices(dt_housekeeper *h, int64_t now_ms)
+static bool give_up_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
     size_t done = 0;
     if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
         return false;
-    dt_status status = dt_store_give_up_notices(h->store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
+    dt_status status = dt_store_give_up_notices(store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
     tell_wait(h, "notices that nobody sends wait to be removed", status, &err);
     if (done)
         DT_LOG(WARN, "housekeeper", "dead letters were given up: there is no Kafka any more", DT_I("notices", done));
@@ -148,14 +147,14 @@ static bool give_up_notices(dt_housekeeper *h, int64_t now_ms)
 }
 
 /* One step of each; true: there is more. */
-static bool do_chores(dt_housekeeper *h)
+static bool archive_all(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
     struct dt_wanted wanted;
     size_t promoted = 0;
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     h->failed = false;
-    dt_status status = dt_store_promote(h->store, now_ms, STEP_ROWS, &promoted, &err);
+    dt_status status = dt_store_promote(store, now_ms, STEP_ROWS, &promoted, &err);
     tell_wait(h, "promotion waits", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
@@ -165,68 +164,66 @@ static bool do_chores(dt_housekeeper *h)
         return promoted == STEP_ROWS;
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
         h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
-        status = dt_store_events_tend(h->store, now_ms, h->env.config->events_keep, &err);
+        status = dt_store_events_tend(store, now_ms, h->env.config->events_keep, &err);
         tell_wait(h, "partitions of events wait", status, &err);
-        status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
+        status = dt_store_partitions_ahead(store, now_ms, DAYS_AHEAD, &wanted, &err);
         tell_wait(h, "partitions of history wait", status, &err);
         if (status == DT_OK)
-            tend_partitions(h, now_ms, &wanted);
+            tend_partitions(h, store, now_ms, &wanted);
     }
-    bool gives_up = give_up_notices(h, now_ms), archives = archive(h, now_ms);
-    if (!h->failed)
-        dt_outage_over(&h->outage);
+    bool gives_up = give_up_notices(h, store, now_ms), archives = archive(h, store, now_ms);
     h->idle = !h->failed && !archives && !gives_up;
     return promoted == STEP_ROWS || archives || gives_up;
 }
 
-/* One step of the walk over all offers. */
-static void tidy_offers(dt_housekeeper *h)
+static int64_t archive_tick(void *arg, void *store)
 {
+    dt_housekeeper *h = arg;
+    const bool more = keeps_house(h) && archive_all(h, store);
+    const int64_t idle_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
+    return dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
+}
+
+/* One step of the walk over all offers. */
+static int64_t tidy_tick(void *arg, void *store)
+{
+    dt_housekeeper *h = arg;
     struct dt_error err = {0};
     size_t repaired = 0;
     bool more = false;
-    if (dt_clock_mono_us(h->env.clock) < h->offers_us)
-        return;
-    int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
-    dt_status status =
-        keeps_house(h) ? dt_store_tidy_offers(h->store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
-    tell_wait(h, "offers to pops wait to be looked at", status, &err);
+    const int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
+    const dt_status status =
+        keeps_house(h) ? dt_store_tidy_offers(store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
+    if (status != DT_OK)
+        (void)dt_chore_failed(&h->tidies, DT_OUTAGE_MYSQL, "offers to pops wait to be looked at", status, &err, 0);
     dt_metric_add(h->offers_repaired, (int64_t)repaired);
-    int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
-    h->offers_us = dt_clock_mono_us(h->env.clock) +
-                   (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
+    const int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
+    return dt_clock_mono_us(h->env.clock) +
+           (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
 }
 
-/* A piece is one snapshot, so its steps follow each other closely; other work comes after it. */
-static void audit(dt_housekeeper *h)
+/* One piece, which is one snapshot. */
+static int64_t audit_tick(void *arg, void *store)
 {
+    dt_housekeeper *h = arg;
     struct dt_error err = {0};
     struct dt_audited audited = {0};
-    int64_t begun_us = dt_clock_mono_us(h->env.clock);
-    int64_t pause_us = h->env.config->reconcile_audit * 1000;
-    if (begun_us < h->audit_us)
-        return;
-    h->audit_us = begun_us + pause_us;
-    if (!keeps_house(h)) {
-        dt_audit_pause(h->audit);
-        h->audit_took_us = 0;
-        return;
-    }
-    dt_status status = dt_audit_step(h->audit, AUDIT_ROWS, &audited, &err);
-    tell_wait(h, "the audit of counters waits", status, &err);
-    h->audit_took_us += dt_clock_mono_us(h->env.clock) - begun_us;
-    if (status == DT_OK && !audited.done) {
-        h->audit_us = dt_clock_mono_us(h->env.clock) + STEP_PAUSE_US;
-        return;
-    }
+    dt_status status = DT_OK;
+    const int64_t begun_us = dt_clock_mono_us(h->env.clock);
+    const int64_t pause_us = h->env.config->reconcile_audit * 1000;
+    while (status == DT_OK && !audited.done && keeps_house(h) && !dt_chore_stopping(&h->audits))
+        status = dt_audit_step(h->audit, store, AUDIT_ROWS, &audited, &err);
+    if (!audited.done)
+        dt_audit_end(h->audit);
+    if (status != DT_OK)
+        (void)dt_chore_failed(&h->audits, DT_OUTAGE_MYSQL, "the audit of counters waits", status, &err, 0);
     dt_metric_add(h->audited, audited.rows);
     dt_metric_add(h->corrected, audited.corrected);
     if (audited.corrected)
         DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were changed by hand", DT_I("piece", audited.piece),
                DT_I("jobs", audited.corrected), DT_I("of", audited.rows));
-    int64_t share_us = AUDIT_SHARE * h->audit_took_us;
-    h->audit_us = dt_clock_mono_us(h->env.clock) + (share_us > pause_us ? share_us : pause_us);
-    h->audit_took_us = 0;
+    const int64_t now_us = dt_clock_mono_us(h->env.clock);
+    return now_us + dt_later(AUDIT_SHARE * (now_us - begun_us), pause_us);
 }
 
 static bool worth_telling(const struct dt_loop_state *state)
@@ -254,7 +251,7 @@ static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const s
 }
 
 /* One statement for up to STATS_AT_ONCE shards. */
-static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
+static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error *err)
 {
     struct dt_shard_stats stats[STATS_AT_ONCE];
     struct dt_loop_state states[STATS_AT_ONCE];
@@ -265,11 +262,11 @@ static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
             continue;
         stats[n] = stats_of(h, shard, &states[n]);
         if (++n == STATS_AT_ONCE) {
-            status = dt_store_put_stats(h->store, stats, n, err);
+            status = dt_store_put_stats(store, stats, n, err);
             n = 0;
         }
     }
-    return status == DT_OK && n ? dt_store_put_stats(h->store, stats, n, err) : status;
+    return status == DT_OK && n ? dt_store_put_stats(store, stats, n, err) : status;
 }
 
 /* A hash of what the shards' rows will say. *live: a shard waits for something, or has due jobs. */
@@ -293,7 +290,7 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     return number;
 }
 
-static void tell_stats(dt_housekeeper *h)
+static void tell_stats(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
     struct dt_loop_state state;
@@ -319,13 +316,13 @@ static void tell_stats(dt_housekeeper *h)
         return;
     h->told = news;
     h->told_us = dt_clock_mono_us(h->env.clock);
-    if (write_stats(h, &err) != DT_OK) {
+    if (write_stats(h, store, &err) != DT_OK) {
         h->told = 0; /* again at the next look */
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
     }
 }
 
-static void reconcile(dt_housekeeper *h)
+static void reconcile(dt_housekeeper *h, dt_store *store)
 {
     struct dt_shard_map map;
     struct dt_shard_set led = {0};
@@ -343,8 +340,8 @@ static void reconcile(dt_housekeeper *h)
             h->doubts[shard] = state.doubts;
             awaits_compare |= state.awaits_compare;
         }
-    struct dt_reconcile_in in = {dt_clock_mono_us(h->env.clock), dt_refclock_earliest_ms(h->env.ref), &map, &led,
-                                 awaits_compare};
+    struct dt_reconcile_in in = {
+        store, dt_clock_mono_us(h->env.clock), dt_refclock_earliest_ms(h->env.ref), &map, &led, awaits_compare};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
     if (out.near_begun)
@@ -361,23 +358,12 @@ static void reconcile(dt_housekeeper *h)
     }
 }
 
-static void run(void *arg)
+static int64_t reconcile_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
-    while (!dt_thread_stopping(&h->thread)) {
-        reconcile(h);
-        if (dt_clock_mono_us(h->env.clock) >= h->chores_us) {
-            bool more = keeps_house(h) && do_chores(h);
-            int64_t idle_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
-            h->chores_us = dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
-        }
-        tidy_offers(h);
-        tell_stats(h);
-        audit(h);
-        int64_t until_us = dt_earlier(dt_earlier(h->audit_us, h->offers_us), dt_earlier(h->chores_us, h->stats_us));
-        if (!dt_thread_stopping(&h->thread) && !h->hurry)
-            dt_mailbox_wait(h->mailbox, dt_earlier(h->reconcile_us, until_us));
-    }
+    reconcile(h, store);
+    tell_stats(h, store);
+    return dt_earlier(h->reconcile_us, h->stats_us);
 }
 
 dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out, struct dt_error *err)
@@ -402,21 +388,23 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
                               "Jobs that the audit found in another state than counted: manual edits, or faults.", "");
     h->offers_repaired = dt_counter("duetime_offers_repaired_total",
                                     "Offers that no pop could take any more, and jobs whose offer was not there.", "");
-    dt_status status = dt_mailbox_new(&h->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &h->store);
-    if (status == DT_OK)
-        status = dt_audit_new(env->config, &h->audit);
+    h->reconciles = (struct dt_chore){.name = "reconciler", .tick = reconcile_tick, .arg = h};
+    h->archives = (struct dt_chore){.name = "housekeeper", .tick = archive_tick, .arg = h};
+    h->tidies = (struct dt_chore){.name = "offers", .tick = tidy_tick, .arg = h};
+    h->audits = (struct dt_chore){.name = "audit", .tick = audit_tick, .arg = h};
+    dt_status status = dt_audit_new(&h->audit);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
     if (status == DT_OK)
-        status = dt_reconciler_new(env->config, h->store, h->index, &h->reconciler, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&h->thread, "housekeeper", run, h, err);
+        status = dt_reconciler_new(env->config, h->index, &h->reconciler, err);
     if (status != DT_OK) {
         dt_housekeeper_stop(h);
         return status;
     }
+    dt_chores_add(env->chores, &h->reconciles);
+    dt_chores_add(env->chores, &h->archives);
+    dt_chores_add(env->chores, &h->tidies);
+    dt_chores_add(env->chores, &h->audits);
     *out = h;
     return DT_OK;
 }
@@ -424,7 +412,7 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
 static void hurry(dt_housekeeper *h)
 {
     h->hurry = true;
-    dt_mailbox_signal(h->mailbox, 1);
+    dt_chore_wake(&h->reconciles);
 }
 
 void dt_housekeeper_rebuild(dt_housekeeper *h, unsigned shard)
@@ -447,11 +435,12 @@ void dt_housekeeper_stop(dt_housekeeper *h)
 {
     if (!h)
         return;
-    dt_thread_stop(&h->thread, h->mailbox);
+    dt_chore_remove(&h->reconciles);
+    dt_chore_remove(&h->archives);
+    dt_chore_remove(&h->tidies);
+    dt_chore_remove(&h->audits);
     dt_reconciler_free(h->reconciler);
     dt_audit_free(h->audit);
     dt_index_free(h->index);
-    dt_store_free(h->store);
-    dt_mailbox_free(h->mailbox);
     free(h);
 }

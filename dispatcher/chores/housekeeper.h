@@ -1,19 +1,21 @@
 /*
- * One thread a process for work that is not urgent: the reconciler's ticks, promotion of jobs whose day comes near, the
- * archive of finished jobs with its partitions, the audit of counters, and the statistics of the shards led here.
+ * The chores that keep house: the reconciler's ticks with the statistics of the shards led here; promotion of jobs
+ * whose day comes near, and the archive of finished jobs with its partitions; the walk over offers; the audit of
+ * counters.
  */
 #ifndef DT_DISPATCHER_HOUSEKEEPER_H
 #define DT_DISPATCHER_HOUSEKEEPER_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "job/shard.h"
 #include "shard/loop_table.h"
 
 typedef struct dt_housekeeper dt_housekeeper;
 
-/* Shared parts; must outlive the housekeeper. Callbacks run on its thread. */
+/* Shared parts; must outlive the housekeeper. Callbacks run in ticks. */
 struct dt_housekeeper_env {
+    dt_chores *chores;
     const struct dt_config *config;
     const char *installation;
     const dt_clock *clock;
@@ -30,6 +32,6 @@ DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *en
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);
 /* The index was out of reach: compare all of it with MySQL soon. Any thread; NULL is accepted. */
 void dt_housekeeper_doubt(dt_housekeeper *housekeeper);
-void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* joins, frees; NULL is accepted */
+void dt_housekeeper_stop(dt_housekeeper *housekeeper); /* accepts NULL */
 
 #endif

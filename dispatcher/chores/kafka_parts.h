@@ -19,7 +19,8 @@
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-/* Copied; what the members point at outlives the parts. `notices` of outbox and results is filled in by start. */
+/* Copied; what the members point at outlives the parts. `notices` of outbox and results is filled in by start. The
+ * runtime of the outbox serves commands as well. */
 struct dt_kafka_parts_env {
     struct dt_kafka_env *kafka; /* reach gives it its admin; all else is filled in before reach */
     struct dt_outbox_env outbox;
@@ -32,7 +33,7 @@ DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env,
 /* Connects, and creates the installation's own topics. If Kafka does not answer, returns OK, and the results thread
  * creates them later. */
 DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
-/* Starts the threads. After a failure the parts can only be stopped. */
+/* Starts threads and chores. After a failure the parts can only be stopped. */
 DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
 /* Any thread: the shard's outbox has something. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts, unsigned shard);

@@ -20,8 +20,6 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/mailbox.h"
-#include "base/thread.h"
 #include "job/shard.h"
 
 #define WAIT_MS     INT64_C(30000)
@@ -31,20 +29,18 @@
 #define RETRY_US    INT64_C(200000) /* Kafka did not answer */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
-enum { WANTED = 1 }; /* a signal */
-
 struct dt_results_watermark {
     struct dt_results_watermark_env env;
-    struct dt_thread thread;
-    dt_mailbox *mailbox;
+    struct dt_chore chore;
     dt_result_lag *lag;
     _Atomic int64_t kafka_up_to_ms, other_up_to_ms, wanted_ms;
     _Atomic int64_t asked_us; /* mono: when a leader said last that it waits */
     _Atomic uint32_t waiting[SHARD_WORDS];
 
-    /* the thread's */
+    /* the tick's */
+    bool serves;        /* leaders wait */
     int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then;
-                           moved by the time in which this thread did not look */
+                           moved by the time in which no tick looked */
     int64_t answers_us; /* mono: Kafka has answered every question since then; INT64_MAX = not the last one */
     int64_t mark_ms;    /* of the mark that is compared; 0 = there is none */
     int64_t mark_us;    /* mono */
@@ -73,12 +69,7 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
     rise(&w->wanted_ms, deadline_ms);
     w->asked_us = dt_clock_mono_us(w->env.clock);
     atomic_fetch_or(&w->waiting[shard / 32], UINT32_C(1) << (shard % 32));
-    dt_mailbox_signal(w->mailbox, WANTED);
-}
-
-static bool somebody_waits(const dt_results_watermark *w)
-{
-    return w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env.clock) - w->asked_us < SILENCE_US;
+    dt_chore_wake(&w->chore);
 }
 
 /* ---- one look ---- */
@@ -137,43 +128,38 @@ static void give_up(dt_results_watermark *w)
     dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
 }
 
-/* From the first leader that waits until none does. */
-static void serve(dt_results_watermark *w)
+static int64_t tick(void *arg, void *store)
 {
-    w->since_us = w->answers_us = w->looked_us = dt_clock_mono_us(w->env.clock);
-    w->mark_ms = 0;
-    w->pause_us = PAUSE_FIRST;
-    w->told = false;
-    while (!dt_thread_stopping(&w->thread) && somebody_waits(w)) {
-        struct dt_error err = {0};
-        int64_t was_ms = w->other_up_to_ms + w->kafka_up_to_ms;
-        dt_status status = look(w, &err);
-        if (status != DT_OK)
-            DT_LOG(DEBUG, "results", "Kafka does not tell how far results are read", DT_S("reason", err.text));
-        give_up(w);
-        bool rose = w->other_up_to_ms + w->kafka_up_to_ms > was_ms;
-        for (unsigned i = 0; i < SHARD_WORDS && rose; i++) {
+    dt_results_watermark *w = arg;
+    struct dt_error err = {0};
+    (void)store;
+    const bool begins = !w->serves;
+    w->serves = w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env.clock) - w->asked_us < SILENCE_US;
+    if (!w->serves)
+        return INT64_MAX;
+    if (begins) {
+        w->since_us = w->answers_us = w->looked_us = dt_clock_mono_us(w->env.clock);
+        w->mark_ms = 0;
+        w->pause_us = PAUSE_FIRST;
+        w->told = false;
+    }
+    const int64_t was_ms = w->other_up_to_ms + w->kafka_up_to_ms;
+    const dt_status status = look(w, &err);
+    if (status != DT_OK)
+        DT_LOG(DEBUG, "results", "Kafka does not tell how far results are read", DT_S("reason", err.text));
+    give_up(w);
+    if (w->other_up_to_ms + w->kafka_up_to_ms > was_ms) {
+        for (unsigned i = 0; i < SHARD_WORDS; i++) {
             uint32_t bits = atomic_exchange(&w->waiting[i], 0);
             for (unsigned k = 0; bits; k++, bits >>= 1)
                 if (bits & 1)
                     w->env.wake(w->env.arg, i * 32 + k);
         }
-        if (!somebody_waits(w) || rose)
-            continue;
-        int64_t pause_us = status == DT_OK ? w->pause_us : RETRY_US;
-        w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
-        dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + pause_us, DT_THREAD_STOP);
+        return 0;
     }
-}
-
-static void run(void *arg)
-{
-    dt_results_watermark *w = arg;
-    while (!dt_thread_stopping(&w->thread)) {
-        serve(w);
-        if (!dt_thread_stopping(&w->thread))
-            dt_mailbox_wait(w->mailbox, INT64_MAX);
-    }
+    const int64_t pause_us = status == DT_OK ? w->pause_us : RETRY_US;
+    w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
+    return w->chore.not_before_us = dt_clock_mono_us(w->env.clock) + pause_us;
 }
 
 /* ---- life ---- */
@@ -186,15 +172,14 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
         return DT_NOMEM;
     w->env = *env;
     w->asked_us = INT64_MIN / 2;
-    dt_status status = dt_mailbox_new(&w->mailbox);
-    if (status == DT_OK)
-        status = dt_result_lag_new(env->kafka, &w->lag, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&w->thread, "watermark", run, w, err);
+    const dt_status status = dt_result_lag_new(env->kafka, &w->lag, err);
     if (status != DT_OK) {
         dt_results_watermark_stop(w);
         return status;
     }
+    /* Ticks wait for Kafka, but timeouts wait for ticks: no other chore's wait for Kafka keeps them from a thread. */
+    w->chore = (struct dt_chore){.name = "watermark", .tick = tick, .arg = w};
+    dt_chores_add(env->chores, &w->chore);
     *out = w;
     return DT_OK;
 }
@@ -203,8 +188,7 @@ void dt_results_watermark_stop(dt_results_watermark *w)
 {
     if (!w)
         return;
-    dt_thread_stop(&w->thread, w->mailbox);
+    dt_chore_remove(&w->chore);
     dt_result_lag_free(w->lag);
-    dt_mailbox_free(w->mailbox);
     free(w);
 }

@@ -7,12 +7,12 @@
  * their watermark waits 30 s for the reader, then rises without it. The watermark of all other attempts waits 30 s for
  * the reader, whether Kafka answers or not.
  *
- * One thread a process. Kafka is asked nothing while no leader waits.
+ * A chore. Kafka is asked nothing while no leader waits.
  */
 #ifndef DT_DISPATCHER_RESULTS_WATERMARK_H
 #define DT_DISPATCHER_RESULTS_WATERMARK_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "kafka/kafka.h"
 #include "store/dispatch/leader_txn.h"
 
@@ -20,12 +20,12 @@ typedef struct dt_results_watermark dt_results_watermark;
 
 /* Shared parts; must outlive the watermark. */
 struct dt_results_watermark_env {
+    dt_chores *chores;
     const struct dt_kafka_env *kafka;
     const dt_clock *clock;
     dt_refclock *ref;
     void *arg;
-    void (*wake)(void *arg,
-                 unsigned shard); /* its leader waits no longer; on the watermark's thread, returns at once */
+    void (*wake)(void *arg, unsigned shard); /* its leader waits no longer; in a tick, returns at once */
 };
 
 DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
@@ -35,6 +35,6 @@ struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *wate
 /* Any thread, never blocks. The leader of the shard waits until both watermarks have reached deadline_ms. It calls
  * again at least once a second while it waits. */
 void dt_results_watermark_want(dt_results_watermark *watermark, unsigned shard, int64_t deadline_ms);
-void dt_results_watermark_stop(dt_results_watermark *watermark); /* joins, frees; NULL is accepted */
+void dt_results_watermark_stop(dt_results_watermark *watermark); /* accepts NULL */
 
 #endif

@@ -13,10 +13,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/thread.h"
 #include "job/shard.h"
 #include "store/limits/topic_gate.h"
 
@@ -24,8 +21,6 @@
 #define LOOK_US   INT64_C(50000)   /* between looks while somebody waits … */
 #define APART_US  INT64_C(10000)   /* … and at least so long after news */
 #define WANTED_US INT64_C(3000000) /* a wish that is not renewed ends */
-
-enum { NEWS = 1, WANTED = 2 }; /* signals */
 
 struct wish {
     int64_t wanted_us; /* 0 = the shard does not wait */
@@ -41,9 +36,7 @@ struct wanted {
 
 struct dt_room {
     struct dt_room_env env;
-    dt_store *store;
-    dt_mailbox *mailbox;
-    struct dt_thread thread;
+    struct dt_chore chore;
     dt_metric *at_limit;
     _Atomic bool anybody; /* waits */
     pthread_mutex_t lock; /* of the next two */
@@ -138,52 +131,35 @@ static void grant(struct dt_room *r, size_t n)
             r->env.granted(r->env.arg, shard);
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     struct dt_room *r = arg;
-    bool told = false;
-    while (!dt_thread_stopping(&r->thread)) {
-        struct dt_error err = {0};
-        size_t n = list(r);
-        dt_metric_set(r->at_limit, (double)n);
-        if (n) {
-            dt_status status = dt_store_gates_look(r->store, r->gates, n, &err);
-            if (status == DT_OK)
-                grant(r, n);
-            else if (!told)
-                DT_LOG(WARN, "room", "topics at their limits are not looked after", DT_S("reason", err.text));
-            told = status != DT_OK;
-        }
-        if (dt_thread_stopping(&r->thread))
-            break;
-        int64_t now_us = dt_clock_mono_us(r->env.clock);
-        uint32_t came = dt_mailbox_pause(r->mailbox, now_us + APART_US, DT_THREAD_STOP);
-        if (!came)
-            (void)dt_mailbox_wait(r->mailbox, r->anybody ? now_us + LOOK_US : INT64_MAX);
-    }
+    struct dt_error err = {0};
+    const size_t n = list(r);
+    dt_metric_set(r->at_limit, (double)n);
+    const dt_status status = n ? dt_store_gates_look(store, r->gates, n, &err) : DT_OK;
+    if (status != DT_OK)
+        return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "topics at their limits are not looked after", status, &err,
+                               LOOK_US);
+    grant(r, n);
+    const int64_t now_us = dt_clock_mono_us(r->env.clock);
+    r->chore.not_before_us = now_us + APART_US;
+    return r->anybody ? now_us + LOOK_US : INT64_MAX;
 }
 
 /* ---- life ---- */
 
-dt_status dt_room_start(const struct dt_room_env *env, dt_room **out, struct dt_error *err)
+dt_status dt_room_start(const struct dt_room_env *env, dt_room **out)
 {
-    struct dt_room *r = calloc(1, sizeof(*r));
+    struct dt_room *r = *out = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
     r->env = *env;
+    r->chore = (struct dt_chore){.name = "room", .tick = tick, .arg = r};
     pthread_mutex_init(&r->lock, NULL);
     r->at_limit =
         dt_gauge("duetime_topics_at_limit", "Topics at their limits whose jobs wait in shards of this process.", "");
-    dt_status status = dt_mailbox_new(&r->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &r->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&r->thread, "room", run, r, err);
-    if (status != DT_OK) {
-        dt_room_stop(r);
-        return status;
-    }
-    *out = r;
+    dt_chores_add(env->chores, &r->chore);
     return DT_OK;
 }
 
@@ -191,12 +167,10 @@ void dt_room_stop(dt_room *r)
 {
     if (!r)
         return;
-    dt_thread_stop(&r->thread, r->mailbox);
+    dt_chore_remove(&r->chore);
     for (size_t i = 0; i < r->n; i++)
         free(r->topics[i]);
     pthread_mutex_destroy(&r->lock);
-    dt_store_free(r->store);
-    dt_mailbox_free(r->mailbox);
     free(r);
 }
 
@@ -219,7 +193,7 @@ bool dt_room_want(dt_room *r, unsigned shard, struct dt_str topic)
     }
     pthread_mutex_unlock(&r->lock);
     if (w && !atomic_exchange(&r->anybody, true))
-        dt_mailbox_signal(r->mailbox, WANTED);
+        dt_chore_wake(&r->chore);
     return w != NULL;
 }
 
@@ -241,5 +215,5 @@ size_t dt_room_take(dt_room *r, unsigned shard, struct dt_str topic)
 void dt_room_news(dt_room *r)
 {
     if (r && r->anybody)
-        dt_mailbox_signal(r->mailbox, NEWS);
+        dt_chore_wake(&r->chore);
 }

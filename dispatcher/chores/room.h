@@ -1,28 +1,27 @@
 /*
- * Looks for room within the limits of topics, on behalf of all shards of this process whose jobs wait for it: one
- * thread, which sleeps as long as nobody waits. Room is shared out among the shards that wait, in turn; a grant lets a
+ * A chore that looks for room within the limits of topics, on behalf of all shards of this process whose jobs wait for
+ * it; it is not due as long as none waits. Room is shared out among the shards that wait, in turn; a grant lets a
  * shard try, and its leader transaction decides. Other processes look for themselves: what two of them are granted of
  * the same room is claimed once.
  */
 #ifndef DT_DISPATCHER_ROOM_H
 #define DT_DISPATCHER_ROOM_H
 
-#include "base/clock.h"
-#include "base/config.h"
+#include "base/chores.h"
 #include "base/strbuf.h"
 
 typedef struct dt_room dt_room;
 
-/* Shared parts; must outlive the room. The callback runs on its thread. */
+/* Shared parts; must outlive the room. The callback runs in a tick. */
 struct dt_room_env {
-    const struct dt_config *config;
+    dt_chores *chores;
     const dt_clock *clock;
     void *arg;
     void (*granted)(void *arg, unsigned shard); /* the shard may take some: dt_room_take */
 };
 
-DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out, struct dt_error *err);
-void dt_room_stop(dt_room *room); /* joins, frees; NULL is accepted */
+DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);
+void dt_room_stop(dt_room *room); /* accepts NULL */
 
 /* ---- any thread, never blocks; room may be NULL, which grants nothing ---- */
 

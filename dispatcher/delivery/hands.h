@@ -18,7 +18,7 @@
 #ifndef DT_DISPATCHER_HANDS_H
 #define DT_DISPATCHER_HANDS_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "index/index.h"
 #include "store/dispatch/leader_txn.h"
@@ -26,9 +26,11 @@
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
 
-/* The surroundings. Copied; what the members point at outlives the hands. Callbacks run on threads of the hands' own,
- * and return at once. */
+/* The surroundings. Copied; what the members point at outlives the hands. Callbacks run in ticks, and on a thread of
+ * the hands' own, and return at once. */
 struct dt_hands_env {
+    dt_chores *chores;
+    dt_chores *urgent; /* of what renews leases */
     const struct dt_config *config;
     const char *installation;
     const char *name; /* host:pid */

@@ -1,6 +1,6 @@
 /*
- * look ─▶ as it was written, and not long ago: sleep
- *      └▶ else: one transaction that replaces what this process wrote ─▶ sleep
+ * look ─▶ as it was written, and not long ago: nothing
+ *      └▶ else: one transaction that replaces what this process wrote
  *
  * A MySQL that was restored has other rows than were written, or none: what has not changed is written anew now and
  * then.
@@ -17,10 +17,7 @@
 #include "base/assert.h"
 #include "base/connection/certificates.h"
 #include "base/log.h"
-#include "base/mailbox.h"
-#include "base/outage.h"
 #include "base/strbuf.h"
-#include "base/thread.h"
 #include "doctor/kafka_judge.h"
 #include "store/process_findings.h"
 
@@ -44,13 +41,11 @@ struct seen {
 
 struct dt_examiner {
     struct dt_examiner_env env;
-    dt_store *store;
-    dt_mailbox *mailbox;
-    struct dt_thread thread;
-    struct dt_outage_part outage;    /* Kafka's */
+    struct dt_chore chore;
     struct seen now, kafka, written; /* kafka: as it was asked last */
     int64_t kafka_us;                /* mono: Kafka is asked then, or before if it is suspect */
     int64_t asked_us;                /* mono: it was asked last */
+    int64_t look_us;                 /* mono: the next look, unless Kafka is suspect before */
     int64_t anew_us;                 /* mono: from then on it is written anew */
     bool failed;                     /* to write, the last time */
 };
@@ -98,12 +93,11 @@ static void look_at_kafka(dt_examiner *e)
     dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
     *e->env.kafka_away = status != DT_OK;
     if (status == DT_OK) {
-        dt_outage_over(&e->outage);
         dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add, &e->kafka);
         dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
     } else {
-        dt_outage_failed(&e->outage, DT_OUTAGE_KAFKA, "examiner", "Kafka cannot be asked", status, &err);
-        add(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
+        (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka cannot be asked", status, &err, 0);
+        add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
     e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
     e->asked_us = dt_clock_mono_us(e->env.clock);
@@ -134,7 +128,7 @@ static void hear_certificate(void *arg, const char *key, const char *file, int64
 
 /* ---- writing ---- */
 
-static void write_changes(dt_examiner *e)
+static void write_changes(dt_examiner *e, dt_store *store)
 {
     const struct seen *now = &e->now;
     struct dt_process_finding findings[MAX];
@@ -146,7 +140,7 @@ static void write_changes(dt_examiner *e)
         findings[i] = (struct dt_process_finding){.finding = dt_str(dt_finding_kinds[now->v[i].finding].name),
                                                   .subject = dt_str(now->v[i].subject),
                                                   .detail = dt_str(now->v[i].detail)};
-    dt_status status = dt_store_put_findings(e->store, e->env.process, findings, now->n, &err);
+    dt_status status = dt_store_put_findings(store, e->env.process, findings, now->n, &err);
     if (status == DT_OK) {
         e->written = *now;
         e->anew_us = dt_clock_mono_us(e->env.clock) + (now->n ? ANEW_US : WELL_US);
@@ -156,11 +150,10 @@ static void write_changes(dt_examiner *e)
     e->failed = status != DT_OK;
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     dt_examiner *e = arg;
-    dt_mailbox_pause(e->mailbox, dt_clock_mono_us(e->env.clock) + FIRST_US, DT_THREAD_STOP);
-    while (!dt_thread_stopping(&e->thread)) {
+    if (dt_clock_mono_us(e->env.clock) >= e->look_us || is_suspect(e)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
             add(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
@@ -170,40 +163,25 @@ static void run(void *arg)
         look_at_kafka(e);
         for (size_t i = 0; i < e->kafka.n; i++)
             add(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
-        write_changes(e);
-        int64_t until_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
-        while (!dt_thread_stopping(&e->thread) && dt_clock_mono_us(e->env.clock) < until_us && !is_suspect(e))
-            dt_mailbox_pause(e->mailbox, dt_earlier(until_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US),
-                             DT_THREAD_STOP);
+        write_changes(e, store);
+        e->look_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
     }
+    return dt_earlier(e->look_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US);
 }
 
 /* ---- life ---- */
 
-static void free_parts(dt_examiner *e)
+dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out)
 {
-    dt_store_free(e->store);
-    dt_mailbox_free(e->mailbox);
-    free(e);
-}
-
-dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out, struct dt_error *err)
-{
-    dt_examiner *e = calloc(1, sizeof(*e));
+    dt_examiner *e = *out = calloc(1, sizeof(*e));
     if (!e)
-        return dt_fail(err, DT_NOMEM, "out of memory");
+        return DT_NOMEM;
     e->env = *env;
-    dt_status status = dt_mailbox_new(&e->mailbox);
-    e->anew_us = dt_clock_mono_us(e->env.clock) + WELL_US;
-    if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &e->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&e->thread, "examiner", run, e, err);
-    if (status != DT_OK) {
-        free_parts(e);
-        return status;
-    }
-    *out = e;
+    const int64_t now_us = dt_clock_mono_us(e->env.clock);
+    e->anew_us = now_us + WELL_US;
+    e->chore = (struct dt_chore){
+        .name = "examiner", .tick = tick, .arg = e, .waits = true, .not_before_us = now_us + FIRST_US};
+    dt_chores_add(env->chores, &e->chore);
     return DT_OK;
 }
 
@@ -211,8 +189,6 @@ void dt_examiner_stop(dt_examiner *e)
 {
     if (!e)
         return;
-    dt_thread_ask_stop(&e->thread, e->mailbox);
-    dt_store_cut(e->store);
-    dt_thread_join(&e->thread);
-    free_parts(e);
+    dt_chore_remove(&e->chore);
+    free(e);
 }

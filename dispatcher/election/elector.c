@@ -14,6 +14,8 @@
 #include "base/metrics.h"
 #include "elector_kind.h"
 
+#define IO_FLOOR_MS INT64_C(1000) /* the client library counts in seconds */
+
 static const struct dt_elector_kind *kind_of(const struct dt_config *config)
 {
     return config->zookeeper_servers && config->zookeeper_servers[0] ? &dt_elector_zk : &dt_elector_mysql;
@@ -27,6 +29,16 @@ const char *dt_elector_name(const struct dt_config *config)
 enum dt_outage_of dt_elector_server(const struct dt_config *config)
 {
     return kind_of(config)->server;
+}
+
+struct dt_config dt_lease_config(const struct dt_config *config)
+{
+    struct dt_config hasty = *config;
+    const int64_t most_ms = dt_later(config->zookeeper_session_timeout * 2 / 3, IO_FLOOR_MS);
+    hasty.mysql_io_timeout = dt_earlier(config->mysql_io_timeout, most_ms);
+    hasty.mysql_connect_timeout = dt_earlier(config->mysql_connect_timeout, most_ms);
+    hasty.mysql_lock_timeout = dt_earlier(config->mysql_lock_timeout, most_ms);
+    return hasty;
 }
 
 /* ---- the thread ---- */

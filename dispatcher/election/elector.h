@@ -16,6 +16,7 @@
 #ifndef DT_DISPATCHER_ELECTOR_H
 #define DT_DISPATCHER_ELECTOR_H
 
+#include "base/chores.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/outage.h"
@@ -43,6 +44,7 @@ struct dt_elector_events {
 /* installation and owner are read by dt_elector_start alone; config (read by a thread of the elector where leases are
  * in MySQL) and the clock must outlive the elector. */
 struct dt_elector_env {
+    dt_chores *urgent; /* whose connection renews leases in MySQL, with the settings of dt_lease_config */
     const struct dt_config *config;
     const char *installation;
     unsigned shards;   /* those below it are to be led */
@@ -51,6 +53,9 @@ struct dt_elector_env {
     struct dt_elector_events events;
 };
 
+/* The settings of a connection that renews leases: a server that does not answer is given up, and another connection
+ * tried, within the time of a lease where it can be. */
+struct dt_config dt_lease_config(const struct dt_config *config);
 /* "zookeeper" or "mysql": what elects under this configuration. Static. */
 const char *dt_elector_name(const struct dt_config *config);
 /* The server that elects under this configuration. */

@@ -1,6 +1,6 @@
 /*
- * A thread that reads the installation's row every EVERY_US (TOLD_US without an index), when it is told to, and more
- * often while shards leave.
+ * An urgent chore that reads the installation's row every EVERY_US (TOLD_US without an index), when it is told to, and
+ * more often while shards leave.
  *
  *   named     what the map says. Loops, results and reconciler take it from here
  *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
@@ -22,9 +22,6 @@
 #include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
-#include "base/mailbox.h"
-#include "base/outage.h"
-#include "base/thread.h"
 #include "index/index.h"
 
 #define EVERY_US   INT64_C(3000000)
@@ -34,8 +31,6 @@
 #define ORPHAN_US  INT64_C(10000000) /* others hear of the number, wait for their grace and step down in less */
 #define RETRY_US   INT64_C(500000)
 
-enum { LOOK = 1 }; /* a signal */
-
 /* A shard that the map does not name. */
 struct leaving {
     int64_t token, since_us; /* the leadership that its row tells of; since then, and this process did not lead it */
@@ -44,9 +39,7 @@ struct leaving {
 
 struct dt_shard_map_source {
     struct dt_shard_map_source_env env;
-    dt_store *store;
-    dt_mailbox *mailbox;
-    struct dt_thread thread;
+    struct dt_chore chore;
     pthread_mutex_t lock; /* of map */
     struct dt_shard_map map;
     _Atomic unsigned named, rows;
@@ -81,15 +74,15 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     s->env.led(s->env.arg, led);
 }
 
-static dt_status look(dt_shard_map_source *s, struct dt_error *err)
+static dt_status look(dt_shard_map_source *s, dt_store *store, struct dt_error *err)
 {
     struct dt_installation inst;
     struct dt_shard_range range;
-    dt_status status = dt_store_installation(s->store, &inst, err);
+    dt_status status = dt_store_installation(store, &inst, err);
     if (status == DT_OK && (inst.shards < 1 || inst.shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %u", inst.shards);
     if (status == DT_OK)
-        status = dt_store_shard_range(s->store, &inst, &range, err);
+        status = dt_store_shard_range(store, &inst, &range, err);
     if (status != DT_OK)
         return status;
     if (inst.generation != s->map.generation || inst.shards != s->map.shards) {
@@ -108,43 +101,30 @@ static dt_status look(dt_shard_map_source *s, struct dt_error *err)
     return DT_OK;
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     dt_shard_map_source *s = arg;
+    struct dt_error err = {0};
     const int64_t every_us = dt_index_configured(s->env.config) ? EVERY_US : TOLD_US;
-    struct dt_outage_part outage = {0};
-    while (!dt_thread_stopping(&s->thread)) {
-        struct dt_error err = {0};
-        dt_status status = look(s, &err);
-        if (status != DT_OK)
-            dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "dispatcher", "the number of shards cannot be read", status,
-                             &err);
-        else
-            dt_outage_over(&outage);
-        int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : every_us;
-        if (dt_thread_stopping(&s->thread))
-            break;
-        if (status == DT_OK)
-            dt_mailbox_wait(s->mailbox, dt_clock_mono_us(s->env.clock) + pause_us);
-        else
-            dt_mailbox_pause(s->mailbox, dt_clock_mono_us(s->env.clock) + pause_us, DT_THREAD_STOP);
-    }
+    const dt_status status = look(s, store, &err);
+    if (status != DT_OK)
+        return dt_chore_failed(&s->chore, DT_OUTAGE_MYSQL, "the number of shards cannot be read", status, &err,
+                               RETRY_US);
+    return dt_clock_mono_us(s->env.clock) + (s->led > s->named ? LEAVING_US : every_us);
 }
 
 void dt_shard_map_source_free(dt_shard_map_source *s)
 {
     if (!s)
         return;
-    dt_store_free(s->store);
-    dt_mailbox_free(s->mailbox);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
 dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, const struct dt_installation *inst,
-                                    const struct dt_shard_range *range, dt_shard_map_source **out, struct dt_error *err)
+                                    const struct dt_shard_range *range, dt_shard_map_source **out)
 {
-    dt_shard_map_source *s = calloc(1, sizeof(*s));
+    dt_shard_map_source *s = *out = calloc(1, sizeof(*s));
     if (!s)
         return DT_NOMEM;
     s->env = *env;
@@ -157,23 +137,15 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
      * itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
-    dt_status status = dt_mailbox_new(&s->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &s->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&s->thread, "shard-map", run, s, err);
-    if (status != DT_OK) {
-        dt_shard_map_source_free(s);
-        return status;
-    }
-    *out = s;
+    s->chore = (struct dt_chore){.name = "shard-map", .tick = tick, .arg = s};
+    dt_chores_add(env->urgent, &s->chore);
     return DT_OK;
 }
 
 void dt_shard_map_source_stop(dt_shard_map_source *s)
 {
     if (s)
-        dt_thread_stop(&s->thread, s->mailbox);
+        dt_chore_remove(&s->chore);
 }
 
 void dt_shard_map_source_get(dt_shard_map_source *s, struct dt_shard_map *out)
@@ -186,7 +158,7 @@ void dt_shard_map_source_get(dt_shard_map_source *s, struct dt_shard_map *out)
 
 void dt_shard_map_source_stale(dt_shard_map_source *s)
 {
-    dt_mailbox_signal(s->mailbox, LOOK);
+    dt_chore_wake(&s->chore);
 }
 
 unsigned dt_shard_map_source_named(const dt_shard_map_source *s)

@@ -1,12 +1,12 @@
 /*
- * The source of the shard map for every part of this process: how many shards there are, as MySQL says. A thread of its
- * own reads it, so that no other thread waits for MySQL. scheduler/store/store_shards.c says what depends on the map
+ * The source of the shard map for every part of this process: how many shards there are, as MySQL says. An urgent
+ * chore reads it, so that no other thread waits for MySQL. scheduler/store/store_shards.c says what depends on the map
  * being the latest, and what does not.
  */
 #ifndef DT_DISPATCHER_SHARD_MAP_H
 #define DT_DISPATCHER_SHARD_MAP_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "job/shard.h"
 #include "store/store.h"
@@ -14,10 +14,11 @@
 typedef struct dt_shard_map_source dt_shard_map_source;
 
 struct dt_shard_map_source_env {
+    dt_chores *urgent;
     const struct dt_config *config;
     const dt_clock *clock;
     void *arg;
-    /* Both on the source's thread. There is another map: loops that sleep with the old one should read it. */
+    /* Both in its ticks. There is another map: loops that sleep with the old one should read it. */
     void (*changed)(void *arg);
     /* The shards below `shards` are to be led from now on. */
     void (*led)(void *arg, unsigned shards);
@@ -26,9 +27,8 @@ struct dt_shard_map_source_env {
 /* inst and range: as they were just read, and before this process led a shard. */
 DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env,
                                                   const struct dt_installation *inst,
-                                                  const struct dt_shard_range *range, dt_shard_map_source **out,
-                                                  struct dt_error *err);
-/* Joins: nobody is called any more, and the map stays as it was read last. Accepts NULL. */
+                                                  const struct dt_shard_range *range, dt_shard_map_source **out);
+/* After it nothing is called any more, and the map stays as it was read last. Accepts NULL. */
 void dt_shard_map_source_stop(dt_shard_map_source *source);
 void dt_shard_map_source_free(dt_shard_map_source *source); /* one that was stopped, or NULL */
 

@@ -6,7 +6,7 @@
  *                                          └──────────────────────────────────────────────────┘
  *
  * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects.
- * Answers are stored with the effects; a thread beside the reader sends them (command_sender.c).
+ * Answers are stored with the effects; a chore sends them (command_sender.c).
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H
@@ -42,6 +42,6 @@ DT_MUST_CHECK dt_status dt_command_sender_serve(dt_command_sender *sender, const
                                                 size_t n);
 /* There are new answers. Any thread, never blocks. */
 void dt_command_sender_wake(dt_command_sender *sender);
-void dt_command_sender_stop(dt_command_sender *sender); /* joins, frees; accepts NULL */
+void dt_command_sender_stop(dt_command_sender *sender); /* accepts NULL */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Sends answers to commands to Kafka, on a thread and with a producer of its own: the reader of commands waits for
- * neither Kafka nor a topic.
+ * Sends answers to commands to Kafka: a chore, with a producer of its own. The reader of commands waits for neither
+ * Kafka nor a topic.
  *
  *   list rows ─▶ pass over those whose Kafka topic is not there yet ─▶ choose, owners in equal parts ─▶ read, send ─▶
  *   remove
@@ -17,13 +17,9 @@
 #include "base/hash.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/outage.h"
-#include "base/thread.h"
 #include "job/job_id.h"
 
-#define ANSWERS  1 /* a signal */
 #define SEND_MS  10000
 #define TOGETHER 16               /* rows that are sent together */
 #define WAITING  2048             /* rows of an owner that may wait for topics, as many as its names may */
@@ -51,9 +47,8 @@ struct ready {
 
 struct dt_command_sender {
     struct dt_intake_env env;
-    struct dt_thread thread;
-    dt_mailbox *mailbox;
-    dt_store *store;
+    struct dt_chore chore;
+    dt_store *store; /* of the tick */
     dt_json *json;
     dt_notice_producer *notices;
     dt_kafka_asker *asker;
@@ -67,7 +62,6 @@ struct dt_command_sender {
     size_t n_ready, room;
     bool waits, answered; /* … in which rows waited for topics; in which Kafka answered about a topic */
     int64_t silent_us;    /* mono: the last round in which Kafka answered about no topic; at first, the start */
-    struct dt_outage_part outage;
     dt_metric *sent, *dropped;
 };
 
@@ -189,7 +183,7 @@ static dt_status list_ready(dt_command_sender *s, struct dt_error *err)
     pthread_mutex_unlock(&s->lock);
     if (!partitions)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    while (rows.more && status == DT_OK && !dt_thread_stopping(&s->thread)) {
+    while (rows.more && status == DT_OK && !dt_chore_stopping(&s->chore)) {
         dt_arena_reset(&s->page);
         status = dt_store_list_command_answers(s->store, partitions, n, after, &s->page, &rows, err);
         after = rows.n ? rows.v[rows.n - 1].id : after;
@@ -336,32 +330,24 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
     return removed != DT_OK || n == 0 ? (removed != DT_OK ? removed : status) : DT_OK;
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     dt_command_sender *s = arg;
-    while (!dt_thread_stopping(&s->thread)) {
-        struct dt_error err = {0};
-        const int64_t until_us = dt_clock_mono_us(s->env.clock) + AGAIN_US;
+    struct dt_error err = {0};
+    const int64_t until_us = dt_clock_mono_us(s->env.clock) + AGAIN_US;
+    s->store = store;
+    dt_arena_reset(&s->arena);
+    dt_status status = list_ready(s, &err);
+    do {
         dt_arena_reset(&s->arena);
-        dt_status status = list_ready(s, &err);
-        do {
-            dt_arena_reset(&s->arena);
-            if (status == DT_OK)
-                status = send_some(s, &err);
-        } while (status == DT_OK && s->n_ready && dt_clock_mono_us(s->env.clock) < until_us &&
-                 !dt_thread_stopping(&s->thread));
-        int64_t pause_us = status != DT_OK ? AGAIN_US : s->n_ready ? 0 : s->waits ? ASK_US : LOOK_US;
-        int64_t next_us = pause_us ? dt_clock_mono_us(s->env.clock) + pause_us : 0;
         if (status == DT_OK)
-            dt_outage_over(&s->outage);
-        else
-            dt_outage_failed(&s->outage, dt_store_lost(s->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
-                             "answers to commands wait", status, &err);
-        if (status != DT_OK)
-            dt_mailbox_pause(s->mailbox, next_us, DT_THREAD_STOP);
-        else if (!dt_thread_stopping(&s->thread))
-            dt_mailbox_wait(s->mailbox, next_us);
-    }
+            status = send_some(s, &err);
+    } while (status == DT_OK && s->n_ready && dt_clock_mono_us(s->env.clock) < until_us &&
+             !dt_chore_stopping(&s->chore));
+    if (status != DT_OK)
+        return dt_chore_failed(&s->chore, dt_store_lost(store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA,
+                               "answers to commands wait", status, &err, AGAIN_US);
+    return s->n_ready ? 0 : dt_clock_mono_us(s->env.clock) + (s->waits ? ASK_US : LOOK_US);
 }
 
 /* ---- life ---- */
@@ -384,7 +370,7 @@ dt_status dt_command_sender_serve(dt_command_sender *s, const struct dt_command_
 
 void dt_command_sender_wake(dt_command_sender *s)
 {
-    dt_mailbox_signal(s->mailbox, ANSWERS);
+    dt_chore_wake(&s->chore);
 }
 
 static void on_topic_known(void *arg)
@@ -407,21 +393,17 @@ dt_status dt_command_sender_start(const struct dt_intake_env *intake, const stru
     dt_arena_init(&s->page);
     s->sent = dt_counter(name, help, "outcome=\"sent\"");
     s->dropped = dt_counter(name, help, "outcome=\"dropped\"");
-    dt_status status = dt_mailbox_new(&s->mailbox);
-    if (status == DT_OK)
-        status = dt_json_new(&s->json);
-    if (status == DT_OK)
-        status = dt_store_new(intake->config, intake->ref, &s->store);
+    s->chore = (struct dt_chore){.name = "command-answers", .tick = tick, .arg = s, .waits = true};
+    dt_status status = dt_json_new(&s->json);
     if (status == DT_OK)
         status = dt_notice_producer_new(kafka, &s->notices, err);
     if (status == DT_OK)
         status = dt_kafka_asker_new(kafka->admin, on_topic_known, s, &s->asker);
-    if (status == DT_OK)
-        status = dt_thread_start(&s->thread, "command-answers", run, s, err);
     if (status != DT_OK) {
         dt_command_sender_stop(s);
         return status;
     }
+    dt_chores_add(intake->chores, &s->chore);
     *out = s;
     return DT_OK;
 }
@@ -430,7 +412,7 @@ void dt_command_sender_stop(dt_command_sender *s)
 {
     if (!s)
         return;
-    dt_thread_stop(&s->thread, s->mailbox);
+    dt_chore_remove(&s->chore);
     struct bar *bar;
     struct bar *next;
     HASH_ITER(hh, s->bars, bar, next)
@@ -440,9 +422,7 @@ void dt_command_sender_stop(dt_command_sender *s)
     }
     dt_kafka_asker_free(s->asker);
     dt_notice_producer_free(s->notices);
-    dt_store_free(s->store);
     dt_json_free(s->json);
-    dt_mailbox_free(s->mailbox);
     dt_arena_clear(&s->arena);
     dt_arena_clear(&s->page);
     free(s->ready);

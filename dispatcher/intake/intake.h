@@ -1,19 +1,20 @@
 /*
- * The threads of a dispatcher that make or change jobs, started and stopped together: the schedule maker, the mover of
+ * The chores of a dispatcher that make or change jobs, started and stopped together: the schedule maker, the mover of
  * the inbox, the runner of operations. (Commands from Kafka are read by command_reader.h, with the other parts of
  * Kafka.)
  */
 #ifndef DT_DISPATCHER_INTAKE_H
 #define DT_DISPATCHER_INTAKE_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "index/index.h"
 
 typedef struct dt_intake dt_intake;
 
-/* Shared parts; must outlive the intake. Callbacks run on threads of its own. */
+/* Shared parts; must outlive the intake. Callbacks run in ticks, and on threads of its own. */
 struct dt_intake_env {
+    dt_chores *chores;
     const struct dt_config *config;
     const char *installation;
     const dt_clock *clock;

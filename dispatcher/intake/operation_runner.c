@@ -1,12 +1,12 @@
 /*
- * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece, or sleep
+ * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece
  *
  * Owners take turns: in a round each that has an operation due gets one piece, however many operations it has. An
  * operation that waits for its rate is not due.
  *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
  * the index is found by the reconciler. That an operation is due, because it is new or an API has left it, the thread
- * sees that waits for rows of the inbox anyway (inbox_mover.h), and wakes this one; where it cannot, this one looks,
+ * sees that waits for rows of the inbox anyway (inbox_mover.h), and wakes this chore; where it cannot, this one looks,
  * LOOK_US or REST_US apart.
  */
 #include "operation_runner.h"
@@ -17,16 +17,12 @@
 #include "base/fair.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/outage.h"
-#include "base/thread.h"
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
 #include "store/topic_owners.h"
 #include "tell_index.h"
 
-#define WOKEN   (UINT32_C(1) << 0)
 #define LOOK_US INT64_C(500000)
 #define REST_US INT64_C(15000000) /* where no operation was under way for BUSY_US */
 #define BUSY_US                                                                                                        \
@@ -37,13 +33,11 @@
 
 struct dt_operation_runner {
     struct dt_intake_env env;
-    struct dt_thread thread;
-    dt_mailbox *mailbox;          /* only to sleep on, interruptibly */
+    struct dt_chore chore;
     struct dt_arena arena, turns; /* of a piece; of a round */
     struct dt_turns had;          /* owners' last pieces */
     dt_index *index;
-    dt_store *store;
-    struct dt_outage_part outage;
+    dt_store *store;              /* of the tick */
     int64_t wanted_us, owners_us; /* mono: not before */
     int64_t busy_us;              /* mono: when an operation was seen last; 0 = never */
     _Atomic bool rests;
@@ -62,11 +56,10 @@ static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *p
         DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", piece->id), DT_S("reason", err->text));
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
-            dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, &again);
+            (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
         return 0; /* it must not keep the others waiting */
     }
-    dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, err);
-    return dt_clock_mono_us(r->env.clock) + RETRY_US;
+    return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
 
 /* Reads the owners, and gives those of which an operation is due in the order of their turns. Returns the monotonic
@@ -85,7 +78,6 @@ static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n,
         status = DT_NOMEM;
     if (status != DT_OK)
         return failed(r, &none, status, &err);
-    dt_outage_over(&r->outage);
     for (size_t i = 0; i < owners; i++) {
         int64_t at_us =
             all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
@@ -108,7 +100,7 @@ static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n,
 static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
-    for (size_t i = 0; i < n && !dt_thread_stopping(&r->thread); i++) {
+    for (size_t i = 0; i < n && !dt_chore_stopping(&r->chore); i++) {
         struct dt_operation_piece piece = {.owner = due[i].owner};
         struct dt_error err = {0};
         int64_t at_us = 0;
@@ -143,8 +135,7 @@ static void revive_topics(dt_operation_runner *r)
     dt_arena_reset(&r->arena);
     dt_status status = dt_store_topics_revive(r->store, &r->arena, &n, &err);
     if (status != DT_OK)
-        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "deleted topics wait to be looked at", status,
-                         &err);
+        (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "deleted topics wait to be looked at", status, &err, 0);
     if (n)
         DT_LOG(INFO, "operations", "deleted topics that got jobs were made again", DT_I("topics", n));
 }
@@ -160,27 +151,24 @@ static void update_owners(dt_operation_runner *r)
         DT_LOG(WARN, "operations", "the owners of topics cannot be decided: the account needs new grants",
                DT_S("reason", err.text));
     else if (status != DT_OK)
-        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "the owners of topics wait to be compared", status,
-                         &err);
+        (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "the owners of topics wait to be compared", status, &err, 0);
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     dt_operation_runner *r = arg;
-    while (!dt_thread_stopping(&r->thread)) {
-        revive_topics(r);
-        update_owners(r);
-        bool rests = false;
-        struct dt_turn *due;
-        size_t n;
-        int64_t next_us = find_due(r, &due, &n, &rests);
-        if (n)
-            next_us = do_round(r, due, n);
-        atomic_store(&r->rests, rests);
-        if (next_us > dt_clock_mono_us(r->env.clock))
-            dt_mailbox_pause(r->mailbox, next_us, DT_THREAD_STOP | WOKEN);
-        atomic_store(&r->rests, false);
-    }
+    bool rests = false;
+    struct dt_turn *due;
+    size_t n;
+    atomic_store(&r->rests, false);
+    r->store = store;
+    revive_topics(r);
+    update_owners(r);
+    int64_t next_us = find_due(r, &due, &n, &rests);
+    if (n)
+        next_us = do_round(r, due, n);
+    atomic_store(&r->rests, rests);
+    return next_us;
 }
 
 dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
@@ -197,17 +185,13 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
     r->due = dt_gauge("duetime_operations_due",
                       "1 while an operation is due for its next piece, as this process saw last.", "");
-    dt_status status = dt_mailbox_new(&r->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &r->store);
-    if (status == DT_OK)
-        status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&r->thread, "operations", run, r, err);
+    r->chore = (struct dt_chore){.name = "operations", .tick = tick, .arg = r};
+    const dt_status status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
     if (status != DT_OK) {
         dt_operation_runner_stop(r);
         return status;
     }
+    dt_chores_add(env->chores, &r->chore);
     *out = r;
     return DT_OK;
 }
@@ -220,17 +204,15 @@ bool dt_operation_runner_rests(dt_operation_runner *r)
 void dt_operation_runner_wake(dt_operation_runner *r)
 {
     atomic_store(&r->rests, false); /* so that it is not woken again before it has looked */
-    dt_mailbox_signal(r->mailbox, WOKEN);
+    dt_chore_wake(&r->chore);
 }
 
 void dt_operation_runner_stop(dt_operation_runner *r)
 {
     if (!r)
         return;
-    dt_thread_stop(&r->thread, r->mailbox);
+    dt_chore_remove(&r->chore);
     dt_index_free(r->index);
-    dt_store_free(r->store);
-    dt_mailbox_free(r->mailbox);
     dt_arena_clear(&r->arena);
     dt_arena_clear(&r->turns);
     free(r);

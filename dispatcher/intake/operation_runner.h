@@ -1,5 +1,5 @@
 /*
- * The thread of a dispatcher that carries out operations, piece by piece (store/operations/operations.h). The threads
+ * The chore of a dispatcher that carries out operations, piece by piece (store/operations/operations.h). The chores
  * of all dispatchers take pieces in turn, so each operation goes on as long as one of them lives.
  */
 #ifndef DT_DISPATCHER_OPERATION_RUNNER_H
@@ -11,10 +11,10 @@ typedef struct dt_operation_runner dt_operation_runner;
 
 DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
                                                   struct dt_error *err);
-/* Says whether the runner sleeps because no operation was due: it wants to be woken when one is. Any thread. */
+/* Says whether no tick is due because no operation was: it wants to be woken when one is. Any thread. */
 bool dt_operation_runner_rests(dt_operation_runner *runner);
-/* Ends that sleep: an operation is due. Any thread. */
+/* An operation is due. Any thread. */
 void dt_operation_runner_wake(dt_operation_runner *runner);
-void dt_operation_runner_stop(dt_operation_runner *runner); /* joins, frees; NULL is accepted */
+void dt_operation_runner_stop(dt_operation_runner *runner); /* accepts NULL */
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * look (MySQL, one transaction: jobs, and how far their schedules are) ─▶ tell the index ─▶ sleep until the next look
+ * look (MySQL, one transaction: jobs, and how far their schedules are) ─▶ tell the index
  *
  * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
  * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
  * already. That one is to be looked at sooner the thread sees that waits for rows of the inbox anyway
- * (inbox_mover.h), and wakes this one; where it cannot, this one looks within LOOK_US.
+ * (inbox_mover.h), and wakes this chore; where it cannot, this one looks within LOOK_US.
  */
 #include "schedule_maker.h"
 
@@ -12,16 +12,12 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/outage.h"
-#include "base/thread.h"
 #include "store/schedules/schedules.h"
 #include "tell_index.h"
 
-#define WOKEN (UINT32_C(1) << 0)
-#define LOOK_US                                                                                                        \
-    INT64_C(10000000) /* longest sleep; fires are made a minute ahead, and by the API that changes a schedule */
+/* The longest time between looks; fires are made a minute ahead, and by the API that changes a schedule. */
+#define LOOK_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
 #define LOCKED_US INT64_C(50000)    /* others have all whose time has come */
 #define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed so soon */
@@ -35,17 +31,14 @@ struct seen_zone {
 
 struct dt_schedule_maker {
     struct dt_intake_env env;
-    struct dt_thread thread;
-    dt_mailbox *mailbox; /* to sleep on, interruptibly */
+    struct dt_chore chore;
     struct dt_arena arena;
     dt_index *index;
-    dt_store *store;
     dt_zone_files *zones;
     struct dt_fire_maker fires;
     struct seen_zone *seen;
     int64_t zones_us; /* mono: not before */
     _Atomic bool rests;
-    struct dt_outage_part outage;
     dt_metric *made, *skipped, *returned;
 };
 
@@ -61,7 +54,7 @@ static void follow_zones(dt_schedule_maker *m)
         return;
     m->zones_us = dt_clock_mono_us(m->env.clock) + ZONES_US;
     dt_arena_reset(&m->arena);
-    dt_status status = dt_store_schedule_zones(m->store, &m->arena, &zones, &err);
+    dt_status status = dt_store_schedule_zones(m->fires.store, &m->arena, &zones, &err);
     for (size_t i = 0; i < zones.n && status == DT_OK; i++) {
         const struct dt_str name = zones.v[i];
         struct seen_zone *z = m->seen;
@@ -82,55 +75,41 @@ static void follow_zones(dt_schedule_maker *m)
             z->next = m->seen;
             m->seen = z;
         }
-        status = dt_store_schedule_zone_is(m->store, name, stamp, &n, &err);
+        status = dt_store_schedule_zone_is(m->fires.store, name, stamp, &n, &err);
         z->stamp = status == DT_OK ? stamp : ~stamp;
         if (n)
             DT_LOG(INFO, "schedules", "fires are reckoned anew: another tzdata", DT_S("zone", z->name),
                    DT_I("schedules", n));
     }
     if (status != DT_OK)
-        dt_outage_failed(&m->outage, DT_OUTAGE_MYSQL, "schedules", "a new tzdata waits", status, &err);
+        (void)dt_chore_failed(&m->chore, DT_OUTAGE_MYSQL, "a new tzdata waits", status, &err, 0);
 }
 
-/* ---- the loop ---- */
+/* ---- a tick ---- */
 
-/* Returns the monotonic time of the next look; *rests: all is done until then. */
-static int64_t look(dt_schedule_maker *m, bool *rests)
+static int64_t tick(void *arg, void *store)
 {
+    dt_schedule_maker *m = arg;
     struct dt_fires_made made = {0};
     struct dt_error err = {0};
+    atomic_store(&m->rests, false);
+    m->fires.store = store;
+    follow_zones(m);
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_make_fires(&m->fires, &made, &err);
     int64_t now_us = dt_clock_mono_us(m->env.clock);
     if (status == DT_UNKNOWN && m->index) /* jobs may be there that the index was not told of */
         m->env.index_untold(m->env.arg, m->index);
-    if (status != DT_OK) {
-        dt_outage_failed(&m->outage, DT_OUTAGE_MYSQL, "schedules", "fires wait to be made", status, &err);
-        return now_us + RETRY_US;
-    }
-    dt_outage_over(&m->outage);
+    if (status != DT_OK)
+        return dt_chore_failed(&m->chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
     dt_metric_add(m->made, (int64_t)made.made);
     dt_metric_add(m->skipped, (int64_t)made.skipped);
     dt_metric_add(m->returned, (int64_t)made.returned);
     dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
     int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
-    *rests = made.schedules || next_us > now_us;
-    return dt_earlier(*rests ? next_us : now_us + LOCKED_US, now_us + LOOK_US);
-}
-
-static void run(void *arg)
-{
-    dt_schedule_maker *m = arg;
-    while (!dt_thread_stopping(&m->thread)) {
-        bool rests = false;
-        follow_zones(m);
-        int64_t next_us = look(m, &rests);
-        if (next_us <= dt_clock_mono_us(m->env.clock))
-            continue;
-        atomic_store(&m->rests, rests);
-        dt_mailbox_pause(m->mailbox, next_us, DT_THREAD_STOP | WOKEN);
-        atomic_store(&m->rests, false);
-    }
+    const bool rests = made.schedules || next_us > now_us;
+    atomic_store(&m->rests, rests);
+    return dt_earlier(rests ? next_us : now_us + LOCKED_US, now_us + LOOK_US);
 }
 
 dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out, struct dt_error *err)
@@ -145,20 +124,16 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_m
     m->made = dt_counter(name, help, "outcome=\"made\"");
     m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
     m->returned = dt_counter(name, help, "outcome=\"returned\"");
-    dt_status status = dt_mailbox_new(&m->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &m->store);
-    if (status == DT_OK)
-        status = dt_zone_files_new(NULL, &m->zones);
+    m->chore = (struct dt_chore){.name = "schedules", .tick = tick, .arg = m};
+    dt_status status = dt_zone_files_new(NULL, &m->zones);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &m->index, err);
-    m->fires = (struct dt_fire_maker){.store = m->store, .zones = m->zones, .arena = &m->arena};
-    if (status == DT_OK)
-        status = dt_thread_start(&m->thread, "schedules", run, m, err);
+    m->fires = (struct dt_fire_maker){.zones = m->zones, .arena = &m->arena};
     if (status != DT_OK) {
         dt_schedule_maker_stop(m);
         return status;
     }
+    dt_chores_add(env->chores, &m->chore);
     *out = m;
     return DT_OK;
 }
@@ -171,22 +146,20 @@ bool dt_schedule_maker_rests(dt_schedule_maker *m)
 void dt_schedule_maker_wake(dt_schedule_maker *m)
 {
     atomic_store(&m->rests, false); /* so that it is not woken again before it has looked */
-    dt_mailbox_signal(m->mailbox, WOKEN);
+    dt_chore_wake(&m->chore);
 }
 
 void dt_schedule_maker_stop(dt_schedule_maker *m)
 {
     if (!m)
         return;
-    dt_thread_stop(&m->thread, m->mailbox);
+    dt_chore_remove(&m->chore);
     for (struct seen_zone *z = m->seen, *next; z; z = next) {
         next = z->next;
         free(z);
     }
     dt_index_free(m->index);
-    dt_store_free(m->store);
     dt_zone_files_free(m->zones);
-    dt_mailbox_free(m->mailbox);
     dt_arena_clear(&m->arena);
     free(m);
 }

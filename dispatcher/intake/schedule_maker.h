@@ -1,6 +1,6 @@
 /*
- * The thread of a dispatcher that makes the jobs of schedules ahead of their times (store/schedules/schedules.h). The
- * threads of all dispatchers share the work; as long as one of them lives, all of it is done.
+ * The chore of a dispatcher that makes the jobs of schedules ahead of their times (store/schedules/schedules.h). The
+ * chores of all dispatchers share the work; as long as one of them lives, all of it is done.
  */
 #ifndef DT_DISPATCHER_SCHEDULE_MAKER_H
 #define DT_DISPATCHER_SCHEDULE_MAKER_H
@@ -11,10 +11,10 @@ typedef struct dt_schedule_maker dt_schedule_maker;
 
 DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out,
                                                 struct dt_error *err);
-/* Says whether it sleeps until the next look that it knows of. Any thread. */
+/* Says whether all is done until the next look that it knows of. Any thread. */
 bool dt_schedule_maker_rests(dt_schedule_maker *maker);
 /* It looks at schedules at once. Any thread. */
 void dt_schedule_maker_wake(dt_schedule_maker *maker);
-void dt_schedule_maker_stop(dt_schedule_maker *maker); /* joins, frees; NULL is accepted */
+void dt_schedule_maker_stop(dt_schedule_maker *maker); /* accepts NULL */
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * watch (the server waits) ─▶ figures ─▶ which alerts stand ─▶ begin, remind, end ─▶ the sender is woken
+ * look ─▶ figures ─▶ which alerts stand ─▶ begin, remind, end ─▶ the sender is woken
  *
  * One process judges, by a lease in MySQL: a dispatcher, or an API while no dispatcher does. When the lease ends, the
  * next one begins, with what stands in MySQL. If nothing stands and no topic is watched, all of it is one statement in
- * twenty seconds.
+ * five seconds.
  */
 #include "alert_parts.h"
 
@@ -11,9 +11,9 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 
-#define REST_MS      INT64_C(20000) /* of the wait in the server */
-#define WATCH_MS     INT64_C(2000)  /* while topics are watched, or something stands */
-#define SETTLE_MS    INT64_C(1000)  /* while a figure has not stayed for HOLDS_US */
+#define REST_US      INT64_C(5000000) /* between looks */
+#define WATCH_US     INT64_C(2000000) /* while topics are watched, or something stands */
+#define SETTLE_US    INT64_C(1000000) /* while a figure has not stayed for HOLDS_US */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
 #define VALUES_US    INT64_C(5000000) /* figures of standing alerts are written no more often */
@@ -82,7 +82,7 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
         DT_LOG(WARN, "alerts", "alert began", DT_S("kind", dt_alert_kind_name(alert->kind)),
                DT_B("topic", alert->topic), DT_I("value", alert->value), DT_I("limit", alert->limit));
     if (change->targets)
-        dt_mailbox_signal(r->a->sender_mailbox, DT_ALERT_NEWS);
+        dt_chore_wake(&r->a->sender);
     return DT_OK;
 }
 
@@ -262,7 +262,7 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
     return DT_OK;
 }
 
-/* ---- the loop ---- */
+/* ---- a tick ---- */
 
 static bool something_settles(const dt_alerts *a)
 {
@@ -288,17 +288,7 @@ static dt_status take_news(dt_alerts *a, const struct dt_alert_watched *now, str
 static dt_status watch(dt_alerts *a, struct dt_error *err)
 {
     struct dt_alert_watched now = {0};
-    int64_t wait_ms = REST_MS;
-    if (atomic_load(&a->ours) && !a->knows) /* it may have lost the lease */
-        wait_ms = 0;
-    else if (atomic_load(&a->ours))
-        wait_ms = something_settles(a) ? SETTLE_MS : a->topics.n || a->n_standing ? WATCH_MS : REST_MS;
-    atomic_store(&a->waits, true);
-    dt_status status =
-        dt_thread_stopping(&a->judge)
-            ? DT_SHUTDOWN
-            : dt_store_watch_alerts(a->judge_store, a->env.process, a->knows ? &a->was : NULL, wait_ms, &now, err);
-    atomic_store(&a->waits, false);
+    dt_status status = dt_store_watch_alerts(a->judge_store, a->env.process, a->knows ? &a->was : NULL, 0, &now, err);
     if (status != DT_OK)
         return status;
     if (!now.ours) {
@@ -319,28 +309,25 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
         atomic_store(&a->ours, true);
         DT_LOG(INFO, "alerts", "this process judges alerts");
         memset(a->since_us, 0, sizeof(a->since_us));
-        dt_mailbox_signal(a->sender_mailbox, DT_ALERT_NEWS);
+        dt_chore_wake(&a->sender);
     }
     return take_news(a, &now, err);
 }
 
-void dt_alerts_judge(void *arg)
+int64_t dt_alerts_judge(void *alerts, void *store)
 {
-    dt_alerts *a = arg;
-    while (!dt_thread_stopping(&a->judge)) {
-        struct dt_error err = {0};
-        dt_status status = watch(a, &err);
-        if (status == DT_DEPOSED) /* the next watch says whose the lease is */
-            a->knows = false;
-        if (status == DT_OK || status == DT_DEPOSED) {
-            dt_outage_over(&a->judge_outage);
-            continue;
-        }
-        if (dt_thread_stopping(&a->judge)) /* the wait was cut */
-            break;
+    dt_alerts *a = alerts;
+    struct dt_error err = {0};
+    a->judge_store = store;
+    const dt_status status = watch(a, &err);
+    if (status != DT_OK)
         a->knows = false;
-        dt_outage_failed(&a->judge_outage, DT_OUTAGE_MYSQL, "alerts", "alerts are not judged", status, &err);
-        dt_mailbox_pause(a->judge_mailbox, mono_us(a) + (status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US),
-                         DT_THREAD_STOP);
-    }
+    if (status == DT_DEPOSED) /* the next look says whose the lease is */
+        return 0;
+    if (status != DT_OK)
+        return dt_chore_failed(&a->judge, DT_OUTAGE_MYSQL, "alerts are not judged", status, &err,
+                               status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
+    if (!atomic_load(&a->ours))
+        return mono_us(a) + WATCH_US;
+    return mono_us(a) + (something_settles(a) ? SETTLE_US : a->topics.n || a->n_standing ? WATCH_US : REST_US);
 }

@@ -2,9 +2,9 @@
  * The inside of alerts, shared by the files of this folder alone.
  *
  *   alerts.c          their life
- *   alert_judge.c     a thread: what stands, begins and ends
+ *   alert_judge.c     a chore: what stands, begins and ends
  *   alert_topics.c    the topics that are watched, and their figures
- *   alert_sender.c    a thread: messages, from MySQL to webhooks and Kafka
+ *   alert_sender.c    a chore: messages, from MySQL to webhooks and Kafka
  *   alert_message.c   one message: where it goes, what it says, its signature
  */
 #ifndef DT_ALERT_PARTS_H
@@ -16,15 +16,12 @@
 #include "alerts/alerts.h"
 #include "base/fair.h"
 #include "base/hash.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/outage.h"
-#include "base/thread.h"
 #include "http/http_client.h"
 #include "job/callback/callback_secret.h"
 #include "store/alerts/alerts.h"
 
-/* ---- alert_topics.c: one thread's ---- */
+/* ---- alert_topics.c: the judge's ---- */
 
 /* A topic that some alert is set for, and what is known of its figures. */
 struct dt_watched_topic {
@@ -73,6 +70,7 @@ bool dt_watched_is_known(const struct dt_watched_topic *topic, enum dt_alert_kin
 struct dt_alert_answer; /* what became of a message */
 
 /* The ways of messages, which have places of their own: none waits for another. */
+#define DT_ALERT_PLACES 256 /* of a way */
 enum dt_alert_way { DT_ALERT_BY_TOPICS_URL, DT_ALERT_BY_OUR_URL, DT_ALERT_BY_KAFKA, DT_ALERT_WAYS };
 
 struct dt_alerts {
@@ -80,11 +78,8 @@ struct dt_alerts {
     _Atomic bool ours; /* this process judges, and sends */
 
     /* the judge's */
-    struct dt_config patient; /* the configuration, for a connection that waits in the server for long */
-    dt_mailbox *judge_mailbox;
-    struct dt_thread judge;
-    dt_store *judge_store;
-    _Atomic bool waits; /* in the server, where nothing but a cut ends it early */
+    struct dt_chore judge;
+    dt_store *judge_store; /* of the tick */
     struct dt_watched_topics topics;
     struct dt_arena rows;
     struct dt_alert_watched was;
@@ -93,31 +88,27 @@ struct dt_alerts {
     int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is not 0 */
     int64_t values_us;                             /* when figures of standing alerts were written last */
     size_t n_standing;
-    struct dt_outage_part judge_outage;
     dt_metric *standing[DT_ALERT_KINDS_END];
 
     /* the sender's */
-    dt_mailbox *sender_mailbox;
-    struct dt_thread sender;
-    dt_store *sender_store;
+    struct dt_chore sender;
+    dt_store *sender_store; /* of the tick */
     struct dt_arena messages;
     dt_http_client *client;                 /* made for the first webhook */
     struct dt_shares places[DT_ALERT_WAYS]; /* of the ways, by owner */
     struct dt_shares at_host;               /* of topics' webhooks, by owner and host */
-    struct dt_outage_part sender_outage;
     dt_metric *sent, *failed, *given_up;
     dt_json *json;
     pthread_mutex_t lock; /* of the next */
     struct dt_alert_answer *answers;
 };
 
-/* ---- alert_judge.c, alert_sender.c: the threads ---- */
+/* ---- alert_judge.c, alert_sender.c: the ticks ---- */
 
-enum { DT_ALERT_NEWS = 1 }; /* a signal to the sender: there are messages, or this process sends from now on */
-
-void dt_alerts_judge(void *arg);
-void dt_alerts_send(void *arg);
-/* Ends the client; the sender's thread has ended. */
+int64_t dt_alerts_judge(void *alerts, void *store);
+/* The sender is woken when there are messages, when a webhook is answered, and when this process begins to judge. */
+int64_t dt_alerts_send(void *alerts, void *store);
+/* Ends the client; the sender was removed. */
 void dt_alerts_end_sending(dt_alerts *alerts);
 
 /* ---- alert_message.c ---- */

@@ -18,15 +18,12 @@
 #include "base/log.h"
 #include "job/callback/callback_url.h"
 
-#define PLACES       256 /* of a way */
 #define TIMEOUT_MS   5000
 #define LEASE_MS     INT64_C(15000)
 #define RETRY_MS     INT64_C(1000)  /* after the first failure; twice as long after each further one … */
 #define RETRY_MAX_MS INT64_C(60000) /* … up to this */
 #define AGAIN_US     INT64_C(1000000)
 #define GATHER_US    INT64_C(250000) /* while messages wait for places: all that are due are read each time */
-
-enum { ANSWERED = 2 }; /* a signal */
 
 enum outcome { ARRIVED, GONE, FAILED };
 
@@ -139,7 +136,7 @@ static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
     snprintf(why, sizeof(why), "answered %d", http->status);
     settle(tag, answered && http->status >= 200 && http->status < 300 ? ARRIVED : FAILED,
            answered ? why : http->detail);
-    dt_mailbox_signal(a->sender_mailbox, ANSWERED);
+    dt_chore_wake(&a->sender);
 }
 
 /* Where a message goes. url absent: nowhere any more. why: it cannot go there. */
@@ -181,7 +178,7 @@ static dt_status post(dt_alerts *a, const struct dt_alert_message *m, const stru
                       struct dt_alert_answer *answer, struct dt_error *err)
 {
     const struct dt_config *config = a->env.config;
-    struct dt_http_settings settings = {.max_in_flight = 2 * PLACES,
+    struct dt_http_settings settings = {.max_in_flight = 2 * DT_ALERT_PLACES,
                                         .max_bytes = SIZE_MAX,
                                         .ca_file = config->callbacks_ca_file,
                                         .allow_hosts = dt_str(config->callbacks_allow_hosts),
@@ -225,8 +222,8 @@ static void send_webhook(dt_alerts *a, const struct dt_alert_message *m, int64_t
 
 /* Messages of one look that found places, and the answers to them. */
 struct chosen {
-    const struct dt_alert_message *v[DT_ALERT_WAYS * PLACES];
-    struct dt_alert_answer *answers[DT_ALERT_WAYS * PLACES];
+    const struct dt_alert_message *v[DT_ALERT_WAYS * DT_ALERT_PLACES];
+    struct dt_alert_answer *answers[DT_ALERT_WAYS * DT_ALERT_PLACES];
     size_t n;
     bool passed_over; /* others found none */
 };
@@ -252,7 +249,7 @@ static dt_status choose(dt_alerts *a, const struct dt_alert_messages *messages, 
         snprintf(answer.topic, sizeof(answer.topic), "%.*s", (int)m->alert.topic.n,
                  m->alert.topic.n ? m->alert.topic.p : "");
         *kept = answer;
-        dt_assert_cmp(chosen->n, <, DT_ALERT_WAYS * PLACES); /* each holds a place */
+        dt_assert_cmp(chosen->n, <, DT_ALERT_WAYS * DT_ALERT_PLACES); /* each holds a place */
         chosen->v[chosen->n] = m;
         chosen->answers[chosen->n++] = kept;
     }
@@ -262,9 +259,9 @@ static dt_status choose(dt_alerts *a, const struct dt_alert_messages *messages, 
 /* Webhooks first: they do not block, and Kafka, whose messages are sent together, may. */
 static void send_chosen(dt_alerts *a, const struct chosen *chosen, int64_t now_ms)
 {
-    struct dt_alert_text texts[PLACES];
-    struct dt_alert_answer *answers[PLACES];
-    bool sent[PLACES] = {false};
+    struct dt_alert_text texts[DT_ALERT_PLACES];
+    struct dt_alert_answer *answers[DT_ALERT_PLACES];
+    bool sent[DT_ALERT_PLACES] = {false};
     size_t n = 0;
     for (size_t i = 0; i < chosen->n; i++) {
         const struct dt_alert_message *m = chosen->v[i];
@@ -279,7 +276,7 @@ static void send_chosen(dt_alerts *a, const struct chosen *chosen, int64_t now_m
         } else if (!a->env.publish) {
             settle(answer, GONE, "");
         } else {
-            dt_assert_cmp(n, <, PLACES);
+            dt_assert_cmp(n, <, DT_ALERT_PLACES);
             if (dt_alert_text_of(m, &a->messages, &texts[n]) == DT_OK)
                 answers[n++] = answer;
             else
@@ -328,30 +325,20 @@ static dt_status send_due(dt_alerts *a, bool *crowded, int64_t *next_us, struct 
     return status;
 }
 
-void dt_alerts_send(void *arg)
+int64_t dt_alerts_send(void *alerts, void *store)
 {
-    dt_alerts *a = arg;
-    for (size_t i = 0; i < DT_ALERT_WAYS; i++)
-        a->places[i] = (struct dt_shares){.total = PLACES, .part = 2};
-    a->at_host = (struct dt_shares){.total = PLACES, .part = 2};
-    while (!dt_thread_stopping(&a->sender)) {
-        struct dt_error err = {0};
-        int64_t next_us = INT64_MAX;
-        bool crowded = false;
-        dt_status status = record(a, &err);
-        if (status == DT_OK)
-            status = send_due(a, &crowded, &next_us, &err);
-        if (status == DT_OK) {
-            dt_outage_over(&a->sender_outage);
-        } else {
-            dt_outage_failed(&a->sender_outage, DT_OUTAGE_MYSQL, "alerts", "messages about alerts wait", status, &err);
-            next_us = mono_us(a) + AGAIN_US;
-        }
-        if (!dt_thread_stopping(&a->sender) && next_us > mono_us(a))
-            dt_mailbox_wait(a->sender_mailbox, next_us);
-        if (crowded && !dt_thread_stopping(&a->sender))
-            dt_mailbox_pause(a->sender_mailbox, mono_us(a) + GATHER_US, DT_THREAD_STOP);
-    }
+    dt_alerts *a = alerts;
+    struct dt_error err = {0};
+    int64_t next_us = INT64_MAX;
+    bool crowded = false;
+    a->sender_store = store;
+    dt_status status = record(a, &err);
+    if (status == DT_OK)
+        status = send_due(a, &crowded, &next_us, &err);
+    if (status != DT_OK)
+        return dt_chore_failed(&a->sender, DT_OUTAGE_MYSQL, "messages about alerts wait", status, &err, AGAIN_US);
+    a->sender.not_before_us = crowded ? mono_us(a) + GATHER_US : 0;
+    return next_us;
 }
 
 void dt_alerts_end_sending(dt_alerts *a)

@@ -4,8 +4,6 @@
 #include "alert_parts.h"
 #include "job/callback/callback_url.h"
 
-#define IO_TIMEOUT_MS INT64_C(30000) /* of the connection that waits in the server; longer than its longest wait */
-
 static void make_meters(dt_alerts *a)
 {
     const char *name = "duetime_alert_messages_total";
@@ -36,27 +34,13 @@ static dt_status make_parts(dt_alerts *a, struct dt_error *err)
     dt_callback_secret_wipe(&secret);
     if (reason)
         return dt_fail(err, DT_INVALID, "[alerts] secret: it %s", reason);
-    a->patient = *config;
-    a->patient.mysql_io_timeout = dt_later(a->patient.mysql_io_timeout, IO_TIMEOUT_MS);
     dt_status status = dt_watched_topics_init(&a->topics, config, a->env.clock);
-    if (status == DT_OK)
-        status = dt_mailbox_new(&a->judge_mailbox);
-    if (status == DT_OK)
-        status = dt_mailbox_new(&a->sender_mailbox);
-    if (status == DT_OK)
-        status = dt_json_new(&a->json);
-    if (status == DT_OK)
-        status = dt_store_new(&a->patient, a->env.ref, &a->judge_store);
-    return status == DT_OK ? dt_store_new(config, a->env.ref, &a->sender_store) : status;
+    return status == DT_OK ? dt_json_new(&a->json) : status;
 }
 
 static void free_parts(dt_alerts *a)
 {
     dt_alerts_end_sending(a);
-    dt_store_free(a->judge_store);
-    dt_store_free(a->sender_store);
-    dt_mailbox_free(a->judge_mailbox);
-    dt_mailbox_free(a->sender_mailbox);
     dt_watched_topics_clear(&a->topics);
     dt_json_free(a->json);
     dt_arena_clear(&a->rows);
@@ -76,34 +60,32 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
     dt_arena_init(&a->messages);
     make_meters(a);
     dt_status status = make_parts(a, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&a->sender, "alert-sender", dt_alerts_send, a, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&a->judge, "alerts", dt_alerts_judge, a, err);
     if (status != DT_OK) {
-        dt_thread_stop(&a->sender, a->sender_mailbox);
         free_parts(a);
         return status;
     }
+    for (size_t i = 0; i < DT_ALERT_WAYS; i++)
+        a->places[i] = (struct dt_shares){.total = DT_ALERT_PLACES, .part = 2};
+    a->at_host = (struct dt_shares){.total = DT_ALERT_PLACES, .part = 2};
+    a->judge = (struct dt_chore){.name = "alerts", .tick = dt_alerts_judge, .arg = a};
+    a->sender = (struct dt_chore){.name = "alert-sender", .tick = dt_alerts_send, .arg = a, .waits = true};
+    dt_chores_add(env->chores, &a->sender);
+    dt_chores_add(env->chores, &a->judge);
     *out = a;
     return DT_OK;
 }
 
 void dt_alerts_leave(dt_alerts *a)
 {
-    if (!a)
-        return;
-    dt_thread_ask_stop(&a->judge, a->judge_mailbox);
-    if (atomic_load(&a->waits))
-        dt_store_cut(a->judge_store);
+    if (a)
+        dt_chore_stop(&a->judge);
 }
 
 void dt_alerts_stop(dt_alerts *a)
 {
     if (!a)
         return;
-    dt_alerts_leave(a);
-    dt_thread_stop(&a->judge, a->judge_mailbox);
-    dt_thread_stop(&a->sender, a->sender_mailbox);
+    dt_chore_remove(&a->judge); /* it wakes the sender */
+    dt_chore_remove(&a->sender);
     free_parts(a);
 }

@@ -1,11 +1,11 @@
 /*
- * Alerts: one process at a time judges them and sends their messages, by webhook and to Kafka. Two threads: one that
- * judges, one that sends. Neither waits for the other, and nothing else waits for them.
+ * Alerts: one process at a time judges them and sends their messages, by webhook and to Kafka. Two chores: one
+ * judges, one sends. Neither waits for the other.
  */
 #ifndef DT_ALERTS_H
 #define DT_ALERTS_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "base/strbuf.h"
 
@@ -23,6 +23,7 @@ typedef dt_status dt_alerts_publish_fn(void *arg, const struct dt_alert_text *te
 
 /* Shared parts; must outlive the alerts. */
 struct dt_alerts_env {
+    dt_chores *chores;
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;
@@ -33,9 +34,9 @@ struct dt_alerts_env {
 
 /* INVALID: alerts.url or alerts.secret is none; err says why. */
 DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err);
-/* They begin nothing new, and what waits in MySQL ends. Accepts NULL. */
+/* They judge no more. Accepts NULL. */
 void dt_alerts_leave(dt_alerts *alerts);
-/* Joins, frees. Accepts NULL. */
+/* Accepts NULL. */
 void dt_alerts_stop(dt_alerts *alerts);
 
 #endif

@@ -74,7 +74,6 @@ struct dt_rebuild {
 
 struct dt_reconciler {
     const struct dt_config *config;
-    dt_store *store;
     dt_index *index; /* NULL: there is none */
     size_t slice;
     _Atomic uint64_t lost[DT_SHARDS_MAX / 64];
@@ -83,6 +82,7 @@ struct dt_reconciler {
     struct dt_shard_set leads;
 
     /* this tick */
+    dt_store *store;
     const struct dt_shard_map *map;
     int64_t now_ms, now_us;
     struct dt_reconcile_out *out;

@@ -62,8 +62,7 @@ static dt_status scratch_alloc(dt_reconciler *r)
                : DT_NOMEM;
 }
 
-dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index, dt_reconciler **out,
-                            struct dt_error *err)
+dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out, struct dt_error *err)
 {
     dt_reconciler *r = calloc(1, sizeof(*r));
 
@@ -71,7 +70,6 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_
     if (!r)
         return dt_fail(err, DT_NOMEM, "reconciler");
     r->config = config;
-    r->store = store;
     r->index = index;
     r->slice = (size_t)config->reconcile_slice;
     dt_arena_init(&r->arena);
@@ -497,6 +495,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     r->out = out;
     r->map = in->map;
     r->now_ms = in->now_ms;
+    r->store = in->store;
     r->now_us = in->mono_us;
     update_shards(r, in->leads);
     out->next_us = r->now_us + r->config->reconcile_period * 1000;

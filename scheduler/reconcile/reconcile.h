@@ -3,8 +3,8 @@
  * the index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
  *
  * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows, of a
- * rebuild a few times as many; it never sleeps) and says when it wants to be called next. One thread; the store and the
- * index given to it are used by nobody else meanwhile. Only dt_reconciler_lost and dt_reconciler_doubt may be called
+ * rebuild a few times as many; it never sleeps) and says when it wants to be called next. One thread at a
+ * time; the index is used by nothing else. Only dt_reconciler_lost and dt_reconciler_doubt may be called
  * from any thread.
  *
  * The windows, and when each is compared:
@@ -28,10 +28,10 @@
 
 typedef struct dt_reconciler dt_reconciler;
 
-/* Makes a reconciler. All three inputs are borrowed and outlive it. index NULL: the installation has none, so a tick
+/* Makes a reconciler. Both inputs are borrowed and outlive it. index NULL: the installation has none, so a tick
  * only counts what is overdue, and tidies rows. NOMEM: *out is NULL. */
-DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index,
-                                          dt_reconciler **out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out,
+                                          struct dt_error *err);
 /* Accepts NULL. */
 void dt_reconciler_free(dt_reconciler *reconciler);
 
@@ -44,9 +44,10 @@ void dt_reconciler_doubt(dt_reconciler *reconciler);
 
 /* The input of a tick. */
 struct dt_reconcile_in {
+    dt_store *store;
     int64_t mono_us;                  /* for pacing */
     int64_t now_ms;                   /* MySQL's clock */
-    const struct dt_shard_map *map;   /* borrowed for the call */
+    const struct dt_shard_map *map;   /* borrowed for the call, as the next and the store */
     const struct dt_shard_set *leads; /* what this process leads now */
     /* A leader waits for a compare of what is near: the next period begins soon, and so until it is done. */
     bool awaits_compare;

@@ -192,6 +192,12 @@ enum dt_outage_of dt_elector_server(const struct dt_config *config)
     return DT_OUTAGE_ZOOKEEPER;
 }
 
+/* Sessions of worlds have no time limits. */
+struct dt_config dt_lease_config(const struct dt_config *config)
+{
+    return *config;
+}
+
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
     (void)err;

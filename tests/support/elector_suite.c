@@ -125,7 +125,12 @@ struct player *start_with(int number, const struct dt_config *config)
     memset(p, 0, sizeof(*p));
     p->number = number;
     snprintf(owner, sizeof(owner), "host:%d", number);
-    const struct dt_elector_env env = {.config = config,
+    p->hasty = dt_lease_config(config);
+    p->store.config = &p->hasty;
+    if (dt_store_chores_start(&p->store, players_clock, "urgent", 1, &p->urgent, &err) != DT_OK)
+        fail_msg("%s", err.text);
+    const struct dt_elector_env env = {.urgent = p->urgent,
+                                       .config = config,
                                        .installation = installation,
                                        .shards = SHARDS,
                                        .owner = owner,
@@ -155,6 +160,8 @@ void stop(struct player *p)
     show(p->number, NULL);
     dt_elector_stop(p->elector);
     p->elector = NULL;
+    dt_chores_stop(p->urgent);
+    p->urgent = NULL;
 }
 
 int led_by(const struct player *p)

@@ -20,6 +20,7 @@
 /* clang-format on */
 
 #include "election/elector.h"
+#include "store/store_chores.h"
 #include "support/wait.h"
 
 /*
@@ -44,6 +45,9 @@ struct elector_world {
 struct player {
     int number;
     dt_elector *elector;
+    struct dt_config hasty; /* of its connection */
+    struct dt_store_source store;
+    dt_chores *urgent;
     _Atomic bool leads[SHARDS * 2]; /* told gained, and neither lost nor released since */
     _Atomic bool asked[SHARDS * 2]; /* told release, not yet released */
     _Atomic int gained, lost;

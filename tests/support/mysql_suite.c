@@ -46,16 +46,19 @@ void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena)
 int64_t mysql_fixture_audit(struct mysql_fixture *fx)
 {
     dt_audit *audit;
+    dt_store *store;
     struct dt_error err = {0};
     int64_t corrected = 0;
-    MYSQL_FIXTURE_OK(dt_audit_new(&fx->config, &audit), NULL);
+    MYSQL_FIXTURE_OK(dt_audit_new(&audit), NULL);
+    MYSQL_FIXTURE_OK(dt_store_new(&fx->config, NULL, &store), NULL);
     for (unsigned pieces = 0; pieces < 32;) {
         struct dt_audited audited;
-        MYSQL_FIXTURE_OK(dt_audit_step(audit, 1000, &audited, &err), &err);
+        MYSQL_FIXTURE_OK(dt_audit_step(audit, store, 1000, &audited, &err), &err);
         pieces += audited.done;
         corrected += audited.corrected;
     }
     dt_audit_free(audit);
+    dt_store_free(store);
     return corrected;
 }
 

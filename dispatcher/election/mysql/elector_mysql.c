@@ -280,9 +280,13 @@ static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elec
     e->backoff_us = BACKOFF_MIN_US;
     dt_lease_set_timeout(&e->base.lease, (int)env->config->zookeeper_session_timeout);
     e->owner = strndup(env->owner, OWNER_MAX);
-    const struct dt_lease_link_env link = {
-        .config = env->config, .clock = env->clock, .name = e->owner, .box = box, .lease = &e->base.lease};
-    const dt_status status = e->owner ? dt_lease_link_new(&link, &e->link, err) : dt_fail(err, DT_NOMEM, "elector");
+    const struct dt_lease_link_env link = {.urgent = env->urgent,
+                                           .config = env->config,
+                                           .clock = env->clock,
+                                           .name = e->owner,
+                                           .box = box,
+                                           .lease = &e->base.lease};
+    const dt_status status = e->owner ? dt_lease_link_new(&link, &e->link) : dt_fail(err, DT_NOMEM, "elector");
     if (status == DT_OK)
         *out = &e->base;
     else

@@ -1,7 +1,7 @@
 /*
- * Owns:            the elector's connection to MySQL, and the one order that is under way.
+ * Owns:            the one order to MySQL that is under way. An urgent chore carries it out.
  * Refuses to know: why something is ordered.
- * Invariant:       the order is the elector's while nothing is under way, and the link's thread's otherwise; so is the
+ * Invariant:       the order is the elector's while nothing is under way, and the tick's otherwise; so is the
  *                  answer.
  */
 #include "lease_link.h"
@@ -10,25 +10,20 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/thread.h"
-
-#define ORDER       UINT32_C(1)   /* a signal to the link's thread */
-#define IO_FLOOR_MS INT64_C(1000) /* the client library counts in seconds */
 
 struct dt_lease_link {
     struct dt_lease_link_env env;
-    struct dt_config config; /* with time limits that fit the election's timeout */
-    dt_store *store;
-    dt_mailbox *box; /* of the link's thread */
-    struct dt_thread thread;
-    bool apart;            /* the link's thread's: renewal and look are two statements */
+    struct dt_chore chore;
+    dt_store *store;       /* of the tick */
+    bool apart;            /* the tick's: renewal and look are two statements */
     bool busy;             /* the elector's */
-    _Atomic bool answered; /* handed over by it */
+    _Atomic bool ordered;  /* handed over to the tick … */
+    _Atomic bool answered; /* … and back by it */
     struct dt_lease_order order;
     struct dt_lease_answer answer;
 };
 
-/* ---- the link's thread ---- */
+/* ---- the tick ---- */
 
 /* One statement, when there is nothing but to renew, as nearly always. A server that takes no such statement is asked
  * in the ordinary way for good: a right is missing, or a proxy is between. */
@@ -66,7 +61,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
      */
     int64_t sent_us = dt_clock_mono_us(link->env.clock);
     status = order->join ? dt_store_election_join(link->store, order->member, link->env.name,
-                                                  link->config.zookeeper_session_timeout, err)
+                                                  link->env.config->zookeeper_session_timeout, err)
                          : DT_OK;
     if (status == DT_EXISTS) /* the answer to a join was lost: the row is this process's */
         status = DT_OK;
@@ -93,19 +88,19 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     dt_lease_link *link = arg;
-    while (!dt_thread_stopping(&link->thread)) {
-        if (!(dt_mailbox_wait(link->box, INT64_MAX) & ORDER))
-            continue;
-        link->answer.err = (struct dt_error){0};
-        link->answer.gone = false;
-        link->answer.status = carry_out(link, &link->answer);
-        link->answer.read_us = dt_clock_mono_us(link->env.clock);
-        atomic_store(&link->answered, true);
-        dt_mailbox_signal(link->env.box, DT_LEASE_ANSWERED);
-    }
+    if (!atomic_exchange(&link->ordered, false))
+        return INT64_MAX;
+    link->store = store;
+    link->answer.err = (struct dt_error){0};
+    link->answer.gone = false;
+    link->answer.status = carry_out(link, &link->answer);
+    link->answer.read_us = dt_clock_mono_us(link->env.clock);
+    atomic_store(&link->answered, true);
+    dt_mailbox_signal(link->env.box, DT_LEASE_ANSWERED);
+    return INT64_MAX;
 }
 
 /* ---- the elector's thread ---- */
@@ -120,7 +115,8 @@ void dt_lease_link_ask(dt_lease_link *link)
 {
     dt_assert(!link->busy);
     link->busy = true;
-    dt_mailbox_signal(link->box, ORDER);
+    atomic_store(&link->ordered, true);
+    dt_chore_wake(&link->chore);
 }
 
 bool dt_lease_link_busy(const dt_lease_link *link)
@@ -143,35 +139,17 @@ void dt_lease_link_free(dt_lease_link *link)
 {
     if (!link)
         return;
-    dt_thread_stop(&link->thread, link->box);
-    dt_store_free(link->store);
-    dt_mailbox_free(link->box);
+    dt_chore_remove(&link->chore);
     free(link);
 }
 
-dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out, struct dt_error *err)
+dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out)
 {
-    dt_lease_link *link = calloc(1, sizeof(*link));
-    *out = NULL;
+    dt_lease_link *link = *out = calloc(1, sizeof(*link));
     if (!link)
-        return dt_fail(err, DT_NOMEM, "elector");
+        return DT_NOMEM;
     link->env = *env;
-    link->config = *env->config;
-    /* A server that does not answer is given up, and another connection tried, within the time of a lease where it can
-     * be. */
-    int64_t most_ms = dt_later(env->config->zookeeper_session_timeout * 2 / 3, IO_FLOOR_MS);
-    link->config.mysql_io_timeout = dt_earlier(env->config->mysql_io_timeout, most_ms);
-    link->config.mysql_connect_timeout = dt_earlier(env->config->mysql_connect_timeout, most_ms);
-    link->config.mysql_lock_timeout = dt_earlier(env->config->mysql_lock_timeout, most_ms);
-    dt_status status = dt_mailbox_new(&link->box);
-    if (status == DT_OK)
-        status = dt_store_new(&link->config, NULL, &link->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&link->thread, "leases", run, link, err);
-    if (status != DT_OK) {
-        dt_lease_link_free(link);
-        return status;
-    }
-    *out = link;
+    link->chore = (struct dt_chore){.name = "leases", .tick = tick, .arg = link};
+    dt_chores_add(env->urgent, &link->chore);
     return DT_OK;
 }

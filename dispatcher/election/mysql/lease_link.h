@@ -1,5 +1,5 @@
 /*
- * The way of an elector to MySQL: a thread with a connection of its own, which carries out one order after the other.
+ * The way of an elector to MySQL: an urgent chore, which carries out one order after the other.
  * The elector's thread never waits for a server: it fills an order, asks, and is signalled when the answer is there.
  *
  *   order = dt_lease_link_order(link); … dt_lease_link_ask(link)      nothing may be under way
@@ -10,7 +10,7 @@
 #ifndef DT_DISPATCHER_LEASE_LINK_H
 #define DT_DISPATCHER_LEASE_LINK_H
 
-#include "base/clock.h"
+#include "base/chores.h"
 #include "base/config.h"
 #include "base/mailbox.h"
 #include "election/lease.h"
@@ -43,9 +43,10 @@ struct dt_lease_answer {
     struct dt_election view;
 };
 
-/* config is copied, its texts are borrowed until dt_lease_link_free; name and clock, too. lease is extended by the
- * link's thread as soon as a renewal is answered, from the time before it was sent. */
+/* All borrowed until dt_lease_link_free. lease is extended in the tick as soon as a renewal is answered, from the time
+ * before it was sent. */
 struct dt_lease_link_env {
+    dt_chores *urgent;
     const struct dt_config *config;
     const dt_clock *clock;
     const char *name; /* host:pid */
@@ -53,8 +54,7 @@ struct dt_lease_link_env {
     struct dt_lease *lease;
 };
 
-DT_MUST_CHECK dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out,
-                                          struct dt_error *err);
+DT_MUST_CHECK dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out);
 /* Waits for what is under way. NULL is accepted. */
 void dt_lease_link_free(dt_lease_link *link);
 /* The order to fill; it has what the last one had. Not while one is under way. */

@@ -1,23 +1,20 @@
 /*
- * The thread that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood
+ * The chore that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood
  * when it was written last; refuses to know what happened.
  *
- * It wakes as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks
+ * It is due as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks
  * MySQL for nothing where nothing happened. What MySQL does not take is dropped: the next step is no place for it.
  */
 #include "store/figures/figures.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/thread.h"
 #include "store/figures/backlog.h"
 
 #define BUCKETS    32
@@ -29,9 +26,8 @@
 struct dt_figures {
     struct dt_figures_env env;
     int64_t writer;
-    dt_store *store;
-    dt_mailbox *mailbox;
-    struct dt_thread thread;
+    struct dt_chore chore;
+    int64_t begins_ms; /* the step that is under way; 0: none yet */
     struct dt_tally tally;
     struct dt_backlog backlog;
     int64_t backlog_us; /* mono: not before */
@@ -39,7 +35,6 @@ struct dt_figures {
     uint64_t seen[DT_LATENESSES][BUCKETS]; /* of the histograms, when they were written last */
     int64_t expired_ms;                    /* when old rows were removed last */
     bool failed;                           /* the last time */
-    _Atomic bool writes;                   /* MySQL is being asked */
 };
 
 /* Gives how much the buckets grew since the last call, of all histograms together: they have the same bounds. */
@@ -66,7 +61,7 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
 }
 
 /* What happened up to now happened in the step that has at_ms in it. */
-static void write_step(dt_figures *f, int64_t at_ms)
+static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
 {
     struct dt_lateness lateness[BUCKETS];
     struct dt_error err = {0};
@@ -79,54 +74,40 @@ static void write_step(dt_figures *f, int64_t at_ms)
         dt_metric_add(f->happened[i], f->tally.all[i]);
     if (now_us >= f->backlog_us) {
         f->backlog_us = now_us + BACKLOG_US;
-        f->writes = true;
-        if (dt_backlog_tell(&f->backlog, f->store, at_ms + DT_FINE_MS, step.overdue) != DT_OK)
+        if (dt_backlog_tell(&f->backlog, store, at_ms + DT_FINE_MS, step.overdue) != DT_OK)
             DT_LOG(DEBUG, "figures", "what is due is not counted by topic");
-        f->writes = false;
     }
     if (!moved && step.n_lateness == 0 && step.overdue == 0)
         return;
-    f->writes = true;
-    dt_status status = dt_store_figures_add(f->store, &step, &err);
-    if (status != DT_OK && !f->failed && !dt_thread_stopping(&f->thread))
+    dt_status status = dt_store_figures_add(store, &step, &err);
+    if (status != DT_OK && !f->failed && !dt_chore_stopping(&f->chore))
         DT_LOG(WARN, "figures", "what happened is not written", DT_S("reason", err.text));
     f->failed = status != DT_OK;
     if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
         return;
     /* Other processes remove old rows, too: one that meets another leaves the rest for the next time. */
     f->expired_ms = at_ms;
-    for (bool more = true; more && status == DT_OK && !dt_thread_stopping(&f->thread);)
-        status = dt_store_figures_expire(f->store, at_ms, EXPIRED, &more, NULL);
+    for (bool more = true; more && status == DT_OK && !dt_chore_stopping(&f->chore);)
+        status = dt_store_figures_expire(store, at_ms, EXPIRED, &more, NULL);
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *store)
 {
     dt_figures *f = arg;
-    while (!dt_thread_stopping(&f->thread)) {
-        int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
-        int64_t begins_ms = now_ms - now_ms % DT_FINE_MS;
-        dt_mailbox_wait(f->mailbox, dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS));
-        if (!dt_thread_stopping(&f->thread) && dt_refclock_earliest_ms(f->env.ref) >= begins_ms + DT_FINE_MS)
-            write_step(f, begins_ms);
-        f->writes = false;
-    }
+    const int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
+    const int64_t begins_ms = now_ms - now_ms % DT_FINE_MS;
+    if (f->begins_ms && begins_ms > f->begins_ms)
+        write_step(f, store, f->begins_ms);
+    f->begins_ms = begins_ms;
+    return dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS);
 }
 
-static void free_parts(dt_figures *f)
-{
-    dt_store_free(f->store);
-    dt_mailbox_free(f->mailbox);
-    dt_arena_clear(&f->backlog.arena);
-    free(f);
-}
-
-dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, struct dt_error *err)
+dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
 {
     static const char *const words[DT_TALLIES] = {"created", "dispatched", "succeeded", "failed", "dead", "cancelled"};
-    *out = NULL;
-    dt_figures *f = calloc(1, sizeof(*f));
+    dt_figures *f = *out = calloc(1, sizeof(*f));
     if (!f)
-        return dt_fail(err, DT_NOMEM, "out of memory");
+        return DT_NOMEM;
     f->env = *env;
     if (getrandom(&f->writer, sizeof(f->writer), 0) != (ssize_t)sizeof(f->writer))
         f->writer = (int64_t)(uintptr_t)f;
@@ -140,25 +121,16 @@ dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, s
                                     "succeeded, dead and cancelled.",
                                     label);
     }
-    dt_status status = dt_mailbox_new(&f->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, NULL, &f->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&f->thread, "figures", run, f, err);
-    if (status == DT_OK)
-        *out = f;
-    else
-        free_parts(f);
-    return status;
+    f->chore = (struct dt_chore){.name = "figures", .tick = tick, .arg = f};
+    dt_chores_add(env->chores, &f->chore);
+    return DT_OK;
 }
 
 void dt_figures_stop(dt_figures *f)
 {
     if (!f)
         return;
-    dt_thread_ask_stop(&f->thread, f->mailbox);
-    if (f->writes)
-        dt_store_cut(f->store); /* a server that hangs holds up no end */
-    dt_thread_join(&f->thread);
-    free_parts(f);
+    dt_chore_remove(&f->chore);
+    dt_arena_clear(&f->backlog.arena);
+    free(f);
 }

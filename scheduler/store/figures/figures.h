@@ -1,7 +1,7 @@
 /*
  * Figures: what happened, over time, in all processes of an installation together.
  *
- *   COMMIT ─▶ tally ─▶ figures thread, at the end of each step, if anything happened ─▶ figures, figures_lateness
+ *   COMMIT ─▶ tally ─▶ a chore, at the end of each step, if anything happened ─▶ figures, figures_lateness
  *                                                                                             │ sums over writers
  *                                                                  whoever asks ◀─────────────┘
  *
@@ -14,6 +14,7 @@
 #ifndef DT_STORE_FIGURES_H
 #define DT_STORE_FIGURES_H
 
+#include "base/chores.h"
 #include "store/figures/tally.h"
 #include "store/store.h"
 
@@ -27,15 +28,15 @@
 typedef struct dt_figures dt_figures;
 #define DT_LATENESSES 2
 struct dt_figures_env {
-    const struct dt_config *config;
+    dt_chores *chores;
     const dt_clock *clock;
     const dt_refclock *ref;              /* steps are of MySQL's clock */
     const char *lateness[DT_LATENESSES]; /* names of the histograms of lateness that this process keeps; NULL: none */
     const char *overdue; /* name of the gauge of what is due and not dispatched here; NULL = it leads nothing */
 };
-/* Starts the thread that writes what this process tallies, with a connection of its own. env's members are borrowed. */
-DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, struct dt_error *err);
-/* Ends the thread, whatever it waits for, and frees: what was counted within the last step is lost. Accepts NULL. */
+/* Adds the chore that writes what this process tallies. env's members are borrowed. NOMEM. */
+DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out);
+/* Frees: what was counted within the last step is lost. Accepts NULL. */
 void dt_figures_stop(dt_figures *figures);
 
 /* A bucket of lateness. */

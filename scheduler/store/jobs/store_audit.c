@@ -19,8 +19,7 @@
 #include "store/store_internal.h"
 
 struct dt_audit {
-    dt_store *store; /* its own: the snapshot is a transaction that stays open from step to step */
-    dt_db *db;       /* while a piece is counted */
+    dt_db *db; /* while a piece is counted: the snapshot is a transaction that stays open from step to step */
     unsigned piece;
     int64_t version, next_id, rows, corrected, found;
     struct dt_counts difference;
@@ -28,20 +27,14 @@ struct dt_audit {
     struct dt_str topic; /* the latest copy */
 };
 
-dt_status dt_audit_new(const struct dt_config *config, dt_audit **out)
+dt_status dt_audit_new(dt_audit **out)
 {
-    *out = NULL;
-    dt_audit *a = calloc(1, sizeof(*a));
+    dt_audit *a = *out = calloc(1, sizeof(*a));
     if (!a)
         return DT_NOMEM;
     dt_counts_init(&a->difference);
     dt_arena_init(&a->topics);
-    dt_status status = dt_store_new(config, NULL, &a->store);
-    if (status != DT_OK)
-        free(a);
-    else
-        *out = a;
-    return status;
+    return DT_OK;
 }
 
 void dt_audit_free(dt_audit *a)
@@ -50,7 +43,6 @@ void dt_audit_free(dt_audit *a)
         return;
     dt_counts_clear(&a->difference);
     dt_arena_clear(&a->topics);
-    dt_store_free(a->store);
     free(a);
 }
 
@@ -65,12 +57,12 @@ static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err
 }
 
 /* Opens the snapshot and subtracts the counters of the piece. */
-static dt_status begin_piece(dt_audit *a, struct dt_error *err)
+static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
 {
     a->next_id = 0;
     a->rows = 0;
     dt_assert_cmp(a->difference.n, ==, 0);
-    dt_status status = dt_store_db(a->store, &a->db, err);
+    dt_status status = dt_store_db(store, &a->db, err);
     if (status == DT_OK)
         status = dt_db_begin_snapshot(a->db, err);
     if (status == DT_OK)
@@ -202,7 +194,7 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
 
 /* ---- a step ---- */
 
-void dt_audit_pause(dt_audit *a)
+void dt_audit_end(dt_audit *a)
 {
     if (a->db)
         dt_db_rollback(a->db);
@@ -212,13 +204,13 @@ void dt_audit_pause(dt_audit *a)
     dt_arena_reset(&a->topics);
 }
 
-dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struct dt_error *err)
+dt_status dt_audit_step(dt_audit *a, dt_store *store, size_t limit, struct dt_audited *out, struct dt_error *err)
 {
     bool there = true;
     size_t counted = 0;
     size_t rows;
     dt_assert_cmp(a->piece, <, DT_COUNT_PIECES);
-    dt_status status = a->db ? DT_OK : begin_piece(a, err);
+    dt_status status = a->db ? DT_OK : begin_piece(a, store, err);
     *out = (struct dt_audited){.piece = a->piece};
     while (status == DT_OK && there && counted < limit) {
         status = find_day(a, &there, err);
@@ -238,7 +230,7 @@ dt_status dt_audit_step(dt_audit *a, size_t limit, struct dt_audited *out, struc
     else if (done)
         *out = (struct dt_audited){a->piece, true, a->rows, out->corrected};
     if (status != DT_OK || done)
-        dt_audit_pause(a);
+        dt_audit_end(a);
     if (done)
         a->piece = (a->piece + 1) % DT_COUNT_PIECES;
     return status;

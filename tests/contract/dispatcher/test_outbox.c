@@ -15,6 +15,7 @@
 
 #include "chores/outbox.h"
 #include "store/results/outbox.h"
+#include "store/store_chores.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/rigs/hand_clock.h"
@@ -29,6 +30,8 @@ static struct kafka_fixture kafka;
 static struct dt_config config;
 static dt_notice_producer *notices;
 static dt_outbox *outbox;
+static const struct dt_store_source stores = {.config = &config};
+static dt_chores *chores;
 static struct dt_error err;
 
 static _Atomic unsigned sends; /* shards whose notices this process sends: a bit each */
@@ -115,19 +118,22 @@ static unsigned shards(void *arg)
 
 static void start(void)
 {
-    const struct dt_outbox_env env = {.config = &config,
+    MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
+    const struct dt_outbox_env env = {.chores = chores,
                                       .kafka = &kafka.env,
                                       .clock = &hand_clock,
                                       .notices = notices,
                                       .sends = sends_shard,
                                       .shards = shards};
-    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox, &err), &err);
+    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox), &err);
 }
 
 static void stop(void)
 {
     dt_outbox_stop(outbox);
     outbox = NULL;
+    dt_chores_stop(chores);
+    chores = NULL;
 }
 
 static int open_all(void **state)
@@ -205,8 +211,7 @@ static void wait_for_waiting(int64_t wanted)
 /* Starts the next try: half a second after the failed one. */
 static void let_it_retry(void)
 {
-    AWAIT(hand_paused_for() > 0);
-    assert_int_equal(hand_paused_for(), RETRY_US);
+    AWAIT(hand_due_in() == RETRY_US);
     pass(RETRY_US);
 }
 
@@ -340,7 +345,7 @@ static void a_kafka_that_is_away_is_asked_again_and_not_all_the_time(void **stat
     calls = 0;
     start();
     for (int i = 0; i < 3; i++) {
-        AWAIT(hand_paused_for() > 0);
+        AWAIT(hand_due_in() == RETRY_US);
         assert_int_equal(calls, i + 1);
         let_it_retry();
         AWAIT(calls == i + 2);

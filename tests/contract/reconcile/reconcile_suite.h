@@ -59,7 +59,7 @@ struct fixture {
 static inline void open_reconciler(struct fixture *fx)
 {
     dt_reconciler_free(fx->r);
-    OK(dt_reconciler_new(&fx->mysql.config, fx->store, fx->index, &fx->r, &fx->err));
+    OK(dt_reconciler_new(&fx->mysql.config, fx->index, &fx->r, &fx->err));
 }
 
 static inline int begin(void **state, bool private)
@@ -114,7 +114,8 @@ static inline int done(void **state)
 
 static inline void tick(struct fixture *fx)
 {
-    struct dt_reconcile_in in = {(fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads, fx->awaits_compare};
+    struct dt_reconcile_in in = {fx->store,         (fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads,
+                                 fx->awaits_compare};
     struct dt_reconcile_out out;
 
     dt_reconcile_tick(fx->r, &in, &out);

@@ -104,7 +104,7 @@ static struct process process_of(struct fixture *fx, unsigned first, unsigned la
     struct process p = {.fx = fx};
 
     OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
-    OK(dt_reconciler_new(&fx->mysql.config, fx->store, p.index, &p.r, &fx->err));
+    OK(dt_reconciler_new(&fx->mysql.config, p.index, &p.r, &fx->err));
     for (unsigned shard = first; shard <= last; shard++)
         dt_shard_set_add(&p.leads, shard);
     return p;
@@ -118,7 +118,8 @@ static void process_end(struct process *p)
 
 static void process_tick(struct process *p)
 {
-    struct dt_reconcile_in in = {(p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads, false};
+    struct dt_reconcile_in in = {
+        p->fx->store, (p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads, false};
     struct dt_reconcile_out out;
 
     dt_reconcile_tick(p->r, &in, &out);

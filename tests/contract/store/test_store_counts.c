@@ -327,46 +327,53 @@ static void of_two_audits_of_a_piece_only_one_corrects(void **state)
 {
     (void)state;
     dt_audit *audits[2];
+    dt_store *stores[2];
     struct dt_audited out;
     for (int64_t id = 1; id <= 30; id++)
         job_row(&fx, id, "topic = 'a'");
     for (int i = 0; i < 2; i++) {
-        OK(dt_audit_new(&fx.config, &audits[i]));
-        OK(dt_audit_step(audits[i], 10, &out, &err)); /* its snapshot is taken */
+        OK(dt_store_new(&fx.config, NULL, &stores[i]));
+        OK(dt_audit_new(&audits[i]));
+        OK(dt_audit_step(audits[i], stores[i], 10, &out, &err)); /* its snapshot is taken */
         assert_false(out.done);
     }
-    OK(dt_audit_step(audits[0], 100, &out, &err));
+    OK(dt_audit_step(audits[0], stores[0], 100, &out, &err));
     assert_true(out.done);
     assert_int_equal(out.rows, 30);
     assert_int_equal(out.corrected, 30);
-    assert_int_equal(dt_audit_step(audits[1], 100, &out, &err), DT_BUSY);
+    assert_int_equal(dt_audit_step(audits[1], stores[1], 100, &out, &err), DT_BUSY);
     assert_int_equal(out.corrected, 0);
     assert_counted();
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         dt_audit_free(audits[i]);
+        dt_store_free(stores[i]);
+    }
 }
 
 static void what_changes_while_a_piece_is_counted_is_no_difference(void **state)
 {
     (void)state;
     dt_audit *audit;
+    dt_store *own;
     struct dt_audited out;
     for (int64_t id = 1; id <= 40; id += 2)
         OK(make(store, &id, 1, "a", false, INT64_C(4000000000000)));
-    OK(dt_audit_new(&fx.config, &audit));
-    OK(dt_audit_step(audit, 10, &out, &err));
+    OK(dt_store_new(&fx.config, NULL, &own));
+    OK(dt_audit_new(&audit));
+    OK(dt_audit_step(audit, own, 10, &out, &err));
     for (int64_t id = 2; id <= 40; id += 2) /* before and behind where it stands */
         OK(make(store, &id, 1, "a", false, INT64_C(4000000000000)));
     for (int64_t id = 1; id <= 40; id += 3)
         OK(dt_store_cancel(store, id, false, &arena, &job, &err));
     mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (3, 39)"); /* after its snapshot: for the next pass */
-    OK(dt_audit_step(audit, 100, &out, &err));
+    OK(dt_audit_step(audit, own, 100, &out, &err));
     assert_true(out.done);
     assert_int_equal(out.rows, 20);
     assert_int_equal(out.corrected, 0);
     assert_int_equal(mysql_fixture_audit(&fx), 2);
     assert_counted();
     dt_audit_free(audit);
+    dt_store_free(own);
 }
 
 /* ---- counters that are locked ---- */
@@ -580,18 +587,21 @@ static void *move_many(void *arg)
 
 static void *audit_all_along(void *arg)
 {
-    dt_audit *audit;
+    dt_audit *audit = NULL;
+    dt_store *own = NULL;
     struct dt_error why = {0};
     struct dt_audited out;
     (void)arg;
-    if (dt_audit_new(&fx.config, &audit) != DT_OK)
-        return NULL;
-    while (!stop)
-        if (dt_audit_step(audit, 25, &out, &why) == DT_OK) {
+    const bool ready = dt_audit_new(&audit) == DT_OK && dt_store_new(&fx.config, NULL, &own) == DT_OK;
+    while (ready && !stop)
+        if (dt_audit_step(audit, own, 25, &out, &why) == DT_OK) {
             audited += out.done;
             corrected += out.corrected;
         }
+    if (audit)
+        dt_audit_end(audit);
     dt_audit_free(audit);
+    dt_store_free(own);
     dt_db_thread_end();
     return NULL;
 }

@@ -30,6 +30,7 @@
 #include "quota/quotas.h"
 #include "store/clock/clock_follower.h"
 #include "store/figures/figures.h"
+#include "store/store_chores.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
@@ -78,6 +79,8 @@ static dt_refclock ref;
 static struct dt_session_env env;
 static dt_topic_cache *topics;
 static dt_loop_table *loops;
+static struct dt_store_source stores;
+static dt_chores *chores;
 static struct dt_error err;
 
 static int begin(void **state)
@@ -93,7 +96,9 @@ static int begin(void **state)
     without_redis.redis_endpoints = NULL;
     dt_refclock_init(&ref, dt_clock_system());
     env = (struct dt_session_env){.config = &config, .clock = dt_clock_system(), .ref = &ref};
-    return dt_topic_cache_new(&config, dt_clock_system(), &topics) != DT_OK ||
+    stores = (struct dt_store_source){&config, &ref};
+    return dt_store_chores_start(&stores, dt_clock_system(), "chores", 2, &chores, &err) != DT_OK ||
+           dt_topic_cache_new(&config, dt_clock_system(), &topics) != DT_OK ||
            dt_loop_table_new(&(struct dt_loop_table_env){0}, &loops) != DT_OK;
 }
 
@@ -102,6 +107,7 @@ static int end(void **state)
     (void)state;
     dt_topic_cache_free(topics);
     dt_loop_table_free(loops);
+    dt_chores_stop(chores);
     dt_config_clear(&config);
     return 0;
 }
@@ -238,11 +244,19 @@ static void what_looks_after_the_api_is_started_or_leaves_nothing(void **state)
 
 /* ---- both programs ---- */
 
+static dt_status start_chores(void)
+{
+    dt_chores *out = NULL;
+    dt_status status = dt_store_chores_start(&stores, dt_clock_system(), "chores", 3, &out, &err);
+    dt_chores_stop(out);
+    return status;
+}
+
 static dt_status start_figures(void)
 {
-    const struct dt_figures_env figures = {.config = &config, .clock = dt_clock_system(), .ref = &ref};
+    const struct dt_figures_env figures = {.chores = chores, .clock = dt_clock_system(), .ref = &ref};
     dt_figures *out = NULL;
-    dt_status status = dt_figures_start(&figures, &out, &err);
+    dt_status status = dt_figures_start(&figures, &out);
     if (status == DT_OK)
         dt_figures_stop(out);
     return status;
@@ -261,7 +275,8 @@ static dt_status start_clock_follower(void)
 static void what_both_programs_have_is_started_or_leaves_nothing(void **state)
 {
     (void)state;
-    at_each(start_figures);
+    at_each_call(start_chores);
+    at_each_call(start_figures);
     at_each(start_clock_follower);
 }
 
@@ -297,7 +312,8 @@ static void one_shard(void *arg, struct dt_shard_map *out)
 
 static dt_status start_heartbeat(void)
 {
-    const struct dt_heartbeat_env beats = {.config = &config,
+    const struct dt_heartbeat_env beats = {.urgent = chores,
+                                           .config = &config,
                                            .clock = dt_clock_system(),
                                            .name = "test:1",
                                            .id = 1,
@@ -306,7 +322,7 @@ static dt_status start_heartbeat(void)
                                            .doubt = nobody,
                                            .announce = nobody};
     dt_heartbeat *out = NULL;
-    dt_status status = dt_heartbeat_start(&beats, &out, &err);
+    dt_status status = dt_heartbeat_start(&beats, &out);
     if (status == DT_OK)
         dt_heartbeat_stop(out);
     return status;
@@ -331,9 +347,9 @@ static dt_status start_due_watch(void)
 
 static dt_status start_room(void)
 {
-    const struct dt_room_env grants = {.config = &config, .clock = dt_clock_system(), .granted = no_shard};
+    const struct dt_room_env grants = {.chores = chores, .clock = dt_clock_system(), .granted = no_shard};
     dt_room *out = NULL;
-    dt_status status = dt_room_start(&grants, &out, &err);
+    dt_status status = dt_room_start(&grants, &out);
     if (status == DT_OK)
         dt_room_stop(out);
     return status;
@@ -341,7 +357,8 @@ static dt_status start_room(void)
 
 static dt_status start_housekeeper(void)
 {
-    const struct dt_housekeeper_env house = {.config = &config,
+    const struct dt_housekeeper_env house = {.chores = chores,
+                                             .config = &config,
                                              .installation = "duetime",
                                              .clock = dt_clock_system(),
                                              .ref = &ref,
@@ -358,11 +375,11 @@ static dt_status start_housekeeper(void)
 static dt_status start_shard_map(void)
 {
     const struct dt_shard_map_source_env source = {
-        .config = &config, .clock = dt_clock_system(), .changed = nobody, .led = no_shard};
+        .urgent = chores, .config = &config, .clock = dt_clock_system(), .changed = nobody, .led = no_shard};
     const struct dt_installation inst = {.shards = 1, .generation = 1};
     const struct dt_shard_range range = {.led = 1, .rows = 1};
     dt_shard_map_source *out = NULL;
-    dt_status status = dt_shard_map_source_start(&source, &inst, &range, &out, &err);
+    dt_status status = dt_shard_map_source_start(&source, &inst, &range, &out);
     dt_shard_map_source_stop(out);
     dt_shard_map_source_free(out);
     return status;
@@ -389,7 +406,8 @@ static void untold(void *arg, const dt_index *index)
 
 static dt_status start_intake(void)
 {
-    const struct dt_intake_env intake = {.config = &config,
+    const struct dt_intake_env intake = {.chores = chores,
+                                         .config = &config,
                                          .installation = "duetime",
                                          .clock = dt_clock_system(),
                                          .ref = &ref,
@@ -406,7 +424,7 @@ static dt_status start_intake(void)
 
 static dt_status start_alerts(void)
 {
-    const struct dt_alerts_env alerts = {.config = &config, .clock = dt_clock_system(), .ref = &ref};
+    const struct dt_alerts_env alerts = {.chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref};
     dt_alerts *out = NULL;
     dt_status status = dt_alerts_start(&alerts, &out, &err);
     if (status == DT_OK) {
@@ -418,9 +436,10 @@ static dt_status start_alerts(void)
 
 static dt_status start_examiner(void)
 {
-    const struct dt_examiner_env examiner = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .process = 1};
+    const struct dt_examiner_env examiner = {
+        .chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref, .process = 1};
     dt_examiner *out = NULL;
-    dt_status status = dt_examiner_start(&examiner, &out, &err);
+    dt_status status = dt_examiner_start(&examiner, &out);
     if (status == DT_OK)
         dt_examiner_stop(out);
     return status;
@@ -448,7 +467,9 @@ static void no_jobs(void *arg, const int64_t *ids, size_t n)
 
 static dt_status start_hands(void)
 {
-    const struct dt_hands_env hands = {.config = &config,
+    const struct dt_hands_env hands = {.chores = chores,
+                                       .urgent = chores,
+                                       .config = &config,
                                        .installation = "duetime",
                                        .name = "test:1",
                                        .clock = dt_clock_system(),
@@ -482,18 +503,18 @@ static void what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing(void 
     (void)state;
     at_each_call(make_dispatcher);
     at_each(start_intake);
-    at_each(start_alerts);
-    at_each(start_examiner);
+    at_each_call(start_alerts);
+    at_each_call(start_examiner);
 }
 
 static void what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing(void **state)
 {
     (void)state;
-    at_each(start_heartbeat);
+    at_each_call(start_heartbeat);
     at_each(start_due_watch);
-    at_each(start_room);
-    at_each(start_housekeeper);
-    at_each(start_shard_map);
+    at_each_call(start_room);
+    at_each_call(start_housekeeper);
+    at_each_call(start_shard_map);
     at_each_call(start_announcer);
 }
 

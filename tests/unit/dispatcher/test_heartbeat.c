@@ -1,5 +1,5 @@
 /*
- * What a process says of itself, and what its leaders hear of the others: on a table in memory, with the real thread and
+ * What a process says of itself, and what its leaders hear of the others: on a table in memory, with a real runtime and
  * mailbox. What the heartbeat does is written down in its order.
  */
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "chores/heartbeat.h"
+#include "store/process_findings.h"
 #include "store/store.h"
 #include "support/rigs/hand_clock.h"
 
@@ -31,8 +32,9 @@ static struct {
     char row[200];
     unsigned beats, asked;
     struct dt_index_debts debts;
-    dt_status beat_status, debts_status, new_status;
-    bool made;
+    dt_status beat_status, debts_status;
+    const char *_Atomic stuck; /* a chore, as it was put last */
+    _Atomic int stuck_puts;
     /* the process */
     struct dt_loop_state states[SHARDS];
     bool there[SHARDS];
@@ -41,6 +43,7 @@ static struct {
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static dt_heartbeat *heartbeat;
+static dt_chores *urgent;
 
 /* Holds the lock. */
 static void write_down(char what)
@@ -52,22 +55,6 @@ static void write_down(char what)
 }
 
 /* ---- the table ---- */
-
-dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
-{
-    (void)config, (void)ref;
-    if (fake.new_status != DT_OK)
-        return fake.new_status;
-    fake.made = true;
-    *out = (dt_store *)&fake;
-    return DT_OK;
-}
-
-void dt_store_free(dt_store *store)
-{
-    if (store)
-        fake.made = false;
-}
 
 dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err)
 {
@@ -94,6 +81,18 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     dt_status status = fake.debts_status;
     pthread_mutex_unlock(&fake.lock);
     return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
+}
+
+dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds, struct dt_error *err)
+{
+    (void)store, (void)err;
+    assert_int_equal(process, 7);
+    assert_true(!chore || seconds >= 60);
+    pthread_mutex_lock(&fake.lock);
+    fake.stuck = chore;
+    fake.stuck_puts++;
+    pthread_mutex_unlock(&fake.lock);
+    return DT_OK;
 }
 
 /* ---- the process ---- */
@@ -140,7 +139,8 @@ static _Atomic bool kafka_away;
 static const struct dt_heartbeat_env *env(void)
 {
     static struct dt_heartbeat_env made;
-    made = (struct dt_heartbeat_env){.config = &config,
+    made = (struct dt_heartbeat_env){.urgent = urgent,
+                                     .config = &config,
                                      .clock = &hand_clock,
                                      .name = "host:1",
                                      .id = 7,
@@ -156,8 +156,9 @@ static const struct dt_heartbeat_env *env(void)
 
 static void start(void)
 {
-    struct dt_error err = {0};
-    assert_int_equal(dt_heartbeat_start(env(), &heartbeat, &err), DT_OK);
+    const struct dt_chores_env runtime = {.name = "urgent", .threads = 1, .clock = &hand_clock};
+    assert_int_equal(dt_chores_start(&runtime, &urgent, NULL), DT_OK);
+    assert_int_equal(dt_heartbeat_start(env(), &heartbeat), DT_OK);
 }
 
 static int make(void **state)
@@ -169,7 +170,7 @@ static int make(void **state)
     memset(fake.states, 0, sizeof(fake.states));
     memset(fake.there, 0, sizeof(fake.there));
     fake.debts = (struct dt_index_debts){0};
-    fake.beat_status = fake.debts_status = fake.new_status = DT_OK;
+    fake.beat_status = fake.debts_status = DT_OK;
     fake.beats = fake.asked = fake.doubts = fake.announced = 0;
     return 0;
 }
@@ -179,7 +180,8 @@ static int stop(void **state)
     (void)state;
     dt_heartbeat_stop(heartbeat);
     heartbeat = NULL;
-    assert_false(fake.made);
+    dt_chores_stop(urgent);
+    urgent = NULL;
     return 0;
 }
 
@@ -305,7 +307,7 @@ static void news_are_written_at_once_and_the_rest_once_a_second(void **state)
     for (unsigned i = 0; i < 8; i++) {
         unsigned beats = value_of(&fake.beats);
         dt_heartbeat_news(heartbeat);
-        AWAIT(value_of(&fake.beats) > beats || (pass(hand_paused_for()), false)); /* never waits in real time */
+        AWAIT(value_of(&fake.beats) > beats || (pass(hand_due_in()), false)); /* never waits in real time */
     }
     await(&fake.beats, value_of(&fake.beats) + 1); /* of something that was on its way */
     unsigned beats = value_of(&fake.beats);
@@ -439,13 +441,49 @@ static void a_table_that_cannot_be_had_changes_nothing_and_is_asked_again(void *
     assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
 }
 
-static void a_heartbeat_that_cannot_start_leaves_nothing(void **state)
+/* ---- ticks that do not return ---- */
+
+static _Atomic bool returns;
+
+static int64_t stuck_tick(void *arg, void *context)
 {
-    struct dt_error err = {0};
+    (void)arg, (void)context;
+    AWAIT(returns);
+    return INT64_MAX;
+}
+
+static void a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_it_has(void **state)
+{
+    const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
+    struct dt_chore chore = {.name = "stuck", .tick = stuck_tick};
+    struct dt_heartbeat_env watches = *env();
+    dt_chores *chores;
     (void)state;
-    fake.new_status = DT_NOMEM;
-    assert_int_equal(dt_heartbeat_start(env(), &heartbeat, &err), DT_NOMEM);
-    assert_null(heartbeat);
+    returns = false;
+    fake.stuck_puts = 0;
+    assert_int_equal(dt_chores_start(&runtime, &chores, NULL), DT_OK);
+    start();
+    watches.urgent = urgent;
+    dt_heartbeat_stop(heartbeat);
+    watches.chores = chores;
+    assert_int_equal(dt_heartbeat_start(&watches, &heartbeat), DT_OK);
+    const char *name;
+    dt_chores_add(chores, &chore);
+    AWAIT((pass(1000), dt_chores_longest_us(chores, &name) > 0));
+    pass(59 * SECOND);
+    unsigned beats = value_of(&fake.beats);
+    AWAIT(value_of(&fake.beats) > beats || (pass(1000), false));
+    assert_int_equal(fake.stuck_puts, 0);
+    pass(2 * SECOND);
+    AWAIT(fake.stuck);
+    assert_string_equal(fake.stuck, "stuck");
+    returns = true;
+    AWAIT(!fake.stuck || (pass(1000), false));
+    assert_int_equal(fake.stuck_puts, 2); /* only changes are written */
+    dt_chore_remove(&chore);
+    dt_heartbeat_stop(heartbeat);
+    heartbeat = NULL;
+    dt_chores_stop(chores);
 }
 
 static void without_a_heartbeat_nothing_is_told(void **state)
@@ -472,8 +510,8 @@ int main(void)
         T(what_others_cannot_tell_is_known_by_its_whole_name),
         T(leaders_doubt_whenever_what_others_say_changes_and_only_then),
         T(a_table_that_cannot_be_had_changes_nothing_and_is_asked_again),
-        T(a_heartbeat_that_cannot_start_leaves_nothing),
         T(without_a_heartbeat_nothing_is_told),
+        T(a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_it_has),
     };
     return cmocka_run_group_tests_name("the heartbeat", tests, NULL, NULL);
 }

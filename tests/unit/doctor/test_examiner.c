@@ -1,5 +1,5 @@
 /*
- * How often a dispatcher writes what it sees: at a change, and now and then without one. The thread is the real one; its sleep
+ * How often a dispatcher writes what it sees: at a change, and now and then without one. The runtime is the real one; its sleep
  * moves the clock, and MySQL is a fake that counts.
  */
 #include <setjmp.h>
@@ -60,11 +60,12 @@ void dt_mailbox_signal(dt_mailbox *mailbox, uint32_t bits)
     (void)mailbox, (void)bits;
 }
 
-uint32_t dt_mailbox_pause(dt_mailbox *mailbox, int64_t until_us, uint32_t ends)
+uint32_t dt_mailbox_wait(dt_mailbox *mailbox, int64_t until_us)
 {
-    (void)mailbox, (void)ends;
+    (void)mailbox;
     usleep(100);
-    fake.mono_us = until_us;
+    if (until_us != INT64_MAX)
+        fake.mono_us = until_us;
     return 0;
 }
 
@@ -76,23 +77,6 @@ void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *hea
 }
 
 /* ---- MySQL ---- */
-
-dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
-{
-    (void)config, (void)ref;
-    *out = (dt_store *)&fake;
-    return DT_OK;
-}
-
-void dt_store_free(dt_store *store)
-{
-    (void)store;
-}
-
-void dt_store_cut(dt_store *store)
-{
-    (void)store;
-}
 
 dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v, size_t n,
                                 struct dt_error *err)
@@ -113,6 +97,7 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
     static struct dt_config config = {.zookeeper_servers = none};
     dt_refclock ref;
     dt_examiner *examiner;
+    dt_chores *chores;
     struct dt_error err = {0};
     fake.mono_us = SECOND;
     fake.puts = 0;
@@ -120,10 +105,13 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
     dt_refclock_init(&ref, &hand_clock);
     dt_refclock_sample(&ref, fake.mono_us / 1000, fake.mono_us, fake.mono_us);
     static _Atomic bool kafka_away;
-    const struct dt_examiner_env env = {&config, &hand_clock, &ref, NULL, 7, &kafka_away};
-    assert_int_equal(dt_examiner_start(&env, &examiner, &err), DT_OK);
+    const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
+    assert_int_equal(dt_chores_start(&runtime, &chores, &err), DT_OK);
+    const struct dt_examiner_env env = {chores, &config, &hand_clock, &ref, NULL, 7, &kafka_away};
+    assert_int_equal(dt_examiner_start(&env, &examiner), DT_OK);
     AWAIT(fake.mono_us >= seconds * SECOND);
     dt_examiner_stop(examiner);
+    dt_chores_stop(chores);
     return fake.puts;
 }
 

@@ -45,7 +45,7 @@ void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback)
     callback->next = hands->unwanted;
     hands->unwanted = callback;
     pthread_mutex_unlock(&hands->lock);
-    dt_mailbox_signal(hands->keeper_mailbox, 1);
+    dt_chore_wake(&hands->keeper);
 }
 
 void dt_pool_tell_room(dt_hands *hands)

@@ -35,11 +35,11 @@ static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
     return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
-/* A number is needed: the keeper takes one, and tells when it has it. */
+/* A number is needed: the renewer takes one, and tells when it has it. */
 static void ask_for_number(dt_hands *hands)
 {
     if (hands->client && !hands->owner)
-        dt_mailbox_signal(hands->keeper_mailbox, 1);
+        dt_chore_wake(&hands->renewer);
 }
 
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
@@ -124,7 +124,7 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
         dt_places_give_back(hands->places, &claims->places[i], DT_PLACE_UNUSED, dt_pool_now_us(hands));
     pthread_mutex_unlock(&hands->lock);
     claims->n = 0;
-    dt_mailbox_signal(hands->keeper_mailbox, 1);
+    dt_chore_wake(&hands->keeper);
 }
 
 /* ---- sending ---- */

@@ -1,6 +1,6 @@
 /*
- * The keeper: a thread that holds the lease under which this process has attempts in its hands, and finds what is in
- * nobody's hands any more, its own and others'.
+ * Two chores. The renewer, which is urgent, holds the lease under which this process has attempts in its hands. The
+ * keeper finds what is in nobody's hands any more, this process's and others'.
  *
  * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. Nor is one whose
  * renewals MySQL has forgotten: it went back, and what is in hands there is not what is in ours. A claim in doubt is
@@ -35,13 +35,13 @@ static void extend(dt_hands *hands, int64_t sent_us)
     dt_lease_extend(&hands->lease, sent_us);
 }
 
-static dt_status take_number(dt_hands *hands, struct dt_error *err)
+static dt_status take_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
     int64_t now_us = dt_pool_now_us(hands);
     int64_t sent_us = dt_clock_boot_us(hands->env.clock);
-    dt_status status = dt_store_hands_own(hands->keeper_store, number, hands->env.name,
-                                          hands->env.config->zookeeper_session_timeout, err);
+    dt_status status =
+        dt_store_hands_own(store, number, hands->env.name, hands->env.config->zookeeper_session_timeout, err);
     if (status != DT_OK)
         return status == DT_EXISTS ? DT_OK : status;
     extend(hands, sent_us);
@@ -59,7 +59,7 @@ static void drop_number(dt_hands *hands)
     dt_http_client_write_over(hands->client);
 }
 
-static dt_status renew(dt_hands *hands, struct dt_error *err)
+static dt_status renew(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     bool there;
     int64_t now_us = dt_pool_now_us(hands);
@@ -72,7 +72,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
     if (now_us - hands->renewed_us < renew_every_us(hands))
         return DT_OK;
     DT_FAIL_POINT("callbacks.renew");
-    dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &hands->renewals, &there, err);
+    dt_status status = dt_store_hands_renew(store, hands->owner, &hands->renewals, &there, err);
     if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_pool_lease_runs(hands)))
         extend(hands, sent_us);
     else if (status == DT_OK)
@@ -83,7 +83,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
 
 /* What came into our hands meanwhile may be just being written: the number ends by its lease then. At the end of the
  * process nobody writes any more. */
-static dt_status give_up(dt_hands *hands, struct dt_error *err)
+static dt_status give_up(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;
     drop_number(hands);
@@ -92,11 +92,11 @@ static dt_status give_up(dt_hands *hands, struct dt_error *err)
     pthread_mutex_unlock(&hands->lock);
     if (any && !hands->leaving)
         return DT_OK;
-    return dt_store_hands_disown(hands->keeper_store, number, err);
+    return dt_store_hands_disown(store, number, err);
 }
 
 /* A number is kept while anything is in hands, since what is given up is lost. */
-static dt_status keep_number(dt_hands *hands, struct dt_error *err)
+static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
     if (hands->wanted || hands->n_all > 0) /* somebody needs a number, or has something in hands */
@@ -105,12 +105,12 @@ static dt_status keep_number(dt_hands *hands, struct dt_error *err)
     pthread_mutex_unlock(&hands->lock);
     bool used =
         hands->client && !hands->leaving && hands->used_us && dt_pool_now_us(hands) - hands->used_us < UNUSED_US;
-    dt_status status = hands->owner ? renew(hands, err) : DT_OK;
+    dt_status status = hands->owner ? renew(hands, store, err) : DT_OK;
     if (status != DT_OK)
         return status;
     if (used && !hands->owner)
-        return take_number(hands, err);
-    return !used && hands->owner && !hands->leaving ? give_up(hands, err) : DT_OK;
+        return take_number(hands, store, err);
+    return !used && hands->owner && !hands->leaving ? give_up(hands, store, err) : DT_OK;
 }
 
 /* ---- what is given away ---- */
@@ -246,34 +246,36 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
     return status;
 }
 
-/* ---- the thread ---- */
+/* ---- ticks ---- */
 
-void dt_pool_keep(void *arg)
+int64_t dt_pool_renew(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
-    while (!dt_thread_stopping(&hands->keeper)) {
-        err = (struct dt_error){0};
-        dt_status status = keep_number(hands, &err);
-        if (status == DT_OK)
-            status = find_all_out(hands, &err);
-        if (status == DT_OK)
-            status = give_away(hands, &err);
-        if (status == DT_OK)
-            status = look_for_lost(hands, &err);
-        if (status != DT_OK) {
-            dt_outage_failed(&hands->keeper_outage, DT_OUTAGE_MYSQL, "callbacks", "the lease is not renewed", status,
-                             &err);
-            (void)dt_mailbox_pause(hands->keeper_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
-            continue;
-        }
-        dt_outage_over(&hands->keeper_outage);
-        int64_t renew_us = hands->renewed_us + renew_every_us(hands);
-        (void)dt_mailbox_wait(hands->keeper_mailbox,
-                              hands->owner ? dt_earlier(hands->look_us, renew_us) : hands->look_us);
+    if (dt_chore_stopping(&hands->renewer)) { /* what is left in hands is lost at once */
+        if (hands->owner && give_up(hands, store, &err) != DT_OK)
+            DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
+        return INT64_MAX;
     }
-    /* Whatever is left in hands is lost at once. */
-    err = (struct dt_error){0};
-    if (hands->owner && give_up(hands, &err) != DT_OK)
-        DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
+    const dt_status status = keep_number(hands, store, &err);
+    if (status != DT_OK)
+        return dt_chore_failed(&hands->renewer, DT_OUTAGE_MYSQL, "the lease is not renewed", status, &err, PAUSE_US);
+    if (hands->owner)
+        return hands->renewed_us + renew_every_us(hands);
+    return hands->client ? dt_pool_now_us(hands) + LOOK_US : INT64_MAX;
+}
+
+int64_t dt_pool_keep(void *arg, void *store)
+{
+    dt_hands *hands = arg;
+    struct dt_error err = {0};
+    hands->keeper_store = store;
+    dt_status status = find_all_out(hands, &err);
+    if (status == DT_OK)
+        status = give_away(hands, &err);
+    if (status == DT_OK)
+        status = look_for_lost(hands, &err);
+    if (status != DT_OK)
+        return dt_chore_failed(&hands->keeper, DT_OUTAGE_MYSQL, "lost callbacks are not found", status, &err, PAUSE_US);
+    return hands->look_us;
 }

@@ -58,11 +58,7 @@ static dt_status make_parts(dt_hands *hands, struct dt_error *err)
     if (status == DT_OK)
         status = dt_mailbox_new(&hands->recorder_mailbox);
     if (status == DT_OK)
-        status = dt_mailbox_new(&hands->keeper_mailbox);
-    if (status == DT_OK)
         status = dt_store_new(env->config, env->ref, &hands->recorder_store);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &hands->keeper_store);
     return status == DT_OK ? dt_index_new(env->config, env->installation, env->clock, &hands->index, err) : status;
 }
 
@@ -74,9 +70,7 @@ static void free_parts(dt_hands *hands)
     dt_pool_forget(hands, callback);
     dt_places_free(hands->places);
     dt_index_free(hands->index);
-    dt_store_free(hands->keeper_store);
     dt_store_free(hands->recorder_store);
-    dt_mailbox_free(hands->keeper_mailbox);
     dt_mailbox_free(hands->recorder_mailbox);
     dt_json_free(hands->json);
     dt_arena_clear(&hands->arena);
@@ -86,14 +80,15 @@ static void free_parts(dt_hands *hands)
     free(hands);
 }
 
-/* The client's thread calls the recorder's and the keeper's mailboxes, and the keeper tells the client how long it may
- * write: the client ends first and is freed last. Threads that were never started are joined at once. */
+/* The client's thread wakes the recorder and the keeper, and the renewer tells the client how long it may write: the
+ * client ends first and is freed last. What was never started ends at once. */
 static void end_threads(dt_hands *hands)
 {
     if (hands->client)
         dt_http_client_stop(hands->client);
     dt_thread_stop(&hands->recorder, hands->recorder_mailbox);
-    dt_thread_stop(&hands->keeper, hands->keeper_mailbox);
+    dt_chore_remove(&hands->keeper);
+    dt_chore_remove(&hands->renewer);
     dt_http_client_free(hands->client);
 }
 
@@ -115,9 +110,11 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
         status = make_client(hands, err);
     if (status == DT_OK)
         status = dt_thread_start(&hands->recorder, "hands-recorder", dt_pool_record, hands, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&hands->keeper, "hands-keeper", dt_pool_keep, hands, err);
     if (status == DT_OK) {
+        hands->renewer = (struct dt_chore){.name = "callback-lease", .tick = dt_pool_renew, .arg = hands, .last = true};
+        hands->keeper = (struct dt_chore){.name = "callback-keeper", .tick = dt_pool_keep, .arg = hands};
+        dt_chores_add(env->urgent, &hands->renewer);
+        dt_chores_add(env->chores, &hands->keeper);
         *out = hands;
         return DT_OK;
     }

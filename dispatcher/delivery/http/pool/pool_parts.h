@@ -4,7 +4,7 @@
  *   pool_life.c      its life
  *   pool_claims.c    the leaders' side: places, and handing requests to the client
  *   pool_recorder.c  a thread: outcomes, in batches, into MySQL and the index
- *   pool_keeper.c    a thread: the lease of the owner's number, lost attempts, claims in doubt, what is given away
+ *   pool_keeper.c    two chores: the lease of the owner's number; lost attempts, claims in doubt, what is given away
  *   pool.c           what is in hands; answers of the client
  *
  * One lock is for everything that more than one thread changes. Nobody waits for a server, or calls the client or a
@@ -50,7 +50,7 @@ struct dt_hands {
     dt_http_client *client; /* NULL unless enabled */
     struct dt_pool_meters meters;
 
-    /* The lease, by dt_clock_boot_us: it ends while the machine is suspended, too. The keeper writes both; whoever
+    /* The lease, by dt_clock_boot_us: it ends while the machine is suspended, too. The renewer writes both; whoever
      * looks at both looks at the lease first. */
     struct dt_lease lease;
     _Atomic int64_t owner; /* our number; 0 = none */
@@ -78,13 +78,15 @@ struct dt_hands {
     dt_index *index;
     struct dt_outage_part recorder_outage;
 
-    /* the keeper's */
-    dt_mailbox *keeper_mailbox;
-    struct dt_thread keeper;
-    dt_store *keeper_store;
-    struct dt_outage_part keeper_outage;
+    struct dt_chore renewer, keeper;
+
+    /* the renewer's */
     struct dt_renewals renewals; /* of our number */
-    int64_t renewed_us, look_us, used_us;
+    int64_t renewed_us, used_us;
+
+    /* the keeper's */
+    dt_store *keeper_store; /* of the tick */
+    int64_t look_us;
     int64_t *lost; /* room for a look */
     struct dt_arena arena;
 
@@ -135,9 +137,12 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
 /* For the client: may this attempt be put on the wire? */
 bool dt_pool_may_send(void *arg, void *tag);
 
-/* ---- pool_recorder.c, pool_keeper.c: the threads ---- */
+/* ---- pool_recorder.c: its thread; pool_keeper.c: the ticks ---- */
 
 void dt_pool_record(void *arg);
-void dt_pool_keep(void *arg);
+/* A number is wanted, or its lease is to be renewed. */
+int64_t dt_pool_renew(void *hands, void *store);
+/* There is something unwanted, or a claim in doubt, or it is time to look for what is lost. */
+int64_t dt_pool_keep(void *hands, void *store);
 
 #endif
