@@ -156,6 +156,7 @@ struct server {
     struct dt_store_source stores;
     dt_chores *chores;
     dt_figures *figures;
+    dt_watcher *watcher;
     dt_clock_follower *follower;
     dt_alerts *alerts;
     bool loopback; /* nothing is listened on but the loopback and Unix sockets */
@@ -215,8 +216,12 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
-        status = dt_clock_follower_start(&(struct dt_clock_follower_env){.config = &s->config, .ref = &s->ref},
-                                         &s->follower, err);
+        status = dt_watcher_new(&(struct dt_watcher_env){.config = &s->config, .clock = clock, .ref = &s->ref},
+                                &s->watcher, err);
+    if (status == DT_OK)
+        status = dt_clock_follower_new(
+            &(struct dt_clock_follower_env){.config = &s->config, .ref = &s->ref, .watcher = s->watcher}, &s->follower,
+            err);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
     if (status == DT_OK)
@@ -253,7 +258,17 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         status = dt_pop_room_start(&s->env, api, &api->pops, err);
     if (status == DT_OK)
         status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
-    return status == DT_OK ? start_chores(s, err) : status;
+    if (status == DT_OK)
+        status = dt_figures_start(
+            &(struct dt_figures_env){
+                .config = &s->config, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
+            &s->figures, err);
+    if (status == DT_OK)
+        status = dt_alerts_start(
+            &(struct dt_alerts_env){
+                .config = &s->config, .clock = clock, .ref = &s->ref, .process = dt_health_process(api->health)},
+            &s->alerts, err);
+    return status == DT_OK ? dt_watcher_start(s->watcher, err) : status;
 }
 
 /*
@@ -295,8 +310,7 @@ static void stop_parts(struct server *s)
         dt_health_stop(api->health);
     dt_alerts_stop(s->alerts);
     dt_figures_stop(s->figures);
-    dt_chores_stop(s->chores);
-    dt_clock_follower_stop(s->follower);
+    dt_watcher_stop(s->watcher);
 }
 
 static void free_parts(struct server *s)
@@ -314,6 +328,8 @@ static void free_parts(struct server *s)
     dt_quotas_free(api->quotas);
     dt_overview_free(api->overview);
     dt_topic_cache_free(api->topics);
+    dt_clock_follower_free(s->follower);
+    dt_watcher_free(s->watcher);
     dt_zone_files_free(api->zones);
     dt_tls_files_free(api->tls);
     dt_router_free(s->router);

@@ -71,6 +71,7 @@ struct dt_dispatcher {
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
+    dt_watcher *watcher;     /* listens to MySQL for the due watch, the intake and the follower */
     dt_announcer *announcer;
     dt_clock_follower *follower;
     dt_figures *figures;
@@ -352,7 +353,7 @@ static void supervise(dt_dispatcher *d)
             leaving = true;
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
             dt_elector_leave(d->elector);
-            dt_due_watch_leave(d->due_watch);
+            dt_watcher_stop(d->watcher);
             dt_intake_leave(d->intake);
             dt_alerts_leave(d->alerts);
         }
@@ -424,7 +425,6 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 {
     const struct dt_due_watch_env due = {.config = d->config,
                                          .clock = d->clock,
-                                         .ref = &d->ref,
                                          .owner = d->owner,
                                          .arg = d,
                                          .map = get_map,
@@ -440,29 +440,20 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
         status = dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err);
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
     if (status == DT_OK)
-        status = dt_due_watch_start(&due, &due_watch, err);
+        status = dt_due_watch_new(&due, d->watcher, &due_watch, err);
     __atomic_store_n(&d->due_watch, due_watch, __ATOMIC_RELEASE);
     return status;
 }
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name, d->clock, &d->ref,
-                                       d->loops,  d,         shards_here,  get_map};
-    struct dt_heartbeat_env heartbeat = {
-        d->urgent,      d->chores, d->config,   d->clock,   d->owner,  d->process, dt_elector_name(d->config),
-        &d->kafka_away, d,         shards_here, loop_state, doubt_all, tell_all};
-    struct dt_shard_map_source_env watch = {d->urgent, d->config, d->clock, d, on_map, on_led};
-    struct dt_intake_env intake = {d->chores, d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
-    const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
-                                             d->kafka.admin, d->process, &d->kafka_away};
-    const struct dt_figures_env figures = {
-        .chores = d->chores,
-        .clock = d->clock,
-        .ref = &d->ref,
-        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
-        .overdue = "duetime_overdue_jobs"};
-    const struct dt_clock_follower_env follower = {d->config, &d->ref, d, clock_changed};
+    struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock, &d->ref, d->loops, d, shards_here, get_map};
+    struct dt_heartbeat_env heartbeat = {d->config,      d->clock, d->owner,    d->process, dt_elector_name(d->config),
+                                         &d->kafka_away, d,        shards_here, loop_state, doubt_all,
+                                         tell_all};
+    struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
+    const struct dt_watcher_env watcher = {d->config, d->clock, &d->ref, d->process};
+    const struct dt_examiner_env examiner = {d->config, d->clock, &d->ref, d->kafka.admin, d->process, &d->kafka_away};
     const struct dt_hands_env hands = {
         d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,      d->clock,       &d->ref, d,
         random_number, get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
@@ -484,6 +475,11 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     if (status == DT_OK)
+        status = dt_watcher_new(&watcher, &d->watcher, err);
+    const struct dt_intake_env intake = {d->config, d->inst.name, d->clock,     &d->ref,
+                                         d,         get_map,      index_untold, d->watcher};
+    const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, clock_changed};
+    if (status == DT_OK)
         status = dt_intake_start(&intake, &d->intake, err);
     if (status == DT_OK)
         status = dt_alerts_start(&alerts, &d->alerts, err);
@@ -493,7 +489,9 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_figures_start(&figures, &d->figures);
     if (status == DT_OK)
         status = start_listening(d, &heartbeat, err);
-    return status == DT_OK ? dt_clock_follower_start(&follower, &d->follower, err) : status;
+    if (status == DT_OK)
+        status = dt_clock_follower_new(&follower, &d->follower, err);
+    return status == DT_OK ? dt_watcher_start(d->watcher, err) : status;
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -542,12 +540,11 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
  */
 static void end_parts(dt_dispatcher *d)
 {
-    dt_clock_follower_stop(d->follower);
-    dt_figures_stop(d->figures);
+    dt_watcher_stop(d->watcher);
+    dt_clock_follower_free(d->follower);
     dt_hands_stop(d->hands);
     dt_chores_cut(d->chores); /* whatever ticks still wait for in MySQL */
     dt_wake_stop(d->wake);
-    dt_due_watch_stop(d->due_watch);
     dt_alerts_stop(d->alerts);
     dt_examiner_stop(d->examiner);
     dt_kafka_parts_stop(d->kafka_parts);
@@ -561,6 +558,8 @@ static void end_parts(dt_dispatcher *d)
     dt_room_stop(d->room);
     dt_shard_map_source_free(d->watch);
     dt_announcer_free(d->announcer);
+    dt_due_watch_free(d->due_watch);
+    dt_watcher_free(d->watcher);
     dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
 }
 

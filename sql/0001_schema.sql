@@ -733,7 +733,4 @@ DELIMITER ;
 -- defines dt_clear_halt 917a8692e1c1
 -- defines dt_mark_sent 20c2688d3b2f
 -- defines dt_renew_member ae18f7642cd1
--- defines dt_watch dd5d0a32e0ed
 -- defines dt_watch_alerts 752b6828382a
--- defines dt_watch_clock d971045ab253
--- defines dt_watch_inbox 66e71580b99a

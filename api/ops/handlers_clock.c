@@ -36,7 +36,7 @@ static dt_status carry_out(struct ask *ask, dt_store *store, struct dt_test_cloc
     case NONE:
         break;
     }
-    return dt_store_test_clock(store, 0, 0, clock, err);
+    return dt_store_test_clock(store, clock, err);
 }
 
 static enum dt_next refuse(struct dt_request *req)

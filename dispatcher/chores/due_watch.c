@@ -1,7 +1,8 @@
 /*
- * Owns the wait in MySQL, and what was told of what it found. Refuses to know what a loop makes of it.
+ * Owns what the process asks the watcher about what is due, and what was told of what it found. Refuses to know what a
+ * loop makes of it.
  *
- *   at rest   one statement waits WAIT_MS; what becomes due ends it
+ *   at rest   a statement waits for DT_WATCH_MS; what becomes due ends it
  *   busy      for BUSY_US after something new: it waits BUSY_WAIT_MS, then all of the last WINDOW_MS is looked at
  *             again, since commits come out of order
  *   once in reconcile.period everything that is due is looked at, up to DT_WATCH_DUE rows
@@ -17,19 +18,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
-#include "base/mailbox.h"
-#include "base/thread.h"
 #include "job/shard_set.h"
 
-#define WAIT_MS      INT64_C(2500)
 #define BUSY_WAIT_MS INT64_C(100)
 #define BUSY_US      INT64_C(3000000)
 #define WINDOW_MS    INT64_C(2000)
-#define APART_US     INT64_C(30000) /* answers, however much becomes due */
 #define HEARS_US     INT64_C(5000000)
-#define RETRY_US     INT64_C(1000000)
-#define CLOCK_US     INT64_C(10000000) /* MySQL's clock is sampled */
 
 /* What was told, in order of time. */
 struct told {
@@ -39,14 +33,12 @@ struct told {
 
 struct dt_due_watch {
     struct dt_due_watch_env env;
-    dt_store *store;
-    dt_mailbox *mailbox;
-    struct dt_thread thread;
+    struct dt_watch_listener listener;
     _Atomic int64_t heard_us; /* mono: the last answer; 0: none, or it was a failure */
-    bool failed;              /* and it was told */
-    int64_t busy_us, all_us, clock_us;
-    struct dt_watch watch;   /* the next one */
-    struct dt_watched seen;  /* the last answer */
+    int64_t busy_us, all_us;
+    bool asks_all; /* the statement under way looks at everything that is due */
+    /* The next question: watch.h. */
+    int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
     struct told recent, old; /* due in the window; before it, as of the last look at everything */
     pthread_mutex_t lock;    /* of rows */
     struct dt_watched_row rows[DT_SHARDS_MAX];
@@ -93,9 +85,8 @@ static bool tell(dt_due_watch *w, const struct told *told, const struct dt_due *
     return !dt_shard_set_empty(&news);
 }
 
-static void take_due(dt_due_watch *w, bool all)
+static void take_due(dt_due_watch *w, const struct dt_watched *seen)
 {
-    const struct dt_watched *seen = &w->seen;
     size_t n_old = 0; /* rows that were due before the window */
     while (n_old < seen->n_due && seen->due[n_old].next_ms < seen->now_ms - WINDOW_MS)
         n_old++;
@@ -103,27 +94,27 @@ static void take_due(dt_due_watch *w, bool all)
     size_t n = seen->n_due - n_old;
     if (seen->n_due == DT_WATCH_DUE) /* loops walk over a long backlog by themselves */
         wake_all(w, w->env.wake);
-    else if (all) {
+    else if (w->asks_all) {
         (void)tell(w, &w->old, seen->due, n_old, w->env.again);
         remember(&w->old, seen->due, n_old);
     }
     if (tell(w, &w->recent, recent, n, w->env.wake))
         w->busy_us = dt_clock_mono_us(w->env.clock) + BUSY_US;
     remember(&w->recent, recent, n);
-    w->watch.look_from_ms = seen->now_ms - WINDOW_MS;
-    w->watch.due_from_ms = n ? recent[n - 1].next_ms + 1 : w->watch.look_from_ms;
+    w->look_from_ms = seen->now_ms - WINDOW_MS;
+    w->due_from_ms = n ? recent[n - 1].next_ms + 1 : w->look_from_ms;
 }
 
 /* ---- what else changed ---- */
 
 /* Who lost a leadership, be it to this very process, compares its row itself. */
-static void take_rows(dt_due_watch *w)
+static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
 {
     bool there[DT_SHARDS_MAX] = {false};
     struct dt_shard_set changed = {0};
     pthread_mutex_lock(&w->lock);
-    for (size_t i = 0; i < w->seen.n_rows; i++) {
-        const struct dt_watched_row *row = &w->seen.rows[i];
+    for (size_t i = 0; i < seen->n_rows; i++) {
+        const struct dt_watched_row *row = &seen->rows[i];
         unsigned shard = row->shard % DT_SHARDS_MAX;
         if (w->known[shard] && (w->rows[shard].epoch != row->epoch || w->rows[shard].token != row->token))
             dt_shard_set_add(&changed, shard);
@@ -141,65 +132,48 @@ static void take_rows(dt_due_watch *w)
             w->env.wake(w->env.arg, shard);
 }
 
-/* ---- the wait ---- */
+/* ---- the watcher's thread ---- */
 
-static dt_status look(dt_due_watch *w, struct dt_error *err)
-{
-    struct dt_watch watch = w->watch;
-    const struct dt_watched *seen = &w->seen;
-    int64_t most_ms = dt_clock_mono_us(w->env.clock) < w->busy_us
-                          ? BUSY_WAIT_MS
-                          : dt_earlier(WAIT_MS, w->env.config->mysql_io_timeout / 2);
-    bool all = dt_clock_mono_us(w->env.clock) + most_ms * 1000 >= w->all_us; /* the next one would come too late */
-    dt_status status = DT_OK;
-    if (dt_clock_mono_us(w->env.clock) >= w->clock_us) {
-        status = dt_store_ping(w->store, err);
-        w->clock_us = dt_clock_mono_us(w->env.clock) + CLOCK_US;
-    }
-    watch.wait_ms = most_ms;
-    watch.look_from_ms = all ? 0 : watch.look_from_ms;
-    if (status == DT_OK)
-        status = dt_store_watch(w->store, &watch, &w->seen, err);
-    if (status != DT_OK)
-        return status;
-    w->heard_us = dt_clock_mono_us(w->env.clock);
-    if (all)
-        w->all_us = w->heard_us + w->env.config->reconcile_period * 1000;
-    if (w->watch.generation && seen->generation != w->watch.generation)
-        w->env.stale_map(w->env.arg);
-    if (w->watch.topics_version && seen->topics_version != w->watch.topics_version)
-        wake_all(w, w->env.again);
-    if (seen->leads != w->watch.leads) /* one may have been halted */
-        wake_all(w, w->env.wake);
-    w->watch.generation = seen->generation;
-    w->watch.topics_version = seen->topics_version;
-    w->watch.leads = seen->leads;
-    take_rows(w);
-    take_due(w, all);
-    return DT_OK;
-}
-
-static void run(void *arg)
+static void ask(void *arg, struct dt_watch *watch)
 {
     dt_due_watch *w = arg;
-    while (!dt_thread_stopping(&w->thread)) {
-        struct dt_error err = {0};
-        dt_status status = look(w, &err);
-        if (status != DT_OK) { /* loops that sleep long because they would be told look by themselves from now on */
-            w->heard_us = 0;
-            w->watch.due_from_ms = w->watch.look_from_ms = 0;
-            w->clock_us = 0;
+    const int64_t now_us = dt_clock_mono_us(w->env.clock);
+    if (now_us < w->busy_us)
+        watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
+    w->asks_all = now_us + watch->wait_ms * 1000 >= w->all_us; /* the next one would come too late */
+    watch->owner = w->env.owner;
+    watch->due_from_ms = w->due_from_ms;
+    watch->look_from_ms = w->asks_all ? 0 : w->look_from_ms;
+    watch->generation = w->generation;
+    watch->topics_version = w->topics_version;
+    watch->leads = w->leads;
+}
+
+static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+{
+    dt_due_watch *w = arg;
+    (void)store;
+    if (status != DT_OK) { /* loops that sleep long because they would be told look by themselves from now on */
+        w->heard_us = 0;
+        w->due_from_ms = w->look_from_ms = 0;
+        if (status != DT_SHUTDOWN)
             wake_all(w, w->env.wake);
-            if (!w->failed)
-                DT_LOG(WARN, "watch", "leaders look by themselves for what is due",
-                       DT_S("status", dt_status_name(status)), DT_S("reason", err.text));
-        }
-        w->failed = status != DT_OK;
-        if (!dt_thread_stopping(&w->thread))
-            dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + (status == DT_OK ? APART_US : RETRY_US),
-                             DT_THREAD_STOP);
+        return;
     }
-    w->heard_us = 0;
+    w->heard_us = dt_clock_mono_us(w->env.clock);
+    if (w->asks_all)
+        w->all_us = w->heard_us + w->env.config->reconcile_period * 1000;
+    if (w->generation && seen->generation != w->generation)
+        w->env.stale_map(w->env.arg);
+    if (w->topics_version && seen->topics_version != w->topics_version)
+        wake_all(w, w->env.again);
+    if (seen->leads != w->leads) /* one may have been halted */
+        wake_all(w, w->env.wake);
+    w->generation = seen->generation;
+    w->topics_version = seen->topics_version;
+    w->leads = seen->leads;
+    take_rows(w, seen);
+    take_due(w, seen);
 }
 
 /* ---- any thread ---- */
@@ -225,7 +199,8 @@ bool dt_due_watch_row(dt_due_watch *w, unsigned shard, struct dt_watched_row *ou
 
 /* ---- life ---- */
 
-dt_status dt_due_watch_start(const struct dt_due_watch_env *env, dt_due_watch **out, struct dt_error *err)
+dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
+                           struct dt_error *err)
 {
     *out = NULL;
     if (dt_index_configured(env->config))
@@ -234,34 +209,17 @@ dt_status dt_due_watch_start(const struct dt_due_watch_env *env, dt_due_watch **
     if (!w)
         return dt_fail(err, DT_NOMEM, "the watch");
     w->env = *env;
-    w->watch.owner = env->owner;
     pthread_mutex_init(&w->lock, NULL);
-    dt_status status = dt_mailbox_new(&w->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &w->store);
-    if (status == DT_OK)
-        status = dt_thread_start(&w->thread, "watch", run, w, err);
-    if (status != DT_OK) {
-        dt_due_watch_stop(w);
-        return dt_fail(err, status, "the watch");
-    }
+    w->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = w};
+    dt_watcher_add(watcher, &w->listener);
     *out = w;
     return DT_OK;
 }
 
-void dt_due_watch_leave(dt_due_watch *w)
-{
-    if (w)
-        dt_thread_ask_stop(&w->thread, w->mailbox);
-}
-
-void dt_due_watch_stop(dt_due_watch *w)
+void dt_due_watch_free(dt_due_watch *w)
 {
     if (!w)
         return;
-    dt_thread_stop(&w->thread, w->mailbox);
-    dt_store_free(w->store);
-    dt_mailbox_free(w->mailbox);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }

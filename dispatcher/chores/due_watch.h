@@ -1,6 +1,7 @@
 /*
- * The watch of a dispatcher without an index: a thread that waits in MySQL until something is due, so that leaders need
- * neither look by themselves nor hear of it through Redis. It tells the shard loops of this process, and nobody else.
+ * The watch of a dispatcher without an index: a listener of the watcher (store/watch/watcher.h), which waits in MySQL
+ * until something is due, so that leaders need neither look by themselves nor hear of it through Redis. It tells the
+ * shard loops of this process, and nobody else.
  *
  *   something became due       its shard's loop is woken: within 40 ms, or 100 ms where another was due a moment ago
  *   topics, the shard map      all loops look again; the map is read
@@ -8,7 +9,7 @@
  *   what was due long ago      looked for once in reconcile.period, since a manual edit, or a row whose commit took
  *                              long, comes behind the watch: loops of shards with such a row look at everything again
  *
- * While MySQL does not answer, or does not allow the wait (EXECUTE on dt_watch), loops look by themselves:
+ * While MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), loops look by themselves:
  * dt_due_watch_hears says so.
  */
 #ifndef DT_DISPATCHER_DUE_WATCH_H
@@ -18,15 +19,14 @@
 #include "base/config.h"
 #include "index/index.h"
 #include "job/shard.h"
-#include "store/watch/watch.h"
+#include "store/watch/watcher.h"
 
 typedef struct dt_due_watch dt_due_watch;
 
-/* Copied; what it names must outlive the watch. Callbacks run on the watch's thread and return at once. */
+/* Copied; what it names must outlive the watch. Callbacks run on the watcher's thread and return at once. */
 struct dt_due_watch_env {
     const struct dt_config *config;
     const dt_clock *clock;
-    dt_refclock *ref;
     const char *owner; /* host:pid */
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
@@ -35,13 +35,12 @@ struct dt_due_watch_env {
     void (*stale_map)(void *arg);
 };
 
-/* Starts the thread. *out is NULL unless OK, and where the configuration names an index. */
-DT_MUST_CHECK dt_status dt_due_watch_start(const struct dt_due_watch_env *env, dt_due_watch **out,
-                                           struct dt_error *err);
-/* Ends the watch soon, without waiting for it: from then on loops look by themselves. Accepts NULL. */
-void dt_due_watch_leave(dt_due_watch *watch);
-/* Ends the thread and frees. Accepts NULL. Takes as long as a wait in MySQL, 2.5 seconds at most. */
-void dt_due_watch_stop(dt_due_watch *watch);
+/* Adds it to the watcher, which is stopped before dt_due_watch_free. *out is NULL unless OK, and if the configuration
+ * names an index. */
+DT_MUST_CHECK dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
+                                         struct dt_error *err);
+/* Accepts NULL. */
+void dt_due_watch_free(dt_due_watch *watch);
 
 /* ---- any thread; NULL: false ---- */
 

@@ -1,8 +1,9 @@
 /*
- * watch (the server waits) ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ watch
+ * woken ─▶ look ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ look … ─▶ rest
  *
- * It sees operations and schedules that are due, too, and wakes their threads: one wait in the server is enough for
- * all.
+ * While it rests, the process's watcher waits for rows (store/watch/watcher.h), for operations and for schedules, and
+ * this listener wakes whose time has come. While the watcher hears nothing, the mover looks every LOOK_US. A row that
+ * another session has locked is looked at again when the watcher finds it again.
  *
  * Killed anywhere, what was not committed stands in the inbox still; what was committed and not told to the index is
  * found by the reconciler.
@@ -21,9 +22,9 @@
 #include "store/intents/inbox.h"
 #include "tell_index.h"
 
-#define WAIT_MS   INT64_C(8000)
-#define BUSY_MS   INT64_C(1000)      /* while fires are being made, and a schedule that is due does not end the wait */
-#define LOOK_US   INT64_C(500000)    /* between two looks without the procedure */
+#define WOKEN     (UINT32_C(1) << 0)
+#define LOOK_US   INT64_C(500000)    /* between two looks while the watcher hears nothing … */
+#define REST_US   INT64_C(10000000)  /* … and while it does */
 #define RETRY_US  INT64_C(500000)    /* after a failure */
 #define SOON_US   INT64_C(10000)     /* when all that there is waits */
 #define CHORES_US INT64_C(300000000) /* errors are counted, and old ones removed, so often */
@@ -36,9 +37,11 @@ struct dt_inbox_chore {
     dt_store *store;
     dt_operation_runner *operations;
     dt_schedule_maker *schedules;
+    struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
-    _Atomic bool waits; /* in the server, where nothing but a cut ends it early */
-    bool looks;         /* the account may not call the procedure */
+    bool waiting;       /* of the rows that the latest looks passed, some wait for others */
+    _Atomic bool rests; /* the watcher is to wake it */
+    _Atomic bool hears; /* the watcher's latest wait had an answer */
     int64_t chores_us;
     struct dt_outage_part outage;
     dt_metric *done, *refused, *errors;
@@ -67,38 +70,37 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
     return status;
 }
 
-/* ---- the loop ---- */
+/* ---- the watcher's thread ---- */
 
-/* Waits, or looks; *pause_us is set where it did not wait. */
-static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
+static void ask(void *arg, struct dt_watch *watch)
 {
-    c->mover.operations = dt_operation_runner_rests(c->operations);
-    c->mover.schedules = dt_schedule_maker_rests(c->schedules);
-    c->mover.operation_due = c->mover.schedule_due = false;
-    /* At most half of mysql.io_timeout, like other waits inside MySQL: a busy server answers seconds after the wait
-     * ends. In whole seconds, the unit of the wait for the lock. */
-    int64_t seconds = dt_later(c->env.config->mysql_io_timeout / 2 / 1000, 1);
-    int64_t wait_ms = dt_earlier(c->mover.schedules ? WAIT_MS : BUSY_MS, seconds * 1000);
-    atomic_store(&c->waits, true);
-    dt_status status = c->looks                         ? DT_FORBIDDEN
-                       : dt_thread_stopping(&c->thread) ? DT_OK
-                                                        : dt_store_watch_inbox(&c->mover, wait_ms, some, err);
-    atomic_store(&c->waits, false);
-    if (c->mover.operation_due)
-        dt_operation_runner_wake(c->operations);
-    if (c->mover.schedule_due)
-        dt_schedule_maker_wake(c->schedules);
-    if (status != DT_FORBIDDEN)
-        return status;
-    if (!c->looks)
-        DT_LOG(WARN, "inbox", "looks at the inbox by itself: the account may not call dt_watch_inbox",
-               DT_S("reason", err->text));
-    c->looks = true;
-    status = dt_store_look_at_inbox(&c->mover, some, err);
-    *pause_us = *some ? 0 : LOOK_US;
-    return status;
+    dt_inbox_chore *c = arg;
+    watch->intake = (atomic_load(&c->rests) ? DT_WATCH_INBOX : 0U) |
+                    (dt_operation_runner_rests(c->operations) ? DT_WATCH_OPERATIONS : 0U) |
+                    (dt_schedule_maker_rests(c->schedules) ? DT_WATCH_SCHEDULES : 0U);
+    if (watch->intake != DT_WATCH_INTAKE)
+        watch->wait_ms = dt_earlier(watch->wait_ms, DT_WATCH_BUSY_MS);
 }
 
+static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+{
+    dt_inbox_chore *c = arg;
+    (void)store;
+    const unsigned found = status == DT_OK ? seen->intake : 0;
+    const bool heard = atomic_exchange(&c->hears, status == DT_OK);
+    if (found & DT_WATCH_OPERATIONS)
+        dt_operation_runner_wake(c->operations);
+    if (found & DT_WATCH_SCHEDULES)
+        dt_schedule_maker_wake(c->schedules);
+    if (found & DT_WATCH_INBOX)
+        atomic_store(&c->rests, false); /* so that it is not woken again before it has looked */
+    if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
+        dt_mailbox_signal(c->mailbox, WOKEN);
+}
+
+/* ---- the loop ---- */
+
+/* Returns how long to pause. */
 static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
@@ -111,8 +113,22 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     if (moved.refused)
         c->chores_us = dt_earlier(c->chores_us, dt_clock_mono_us(c->env.clock) + 1000000);
     dt_intake_tell_index(&c->env, c->index, &c->mover.arena, moved.moves, moved.n_moves);
-    if (moved.done + moved.refused == 0 && !moved.again)
-        *pause_us = SOON_US;
+    c->waiting |= moved.waiting > 0;
+    *pause_us = moved.done + moved.refused == 0 && !moved.again ? SOON_US : 0;
+    return status;
+}
+
+/* Looks once, and moves what it saw. Returns how long to pause, or rests. */
+static dt_status look(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
+{
+    bool some = false;
+    dt_status status = dt_store_look_at_inbox(&c->mover, &some, err);
+    if (status == DT_OK && some)
+        return move(c, pause_us, err);
+    *pause_us = c->waiting ? SOON_US : atomic_load(&c->hears) ? REST_US : LOOK_US;
+    if (status == DT_OK && !c->waiting)
+        atomic_store(&c->rests, true);
+    c->waiting = false;
     return status;
 }
 
@@ -122,22 +138,18 @@ static void run(void *arg)
     while (!dt_thread_stopping(&c->thread)) {
         struct dt_error err = {0};
         int64_t pause_us = 0;
-        bool some = false;
         dt_status status = tend_errors(c, &err);
         if (status == DT_OK)
-            status = watch(c, &some, &pause_us, &err);
-        if (status == DT_OK && some)
-            status = move(c, &pause_us, &err);
+            status = look(c, &pause_us, &err);
         if (status == DT_OK) {
             dt_outage_over(&c->outage);
-        } else if (dt_thread_stopping(&c->thread)) { /* the wait was cut */
-            break;
         } else {
             dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox wait", status, &err);
             pause_us = RETRY_US;
         }
         if (pause_us > 0)
-            dt_mailbox_pause(c->mailbox, dt_clock_mono_us(c->env.clock) + pause_us, DT_THREAD_STOP);
+            dt_mailbox_pause(c->mailbox, dt_clock_mono_us(c->env.clock) + pause_us, DT_THREAD_STOP | WOKEN);
+        atomic_store(&c->rests, false);
     }
 }
 
@@ -159,7 +171,8 @@ static dt_status make_mover(dt_inbox_chore *c)
 }
 
 dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                               dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
+                               dt_schedule_maker *schedules, dt_watcher *watcher, dt_inbox_chore **out,
+                               struct dt_error *err)
 {
     const char *name = "duetime_inbox_rows_total";
     const char *help = "Rows of job_inbox by what became of them.";
@@ -185,17 +198,16 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_run
         dt_inbox_chore_stop(c);
         return status;
     }
+    c->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = c};
+    dt_watcher_add(watcher, &c->listener);
     *out = c;
     return DT_OK;
 }
 
 void dt_inbox_chore_leave(dt_inbox_chore *c)
 {
-    if (!c)
-        return;
-    dt_thread_ask_stop(&c->thread, c->mailbox);
-    if (atomic_load(&c->waits))
-        dt_store_cut(c->store);
+    if (c)
+        dt_thread_ask_stop(&c->thread, c->mailbox);
 }
 
 void dt_inbox_chore_stop(dt_inbox_chore *c)

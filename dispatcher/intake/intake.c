@@ -22,7 +22,7 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
     if (status == DT_OK)
         status = dt_operation_runner_start(env, &intake->operations, err);
     if (status == DT_OK)
-        status = dt_inbox_chore_start(env, intake->operations, intake->schedules, &intake->inbox, err);
+        status = dt_inbox_chore_start(env, intake->operations, intake->schedules, env->watcher, &intake->inbox, err);
     if (status != DT_OK) {
         dt_intake_stop(intake);
         return status;

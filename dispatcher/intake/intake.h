@@ -9,6 +9,7 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "index/index.h"
+#include "store/watch/watcher.h"
 
 typedef struct dt_intake dt_intake;
 
@@ -22,12 +23,13 @@ struct dt_intake_env {
     void *arg;
     void (*map)(void *arg, struct dt_shard_map *out);
     void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not believe the index */
+    dt_watcher *watcher;                                    /* not started yet; ends before the intake does */
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
 /* The clock by which fires and operations are due was changed: both are looked at. Any thread; NULL is accepted. */
 void dt_intake_clock_changed(dt_intake *intake);
-/* The threads begin nothing new, and their waits in MySQL end. Accepts NULL. */
+/* The threads begin nothing new. Accepts NULL. */
 void dt_intake_leave(dt_intake *intake);
 /* Joins, frees. Accepts NULL. */
 void dt_intake_stop(dt_intake *intake);

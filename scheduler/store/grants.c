@@ -54,11 +54,11 @@ static const struct {
     {"token_usage", "SIUD", ""},
     {"topic_gates", "SIUD", "SIU"},
     {"topics", "SIUD", "SIU"},
+    {"work_leases", "SIUD", "SIUD"},
 };
 
 /* Run with the rights of their caller. */
-static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_alerts", "dt_watch_clock",
-                                       "dt_watch_inbox"};
+static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
 
 /* Tables with an AUTO_INCREMENT in which an API has no other right. */
 static const char *const numbered[] = {"command_answers", "deferred_results"};
@@ -98,7 +98,7 @@ void dt_store_print_grants(const char *database, FILE *out)
         print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
     fprintf(out,
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_alerts TO 'duetime_api'@'%%';\n"
-            "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_clock TO 'duetime_api'@'%%';\n",
+            "GRANT EXECUTE ON PROCEDURE `%s`.dt_wait TO 'duetime_api'@'%%';\n",
             database, database);
     for (size_t i = 0; i < N(numbered); i++) /* GET /v1/doctor sees how far the numbers of a table are */
         fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);

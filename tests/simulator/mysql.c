@@ -37,7 +37,6 @@ int64_t mysql_copied_us, mysql_restored_us;
 static struct session *sessions[SESSIONS_MAX];
 static unsigned sessions_n;
 static int64_t down_until_us;
-static struct session *inbox_looker; /* holds the lock of dt_watch_inbox */
 static struct copy *kept;
 static int64_t kept_us;
 static struct {
@@ -612,7 +611,10 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     return dt_db_query(db, sql, params, err);
 }
 
-/* ---- procedure dt_watch, which is not SQL that the engine knows ---- */
+/* ---- procedure dt_wait, which is not SQL that the engine knows ---- */
+
+/* Its parameters, as store_watch.c has them. */
+enum { PROCESS, WAIT_MS, OWNER, DUE_FROM, LOOK_FROM, GENERATION, TOPICS_VERSION, LEADS, INTAKE };
 
 static int64_t leads_of(struct dt_str owner)
 {
@@ -668,99 +670,70 @@ static void tell_watched(struct result *result, const struct row *installation, 
     const struct table *jobs = table_named("jobs"), *shards = table_named("shards");
     struct row **due = world_alloc((jobs->n + 1) * sizeof(struct row *));
     size_t n = 0;
-    *result = (struct result){.columns = 5};
     for (size_t i = 0; i < jobs->n; i++)
-        if (is_due(jobs->rows[i], v[1].i))
+        if (is_due(jobs->rows[i], v[LOOK_FROM].i))
             due[n++] = jobs->rows[i];
     qsort(due, n, sizeof *due, by_due);
     for (size_t i = 0; i < n; i++)
         add_watched(result, (int64_t[]){0, cell_int(due[i], "due_key"), cell_int(due[i], "id"), 0, 0});
     for (size_t i = 0; i < shards->n; i++)
-        if (shards->rows[i]->committed && dt_str_eq(cell_text(shards->rows[i], "owner"), v[2].s))
+        if (shards->rows[i]->committed && dt_str_eq(cell_text(shards->rows[i], "owner"), v[OWNER].s))
             add_watched(result, (int64_t[]){1, cell_int(shards->rows[i], "shard"), cell_int(shards->rows[i], "epoch"),
                                             cell_int(shards->rows[i], "token"), cell_int(shards->rows[i], "version")});
     add_watched(result, (int64_t[]){2, cell_int(installation, "generation"), cell_int(installation, "topics_version"),
-                                    leads_of(v[2].s), mysql_now_ms()});
+                                    leads_of(v[OWNER].s), mysql_now_ms()});
 }
 
-/* Its parameters: due_from, look_from, owner, generation, topics_version, leads, wait_ms. */
-static dt_status watch(dt_db *db, struct dt_params params, struct dt_error *err)
+static bool is_news(const struct row *installation, const struct dt_param *v)
+{
+    return cell_int(installation, "generation") != v[GENERATION].i ||
+           cell_int(installation, "topics_version") != v[TOPICS_VERSION].i || leads_of(v[OWNER].s) != v[LEADS].i ||
+           something_due(v[DUE_FROM].i);
+}
+
+static int64_t found(int64_t asked)
+{
+    return (asked & 1 && intake_rows_open() ? 1 : 0) | (asked & 2 && intake_operation_due() ? 2 : 0);
+}
+
+/* Where nothing ever comes it sleeps at one go. Dispatchers look at times of their own, instead of in turns. */
+static dt_status wait_for_news(dt_db *db, struct dt_params params, struct dt_error *err)
 {
     const struct dt_param *v = params.v;
-    const struct row *installation = table_named("installation")->rows[0];
-    dt_status status = ask(db, "watch", err);
-    if (status != DT_OK)
-        return status;
-    const int64_t end_us = now_us + v[6].i * MS;
-    while (now_us < end_us && db->session->open && cell_int(installation, "generation") == v[3].i &&
-           cell_int(installation, "topics_version") == v[4].i && leads_of(v[2].s) == v[5].i && !something_due(v[0].i)) {
-        fiber_sleep(40 * MS);
-        installation = table_named("installation")->rows[0];
-    }
-    if (!db->session->open)
-        return lost(db, "2013 the server is gone", err);
-    tell_watched(&db->result, installation, v);
-    db->at = 0;
-    return answer(db, DT_OK, err);
-}
-
-/* ---- procedure dt_watch_inbox ---- */
-
-static bool is_looker(struct session *s)
-{
-    if (!inbox_looker || !inbox_looker->open)
-        inbox_looker = s;
-    return inbox_looker == s;
-}
-
-static void tell_inbox(struct result *result, int64_t after, bool operations)
-{
-    const struct table *inbox = table_named("job_inbox");
-    *result = (struct result){.columns = 2, .cells = world_alloc((inbox->n + 1) * 2 * sizeof(struct val))};
-    for (size_t i = 0; i < inbox->n; i++) {
-        const struct row *row = inbox->rows[i];
-        if (!row->committed || cell_null(row, "is_open") || cell_int(row, "id") <= after)
-            continue;
-        result->cells[result->n * 2] = (struct val){.t = V_INT, .i = cell_int(row, "id")};
-        result->cells[result->n++ * 2 + 1] = (struct val){.t = V_INT, .i = 1};
-    }
-    for (unsigned i = 0; operations && i < 2; i++)
-        result->cells[result->n * 2 + i] = (struct val){.t = V_INT, .i = 0};
-    result->n += operations;
-}
-
-/* Its parameters: after, operations, wait_ms. Where nothing ever comes it sleeps at one go. */
-static dt_status watch_inbox(dt_db *db, struct dt_params params, struct dt_error *err)
-{
-    const struct dt_param *v = params.v;
-    const int64_t end_us = now_us + v[2].i * MS;
-    bool rows = false, operations = false;
-    dt_status status = ask(db, "watch the inbox", err);
+    const bool due = v[OWNER].type != DT_PARAM_NULL;
+    int64_t bits = 0;
+    dt_status status = ask(db, "wait", err);
     if (status == DT_OK && intake_without_watch())
         return answer(db, dt_fail(err, DT_FORBIDDEN, "1370 execute command denied"), err);
     if (status != DT_OK)
         return status;
-    while (db->session->open) {
-        const bool looks = is_looker(db->session);
-        rows = looks && intake_rows_open();
-        operations = looks && (v[1].i & 1) && intake_operation_due();
-        if (rows || operations || now_us >= end_us)
-            break;
-        fiber_sleep(intake_is_used() ? rnd_in(20 * MS, 200 * MS) : end_us - now_us);
+    const int64_t end_us = now_us + v[WAIT_MS].i * MS;
+    int64_t look_us = now_us + rnd_in(0, 200 * MS);
+    while (now_us < end_us && db->session->open && !bits &&
+           !(due && is_news(table_named("installation")->rows[0], v))) {
+        if (due)
+            fiber_sleep(40 * MS);
+        else
+            fiber_sleep(intake_is_used() && v[INTAKE].i ? look_us - now_us : end_us - now_us);
+        if (now_us < look_us)
+            continue;
+        bits = found(v[INTAKE].i);
+        look_us = now_us + rnd_in(20 * MS, 400 * MS);
     }
     if (!db->session->open)
         return lost(db, "2013 the server is gone", err);
-    tell_inbox(&db->result, rows ? v[0].i : INT64_MAX, operations);
+    db->result = (struct result){.columns = 5};
+    if (due)
+        tell_watched(&db->result, table_named("installation")->rows[0], v);
+    add_watched(&db->result, (int64_t[]){3, bits, 0, 0, 0});
     db->at = 0;
     return answer(db, DT_OK, err);
 }
 
 dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
-    if (strncmp(sql, "CALL dt_watch_inbox", 19) == 0)
-        return watch_inbox(db, params, err);
-    if (strncmp(sql, "CALL dt_watch", 13) == 0)
-        return watch(db, params, err);
+    if (strncmp(sql, "CALL dt_wait", 12) == 0)
+        return wait_for_news(db, params, err);
     return dt_db_query(db, sql, params, err);
 }
 
@@ -969,7 +942,6 @@ void mysql_begin(void)
     tables_begin();
     sessions_n = 0;
     down_until_us = 0;
-    inbox_looker = NULL;
     kept = NULL;
     mysql_copied_us = mysql_restored_us = 0;
     cut.proc = NULL;

@@ -38,7 +38,7 @@ struct dt_tended {
 };
 /*
  * Makes those of `wanted` that are missing, drops some whose time is over (counting what they hold in removed_jobs) and
- * tells which there are then. BUSY: another session is at it, or readers are in the way; what was done is done. DDL: it
+ * tells which there are then. BUSY: another process is at it, or readers are in the way; what was done is done. DDL: it
  * commits, and ends what prepared statements knew.
  */
 DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,

@@ -10,8 +10,9 @@
  *
  * Invariants: a partition is in history only while history_attempts has it, too (made there first, dropped there last),
  * so that who finds it in history can write both; what a partition held counts as removed before it is dropped, by
- * history_counts, in one transaction that is repeated harmlessly; only one session at a time changes partitions
- * (GET_LOCK), and none waits long for readers that are in its way (lock_wait_timeout): it tries again later.
+ * history_counts, in one transaction that is repeated harmlessly; only one session at a time changes partitions, by a
+ * lease that lasts longer than the server lets such a transaction idle (work_lease.h); and none waits long for readers
+ * that are in its way (lock_wait_timeout): it tries again later.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,9 @@
 #include "store/archive/archive.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
+#include "store/work_lease.h"
 
+#define LEASE_MS    INT64_C(60000)
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
 #define MARGIN_MS   60000 /* a partition stays for so long after its end, for archivers whose clocks are behind */
@@ -111,10 +114,12 @@ dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, s
     return status;
 }
 
-/* ---- changing, under the lock ---- */
+/* ---- changing, under the lease ---- */
 
 struct tending {
+    dt_store *store;
     dt_db *db;
+    struct dt_work_lease lease;
     struct dt_partitions *parts;    /* of history */
     struct dt_partitions *attempts; /* of history_attempts */
     int64_t now_ms;
@@ -136,7 +141,9 @@ static dt_status drop_part(struct tending *t, int32_t part)
 {
     const struct dt_param number = DT_P_INT(part);
     const struct dt_params params = {&number, 1};
-    dt_status status = dt_db_begin(t->db, t->err);
+    dt_status status = dt_work_lease_keep(t->store, &t->lease, t->err);
+    if (status == DT_OK)
+        status = dt_db_begin(t->db, t->err);
     if (status != DT_OK)
         return status;
     /* What it holds counts as removed. Its rows are not shown any more, nor looked for. */
@@ -177,7 +184,7 @@ static dt_status drop_ended(struct tending *t, bool *more)
     return status;
 }
 
-static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n, bool *more)
+static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n, bool *more)
 {
     dt_status status = dt_db_script(t->db, dt_str(dt_sql_limit_lock_wait), t->err);
     if (status == DT_OK)
@@ -205,21 +212,22 @@ static dt_status tend_locked(struct tending *t, const int32_t *wanted, size_t n,
 dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                    struct dt_partitions *partitions, struct dt_tended *done, struct dt_error *err)
 {
-    struct tending t = {.parts = partitions, .attempts = malloc(sizeof(*t.attempts)), .now_ms = now_ms, .err = err};
-    int64_t locked = 0;
+    struct tending t = {.store = store,
+                        .lease = {.work = "partitions", .ms = LEASE_MS},
+                        .parts = partitions,
+                        .attempts = malloc(sizeof(*t.attempts)),
+                        .now_ms = now_ms,
+                        .err = err};
     *done = (struct dt_tended){0};
     partitions->read = false;
-    dt_status status = t.attempts ? dt_store_db(store, &t.db, err) : DT_NOMEM;
+    dt_status status = t.attempts ? dt_work_lease_take(store, &t.lease, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = dt_db_read_number(t.db, dt_sql_lock_partitions, DT_NO_PARAMS, NULL, &locked, err);
-    if (status == DT_OK && locked != 1)
-        status = dt_fail(err, DT_BUSY, "another session changes partitions");
+        status = dt_store_db(store, &t.db, err);
     if (status == DT_OK)
-        status = tend_locked(&t, wanted->v, wanted->n, &done->more);
-    if (locked == 1 && dt_db_alive(t.db))
-        (void)!dt_db_read_number(t.db, dt_sql_unlock_partitions, DT_NO_PARAMS, NULL, NULL, NULL);
-    if (locked == 1 && dt_db_alive(t.db))
+        status = tend_leased(&t, wanted->v, wanted->n, &done->more);
+    if (t.lease.renewed_us && t.db && dt_db_alive(t.db))
         (void)!dt_db_script(t.db, dt_str(dt_sql_reset_lock_wait), NULL);
+    dt_work_lease_release(store, &t.lease);
     done->dropped = t.dropped;
     free(t.attempts);
     return status;

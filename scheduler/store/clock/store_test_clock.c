@@ -8,12 +8,10 @@
 
 /* ---- reading ---- */
 
-/* Waits for another version than this one, for wait_ms at most. */
-static dt_status read_clock(dt_db *db, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
-                            struct dt_error *err)
+static dt_status read_clock(dt_db *db, struct dt_test_clock *out, struct dt_error *err)
 {
     struct dt_test_clock clock = {.asked_us = dt_clock_mono_us(dt_clock_system())};
-    dt_status status = dt_db_query_index(db, dt_sql_watch_clock, DT_PARAMS(DT_P_INT(version), DT_P_INT(wait_ms)), err);
+    dt_status status = dt_db_query_index(db, dt_sql_select_test_clock, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(db)) {
@@ -28,12 +26,11 @@ static dt_status read_clock(dt_db *db, int64_t version, int64_t wait_ms, struct 
     return status;
 }
 
-dt_status dt_store_test_clock(dt_store *store, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
-                              struct dt_error *err)
+dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? read_clock(db, version, wait_ms, out, err) : status;
+    return status == DT_OK ? read_clock(db, out, err) : status;
 }
 
 dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
@@ -56,27 +53,19 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
 
 /* ---- changing ---- */
 
-dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err)
+dt_status dt_clock_lock(dt_store *store, struct dt_work_lease *lease, dt_db **db, struct dt_test_clock *clock,
+                        struct dt_error *err)
 {
-    int64_t got = 0;
-    *db = NULL;
-    dt_status status = dt_store_db(store, db, err);
+    *lease = DT_CLOCK_LEASE;
+    dt_status status = dt_work_lease_take(store, lease, err);
+    if (status == DT_BUSY)
+        return dt_fail(err, DT_BUSY, "another request is changing the clock");
     if (status == DT_OK)
-        status = dt_db_read_number(*db, dt_sql_lock_test_clock, DT_NO_PARAMS, NULL, &got, err);
-    if (status == DT_OK && !got)
-        status = dt_fail(err, DT_BUSY, "another request is changing the clock");
+        status = dt_store_db(store, db, err);
     if (status == DT_OK)
-        status = read_clock(*db, 0, 0, clock, err);
+        status = read_clock(*db, clock, err);
     return status == DT_OK && clock->version == 0 ? dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock")
                                                   : status;
-}
-
-void dt_clock_unlock(dt_db *db)
-{
-    if (!db || !dt_db_alive(db)) /* the lock went with the session */
-        return;
-    if (dt_db_read_number(db, dt_sql_unlock_test_clock, DT_NO_PARAMS, NULL, NULL, NULL) != DT_OK)
-        (void)!dt_db_reconnect(db, NULL);
 }
 
 dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
@@ -90,7 +79,7 @@ dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params, s
     if (status == DT_OK && changed != 1)
         status = dt_fail(err, DT_BUSY, "somebody else has changed the clock");
     if (status == DT_OK)
-        status = read_clock(db, 0, 0, &now, err);
+        status = read_clock(db, &now, err);
     status = dt_store_commit(db, status, err);
     if (status == DT_OK)
         *clock = now;
@@ -99,21 +88,23 @@ dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params, s
 
 dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
 {
+    struct dt_work_lease lease;
     dt_db *db;
-    dt_status status = dt_clock_lock(store, &db, out, err);
+    dt_status status = dt_clock_lock(store, &lease, &db, out, err);
     if (status == DT_OK && !out->time.frozen_ms)
         status = dt_clock_change(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
-    dt_clock_unlock(db);
+    dt_work_lease_release(store, &lease);
     return status;
 }
 
 dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
 {
+    struct dt_work_lease lease;
     dt_db *db;
-    dt_status status = dt_clock_lock(store, &db, out, err);
+    dt_status status = dt_clock_lock(store, &lease, &db, out, err);
     if (status == DT_OK && out->time.frozen_ms)
         status = dt_clock_change(db, dt_sql_release_test_clock,
                                  DT_PARAMS(DT_P_INT(out->time.frozen_ms), DT_P_INT(out->version)), out, err);
-    dt_clock_unlock(db);
+    dt_work_lease_release(store, &lease);
     return status;
 }

@@ -32,10 +32,8 @@ static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
     return clock->time.frozen_ms ? clock->time.frozen_ms : clock->real_ms + clock->time.ahead_ms;
 }
 
-/* Waits until the clock is another than of a version, in the server, for wait_ms at most, and reads it; version 0, with
- * wait_ms 0: at once. */
-DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, int64_t version, int64_t wait_ms,
-                                            struct dt_test_clock *out, struct dt_error *err);
+/* Reads it. */
+DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 /* Compares the configuration with what the installation was made with. INVALID: they differ. */
 DT_MUST_CHECK dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);
 

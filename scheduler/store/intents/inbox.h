@@ -1,8 +1,8 @@
 /*
  * The inbox: rows of job_inbox, which applications insert in transactions of their own, and what becomes of them.
  *
- *   watch ─▶ lock what is open ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
- *            └───────────────────────── one transaction ────────────────────────────────────────┘
+ *   look ─▶ lock what is open ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
+ *           └───────────────────────── one transaction ────────────────────────────────────────┘
  *
  * A row and its effect are one transaction's, so each row has one effect, whoever dies when. Several may do so at the
  * same time: rows that one has locked are passed by, and so are later rows of their keys. Rows are looked for from the
@@ -14,22 +14,18 @@
 #include "job/request/job_decode.h"
 #include "store/intents/intents.h"
 
-#define DT_INBOX_AT_ONCE  1000 /* rows in one transaction; dt_watch_inbox has it, too */
+#define DT_INBOX_AT_ONCE  1000 /* rows in one transaction */
 #define DT_INBOX_PATIENCE 64
 
 /* The state of a mover of rows, owned by one thread. All zero but for what is marked in. */
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
-    bool operations;           /* in: an operation that is due ends the wait of dt_store_watch_inbox, too … */
-    bool schedules;            /* in: … and so does a schedule that is to be looked at */
     dt_json *json;             /* in */
     const dt_clock *clock;     /* in */
     struct dt_arena arena;     /* of the last call; in: made; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
-    bool operation_due;  /* out: one ended the wait … */
-    bool schedule_due;   /* out: … likewise */
     int64_t after, last; /* ids: open rows were seen behind `after`, up to `last`, at the last look */
     struct dt_inbox_patience {
         int64_t id, since_us; /* a row that waits for a batch to be settled */
@@ -44,12 +40,7 @@ struct dt_inbox_moved {
     size_t n_moves;
     bool again; /* what waits may go on at once: its topic was made */
 };
-/*
- * Waits until there are open rows, wait_ms at most; *some: there are. One of those that wait looks; for the others
- * there are none. FORBIDDEN: the account may not call the procedure: dt_store_look_at_inbox does not wait.
- */
-DT_MUST_CHECK dt_status dt_store_watch_inbox(struct dt_inbox_mover *mover, int64_t wait_ms, bool *some,
-                                             struct dt_error *err);
+/* Looks for open rows behind those that it saw last; *some: there are. */
 DT_MUST_CHECK dt_status dt_store_look_at_inbox(struct dt_inbox_mover *mover, bool *some, struct dt_error *err);
 /* Moves what was seen. UNKNOWN: it was moved, or it stands there still. */
 DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct dt_inbox_moved *out,

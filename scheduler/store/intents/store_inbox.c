@@ -37,21 +37,22 @@ struct moving {
 
 /* ---- looking ---- */
 
-/* Reads (id, bytes) of open rows; the last one that goes into one transaction with those before it. */
-static dt_status take_seen(struct dt_inbox_mover *m, dt_db *db, bool *some, struct dt_error *err)
+dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt_error *err)
 {
     size_t bytes = 0;
     size_t n = 0;
     bool full = false;
+    dt_db *db;
+    *some = false;
+    dt_status status = dt_store_db(m->store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_look_at_inbox, DT_PARAMS(DT_P_INT(m->after), DT_P_INT(DT_INBOX_AT_ONCE)), err);
+    if (status != DT_OK)
+        return status;
     while (dt_db_next(db)) {
-        if (dt_db_i64(db, 0) <= 0) { /* no row has such an id */
-            m->operation_due |= dt_db_i64(db, 0) == 0;
-            m->schedule_due |= dt_db_i64(db, 0) < 0;
-            continue;
-        }
         bytes += (size_t)dt_db_i64(db, 1);
         full = full || (n > 0 && bytes > BYTES_AT_ONCE);
-        if (!full)
+        if (!full) /* the last one that goes into one transaction with those before it */
             m->last = dt_db_i64(db, 0);
         n++;
     }
@@ -59,29 +60,6 @@ static dt_status take_seen(struct dt_inbox_mover *m, dt_db *db, bool *some, stru
     if (n == 0)
         m->after = 0; /* the end: from the first one on again */
     return dt_db_end(db, err);
-}
-
-dt_status dt_store_watch_inbox(struct dt_inbox_mover *m, int64_t wait_ms, bool *some, struct dt_error *err)
-{
-    dt_db *db;
-    *some = false;
-    m->operation_due = m->schedule_due = false;
-    dt_status status = dt_store_db(m->store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(
-            db, dt_sql_watch_inbox,
-            DT_PARAMS(DT_P_INT(m->after), DT_P_INT(m->operations | m->schedules << 1), DT_P_INT(wait_ms)), err);
-    return status == DT_OK ? take_seen(m, db, some, err) : status;
-}
-
-dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt_error *err)
-{
-    dt_db *db;
-    *some = false;
-    dt_status status = dt_store_db(m->store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_look_at_inbox, DT_PARAMS(DT_P_INT(m->after), DT_P_INT(DT_INBOX_AT_ONCE)), err);
-    return status == DT_OK ? take_seen(m, db, some, err) : status;
 }
 
 /* ---- patience ---- */

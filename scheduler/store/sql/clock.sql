@@ -1,7 +1,10 @@
 -- The test clock (store/clock/). Every other statement of a session has its time by follow_test_clock, which stands in store/db/db_mysql.c.
 
--- name: watch_clock
-CALL dt_watch_clock(?, ?);
+-- An installation without one: zeroes.
+-- name: select_test_clock
+SELECT COALESCE(MAX(c.ahead_ms), 0), COALESCE(MAX(c.frozen_at), 0), COALESCE(MAX(c.version), 0),
+       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
+  FROM test_clock c;
 
 -- An installation that nothing was made in yet becomes one for tests.
 -- name: insert_test_clock
@@ -14,13 +17,6 @@ ON DUPLICATE KEY UPDATE one = test_clock.one;
 
 -- name: count_test_clocks
 SELECT COUNT(*) FROM test_clock;
-
--- One change at a time; the lock goes with its session.
--- name: lock_test_clock
-SELECT GET_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)), 0);
-
--- name: unlock_test_clock
-SELECT RELEASE_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)));
 
 -- name: freeze_test_clock
 UPDATE test_clock

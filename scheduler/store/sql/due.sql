@@ -47,9 +47,9 @@ SELECT CRC32(id) % 1024 AS slot, COUNT(*)
    AND due_key < ?
  GROUP BY slot;
 
--- The server waits and looks: sql/procedures/dt_watch.sql.
--- name: watch_due
-CALL dt_watch(?, ?, ?, ?, ?, ?, ?);
+-- The server waits and looks: sql/procedures/dt_wait.sql.
+-- name: wait
+CALL dt_wait(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- Jobs as they are now; next_at of finished ones is 0.
 -- name: select_truth

@@ -1,9 +1,5 @@
 -- Rows of job_inbox: seen, carried out, kept with their error.
 
--- name: watch_inbox
-CALL dt_watch_inbox(?, ?, ?);
-
--- Without the right to call it: what it tells, without its wait.
 -- name: look_at_inbox
 SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
   FROM job_inbox FORCE INDEX (open_rows)

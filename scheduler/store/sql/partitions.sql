@@ -34,12 +34,6 @@ DELETE FROM history_days WHERE part = ?;
 -- name: limit_lock_wait
 SET SESSION lock_wait_timeout = 1;
 
--- name: lock_partitions
-SELECT GET_LOCK(CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40), '.parts'), 1);
-
--- name: unlock_partitions
-SELECT RELEASE_LOCK(CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40), '.parts'));
-
 -- name: reset_lock_wait
 SET SESSION lock_wait_timeout = DEFAULT;
 

@@ -383,77 +383,6 @@ static void several_movers_share_rows_and_keep_the_order_of_each_key(void **stat
     assert_int_equal(mysql_fixture_audit(&fx), 0);
 }
 
-/* ---- the wait ---- */
-
-static void one_of_those_that_wait_looks_and_the_next_one_when_it_ends(void **state)
-{
-    (void)state;
-    dt_store *other = mysql_fixture_store(&fx);
-    struct dt_inbox_mover second = a_mover(other);
-    bool some;
-    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
-    assert_false(some);
-    put("'create', 'k', " HOUR ", '1'");
-    OK(dt_store_watch_inbox(&second, 50, &some, &err));
-    assert_false(some); /* the first one has the lock */
-    OK(dt_store_watch_inbox(&mover, 5000, &some, &err));
-    assert_true(some);
-    mysql_fixture_kill_sessions(&fx);
-    dt_status status = DT_UNAVAILABLE; /* its session was ended, too */
-    for (int i = 0; i < 20 && !(status == DT_OK && some); i++)
-        status = dt_store_watch_inbox(&second, 1000, &some, &err);
-    OK(status);
-    assert_true(some);
-    end_mover(&second);
-    dt_store_free(other);
-}
-
-static void an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it(void **state)
-{
-    (void)state;
-    bool some;
-    mysql_fixture_run(&fx,
-                      "INSERT INTO operations (kind, request, topic_from, topic_to, run_from, run_to, created_from, "
-                      "created_to, walk, look_at, started_at) VALUES "
-                      "('cancel', '', '', '', 0, 0, 0, 0, 'jobs', 8000000000000, 1)");
-    mover.operations = true;
-    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
-    assert_false(mover.operation_due);
-    mysql_fixture_run(&fx, "UPDATE operations SET look_at = 1");
-    mover.operations = false;
-    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
-    assert_false(mover.operation_due);
-    mover.operations = true;
-    OK(dt_store_watch_inbox(&mover, 30000, &some, &err));
-    assert_true(mover.operation_due);
-    assert_false(some);
-    put("'create', 'k', " HOUR ", '1'");
-    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
-    assert_true(mover.operation_due && some);
-    assert_int_equal(move_once(&mover).done, 1);
-    mysql_fixture_run(&fx, "DELETE FROM operations");
-}
-
-static void a_schedule_that_is_to_be_looked_at_ends_the_wait_of_those_who_ask_for_it(void **state)
-{
-    (void)state;
-    bool some;
-    mysql_fixture_run(&fx, "INSERT INTO schedule_fires (name, look_at) VALUES ('s', 8000000000000)");
-    mover.schedules = true;
-    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
-    assert_false(mover.schedule_due);
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
-    mover.schedules = false;
-    mover.operations = true;
-    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
-    assert_false(mover.schedule_due || mover.operation_due);
-    mover.schedules = true;
-    OK(dt_store_watch_inbox(&mover, 30000, &some, &err));
-    assert_true(mover.schedule_due);
-    assert_false(some || mover.operation_due);
-    mysql_fixture_run(&fx, "DELETE FROM schedule_fires");
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -474,9 +403,6 @@ int main(void)
         TEST(the_key_of_a_fire_is_refused_as_what_it_is),
         TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
         TEST(several_movers_share_rows_and_keep_the_order_of_each_key),
-        TEST(an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it),
-        TEST(a_schedule_that_is_to_be_looked_at_ends_the_wait_of_those_who_ask_for_it),
-        TEST(one_of_those_that_wait_looks_and_the_next_one_when_it_ends),
 
     };
     return cmocka_run_group_tests(tests, open_store, close_store);

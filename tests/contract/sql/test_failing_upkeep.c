@@ -166,7 +166,7 @@ WORK(installation, dt_store_installation(store, &(struct dt_installation){0}, &e
 WORK(shards,
      dt_store_shards(store, &arena, &(struct dt_shard_info *){0}, &(size_t){0}, &(struct dt_dispatchers){0}, &err))
 WORK(server, dt_store_server_settings(store, &(struct dt_server_settings){0}, &err))
-WORK(clock_of_tests, dt_store_test_clock(store, 0, 0, &(struct dt_test_clock){0}, &err))
+WORK(clock_of_tests, dt_store_test_clock(store, &(struct dt_test_clock){0}, &err))
 WORK(cursor_key, dt_store_cursor_key(store, (unsigned char[DT_CURSOR_KEY]){0}, &err))
 WORK(ids, dt_store_reserve_ids(store, 10, &(int64_t){0}, &err))
 

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "store/clock/clock_follower.h"
 #include "store/clock/test_clock.h"
+#include "store/work_lease.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 
@@ -83,7 +84,7 @@ static void an_installation_made_with_it_has_it_for_good(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_check_test_clock(rig->store, &err));
-    OK(dt_store_test_clock(rig->store, 0, 0, &rig->clock, &err));
+    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
     assert_true(rig->clock.version > 0 && rig->clock.time.frozen_ms == 0 && rig->clock.time.ahead_ms == 0);
     rig->fx.config.installation_test_clock = false;
     assert_int_equal(dt_store_check_test_clock(rig->store, &err), DT_INVALID);
@@ -177,12 +178,13 @@ static void it_is_changed_by_one_at_a_time_and_never_beyond_its_end(void **state
     struct dt_error err = {0};
     struct dt_clock_walk walk = {.by_ms = 12 * 366 * DAY_MS};
     struct dt_test_clock clock;
-    mysql_fixture_number(&rig->fx, "SELECT GET_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)), 0)");
+    struct dt_work_lease lease = {.work = "clock", .ms = 60000};
+    OK(dt_work_lease_take(rig->store, &lease, &err));
     assert_int_equal(dt_store_test_clock_freeze(rig->store, &clock, &err), DT_BUSY);
-    mysql_fixture_number(&rig->fx, "SELECT RELEASE_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)))");
-    OK(dt_store_test_clock(rig->store, 0, 0, &rig->clock, &err));
+    dt_work_lease_release(rig->store, &lease);
+    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
     assert_int_equal(dt_store_test_clock_advance(rig->store, &walk, &clock, &err), DT_INVALID);
-    OK(dt_store_test_clock(rig->store, 0, 0, &clock, &err));
+    OK(dt_store_test_clock(rig->store, &clock, &err));
     assert_int_equal(clock.version, rig->clock.version);
 }
 
@@ -203,12 +205,16 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
     struct dt_error err = {0};
     struct told told = {0};
     dt_refclock ref;
+    dt_watcher *watcher;
     dt_clock_follower *follower;
     dt_refclock_init(&ref, dt_clock_system());
-    const struct dt_clock_follower_env env = {&rig->fx.config, &ref, &told, count};
-    OK(dt_clock_follower_start(&env, &follower, &err));
+    const struct dt_watcher_env listens = {.config = &rig->fx.config, .clock = dt_clock_system(), .ref = &ref};
+    OK(dt_watcher_new(&listens, &watcher, &err));
+    const struct dt_clock_follower_env env = {&rig->fx.config, &ref, watcher, &told, count};
+    OK(dt_clock_follower_new(&env, &follower, &err));
+    OK(dt_watcher_start(watcher, &err));
     AWAIT(told.times >= 1);
-    OK(dt_store_test_clock(rig->store, 0, 0, &rig->clock, &err));
+    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
     assert_near(dt_refclock_earliest_ms(&ref), dt_test_clock_now_ms(&rig->clock));
     OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
     AWAIT(told.times >= 2);
@@ -216,9 +222,10 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
     assert_int_equal(dt_refclock_latest_ms(&ref), rig->clock.time.frozen_ms);
     OK(dt_store_test_clock_release(rig->store, &rig->clock, &err));
     AWAIT(told.times >= 3);
-    dt_clock_follower_stop(follower);
+    dt_watcher_free(watcher);
+    dt_clock_follower_free(follower);
     rig->fx.config.installation_test_clock = false;
-    OK(dt_clock_follower_start(&env, &follower, &err));
+    OK(dt_clock_follower_new(&env, &follower, &err));
     assert_null(follower);
     rig->fx.config.installation_test_clock = true;
 }

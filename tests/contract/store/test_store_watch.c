@@ -1,6 +1,6 @@
 /*
- * The wait of a dispatcher without an index, and what ends it: store_watch.c and the procedure dt_watch, on a server. A
- * second session changes things meanwhile.
+ * The wait of a process in MySQL, and what ends it: store_watch.c and the procedure dt_wait, on a server. A second session
+ * changes things meanwhile.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,9 @@
 
 #include "base/thread.h"
 #include "store/watch/watch.h"
+#include "store/work_lease.h"
 #include "support/mysql_fixture.h"
+#include "support/wait.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define OWNER      "host:7"
@@ -78,8 +80,10 @@ static int teardown(void **state)
 static int fresh(void **state)
 {
     struct rig *rig = *state;
-    mysql_fixture_run(&rig->fx, "DELETE FROM jobs; UPDATE shards SET owner = NULL, halted = NULL");
-    rig->watch = (struct dt_watch){.owner = OWNER};
+    mysql_fixture_run(&rig->fx,
+                      "DELETE FROM jobs; UPDATE shards SET owner = NULL, halted = NULL; DELETE FROM processes; "
+                      "DELETE FROM job_inbox; DELETE FROM operations; DELETE FROM schedule_fires");
+    rig->watch = (struct dt_watch){.owner = OWNER, .process = 5};
     know(rig);
     return 0;
 }
@@ -205,13 +209,125 @@ static void a_leadership_that_begins_or_ends_or_is_halted_ends_it(void **state)
     assert_int_equal(rig->seen.n_rows, 0);
 }
 
+/* ---- what the intake asks about ---- */
+
+#define OPERATION(look_at)                                                                                             \
+    "INSERT INTO operations (kind, request, topic_from, topic_to, run_from, run_to, created_from, created_to, walk, "  \
+    "look_at, started_at) VALUES ('cancel', '', '', '', 0, 0, 0, 0, 'jobs', " look_at ", 1)"
+
+static void rows_operations_and_schedules_end_it_for_those_who_ask_for_them(void **state)
+{
+    static const struct {
+        const char *later, *now; /* nothing to do yet; and now there is */
+        unsigned bit;
+    } rows[] = {{"DO 0", "INSERT INTO job_inbox (topic, payload) VALUES ('t', '1')", DT_WATCH_INBOX},
+                {OPERATION("8000000000000"), "UPDATE operations SET look_at = 1", DT_WATCH_OPERATIONS},
+                {"INSERT INTO schedule_fires (name, look_at) VALUES ('s', 8000000000000)",
+                 "UPDATE schedule_fires SET look_at = 1", DT_WATCH_SCHEDULES}};
+    struct rig *rig = *state;
+    rig->watch.owner = NULL;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        mysql_fixture_run(&rig->fx, "%s", rows[i].later);
+        rig->watch.intake = rows[i].bit;
+        rig->watch.intake_at_ms = 0;
+        assert_true(look(rig, 300) >= 295);
+        assert_int_equal(rig->seen.intake, 0);
+        assert_true(look_while(rig, LONG_MS, rows[i].now) < LONG_MS);
+        assert_int_equal(rig->seen.intake, rows[i].bit);
+        rig->watch.intake = DT_WATCH_INTAKE & ~rows[i].bit; /* others do not ask, and are not told */
+        rig->watch.intake_at_ms = 0;
+        (void)look(rig, 0);
+        assert_int_equal(rig->seen.intake & rows[i].bit, 0);
+    }
+    rig->watch.intake = DT_WATCH_INTAKE;
+    rig->watch.intake_at_ms = 0;
+    (void)look(rig, 0);
+    assert_int_equal(rig->seen.intake, DT_WATCH_INTAKE);
+}
+
+static void process(struct rig *rig, unsigned id, const char *kind, int age_ms)
+{
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO processes (id, kind, name, started_at, seen_at) VALUES (%u, '%s', 'x', 0, "
+                      "UNIX_TIMESTAMP(SYSDATE(3)) * 1000 - %d)",
+                      id, kind, age_ms);
+}
+
+static void dispatchers_look_in_turns_and_a_dead_one_keeps_none(void **state)
+{
+    struct rig *rig = *state;
+    rig->watch.owner = NULL;
+    rig->watch.intake = DT_WATCH_INTAKE;
+    for (unsigned rank = 0; rank < 3; rank++) { /* so many that live have ids below 5 */
+        mysql_fixture_run(&rig->fx, "DELETE FROM processes");
+        process(rig, 5, "dispatcher", 0);
+        process(rig, 4, "api", 0);
+        process(rig, 3, "dispatcher", 5000);
+        for (unsigned id = 1; id <= rank; id++)
+            process(rig, id, "dispatcher", 0);
+        rig->watch.intake_at_ms = 0;
+        (void)look(rig, 0);
+        assert_int_equal(rig->seen.intake_at_ms % 200, 0);
+        assert_int_equal(rig->seen.intake_at_ms / 200 % (rank + 1), rank);
+    }
+}
+
+static void a_change_of_the_test_clock_ends_it(void **state)
+{
+    struct rig *rig = *state;
+    mysql_fixture_run(&rig->fx, "INSERT INTO test_clock (one, changed_at) VALUES (1, 0)");
+    rig->watch.owner = NULL;
+    (void)look(rig, 0);
+    rig->watch.clock = true;
+    rig->watch.clock_version = rig->seen.clock_version;
+    assert_true(look(rig, 300) >= 295);
+    assert_true(look_while(rig, LONG_MS, "UPDATE test_clock SET version = version + 1") < LONG_MS);
+    assert_int_equal(rig->seen.clock_version, rig->watch.clock_version + 1);
+    mysql_fixture_run(&rig->fx, "DELETE FROM test_clock");
+}
+
+/* ---- leases of what one process at a time does ---- */
+
+static void a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_work_lease first = {.work = "test", .ms = 60000};
+    struct dt_work_lease second = first;
+    struct dt_work_lease other = {.work = "other", .ms = 60000};
+    OK(dt_work_lease_take(rig->store, &first, &err));
+    OK(dt_work_lease_take(rig->store, &other, &err));
+    assert_int_equal(dt_work_lease_take(rig->store, &second, &err), DT_BUSY);
+    dt_work_lease_release(rig->store, &second); /* it is not its own */
+    OK(dt_work_lease_keep(rig->store, &first, &err));
+    dt_work_lease_release(rig->store, &first);
+    OK(dt_work_lease_take(rig->store, &second, &err));
+    first.ms = second.ms = 1; /* short ones, which are renewed at each call */
+    OK(dt_work_lease_keep(rig->store, &second, &err));
+    AWAIT(dt_work_lease_take(rig->store, &first, &err) == DT_OK);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT holder FROM work_leases WHERE work = 'test'"),
+                     first.holder);
+    mysql_fixture_run(&rig->fx, "UPDATE work_leases SET until_at = 8000000000000");
+    assert_int_equal(dt_work_lease_keep(rig->store, &second, &err), DT_BUSY);
+    dt_work_lease_release(rig->store, &first);
+    dt_work_lease_release(rig->store, &other);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM work_leases"), 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, fresh)
     const struct CMUnitTest tests[] = {
-        T(where_nothing_happens_it_takes_its_time),       T(what_becomes_due_ends_it_and_is_told_in_order),
-        T(a_commit_that_comes_meanwhile_ends_it),         T(no_more_rows_are_told_than_there_is_room_for),
-        T(changes_of_topics_and_of_the_shard_map_end_it), T(a_leadership_that_begins_or_ends_or_is_halted_ends_it),
+        T(where_nothing_happens_it_takes_its_time),
+        T(what_becomes_due_ends_it_and_is_told_in_order),
+        T(a_commit_that_comes_meanwhile_ends_it),
+        T(no_more_rows_are_told_than_there_is_room_for),
+        T(changes_of_topics_and_of_the_shard_map_end_it),
+        T(a_leadership_that_begins_or_ends_or_is_halted_ends_it),
+        T(rows_operations_and_schedules_end_it_for_those_who_ask_for_them),
+        T(dispatchers_look_in_turns_and_a_dead_one_keeps_none),
+        T(a_change_of_the_test_clock_ends_it),
+        T(a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it),
     };
-    return cmocka_run_group_tests_name("the watch of what is due", tests, setup, teardown);
+    return cmocka_run_group_tests_name("the wait in MySQL", tests, setup, teardown);
 }

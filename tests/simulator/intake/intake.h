@@ -29,7 +29,7 @@ bool intake_takes_ids(void);    /* somebody takes ids a thousand at once */
 
 /* ---- for the servers ---- */
 bool intake_rows_open(void); /* committed, to be carried out */
-/* Movers may not call dt_watch_inbox: each looks by itself, and several move rows at the same time. */
+/* Dispatchers may not call dt_wait: each looks by itself. */
 bool intake_without_watch(void);
 bool intake_operation_due(void);
 /* A message that was refused has arrived where such messages go; why, in JSON. */

@@ -264,11 +264,17 @@ static dt_status start_figures(void)
 
 static dt_status start_clock_follower(void)
 {
-    const struct dt_clock_follower_env follower = {.config = &config, .ref = &ref};
+    const struct dt_watcher_env listens = {.config = &config, .clock = dt_clock_system(), .ref = &ref};
+    dt_watcher *watcher = NULL;
     dt_clock_follower *out = NULL;
-    dt_status status = dt_clock_follower_start(&follower, &out, &err);
+    dt_status status = dt_watcher_new(&listens, &watcher, &err);
+    const struct dt_clock_follower_env follower = {.config = &config, .ref = &ref, .watcher = watcher};
     if (status == DT_OK)
-        dt_clock_follower_stop(out);
+        status = dt_clock_follower_new(&follower, &out, &err);
+    if (status == DT_OK)
+        status = dt_watcher_start(watcher, &err);
+    dt_watcher_free(watcher);
+    dt_clock_follower_free(out);
     return status;
 }
 
@@ -332,16 +338,21 @@ static dt_status start_due_watch(void)
 {
     const struct dt_due_watch_env due = {.config = &without_redis,
                                          .clock = dt_clock_system(),
-                                         .ref = &ref,
                                          .owner = "test:1",
                                          .map = one_shard,
                                          .wake = no_shard,
                                          .again = no_shard,
                                          .stale_map = nobody};
+    const struct dt_watcher_env listens = {.config = &without_redis, .clock = dt_clock_system(), .ref = &ref};
+    dt_watcher *watcher = NULL;
     dt_due_watch *out = NULL;
-    dt_status status = dt_due_watch_start(&due, &out, &err);
+    dt_status status = dt_watcher_new(&listens, &watcher, &err);
     if (status == DT_OK)
-        dt_due_watch_stop(out);
+        status = dt_due_watch_new(&due, watcher, &out, &err);
+    if (status == DT_OK)
+        status = dt_watcher_start(watcher, &err);
+    dt_watcher_free(watcher);
+    dt_due_watch_free(out);
     return status;
 }
 

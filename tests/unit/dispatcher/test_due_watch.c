@@ -1,6 +1,6 @@
 /*
  * The watch of a dispatcher without an index: whom it tells of what MySQL answers, and whether it is to be relied upon. The
- * thread is the real one; MySQL is a fake that answers what the test has put there.
+ * watcher is the real one; MySQL is a fake that answers what the test has put there.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,6 +36,7 @@ static struct {
     unsigned woken[DT_SHARDS_MAX], again[DT_SHARDS_MAX], stale;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+static dt_watcher *watcher;
 static dt_due_watch *watch;
 static char none[] = "", somewhere[] = "a:1";
 static struct dt_config config = {.mysql_io_timeout = 10000, .reconcile_period = 600000};
@@ -47,6 +48,11 @@ dt_status dt_store_new(const struct dt_config *c, dt_refclock *ref, dt_store **o
     (void)c, (void)ref;
     *out = (dt_store *)&fake;
     return DT_OK;
+}
+
+void dt_store_cut(dt_store *store)
+{
+    (void)store;
 }
 
 void dt_store_free(dt_store *store)
@@ -141,15 +147,23 @@ static void forget(void)
     fake.stale = 0;
 }
 
-static int make(void **state)
+static void start(void)
 {
     struct dt_error err = {0};
+    const struct dt_watcher_env listens = {.config = &config, .clock = dt_clock_system()};
+    assert_int_equal(dt_watcher_new(&listens, &watcher, &err), DT_OK);
+    assert_int_equal(dt_due_watch_new(env(), watcher, &watch, &err), DT_OK);
+    assert_int_equal(dt_watcher_start(watcher, &err), DT_OK);
+}
+
+static int make(void **state)
+{
     (void)state;
     config.redis_endpoints = none;
     config.reconcile_period = 600000;
     fake.status = DT_OK;
     fake.answer = (struct dt_watched){.generation = 1, .topics_version = 1, .leads = 11, .now_ms = NOW};
-    assert_int_equal(dt_due_watch_start(env(), &watch, &err), DT_OK);
+    start();
     let_it_look();
     forget();
     return 0;
@@ -158,8 +172,10 @@ static int make(void **state)
 static int stop(void **state)
 {
     (void)state;
-    dt_due_watch_stop(watch);
+    dt_watcher_free(watcher);
+    dt_due_watch_free(watch);
     watch = NULL;
+    watcher = NULL;
     return 0;
 }
 
@@ -261,7 +277,7 @@ static void what_was_due_long_ago_has_its_leader_look_at_everything_once(void **
     stop(NULL);
     config.reconcile_period = 1; /* every look is at everything */
     set_due(1, &(struct dt_due){17, 1});
-    assert_int_equal(dt_due_watch_start(env(), &watch, NULL), DT_OK);
+    start();
     let_it_look();
     assert_int_equal(of(&fake.again[shard_of(17)]), 1);
     assert_int_equal(all_of(fake.again), 1);
@@ -335,21 +351,18 @@ static void loops_look_by_themselves_when_mysql_does_not_answer(void **state)
     pthread_mutex_unlock(&fake.lock);
     let_it_look();
     assert_true(dt_due_watch_hears(watch));
-    dt_due_watch_leave(watch);
-    stop(NULL);
+    dt_watcher_stop(watcher);
     assert_false(dt_due_watch_hears(watch));
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
 static void where_there_is_an_index_there_is_no_watch(void **state)
 {
-    struct dt_error err = {0};
     (void)state;
     stop(NULL);
     config.redis_endpoints = somewhere;
-    assert_int_equal(dt_due_watch_start(env(), &watch, &err), DT_OK);
+    start(); /* without a listener there is no thread */
     assert_null(watch);
-    dt_due_watch_leave(watch);
     assert_false(dt_due_watch_hears(watch));
 }
 

@@ -1,0 +1,15 @@
+-- What one process at a time does (store/work_lease.h).
+
+-- The first assignment decides whose the lease is, and the second sees what it decided.
+-- name: take_work_lease
+INSERT INTO work_leases (work, holder, until_at)
+VALUES (?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?)
+ON DUPLICATE KEY UPDATE
+  holder = IF(until_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), VALUES(holder), holder),
+  until_at = IF(holder = VALUES(holder), VALUES(until_at), until_at);
+
+-- name: select_work_lease
+SELECT COUNT(*) FROM work_leases WHERE work = ? AND holder = ?;
+
+-- name: release_work_lease
+DELETE FROM work_leases WHERE work = ? AND holder = ?;
