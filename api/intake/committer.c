@@ -70,7 +70,7 @@ struct dt_committer {
     dt_index_writer *index;
     size_t unit_rows;
     struct worker *workers;
-    size_t n_workers; /* started */
+    _Atomic size_t n_workers; /* whose thread was started; rises under the lock */
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -86,6 +86,8 @@ struct dt_committer {
 
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
 };
+
+static void run(void *arg);
 
 /* ---- the queue ---- */
 
@@ -152,12 +154,25 @@ static int64_t many_begins_at(const dt_committer *c)
     return yields ? yields_until_us : at_us;
 }
 
+/* Threads are started when they are first of use: an API that makes no jobs has one. */
+static dt_status start_worker_locked(dt_committer *c)
+{
+    struct worker *w = &c->workers[c->n_workers];
+    dt_status status = dt_thread_start(&w->thread, "committer", run, w, NULL);
+    c->n_workers += status == DT_OK;
+    return status;
+}
+
 /* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
 static void call_sleeper_locked(dt_committer *c, bool for_clock)
 {
     int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
-    if (c->sleeping && (at_us == 0 || (for_clock && at_us < c->watched_us)))
+    if (at_us != 0 && !(for_clock && at_us < c->watched_us))
+        return;
+    if (c->sleeping)
         pthread_cond_signal(&c->wake);
+    else if (c->n_workers < (size_t)c->env->config->api_committers && !c->stopping)
+        (void)!start_worker_locked(c); /* without it the others go on */
 }
 
 /* Queues the unit, if there is room; a queue that is empty takes any unit. */
@@ -606,23 +621,17 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
     c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
     dt_status status = c->workers ? DT_OK : DT_NOMEM;
     const size_t room = (size_t)config->api_commit_jobs;
-    while (status == DT_OK && c->n_workers < (size_t)config->api_committers) {
-        struct worker *w = &c->workers[c->n_workers];
+    for (int64_t i = 0; status == DT_OK && i < config->api_committers; i++) {
+        struct worker *w = &c->workers[i];
         w->committer = c;
         w->rows = calloc(room, sizeof(*w->rows));
         w->entries = calloc(room, sizeof(*w->entries));
         w->wishes = calloc(room, sizeof(*w->wishes));
         status = w->rows && w->entries && w->wishes ? dt_session_init(&w->session, env) : DT_NOMEM;
-        if (status != DT_OK)
-            break;
-        status = dt_thread_start(&w->thread, "committer", run, w, NULL);
-        if (status == DT_OK)
-            c->n_workers++;
-        else
-            dt_session_clear(&w->session);
     }
+    if (status == DT_OK)
+        status = start_worker_locked(c); /* nobody else knows it yet */
     if (status != DT_OK) {
-        dt_committer_stop(c);
         dt_committer_free(c);
         return dt_fail(err, status, "the committers cannot start");
     }
@@ -649,6 +658,7 @@ void dt_committer_free(dt_committer *c)
     if (!c)
         return;
     for (int64_t i = 0; c->workers && i < c->env->config->api_committers; i++) {
+        dt_store_free(c->workers[i].session.store); /* of a thread that was never started */
         free(c->workers[i].rows);
         free(c->workers[i].entries);
         free(c->workers[i].wishes);
