@@ -2,7 +2,7 @@
  * duetime-api: options, signals, and the one place that knows which parts there are. They start from the bottom (what
  * others post to) to the top (what takes requests) and end the other way round:
  *
- *   topic cache, auth -> index writer -> committer, results, workers, waiting pops -> health -> http
+ *   chores -> topic cache, auth -> index writer -> committer, results, workers, waiting pops -> health -> http
  *
  * A MySQL that is away holds up nothing: the parts start, answer 503 and find it when it comes.
  */
@@ -153,7 +153,8 @@ struct server {
     struct dt_api api;
     dt_router *router;
     dt_http *http;
-    struct dt_store_source stores;
+    struct dt_config brief; /* of the chores' connections */
+    dt_chores *urgent;      /* health's thread, which nothing else blocks */
     dt_chores *chores;
     dt_figures *figures;
     dt_watcher *watcher;
@@ -179,24 +180,41 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_gate_expire(api->result_gate, now_us);
 }
 
+static dt_status open_store(void *arg, void **context, struct dt_error *err)
+{
+    struct server *s = arg;
+    dt_store *store = NULL;
+    const dt_status status = dt_store_new(&s->brief, &s->ref, &store);
+    *context = store;
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
+}
+
+static void close_store(void *context)
+{
+    dt_store_free(context);
+}
+
 static dt_status start_chores(struct server *s, struct dt_error *err)
 {
-    const dt_clock *clock = s->api.clock;
-    s->stores = (struct dt_store_source){&s->config, &s->ref};
-    dt_status status = dt_store_chores_start(&s->stores, clock, "chores", CHORE_THREADS, &s->chores, err);
+    const struct dt_chores_env urgent = {.name = "urgent", .threads = 1, .clock = s->api.clock};
+    const struct dt_chores_env chores = {.name = "chores",
+                                         .threads = CHORE_THREADS,
+                                         .clock = s->api.clock,
+                                         .open = open_store,
+                                         .close = close_store,
+                                         .arg = s};
+    const struct dt_watcher_env watcher = {.config = &s->config, .clock = s->api.clock, .ref = &s->ref};
+    struct dt_clock_follower_env follower = {.config = &s->config, .ref = &s->ref};
+    dt_session_shorten(&s->brief, &s->config);
+    dt_status status = dt_chores_start(&urgent, &s->urgent, err);
     if (status == DT_OK)
-        status = dt_figures_start(
-            &(struct dt_figures_env){
-                .chores = s->chores, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
-            &s->figures);
+        status = dt_chores_start(&chores, &s->chores, err);
     if (status == DT_OK)
-        status = dt_alerts_start(&(struct dt_alerts_env){.chores = s->chores,
-                                                         .config = &s->config,
-                                                         .clock = clock,
-                                                         .ref = &s->ref,
-                                                         .process = dt_health_process(s->api.health)},
-                                 &s->alerts, err);
-    return status;
+        status = dt_watcher_new(&watcher, &s->watcher, err);
+    follower.watcher = s->watcher;
+    if (status == DT_OK)
+        status = dt_clock_follower_new(&follower, &s->follower, err);
+    return status == DT_OK ? dt_watcher_start(s->watcher, err) : status;
 }
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
@@ -216,12 +234,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
-        status = dt_watcher_new(&(struct dt_watcher_env){.config = &s->config, .clock = clock, .ref = &s->ref},
-                                &s->watcher, err);
-    if (status == DT_OK)
-        status = dt_clock_follower_new(
-            &(struct dt_clock_follower_env){.config = &s->config, .ref = &s->ref, .watcher = s->watcher}, &s->follower,
-            err);
+        status = start_chores(s, err);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
     if (status == DT_OK)
@@ -229,7 +242,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_zone_files_new(NULL, &api->zones);
     if (status == DT_OK)
-        status = dt_quotas_start(&s->env, &api->quotas, err);
+        status = dt_quotas_start(&s->env, s->chores, &api->quotas, err);
     if (status == DT_OK)
         status = dt_auth_new(!s->loopback, &api->auth);
     if (status == DT_OK)
@@ -257,7 +270,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_pop_room_start(&s->env, api, &api->pops, err);
     if (status == DT_OK)
-        status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
+        status = dt_health_start(&s->env, s->urgent, api->topics, api->auth, api->index, &api->health, err);
     if (status == DT_OK)
         status = dt_figures_start(
             &(struct dt_figures_env){
@@ -268,7 +281,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
             &(struct dt_alerts_env){
                 .config = &s->config, .clock = clock, .ref = &s->ref, .process = dt_health_process(api->health)},
             &s->alerts, err);
-    return status == DT_OK ? dt_watcher_start(s->watcher, err) : status;
+    return status;
 }
 
 /*
@@ -311,6 +324,8 @@ static void stop_parts(struct server *s)
     dt_alerts_stop(s->alerts);
     dt_figures_stop(s->figures);
     dt_watcher_stop(s->watcher);
+    dt_chores_stop(s->chores);
+    dt_chores_stop(s->urgent);
 }
 
 static void free_parts(struct server *s)

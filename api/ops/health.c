@@ -1,6 +1,6 @@
 /*
- * Owns the API's one periodic thread, its row in `processes`, and what it last found out about MySQL. Refuses to serve
- * requests.
+ * Owns the API's row in `processes`, and what it last found out about MySQL. Refuses to serve requests. It is the only
+ * chore of a thread of its own, because readiness must not wait for a table that somebody keeps locked.
  *
  * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens, and
  * whether jobs could be inserted. At rest, when nobody has asked this process anything since the last look and all is
@@ -23,7 +23,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "base/thread.h"
 #include "store/clock/test_clock.h"
 #include "work/session.h"
 
@@ -35,7 +34,7 @@ struct dt_health {
     const dt_clock *clock;
     dt_topic_cache *topics;
     dt_auth *auth;
-    struct dt_thread thread;
+    struct dt_chore chore;
     struct dt_session session;
     dt_index_writer *index;
     int64_t id; /* of the row */
@@ -43,12 +42,12 @@ struct dt_health {
     unsigned ticks;
     bool schema_fits, inserts; /* as of the last look */
     bool rests;                /* nobody asked anything since */
+    int64_t look_us;           /* mono: the next look */
+    int64_t losses_us;         /* mono: the row is written for losses from then on */
     struct dt_outage_part outage;
+    _Atomic bool lost; /* the index writer lost something that leaders were not told of */
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    /* Below: under the lock. */
-    struct dt_health_state state;
-    bool lost;
+    struct dt_health_state state; /* under the lock */
     dt_metric *mysql_up, *redis_up;
 };
 
@@ -176,58 +175,41 @@ static void look(dt_health *h)
     h->ticks++;
 }
 
+/* ---- the chore ---- */
+
 static void on_loss(void *arg)
 {
     dt_health *h = arg;
-    pthread_mutex_lock(&h->lock);
-    h->lost = true;
-    pthread_cond_signal(&h->wake);
-    pthread_mutex_unlock(&h->lock);
+    atomic_store(&h->lost, true);
+    dt_chore_wake(&h->chore);
 }
 
-enum news { NOTHING, LOSSES, STOP };
-
-/* Waits until until_us, or until there is news; losses are news only from losses_us on. */
-static enum news wait_until(dt_health *h, int64_t until_us, int64_t losses_us)
+static void tell_losses(dt_health *h)
 {
-    enum news news = NOTHING;
-    pthread_mutex_lock(&h->lock);
-    for (;;) {
-        int64_t now_us = dt_clock_mono_us(h->clock);
-        news = dt_thread_stopping(&h->thread) ? STOP : h->lost && now_us >= losses_us ? LOSSES : NOTHING;
-        if (news != NOTHING || now_us >= until_us)
-            break;
-        int64_t end_us = h->lost ? dt_earlier(until_us, losses_us) : until_us;
-        dt_clock_wait(&h->wake, &h->lock, end_us);
-    }
-    h->lost &= news != LOSSES;
-    pthread_mutex_unlock(&h->lock);
-    return news;
+    struct dt_error err = {0};
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = beat(h, &err);
+    dt_session_end(&h->session);
+    if (status == DT_OK)
+        dt_index_writer_topics(h->index);
+    else
+        DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
+    h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
 }
 
-static void run(void *arg)
+static int64_t tick(void *arg, void *context)
 {
     dt_health *h = arg;
-    int64_t look_us = dt_clock_mono_us(h->clock) + TICK_US;
-    int64_t losses_us = 0;
-    for (enum news news; (news = wait_until(h, look_us, losses_us)) != STOP;) {
-        if (news == LOSSES) {
-            struct dt_error err = {0};
-            dt_status status = dt_session_begin(&h->session, &err);
-            if (status == DT_OK)
-                status = beat(h, &err);
-            dt_session_end(&h->session);
-            if (status == DT_OK)
-                dt_index_writer_topics(h->index);
-            else
-                DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
-            losses_us = dt_clock_mono_us(h->clock) + APART_US;
-            continue;
-        }
+    const int64_t now_us = dt_clock_mono_us(h->clock);
+    (void)context;
+    if (now_us >= h->losses_us && atomic_exchange(&h->lost, false))
+        tell_losses(h);
+    if (now_us >= h->look_us) {
         look(h);
-        look_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
+        h->look_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
     }
-    dt_session_clear(&h->session);
+    return atomic_load(&h->lost) ? dt_earlier(h->look_us, h->losses_us) : h->look_us;
 }
 
 /* ---- beginning and end ---- */
@@ -244,13 +226,13 @@ static void name_row(dt_health *h)
     snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
 }
 
-dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_auth *auth,
+dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics, dt_auth *auth,
                           dt_index_writer *index, dt_health **out, struct dt_error *err)
 {
     *out = NULL;
     dt_health *h = calloc(1, sizeof(*h));
     if (!h)
-        return dt_fail(err, DT_NOMEM, "no memory for the health thread");
+        return dt_fail(err, DT_NOMEM, "no memory for the health chore");
     h->clock = env->clock;
     h->topics = topics;
     h->auth = auth;
@@ -262,19 +244,15 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topi
     if (index)
         h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
     pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->wake, NULL);
     dt_status status = dt_session_init(&h->session, env);
-    if (status == DT_OK)
-        look(h);
-    if (status == DT_OK) {
-        status = dt_thread_start(&h->thread, "health", run, h, err);
-        if (status != DT_OK)
-            dt_session_clear(&h->session);
-    }
     if (status != DT_OK) {
         dt_health_free(h);
-        return dt_fail(err, status, "the health thread cannot start");
+        return dt_fail(err, status, "the health chore cannot start");
     }
+    look(h);
+    h->look_us = dt_clock_mono_us(h->clock) + TICK_US;
+    h->chore = (struct dt_chore){.name = "health", .tick = tick, .arg = h};
+    dt_chores_add(urgent, &h->chore);
     dt_index_writer_on_loss(index, on_loss, h);
     *out = h;
     return DT_OK;
@@ -282,11 +260,8 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topi
 
 void dt_health_stop(dt_health *h)
 {
-    pthread_mutex_lock(&h->lock);
-    dt_thread_ask_stop(&h->thread, NULL);
-    pthread_cond_signal(&h->wake);
-    pthread_mutex_unlock(&h->lock);
-    dt_thread_join(&h->thread);
+    dt_chore_remove(&h->chore);
+    dt_session_clear(&h->session);
 }
 
 int64_t dt_health_process(const dt_health *h)
@@ -299,6 +274,5 @@ void dt_health_free(dt_health *h)
     if (!h)
         return;
     pthread_mutex_destroy(&h->lock);
-    pthread_cond_destroy(&h->wake);
     free(h);
 }

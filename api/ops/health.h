@@ -1,5 +1,5 @@
 /*
- * The health thread, which has a MySQL connection of its own. Once a second it writes the process's row (processes),
+ * The health chore, which has a MySQL connection of its own. Once a second it writes the process's row (processes),
  * samples MySQL's clock, and refreshes topics and shards (topic_cache); every two seconds it reads the tokens (auth).
  * The row is also written at once when the index writer has lost something. /readyz and /v1/info read what it found.
  */
@@ -7,6 +7,7 @@
 #define DT_API_HEALTH_H
 
 #include "auth/auth.h"
+#include "base/chores.h"
 #include "intake/index_writer.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
@@ -24,13 +25,13 @@ struct dt_health_state {
     bool draining;
 };
 
-/* Looks once, on the calling thread, then starts the thread. All arguments are borrowed and outlive it. *out is NULL
- * unless OK; a MySQL that is away is no failure. */
-DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_auth *auth,
-                                        dt_index_writer *index, dt_health **out, struct dt_error *err);
+/* Looks once, on the calling thread, then adds the chore to `urgent`, which has a thread that nothing else blocks. All
+ * arguments are borrowed and outlive it. *out is NULL unless OK; a MySQL that is away is no failure. */
+DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics,
+                                        dt_auth *auth, dt_index_writer *index, dt_health **out, struct dt_error *err);
 /* Makes readiness fail from here on. Any thread. */
 void dt_health_drain(dt_health *health);
-/* Ends the thread. */
+/* Ends the chore. */
 void dt_health_stop(dt_health *health);
 /* processes.id of this process. */
 int64_t dt_health_process(const dt_health *health);

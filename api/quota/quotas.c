@@ -1,7 +1,7 @@
 /*
  * See quotas.h. Owns the table of tenants and the keeper; refuses to know requests and jobs.
  *
- *   a tenant without a share is asked -> signal -> the keeper settles all that are in use, then once a second, until
+ *   a tenant without a share is asked -> the keeper is woken, settles all that are in use, then once a second, until
  *   nobody asks
  */
 #include "quota/quotas.h"
@@ -16,14 +16,10 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/metrics.h"
-#include "base/thread.h"
 #include "quota/refusals.h"
 #include "work/session.h"
 
-#define WANTED     UINT32_C(1)      /* signal: somebody is asked who has no share */
-#define USED       UINT32_C(2)      /* signal: the first use since usage was written */
 #define USAGE_US   INT64_C(5000000) /* of writing usage */
 #define COUNT_PART 20               /* of the time, at most: counting pending jobs */
 #define PERIOD_US  INT64_C(1000000) /* of taking shares anew */
@@ -44,14 +40,14 @@ struct dt_tenant {
 struct dt_quotas {
     const struct dt_session_env *env;
     struct dt_quota_limits defaults;
-    struct dt_session session;
-    struct dt_thread thread;
-    dt_mailbox *box;
+    struct dt_chore keeper;
+    _Atomic bool wanted; /* somebody was asked who has no share */
     /* The keeper's, up to expired_day. */
     int64_t process;     /* a random number: under it the shares of this process stand in MySQL */
     int64_t apis;        /* API processes that live */
     int64_t settle_us;   /* when shares are taken next */
     int64_t usage_us;    /* when usage is written next */
+    int64_t again_us;    /* the next tick that works */
     int64_t count_us;    /* when pending jobs may be counted next */
     int64_t expired_day; /* when old usage was removed last */
     _Atomic bool used;   /* since usage was written */
@@ -59,6 +55,12 @@ struct dt_quotas {
     dt_tenant *tenants; /* by name; under the lock */
     dt_metric *refused[DT_QUOTAS];
 };
+
+static void want(dt_quotas *q)
+{
+    atomic_store(&q->wanted, true);
+    dt_chore_wake(&q->keeper);
+}
 
 /* ---- tenants ---- */
 
@@ -110,7 +112,7 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
             }
         }
         if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
-            dt_mailbox_signal(q->box, WANTED); /* pending jobs are counted for the first time */
+            want(q); /* pending jobs are counted for the first time */
     }
     pthread_mutex_unlock(&q->lock);
     return tenant;
@@ -134,7 +136,7 @@ void dt_tenant_release(dt_tenant *tenant)
 static void note_use(dt_quotas *q)
 {
     if (!atomic_load_explicit(&q->used, memory_order_relaxed) && !atomic_exchange(&q->used, true))
-        dt_mailbox_signal(q->box, USED);
+        dt_chore_wake(&q->keeper);
 }
 
 bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
@@ -145,7 +147,7 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
-        dt_mailbox_signal(tenant->quotas->box, WANTED);
+        want(tenant->quotas);
     return passed;
 }
 
@@ -161,7 +163,7 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
-        dt_mailbox_signal(tenant->quotas->box, WANTED);
+        want(tenant->quotas);
     return passed;
 }
 
@@ -251,15 +253,14 @@ static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
     return all;
 }
 
-static dt_status take_shares(dt_quotas *q, struct round *round, struct dt_error *err)
+static dt_status take_shares(dt_quotas *q, dt_store *store, struct round *round, struct dt_error *err)
 {
-    dt_status status = dt_session_begin(&q->session, err);
+    dt_status status = store ? DT_OK : dt_fail(err, DT_UNAVAILABLE, "MySQL was not reached");
     if (status == DT_OK && round->fresh)
-        status = dt_store_quota_apis(q->session.store, &q->apis, err);
+        status = dt_store_quota_apis(store, &q->apis, err);
     const int64_t asked_us = dt_clock_mono_us(q->env->clock);
     if (status == DT_OK)
-        status = dt_store_quota_settle(q->session.store, q->process, round->claims, round->n, err);
-    dt_session_end(&q->session);
+        status = dt_store_quota_settle(store, q->process, round->claims, round->n, err);
     for (size_t i = 0; status == DT_OK && i < round->n; i++)
         dt_meter_settled(round->tenants[i]->meter, &round->claims[i], asked_us + DT_QUOTA_BELIEF_US,
                          dt_clock_mono_us(q->env->clock));
@@ -267,7 +268,7 @@ static dt_status take_shares(dt_quotas *q, struct round *round, struct dt_error 
 }
 
 /* Takes shares for tenants that were asked of late. False: none was. */
-static bool settle_all(dt_quotas *q, dt_tenant **all, size_t n)
+static bool settle_all(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     bool used = false;
     struct round round = {.n = 0};
@@ -282,7 +283,7 @@ static bool settle_all(dt_quotas *q, dt_tenant **all, size_t n)
             continue;
         struct dt_error err = {0};
         used = used || round.n > 0;
-        if (round.n > 0 && take_shares(q, &round, &err) != DT_OK)
+        if (round.n > 0 && take_shares(q, store, &round, &err) != DT_OK)
             DT_LOG(DEBUG, "quotas", "no shares were taken", DT_S("error", err.text));
         round.n = 0;
         round.fresh = false;
@@ -308,12 +309,12 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
 }
 
 /* One count for all who were asked about new jobs since the last one, and never much of the time. */
-static void look_at_pending(dt_quotas *q, dt_tenant **all, size_t n)
+static void look_at_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
     const int64_t began_us = dt_clock_mono_us(q->env->clock);
     size_t k = 0;
-    if (began_us < q->count_us)
+    if (began_us < q->count_us || !store)
         return;
     for (size_t i = 0; i < n; i++)
         if (dt_meter_wants_pending(all[i]->meter)) {
@@ -326,12 +327,9 @@ static void look_at_pending(dt_quotas *q, dt_tenant **all, size_t n)
         struct dt_arena arena;
         size_t topics = 0;
         dt_arena_init(&arena);
-        dt_status status = dt_session_begin(&q->session, &err);
+        dt_status status = dt_store_quota_apis(store, &q->apis, &err);
         if (status == DT_OK)
-            status = dt_store_quota_apis(q->session.store, &q->apis, &err);
-        if (status == DT_OK)
-            status = dt_store_pending(q->session.store, &arena, &pending, &topics, &err);
-        dt_session_end(&q->session);
+            status = dt_store_pending(store, &arena, &pending, &topics, &err);
         if (status != DT_OK)
             DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
         pthread_mutex_lock(&q->lock); /* under which alone the topics of a tenant change */
@@ -384,18 +382,15 @@ dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *
     return status;
 }
 
-static void tell_usage(dt_quotas *q, dt_tenant **all, size_t n)
+static void tell_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
-    dt_status status = dt_session_begin(&q->session, &err);
-    if (status == DT_OK)
-        status = write_usage(q, all, n, q->session.store, &err);
+    dt_status status = store ? write_usage(q, all, n, store, &err) : DT_UNAVAILABLE;
     const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
     if (status == DT_OK && now_ms / DT_DAY_MS != q->expired_day) { /* once a day */
         q->expired_day = now_ms / DT_DAY_MS;
-        status = dt_store_usage_expire(q->session.store, now_ms, &err);
+        status = dt_store_usage_expire(store, now_ms, &err);
     }
-    dt_session_end(&q->session);
     if (status == DT_OK)
         return;
     DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
@@ -404,44 +399,41 @@ static void tell_usage(dt_quotas *q, dt_tenant **all, size_t n)
 
 /* ---- the keeper ---- */
 
-static void work(dt_quotas *q, uint32_t bits)
-{
-    size_t n;
-    dt_tenant **all = all_tenants(q, &n);
-    const int64_t now_us = dt_clock_mono_us(q->env->clock);
-    if ((bits & USED) && q->usage_us == INT64_MAX)
-        q->usage_us = now_us + USAGE_US;
-    if ((bits & WANTED) || now_us >= q->settle_us) {
-        q->settle_us = settle_all(q, all, n) ? now_us + PERIOD_US : INT64_MAX;
-        look_at_pending(q, all, n);
-    }
-    if (now_us >= q->usage_us) {
-        q->usage_us = INT64_MAX;
-        tell_usage(q, all, n);
-    }
-    release_all(all, n);
-}
-
-static void run(void *arg)
+/* What was woken within APART_US of the last transaction waits until then. */
+static int64_t tick(void *arg, void *context)
 {
     dt_quotas *q = arg;
-    for (uint32_t bits = 0; !(bits & DT_THREAD_STOP);) {
-        bits |= dt_mailbox_wait(q->box, dt_earlier(q->settle_us, q->usage_us));
-        if (bits & DT_THREAD_STOP)
-            break;
-        work(q, bits);
-        bits = dt_mailbox_pause(q->box, dt_clock_mono_us(q->env->clock) + APART_US, DT_THREAD_STOP);
+    dt_store *store = context;
+    struct dt_error err = {0};
+    size_t n;
+    const int64_t now_us = dt_clock_mono_us(q->env->clock);
+    if (now_us < q->again_us)
+        return q->again_us;
+    if (atomic_load(&q->used) && q->usage_us == INT64_MAX)
+        q->usage_us = now_us + USAGE_US;
+    const bool settles = atomic_exchange(&q->wanted, false) || now_us >= q->settle_us;
+    if (settles || now_us >= q->usage_us) {
+        dt_tenant **all = all_tenants(q, &n);
+        /* The server may have ended an idle connection; a new one is worth a second try. */
+        if (dt_store_ping(store, &err) != DT_OK && dt_store_ping(store, &err) != DT_OK)
+            store = NULL;
+        if (settles) {
+            q->settle_us = settle_all(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;
+            look_at_pending(q, store, all, n);
+        }
+        if (now_us >= q->usage_us) {
+            q->usage_us = INT64_MAX;
+            tell_usage(q, store, all, n);
+        }
+        release_all(all, n);
     }
-    if (atomic_load(&q->used)) {
-        q->usage_us = 0;
-        work(q, 0);
-    }
-    dt_session_clear(&q->session);
+    q->again_us = dt_clock_mono_us(q->env->clock) + APART_US;
+    return dt_earlier(q->settle_us, q->usage_us);
 }
 
 /* ---- beginning and end ---- */
 
-dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, struct dt_error *err)
+dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out, struct dt_error *err)
 {
     uint64_t number = 0;
     dt_status status = DT_OK;
@@ -465,33 +457,37 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, str
     if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
         status = dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     q->process = (int64_t)(number >> 1) | 1;
-    if (status == DT_OK)
-        status = dt_mailbox_new(&q->box);
-    if (status == DT_OK)
-        status = dt_session_init(&q->session, env);
-    if (status == DT_OK) {
-        status = dt_thread_start(&q->thread, "quotas", run, q, err);
-        if (status != DT_OK)
-            dt_session_clear(&q->session);
-    }
     if (status != DT_OK) {
         dt_quotas_free(q);
         return status;
     }
+    q->keeper = (struct dt_chore){.name = "quotas", .tick = tick, .arg = q};
+    dt_chores_add(chores, &q->keeper);
     *out = q;
     return DT_OK;
 }
 
+/* What was used since usage was written last is written by the caller's thread. */
 void dt_quotas_stop(dt_quotas *q)
 {
-    dt_thread_stop(&q->thread, q->box);
+    struct dt_session session;
+    struct dt_error err = {0};
+    dt_chore_remove(&q->keeper);
+    if (!atomic_load(&q->used) || dt_session_init(&session, q->env) != DT_OK)
+        return;
+    dt_status status = dt_session_begin(&session, &err);
+    if (status == DT_OK)
+        status = dt_quotas_write_usage(q, session.store, &err);
+    if (status != DT_OK)
+        DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
+    dt_session_end(&session);
+    dt_session_clear(&session);
 }
 
 void dt_quotas_free(dt_quotas *q)
 {
     if (!q)
         return;
-    dt_mailbox_free(q->box);
     pthread_mutex_destroy(&q->lock);
     free(q);
 }

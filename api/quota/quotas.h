@@ -1,6 +1,6 @@
 /*
- * The quotas of all tokens in this process: a meter for each token, and one thread, the keeper, that takes shares from
- * MySQL (store/quotas/quotas.h) for those that are in use. It sleeps while none is: a token without a quota costs no
+ * The quotas of all tokens in this process: a meter for each token, and a chore, the keeper, that takes shares from
+ * MySQL (store/quotas/quotas.h) for those that are in use. It rests while none is: a token without a quota costs no
  * statement, and a quota that nobody uses costs none either.
  *
  * What tokens are used for is written to token_usage some seconds later, all of it in one statement.
@@ -11,15 +11,18 @@
 #ifndef DT_API_QUOTAS_H
 #define DT_API_QUOTAS_H
 
+#include "base/chores.h"
 #include "quota/meter.h"
 
 struct dt_session_env;
 typedef struct dt_quotas dt_quotas;
 typedef struct dt_tenant dt_tenant;
 
-/* Starts the keeper. env is borrowed and outlives it. *out is NULL unless OK. */
-DT_MUST_CHECK dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, struct dt_error *err);
-/* Ends the keeper: shares are not renewed any more. Tenants can still be got, and asked. */
+/* Adds the keeper to `chores`, whose context is a dt_store. Both are borrowed and outlive it. *out is NULL unless
+ * OK. */
+DT_MUST_CHECK dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out,
+                                        struct dt_error *err);
+/* Ends the keeper, and writes usage: shares are not renewed any more. Tenants can still be got, and asked. */
 void dt_quotas_stop(dt_quotas *quotas);
 /* After dt_quotas_stop, when no tenant is referred to. Accepts NULL. */
 void dt_quotas_free(dt_quotas *quotas);

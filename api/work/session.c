@@ -13,6 +13,15 @@ static void shorten(int64_t *timeout_ms, int64_t most_ms)
     *timeout_ms = dt_earlier(*timeout_ms, most_ms);
 }
 
+void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
+{
+    *brief = *config;
+    shorten(&brief->mysql_io_timeout, config->api_database_timeout);
+    shorten(&brief->mysql_connect_timeout, CONNECT_MS);
+    /* The server gives up a lock before we give up the server. */
+    shorten(&brief->mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
+}
+
 dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env)
 {
     const struct dt_config *config = env->config;
@@ -21,11 +30,7 @@ dt_status dt_session_init(struct dt_session *session, const struct dt_session_en
     session->used_us = session->down_us = 0;
     session->stalled_us = dt_earlier(config->mysql_io_timeout, config->api_database_timeout) * 1000 * 2 / 3;
     atomic_store(&session->busy_us, 0);
-    session->config = *config;
-    shorten(&session->config.mysql_io_timeout, config->api_database_timeout);
-    shorten(&session->config.mysql_connect_timeout, CONNECT_MS);
-    /* The server gives up a lock before we give up the server. */
-    shorten(&session->config.mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
+    dt_session_shorten(&session->config, config);
     return dt_store_new(&session->config, env->ref, &session->store);
 }
 

@@ -33,6 +33,8 @@ struct dt_session {
     _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */
 };
 
+/* The configuration with the short waits of api.database_timeout; borrows its texts. */
+void dt_session_shorten(struct dt_config *brief, const struct dt_config *config);
 /* Makes the session's store, which is not connected yet. env is borrowed and outlives it. NOMEM. */
 DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
 /* Ends the connection; on the thread that used it, at the thread's end. */

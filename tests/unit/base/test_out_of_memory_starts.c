@@ -149,13 +149,23 @@ static void what_the_api_has_without_threads_is_made_or_not(void **state)
     at_each_call(start_gate);
 }
 
+static dt_status start_chores(dt_chores **out)
+{
+    const struct dt_chores_env one = {.name = "chores", .threads = 1, .clock = dt_clock_system()};
+    return dt_chores_start(&one, out, &err);
+}
+
 static dt_status start_quotas(void)
 {
+    dt_chores *chores = NULL;
     dt_quotas *quotas = NULL;
-    dt_status status = dt_quotas_start(&env, &quotas, &err);
+    dt_status status = start_chores(&chores);
+    if (status == DT_OK)
+        status = dt_quotas_start(&env, chores, &quotas, &err);
     if (status == DT_OK)
         dt_quotas_stop(quotas);
     dt_quotas_free(quotas);
+    dt_chores_stop(chores);
     return status;
 }
 
@@ -225,13 +235,17 @@ static void what_takes_requests_is_started_or_leaves_nothing(void **state)
 static dt_status start_health(void)
 {
     dt_auth *auth = NULL;
+    dt_chores *chores = NULL;
     dt_health *health = NULL;
     dt_status status = dt_auth_new(false, &auth);
     if (status == DT_OK)
-        status = dt_health_start(&env, topics, auth, NULL, &health, &err);
+        status = start_chores(&chores);
+    if (status == DT_OK)
+        status = dt_health_start(&env, chores, topics, auth, NULL, &health, &err);
     if (status == DT_OK)
         dt_health_stop(health);
     dt_health_free(health);
+    dt_chores_stop(chores);
     dt_auth_free(auth);
     return status;
 }
