@@ -82,3 +82,38 @@ def test_row53_a_server_that_is_taken_away_and_added_under_load_costs_no_job(sta
                 run.goes_on(40)
             run.goes_on(30, by="http")
             run.goes_on(30, by="pull")
+
+
+# ---- row 61: the connection that waits in MySQL ----
+
+WAITS = "SELECT id FROM information_schema.processlist WHERE info LIKE 'DO SLEEP%v_next%' OR info LIKE 'CALL dt_wait%'"
+
+
+def row_of_the_inbox_is_a_job(stack, key):
+    connection = connect(stack)
+    rows(connection, "INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('watched', %s, 86400000, '1')", key)
+    until(lambda: rows(connection, "SELECT 1 FROM job_keys WHERE topic = 'watched' AND job_key = %s", key), key, seconds=5)
+
+
+@pytest.mark.parametrize("way", ["killed", "forbidden"])
+def test_row61_without_the_connection_that_waits_all_go_on_at_their_own_pace_and_are_woken_again_afterwards(small, seed, way):
+    with under_load(small, seed, kinds=BESIDE_KAFKA, finish_seconds=90) as run:
+        watcher = connect(small)
+        until(lambda: rows(watcher, WAITS), "the dispatcher waits in MySQL")
+        if way == "forbidden":
+            definition = rows(watcher, "SHOW CREATE PROCEDURE dt_wait")[0]["Create Procedure"]
+            rows(watcher, "DROP PROCEDURE dt_wait")
+        for n in range(8):
+            for each in rows(watcher, WAITS):
+                try:
+                    rows(watcher, f"KILL {each['id']}")
+                except Exception:  # noqa: BLE001  (it has ended meanwhile)
+                    continue
+            run.goes_on(10, by=BESIDE_KAFKA[n % 2])
+            row_of_the_inbox_is_a_job(small, f"{way}-{n}")
+        run.faults[way] += 1
+        if way == "forbidden":
+            rows(watcher, definition)
+        until(lambda: rows(watcher, WAITS), "it waits again", seconds=30)
+        run.goes_on(40, by="http")
+        row_of_the_inbox_is_a_job(small, "again")
