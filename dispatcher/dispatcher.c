@@ -353,7 +353,7 @@ static void supervise(dt_dispatcher *d)
             leaving = true;
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
             dt_elector_leave(d->elector);
-            dt_watcher_stop(d->watcher);
+            dt_watcher_leave(d->watcher);
             dt_intake_leave(d->intake);
             dt_alerts_leave(d->alerts);
         }

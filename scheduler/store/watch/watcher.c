@@ -104,13 +104,19 @@ dt_status dt_watcher_start(dt_watcher *w, struct dt_error *err)
     return w->first ? dt_thread_start(&w->thread, "watch", run, w, err) : DT_OK;
 }
 
-void dt_watcher_stop(dt_watcher *w)
+void dt_watcher_leave(dt_watcher *w)
 {
     if (!w || !w->thread.started)
         return;
     dt_thread_ask_stop(&w->thread, w->mailbox);
     dt_store_cut(w->store);
-    dt_thread_join(&w->thread);
+}
+
+void dt_watcher_stop(dt_watcher *w)
+{
+    dt_watcher_leave(w);
+    if (w)
+        dt_thread_join(&w->thread);
 }
 
 void dt_watcher_free(dt_watcher *w)

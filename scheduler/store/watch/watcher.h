@@ -41,7 +41,9 @@ DT_MUST_CHECK dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watc
 void dt_watcher_add(dt_watcher *watcher, struct dt_watch_listener *listener);
 /* Starts the thread, if there is a listener. */
 DT_MUST_CHECK dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
-/* Ends the wait and the thread; listeners are told SHUTDOWN, and nothing after that. */
+/* Ends the wait soon: listeners are told SHUTDOWN, and nothing after that. Does not wait for the thread. */
+void dt_watcher_leave(dt_watcher *watcher);
+/* As dt_watcher_leave, and returns when the thread has ended. */
 void dt_watcher_stop(dt_watcher *watcher);
 /* After dt_watcher_stop. */
 void dt_watcher_free(dt_watcher *watcher);

@@ -412,7 +412,7 @@ static void views_and_procedures_need_no_definer(void **state)
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
     assert_sql("14", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
-    assert_sql("15", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
+    assert_sql("13", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
 static void every_table_and_the_telling_columns_have_comments(void **state)
