@@ -110,7 +110,8 @@ def test_row61_without_the_connection_that_waits_all_go_on_at_their_own_pace_and
                 except Exception:  # noqa: BLE001  (it has ended meanwhile)
                     continue
             run.goes_on(10, by=BESIDE_KAFKA[n % 2])
-            row_of_the_inbox_is_a_job(small, f"{way}-{n}")
+            for key in (f"{way}-{n}", f"{way}-{n}-next"):  # the second one finds the mover at rest
+                row_of_the_inbox_is_a_job(small, key)
         run.faults[way] += 1
         if way == "forbidden":
             rows(watcher, definition)
