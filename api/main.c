@@ -44,6 +44,7 @@
 #include "store/clock/test_clock.h"
 #include "store/db/db.h"
 #include "store/figures/figures.h"
+#include "store/process_findings.h"
 #include "store/store_chores.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
@@ -154,7 +155,8 @@ struct server {
     dt_router *router;
     dt_http *http;
     struct dt_config brief; /* of the chores' connections */
-    dt_chores *urgent;      /* health's thread, which nothing else blocks */
+    struct dt_store_source stores;
+    dt_chores *urgent; /* health's thread, which nothing else blocks */
     dt_chores *chores;
     dt_figures *figures;
     dt_watcher *watcher;
@@ -180,35 +182,17 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_gate_expire(api->result_gate, now_us);
 }
 
-static dt_status open_store(void *arg, void **context, struct dt_error *err)
-{
-    struct server *s = arg;
-    dt_store *store = NULL;
-    const dt_status status = dt_store_new(&s->brief, &s->ref, &store);
-    *context = store;
-    return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
-}
-
-static void close_store(void *context)
-{
-    dt_store_free(context);
-}
-
-static dt_status start_chores(struct server *s, struct dt_error *err)
+/* The runtimes of chores, and the thread that waits in MySQL for some of them. */
+static dt_status start_runtimes(struct server *s, struct dt_error *err)
 {
     const struct dt_chores_env urgent = {.name = "urgent", .threads = 1, .clock = s->api.clock};
-    const struct dt_chores_env chores = {.name = "chores",
-                                         .threads = CHORE_THREADS,
-                                         .clock = s->api.clock,
-                                         .open = open_store,
-                                         .close = close_store,
-                                         .arg = s};
     const struct dt_watcher_env watcher = {.config = &s->config, .clock = s->api.clock, .ref = &s->ref};
     struct dt_clock_follower_env follower = {.config = &s->config, .ref = &s->ref};
     dt_session_shorten(&s->brief, &s->config);
+    s->stores = (struct dt_store_source){&s->brief, &s->ref};
     dt_status status = dt_chores_start(&urgent, &s->urgent, err);
     if (status == DT_OK)
-        status = dt_chores_start(&chores, &s->chores, err);
+        status = dt_store_chores_start(&s->stores, s->api.clock, "chores", CHORE_THREADS, &s->chores, err);
     if (status == DT_OK)
         status = dt_watcher_new(&watcher, &s->watcher, err);
     follower.watcher = s->watcher;
@@ -234,7 +218,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
-        status = start_chores(s, err);
+        status = start_runtimes(s, err);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
     if (status == DT_OK)
@@ -274,13 +258,15 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_figures_start(
             &(struct dt_figures_env){
-                .config = &s->config, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
-            &s->figures, err);
+                .chores = s->chores, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
+            &s->figures);
     if (status == DT_OK)
-        status = dt_alerts_start(
-            &(struct dt_alerts_env){
-                .config = &s->config, .clock = clock, .ref = &s->ref, .process = dt_health_process(api->health)},
-            &s->alerts, err);
+        status = dt_alerts_start(&(struct dt_alerts_env){.chores = s->chores,
+                                                         .config = &s->config,
+                                                         .clock = clock,
+                                                         .ref = &s->ref,
+                                                         .process = dt_health_process(api->health)},
+                                 &s->alerts, err);
     return status;
 }
 

@@ -447,13 +447,21 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock, &d->ref, d->loops, d, shards_here, get_map};
-    struct dt_heartbeat_env heartbeat = {d->config,      d->clock, d->owner,    d->process, dt_elector_name(d->config),
-                                         &d->kafka_away, d,        shards_here, loop_state, doubt_all,
-                                         tell_all};
-    struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
+    struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name, d->clock, &d->ref,
+                                       d->loops,  d,         shards_here,  get_map};
+    struct dt_heartbeat_env heartbeat = {
+        d->urgent,      d->chores, d->config,   d->clock,   d->owner,  d->process, dt_elector_name(d->config),
+        &d->kafka_away, d,         shards_here, loop_state, doubt_all, tell_all};
+    struct dt_shard_map_source_env watch = {d->urgent, d->config, d->clock, d, on_map, on_led};
     const struct dt_watcher_env watcher = {d->config, d->clock, &d->ref, d->process};
-    const struct dt_examiner_env examiner = {d->config, d->clock, &d->ref, d->kafka.admin, d->process, &d->kafka_away};
+    const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
+                                             d->kafka.admin, d->process, &d->kafka_away};
+    const struct dt_figures_env figures = {
+        .chores = d->chores,
+        .clock = d->clock,
+        .ref = &d->ref,
+        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
+        .overdue = "duetime_overdue_jobs"};
     const struct dt_hands_env hands = {
         d->chores,     d->urgent, &d->brief,       d->inst.name, d->owner,      d->clock,       &d->ref, d,
         random_number, get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
@@ -476,8 +484,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     if (status == DT_OK)
         status = dt_watcher_new(&watcher, &d->watcher, err);
-    const struct dt_intake_env intake = {d->config, d->inst.name, d->clock,     &d->ref,
-                                         d,         get_map,      index_untold, d->watcher};
+    const struct dt_intake_env intake = {d->chores, d->config, d->inst.name, d->clock,  &d->ref,
+                                         d,         get_map,   index_untold, d->watcher};
     const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, clock_changed};
     if (status == DT_OK)
         status = dt_intake_start(&intake, &d->intake, err);
@@ -542,6 +550,7 @@ static void end_parts(dt_dispatcher *d)
 {
     dt_watcher_stop(d->watcher);
     dt_clock_follower_free(d->follower);
+    dt_figures_stop(d->figures);
     dt_hands_stop(d->hands);
     dt_chores_cut(d->chores); /* whatever ticks still wait for in MySQL */
     dt_wake_stop(d->wake);

@@ -3,6 +3,7 @@
 
 #include "answer.h"
 #include "api.h"
+#include "base/json_table.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job_encode.h"
@@ -49,17 +50,6 @@ static const struct dt_json_field fields[] = {
 };
 static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
 
-static void read_silence(const dt_json *json, int64_t now_ms, struct dt_faults *faults, int64_t *until_ms)
-{
-    struct body body = {.until_ms = *until_ms};
-    struct dt_json_reader r = {.json = json, .faults = faults, .out = &body};
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->type == DT_JSON_OBJECT && root->n > 1)
-        dt_faults_add(faults, "", "has until or for, not both");
-    dt_json_read(&r, &table, root);
-    *until_ms = body.has_for ? now_ms + body.for_ms : body.until_ms;
-}
-
 enum dt_next dt_handle_alert_silence(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
@@ -76,9 +66,14 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
     if (req->body.n && !json)
         return DT_REPLY;
     if (json) {
-        read_silence(json, dt_refclock_real_latest_ms(req->api->ref), &faults, &silence->until_ms);
-        if (dt_faults_status(&faults) != DT_OK)
+        struct body body = {.until_ms = silence->until_ms};
+        struct dt_json_reader r = {.json = json, .faults = &faults, .out = &body};
+        const struct dt_json_node *root = dt_json_root(json);
+        if (root->type == DT_JSON_OBJECT && root->n > 1)
+            dt_faults_add(&faults, "", "has until or for, not both");
+        if (!dt_json_read(&r, &table, root) || dt_faults_status(&faults) != DT_OK)
             return dt_answer_faults(req, dt_faults_status(&faults), &faults);
+        silence->until_ms = body.has_for ? dt_refclock_real_latest_ms(req->api->ref) + body.for_ms : body.until_ms;
     }
     return dt_workers_submit(req->api->workers, req, silence_alert);
 }
@@ -86,7 +81,7 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
 static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct dt_id_page *page = req->state;
-    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
+    const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_alert_list list;
     dt_status status = dt_store_alerts(store, page->id, page->limit, rows, &list, err);
     if (status != DT_OK)
@@ -103,34 +98,7 @@ static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt
 static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
 {
     const struct dt_id_page *page = req->state;
-    const struct dt_topic_bound *bound = dt_wall_bound(req);
-    struct dt_alert_list list;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    bool first = true;
-    if (!dt_hold_bulk(&req->hold, dt_page_room(page->limit * ALERT_BYTES)))
-        return dt_request_no_room(req);
-    dt_arena_init(&rows);
-    dt_status status = dt_store_alerts(store, page->id, page->limit, &rows, &list, &err);
-    if (status != DT_OK) {
-        dt_arena_clear(&rows);
-        return dt_answer_status(req, status, NULL, &err);
-    }
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"alerts\":[");
-    for (size_t i = 0; i < list.n; i++) {
-        /* Alerts of the installation are for tokens that see all topics. */
-        if (bound && !(list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
-            continue;
-        if (!first)
-            dt_strbuf_addc(&req->out, ',');
-        add_alert(&req->out, &list.v[i]);
-        first = false;
-    }
-    dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);
-    dt_arena_clear(&rows);
-    return DT_REPLY;
+    return dt_answer_page(req, store, dt_page_room(page->limit * ALERT_BYTES), "alert", write_alerts);
 }
 
 enum dt_next dt_handle_alert_list(struct dt_request *req)

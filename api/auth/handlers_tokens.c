@@ -6,6 +6,7 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
+#include "base/json_table.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/topic_owners.h"
@@ -174,9 +175,9 @@ static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_fa
     if (!json)
         return NULL;
     *ask = (struct ask){.token.quotas = dt_quota_all(quota)};
-    const struct dt_json_node *body = dt_json_root(json);
-    if (body->type != DT_JSON_OBJECT) {
-        dt_answer_fault(req, "", "must be an object");
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = &ask->token};
+    if (!dt_json_read(&r, &table, dt_json_root(json))) {
+        dt_answer_faults(req, DT_INVALID, faults);
         return NULL;
     }
     return ask;

@@ -15,51 +15,6 @@
 #include "store/server_settings.h"
 #include "topics/topic_cache.h"
 
-enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
-
-/* Within a severity, findings that explain others come first. */
-enum dt_finding_kind {
-    DT_FINDING_NO_DISPATCHER,
-    DT_FINDING_ZOOKEEPER_AWAY,
-    DT_FINDING_ASSERTION,
-    DT_FINDING_KAFKA_AWAY,
-    DT_FINDING_CHORE_STUCK,
-    DT_FINDING_KAFKA_TOPIC,
-    DT_FINDING_KAFKA_JOB_TOPIC,
-    DT_FINDING_HALTED,
-    DT_FINDING_NO_LEADER,
-    DT_FINDING_NOT_POPPED,
-    DT_FINDING_OVERDUE,
-    DT_FINDING_MYSQL_FLUSH,
-    DT_FINDING_NUMBERS,
-    DT_FINDING_KAFKA_MIN_ISR,
-    DT_FINDING_KAFKA_UNCLEAN,
-    DT_FINDING_KAFKA_REPLICATION,
-    DT_FINDING_REDIS_AWAY,
-    DT_FINDING_DISPATCHER_CLOCK,
-    DT_FINDING_CERTIFICATE,
-    DT_FINDING_MYSQL_BINLOG,
-    DT_FINDING_PACKET,
-    DT_FINDING_SEMI_SYNC,
-    DT_FINDING_CLOCK,
-    DT_FINDING_REDIS_POLICY,
-    DT_FINDING_INDEX,
-    DT_FINDING_WAITS,
-    DT_FINDING_VERSIONS,
-    DT_FINDING_INBOX,
-    DT_FINDING_PAUSED,
-    DT_FINDING_MOVING,
-    DT_FINDING_KINDS
-};
-
-struct dt_finding_kind_text {
-    const char *name; /* "mysql-flush" */
-    enum dt_severity severity;
-    const char *means, *action; /* in the action, TOPIC, SHARD, KAFKA and ZOOKEEPER are replaced by names */
-    const char *page;           /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
-};
-extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
-
 /* The facts to judge; those that could not be read are absent. */
 struct dt_examined {
     int64_t now_ms;  /* MySQL's clock */

@@ -105,7 +105,7 @@ static void add_finding(void *arg, const struct dt_finding *finding)
     const struct dt_finding_kind_text *text = &dt_finding_kinds[finding->kind];
     dt_json_begin_object(x->out, NULL);
     dt_json_put_word(x->out, "finding", text->name);
-    dt_json_put_word(x->out, "severity", severities[text->severity]);
+    dt_json_put_word(x->out, "severity", dt_severity_names[text->severity]);
     dt_json_put_word(x->out, "subject", finding->subject);
     dt_json_put_word(x->out, "detail", finding->detail);
     dt_json_put_word(x->out, "means", text->means);

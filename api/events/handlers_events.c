@@ -72,7 +72,7 @@ static dt_status write_events(struct dt_request *req, dt_store *store, struct dt
     dt_status status = dt_store_events(store, &page->filter, rows, &list, err);
     /* A job without events has to be there; one that was purged may have some left. */
     if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
-        status = dt_store_get(store, page->filter.job_id, &rows, &job, &err);
+        status = dt_store_get(store, page->filter.job_id, rows, &job, err);
         if (status == DT_OK)
             status = dt_wall_found(req, job.topic);
     }
@@ -120,7 +120,7 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
         return DT_REPLY;
     struct page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_wall_bound(req)}, .first = true};
     struct dt_event_filter *filter = &page->filter;
     dt_faults_init(&faults, &req->arena);
@@ -139,6 +139,5 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
         return DT_REPLY;
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = page;
     return dt_workers_submit(req->api->workers, req, list_events);
 }

@@ -198,6 +198,5 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     read_stretch(req, &q->ask, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = q;
     return dt_workers_submit(req->api->workers, req, forecast);
 }

@@ -7,7 +7,6 @@
 #include "handlers.h"
 #include "job/result_json.h"
 #include "jobs/job_answer.h"
-#include "jobs/report_json.h"
 #include "request/wall.h"
 #include "results_batcher.h"
 #include "work/workers.h"

@@ -229,7 +229,7 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
 {
     struct list *list = dt_answer_state(req, sizeof(*list));
     if (!list)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *list = (struct list){.filter = {.bound = dt_wall_bound(req) != NULL,
                                      .prefixes = req->caller.topics.prefixes,
                                      .n_prefixes = req->caller.topics.n}};
@@ -245,7 +245,6 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     read_cursor(req, list, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = list;
     req->reads_much = dt_list_way(&list->filter) != DT_LIST_BY_KEY && !list->filter.id;
     return dt_workers_submit(req->api->workers, req, list_jobs);
 }

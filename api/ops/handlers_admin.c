@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
+#include "base/json_table.h"
 #include "handlers.h"
 #include "topics/topic_deleted.h"
 #include "work/workers.h"
@@ -47,9 +48,8 @@ enum dt_next dt_handle_shards(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    bool given = false;
-    unsigned *count = dt_answer_state(req, sizeof(*count));
-    if (!count)
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
+    if (!ask)
         return DT_REPLY;
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
@@ -57,7 +57,7 @@ enum dt_next dt_handle_shards(struct dt_request *req)
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
     if (dt_json_read(&r, &table, dt_json_root(json)) && !dt_json_given(&r, 0))
         dt_faults_add(&faults, "/count", "is required");
-    if (faults.n > 0)
-        return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
+    if (dt_faults_status(&faults) != DT_OK)
+        return dt_answer_faults(req, dt_faults_status(&faults), &faults);
     return dt_workers_submit(req->api->workers, req, set_shards);
 }

@@ -6,6 +6,7 @@
 #include "answer.h"
 #include "api.h"
 #include "base/json.h"
+#include "base/json_table.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "store/clock/test_clock.h"

@@ -49,6 +49,5 @@ enum dt_next dt_handle_dead_letters(struct dt_request *req)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = ask;
     return dt_workers_submit(req->api->workers, req, answer_dead);
 }

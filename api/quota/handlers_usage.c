@@ -20,7 +20,8 @@ struct view {
     size_t n_tokens, n_usage, n_pending;
 };
 
-static void add_number(struct dt_strbuf *out, const char *name, int64_t n)
+/* Begins an object: the caller may add more to it, and ends it. */
+static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "token", u->token);
@@ -57,7 +58,7 @@ static enum dt_next answer(struct dt_request *req, const struct view *v)
     dt_json_begin_array(&req->out, "usage");
     for (size_t i = 0; i < v->n_tokens; i++)
         if (dt_wall_shows_token(req, v->tokens[i].name))
-            add_token(req, v, &v->tokens[i]);
+            put_token(req, v, &v->tokens[i]);
     for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that are gone */
         bool there = false;
         for (size_t k = 0; k < v->n_tokens && !there; k++)

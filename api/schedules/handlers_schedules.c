@@ -257,10 +257,6 @@ static dt_status write_schedules(struct dt_request *req, dt_store *store, struct
 {
     const struct ask *ask = req->state;
     const struct dt_topic_bound *bound = dt_wall_bound(req);
-    struct dt_schedule_list list;
-    struct dt_error err = {0};
-    struct dt_arena rows;
-    size_t shown = 0;
     const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
     struct dt_schedule_list list;
     dt_status status = dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, rows, &list, err);
@@ -341,7 +337,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
 {
     const struct dt_str name = req->params[0]; /* absent: a preview, of a span of time */
     const struct dt_topic_bound *bound = dt_wall_bound(req);
-    struct ask *ask = ask_new(req);
+    struct ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;
     if (!ask || !dt_answer_clock(req))
         return DT_REPLY;

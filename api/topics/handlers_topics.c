@@ -187,7 +187,7 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
 {
     struct page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return DT_REPLY;
     *page = (struct page){.filter = {.bound = dt_wall_bound(req) != NULL,
                                      .prefixes = req->caller.topics.prefixes,
                                      .n_prefixes = req->caller.topics.n}};

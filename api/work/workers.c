@@ -227,24 +227,7 @@ static void move_late(struct dt_request **line, size_t *n, int64_t now_us, struc
 
 void dt_workers_expire(dt_workers *pool, int64_t now_us)
 {
-    const struct task task = {.req = req,
-                              .run = run,
-                              .caller = req->caller.fair_queue,
-                              .is_long = req->reads_much,
-                              .since_us = dt_clock_mono_us(pool->env->clock)};
-    bool able = false; /* some worker is not stuck in MySQL */
-    if (!dt_request_suspended(req))
-        dt_request_suspend(req);
-    if (!dt_wall_pass(req)) {
-        dt_request_resume(req);
-        return DT_PENDING;
-    }
-    for (size_t i = 0; i < pool->n_workers && !able; i++)
-        able = !dt_session_stalled(&pool->workers[i].session);
-    if (!able) {
-        refuse_request(req, "the database does not answer");
-        return DT_PENDING;
-    }
+    struct dt_request *late = NULL;
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++)
         move_late(&pool->queue[i / 2][i % 2], &pool->n, now_us, &late);
@@ -341,6 +324,10 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     const size_t workers = (size_t)pool->env->config->http_workers;
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
+    if (!dt_wall_pass(req)) {
+        dt_request_resume(req);
+        return DT_PENDING;
+    }
     pthread_mutex_lock(&pool->lock);
     bool able = pool->n_workers < workers; /* some worker is not stuck in MySQL */
     for (size_t i = 0; i < pool->n_workers && !able; i++)

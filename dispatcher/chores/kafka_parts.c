@@ -47,12 +47,12 @@ dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
 dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
 {
     const struct dt_results_env *r = &p->env.results;
-    const struct dt_command_reader_env commands = {
-        .intake = {r->config, r->kafka->installation, r->clock, r->ref, r->arg, r->map, r->index_untold, NULL},
-        .kafka = r->kafka,
-        .place = r->place,
-        .outbox = r->outbox,
-        .topics_changed = p->env.topics_changed};
+    const struct dt_command_reader_env commands = {.intake = {p->env.outbox.chores, r->config, r->kafka->installation,
+                                                              r->clock, r->ref, r->arg, r->map, r->index_untold, NULL},
+                                                   .kafka = r->kafka,
+                                                   .place = r->place,
+                                                   .outbox = r->outbox,
+                                                   .topics_changed = p->env.topics_changed};
     dt_assert(!p->has_kafka || p->admin); /* reach has returned OK */
     if (p->has_kafka) {
         dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);

@@ -97,7 +97,7 @@ static void look_at_kafka(dt_examiner *e)
         dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
     } else {
         (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka cannot be asked", status, &err, 0);
-        add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
+        add(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
     e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
     e->asked_us = dt_clock_mono_us(e->env.clock);

@@ -902,3 +902,15 @@ const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_j
         child = dt_json_sibling(json, object, child);
     return child;
 }
+
+struct dt_str dt_json_text_of(const dt_json *json, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *node = dt_json_member(json, object, name);
+    return node && node->type == DT_JSON_STRING ? node->str : DT_STR_NONE;
+}
+
+int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *node = dt_json_member(json, object, name);
+    return node && node->type == DT_JSON_INT ? node->i : 0;
+}

@@ -1,4 +1,4 @@
-"""Row 39: the number of shards changes under load; and a Redis endpoint that joins and leaves. Row 60: dispatchers die at an assertion."""
+"""Row 39: the number of shards changes under load; and a Redis endpoint that joins and leaves. Row 62: dispatchers die at an assertion."""
 import random
 import time
 
@@ -142,10 +142,10 @@ def test_what_moves_can_be_watched(stack, seed):
     with_leaders.close()
 
 
-# ---- row 60 ----
+# ---- row 62 ----
 
 @pytest.mark.long  # a shard is left alone for a minute
-def test_row60_dispatchers_that_die_at_an_assertion_of_one_shard_lose_and_double_nothing(own_stack, seed):
+def test_row62_dispatchers_that_die_at_an_assertion_of_one_shard_lose_and_double_nothing(own_stack, seed):
     stack = own_stack()
     chance = random.Random(seed)
     with under_load(stack, seed, kinds=("kafka", "http", "pull"), finish_seconds=150) as run:

@@ -79,12 +79,12 @@ static void show(struct doctor *d, const struct shown *f)
     if (d->cli->form == DT_CLI_AS_JSON) {
         snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
         dt_json_begin_object(&out, NULL);
-        dt_json_put_word(&out, "finding", f->text.name);
-        dt_json_put_word(&out, "severity", f->text.severity);
+        dt_json_put_word(&out, "finding", f->name);
+        dt_json_put_word(&out, "severity", f->severity);
         dt_json_put_word(&out, "detail", detail);
-        dt_json_put_word(&out, "means", f->text.means);
-        dt_json_put_word(&out, "do", f->text.advice);
-        dt_json_put_word(&out, "runbook", f->text.page);
+        dt_json_put_word(&out, "means", f->means);
+        dt_json_put_word(&out, "do", f->action);
+        dt_json_put_word(&out, "runbook", f->page);
         dt_json_put_word(&out, "cause", f->cause);
         dt_json_end_object(&out);
         dt_cli_show_json(d->cli, dt_strbuf_str(&out));

@@ -22,7 +22,7 @@ const char *dt_alert_kind_name(enum dt_alert_kind kind)
 
 /* ---- settings ---- */
 
-#define LIMIT(name, kind) DT_FIELD(name, COUNT, struct dt_alert_setting, limits[kind - 1], .max = INT64_MAX)
+#define LIMIT(name, kind) DT_FIELD(name, COUNT, struct dt_alert_setting, limits[(kind)-1], .max = INT64_MAX)
 
 static const struct dt_json_field fields[] = {
     LIMIT("overdue", DT_ALERT_OVERDUE),

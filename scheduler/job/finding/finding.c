@@ -45,6 +45,10 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                "A dispatcher gets no answer from Kafka: jobs that go there are late until it does.",
                                "kafka-broker-api-versions.sh --bootstrap-server KAFKA; then the broker's log",
                                PAGE("kafka/kafka-away")},
+    [DT_FINDING_CHORE_STUCK] = {"chore-stuck", DT_SEVERITY_ERROR,
+                                "A periodic piece of a dispatcher's work does not return, and delays what it does.",
+                                "look for outages in the dispatcher's log; then restart it",
+                                PAGE("processes/chore-stuck")},
     [DT_FINDING_KAFKA_TOPIC] = {"kafka-topic-missing", DT_SEVERITY_ERROR,
                                 "A topic of duetime's own is missing. Of the ledger, shards halt at the next takeover; "
                                 "of the others, reports, commands or dead letters go nowhere.",
@@ -79,10 +83,10 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                    PAGE("zookeeper/zookeeper-away")},
     [DT_FINDING_ASSERTION] =
         {"assertion", DT_SEVERITY_ERROR,
-         "A dispatcher ended itself within the last hour, because an invariant did not hold. After "
+         "A dispatcher or an API ended itself within the last hour, because an invariant did not hold. After "
          "three such ends of one shard within a minute, no dispatcher leads that shard for a minute.",
          "report it as a bug of duetime, with the lines around \"an invariant does not hold\" in "
-         "the dispatcher's log",
+         "its log",
          PAGE("processes/assertion")},
     [DT_FINDING_DISPATCHER_CLOCK] = {"dispatcher-clock", DT_SEVERITY_WARNING,
                                      "The clock of a dispatcher's machine differs from MySQL's. Due times are judged "

@@ -160,10 +160,10 @@ static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, 
     *bytes += name.n + m->str.n;
     if (*bytes > ((const struct dt_job_rules *)r->context)->headers_max)
         return;
-    const struct dt_header_pair pair = {keep(d, name), keep(d, m->str)};
+    const struct dt_header_pair pair = {dt_json_keep(r->faults, name), dt_json_keep(r->faults, m->str)};
     dt_json_put_key(text, pair.name);
     dt_json_put_string(text, NULL, pair.value);
-    d->f.pairs[d->f.n_pairs++] = pair;
+    f->pairs[f->n_pairs++] = pair;
     /* What a callback cannot carry, topics whose delivery is another one take all the same. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)

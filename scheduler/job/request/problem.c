@@ -2,10 +2,6 @@
  */
 #include "problem.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-#include "base/assert.h"
 #include "base/json_write.h"
 #include "base/text/timetext.h"
 

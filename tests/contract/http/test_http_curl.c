@@ -372,10 +372,13 @@ static void a_request_that_meets_the_end_of_its_connection_arrives_at_most_once(
 
 static void a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request(void **state)
 {
-    static const char *const paths[] = {"/more/204/0", "/more/200/0",     "/more/204/1",
-                                        "/more/200/1", "/more/chunked/1", "/more/204/100"};
+    static const char *const paths[] = {"/more/204/0", "/more/200/0",      "/more/204/1",
+                                        "/more/200/1", "/more/chunked/20", "/more/204/100"};
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-        assert_int_equal(ask(at(paths[i]), SOON_MS)->answer.end, DT_HTTP_ANSWERED);
+        /* A client that is late reads the chunks and what is beyond them at once, and cannot tell them apart: ten
+         * connections, because it is not late on all of them. */
+        for (unsigned k = 0; k < (strstr(paths[i], "chunked") ? 10 : 1); k++)
+            assert_int_equal(ask(at(paths[i]), SOON_MS)->answer.end, DT_HTTP_ANSWERED);
         assert_not_kept(at("/204"));
         assert_in_last_head("\r\nConnection: close\r\n");
         teardown(state);

@@ -164,8 +164,8 @@ def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, c
         ends, begins = sorted(at for _, at in claims(stack, one)[shard]), min(at for _, at in jobs)
         gone = sum(1 for at in ends if at < begins)
         assert gone <= BATCH * to_see(stack, count), (shard, gone, len(ends))
-        a_quarter = sorted(at for _, at in jobs)[len(jobs) // 4]
-        assert a_quarter <= ends[-1] or takeovers(stack) > 1, "the second topic only started when the first had ended"
+        beside = sum(1 for _, at in jobs if at <= ends[-1])  # claimed while the first topic still had jobs
+        assert beside >= (len(ends) - gone) / 2 - BATCH or takeovers(stack) > 1, (shard, beside, gone, len(ends))
     assert_in_order(first.all())
     assert_in_order(second.all())
 

@@ -2,16 +2,10 @@
  * Workers: who is served next, who is refused and with what, and that each request leaves the pool exactly once. The
  * connections to MySQL and the HTTP server behind a request are fakes; threads and queues are the real ones.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "base/clock.h"

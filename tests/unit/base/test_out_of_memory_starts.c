@@ -149,23 +149,13 @@ static void what_the_api_has_without_threads_is_made_or_not(void **state)
     at_each_call(start_gate);
 }
 
-static dt_status start_chores(dt_chores **out)
-{
-    const struct dt_chores_env one = {.name = "chores", .threads = 1, .clock = dt_clock_system()};
-    return dt_chores_start(&one, out, &err);
-}
-
 static dt_status start_quotas(void)
 {
-    dt_chores *chores = NULL;
     dt_quotas *quotas = NULL;
-    dt_status status = start_chores(&chores);
-    if (status == DT_OK)
-        status = dt_quotas_start(&env, chores, &quotas, &err);
+    dt_status status = dt_quotas_start(&env, chores, &quotas, &err);
     if (status == DT_OK)
         dt_quotas_stop(quotas);
     dt_quotas_free(quotas);
-    dt_chores_stop(chores);
     return status;
 }
 
@@ -224,7 +214,7 @@ static dt_status start_pop_room(void)
 static void what_takes_requests_is_started_or_leaves_nothing(void **state)
 {
     (void)state;
-    at_each(start_quotas);
+    at_each_call(start_quotas);
     at_each(start_index_writer);
     at_each(start_committer);
     at_each(start_results_batcher);
@@ -235,17 +225,13 @@ static void what_takes_requests_is_started_or_leaves_nothing(void **state)
 static dt_status start_health(void)
 {
     dt_auth *auth = NULL;
-    dt_chores *chores = NULL;
     dt_health *health = NULL;
     dt_status status = dt_auth_new(false, &auth);
-    if (status == DT_OK)
-        status = start_chores(&chores);
     if (status == DT_OK)
         status = dt_health_start(&env, chores, topics, auth, NULL, &health, &err);
     if (status == DT_OK)
         dt_health_stop(health);
     dt_health_free(health);
-    dt_chores_stop(chores);
     dt_auth_free(auth);
     return status;
 }
@@ -253,7 +239,7 @@ static dt_status start_health(void)
 static void what_looks_after_the_api_is_started_or_leaves_nothing(void **state)
 {
     (void)state;
-    at_each(start_health);
+    at_each_call(start_health);
 }
 
 /* ---- both programs ---- */
@@ -332,7 +318,9 @@ static void one_shard(void *arg, struct dt_shard_map *out)
 
 static dt_status start_heartbeat(void)
 {
+    static _Atomic bool kafka_away;
     const struct dt_heartbeat_env beats = {.urgent = chores,
+                                           .kafka_away = &kafka_away,
                                            .config = &config,
                                            .clock = dt_clock_system(),
                                            .name = "test:1",
