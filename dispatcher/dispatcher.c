@@ -41,6 +41,7 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 #define AGAIN_US       INT64_C(2000000)
 #define PAUSE_FIRST_US INT64_C(100000) /* between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
+#define URGENT_THREADS 4 /* what waits for Redis or a lock holds up no renewal of a lease; at rest there is one */
 #define CHORE_THREADS  6 /* four may wait for Kafka at once (base/chores.h) */
 
 struct dt_dispatcher {
@@ -550,9 +551,9 @@ static void end_parts(dt_dispatcher *d)
 {
     dt_watcher_stop(d->watcher);
     dt_clock_follower_free(d->follower);
-    dt_figures_stop(d->figures);
     dt_hands_stop(d->hands);
     dt_chores_cut(d->chores); /* whatever ticks still wait for in MySQL */
+    dt_figures_stop(d->figures);
     dt_wake_stop(d->wake);
     dt_alerts_stop(d->alerts);
     dt_examiner_stop(d->examiner);
@@ -636,7 +637,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->process = (int64_t)(d->random() >> 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
-    dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", 1, &d->urgent, err);
+    dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
     if (status == DT_OK)
         status = dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err);
     /* Borrows members that are filled in later, but before the parts are started. */

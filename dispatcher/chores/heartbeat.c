@@ -185,6 +185,8 @@ static int64_t tick(void *arg, void *store)
         h->beat_us = dt_clock_mono_us(h->env.clock);
     dt_outage_look(dt_clock_mono_us(dt_clock_system()));
     h->failed = status != DT_OK;
+    if (h->failed && beats)
+        atomic_store(&h->asked, true);
     if (h->failed)
         return dt_chore_failed(&h->chore, DT_OUTAGE_MYSQL, "nobody is told that this process lives", status, &err,
                                DEBTS_US);

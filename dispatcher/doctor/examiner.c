@@ -90,6 +90,7 @@ static void look_at_kafka(dt_examiner *e)
     if (!e->env.admin || (dt_clock_mono_us(e->env.clock) < e->kafka_us && !is_suspect(e)))
         return;
     e->kafka.n = 0;
+    e->chore.idle = false;
     dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
     *e->env.kafka_away = status != DT_OK;
     if (status == DT_OK) {
@@ -153,6 +154,7 @@ static void write_changes(dt_examiner *e, dt_store *store)
 static int64_t tick(void *arg, void *store)
 {
     dt_examiner *e = arg;
+    e->chore.idle = true; /* until Kafka is asked */
     if (dt_clock_mono_us(e->env.clock) >= e->look_us || is_suspect(e)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))

@@ -41,8 +41,13 @@ void dt_intake_clock_changed(dt_intake *intake)
 
 void dt_intake_leave(dt_intake *intake)
 {
-    if (intake)
-        dt_inbox_chore_leave(intake->inbox);
+    if (!intake)
+        return;
+    dt_inbox_chore_leave(intake->inbox);
+    if (intake->operations)
+        dt_operation_runner_leave(intake->operations);
+    if (intake->schedules)
+        dt_schedule_maker_leave(intake->schedules);
 }
 
 void dt_intake_stop(dt_intake *intake)

@@ -29,7 +29,7 @@ struct dt_intake_env {
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
 /* The clock by which fires and operations are due was changed: both are looked at. Any thread; NULL is accepted. */
 void dt_intake_clock_changed(dt_intake *intake);
-/* The threads begin nothing new. Accepts NULL. */
+/* Nothing new is begun. Accepts NULL. */
 void dt_intake_leave(dt_intake *intake);
 /* Joins, frees. Accepts NULL. */
 void dt_intake_stop(dt_intake *intake);

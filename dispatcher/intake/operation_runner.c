@@ -5,9 +5,9 @@
  * operation that waits for its rate is not due.
  *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
- * the index is found by the reconciler. That an operation is due, because it is new or an API has left it, the thread
- * sees that waits for rows of the inbox anyway (inbox_mover.h), and wakes this chore; where it cannot, this one looks,
- * LOOK_US or REST_US apart.
+ * the index is found by the reconciler. If an operation is due, because it is new or an API has left it, the watcher of
+ * the process sees it (store/watch/watcher.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
+ * REST_US apart.
  */
 #include "operation_runner.h"
 
@@ -205,6 +205,11 @@ void dt_operation_runner_wake(dt_operation_runner *r)
 {
     atomic_store(&r->rests, false); /* so that it is not woken again before it has looked */
     dt_chore_wake(&r->chore);
+}
+
+void dt_operation_runner_leave(dt_operation_runner *r)
+{
+    dt_chore_stop(&r->chore);
 }
 
 void dt_operation_runner_stop(dt_operation_runner *r)

@@ -15,6 +15,7 @@ DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *en
 bool dt_operation_runner_rests(dt_operation_runner *runner);
 /* An operation is due. Any thread. */
 void dt_operation_runner_wake(dt_operation_runner *runner);
-void dt_operation_runner_stop(dt_operation_runner *runner); /* accepts NULL */
+void dt_operation_runner_leave(dt_operation_runner *runner); /* no tick begins any more; does not wait */
+void dt_operation_runner_stop(dt_operation_runner *runner);  /* accepts NULL */
 
 #endif

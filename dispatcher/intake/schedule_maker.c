@@ -3,8 +3,8 @@
  *
  * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
  * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
- * already. That one is to be looked at sooner the thread sees that waits for rows of the inbox anyway
- * (inbox_mover.h), and wakes this chore; where it cannot, this one looks within LOOK_US.
+ * already. If one is to be looked at sooner, the watcher of the process sees it (store/watch/watcher.h) and
+ * wakes this chore; if the watcher cannot, this one looks within LOOK_US.
  */
 #include "schedule_maker.h"
 
@@ -147,6 +147,11 @@ void dt_schedule_maker_wake(dt_schedule_maker *m)
 {
     atomic_store(&m->rests, false); /* so that it is not woken again before it has looked */
     dt_chore_wake(&m->chore);
+}
+
+void dt_schedule_maker_leave(dt_schedule_maker *m)
+{
+    dt_chore_stop(&m->chore);
 }
 
 void dt_schedule_maker_stop(dt_schedule_maker *m)

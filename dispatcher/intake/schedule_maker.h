@@ -15,6 +15,7 @@ DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env,
 bool dt_schedule_maker_rests(dt_schedule_maker *maker);
 /* It looks at schedules at once. Any thread. */
 void dt_schedule_maker_wake(dt_schedule_maker *maker);
-void dt_schedule_maker_stop(dt_schedule_maker *maker); /* accepts NULL */
+void dt_schedule_maker_leave(dt_schedule_maker *maker); /* no tick begins any more; does not wait */
+void dt_schedule_maker_stop(dt_schedule_maker *maker);  /* accepts NULL */
 
 #endif

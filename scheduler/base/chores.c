@@ -120,14 +120,14 @@ static void tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
     dt_chores *c = w->chores;
     dt_assert(!chore->started_us && chore->removed == chore->ending);
     chore->started_us = now_us;
-    chore->woken = chore->failed = chore->ending = false;
+    chore->woken = chore->failed = chore->ending = chore->idle = false;
     c->waiting += chore->waits;
     look_for_work(c);
     pthread_mutex_unlock(&c->lock);
     const int64_t due_us = chore->tick(chore->arg, w->context);
     if (c->env.check)
         c->env.check(w->context);
-    if (!chore->failed)
+    if (!chore->failed && !chore->idle)
         dt_outage_over(&chore->outage);
     pthread_mutex_lock(&c->lock);
     c->waiting -= chore->waits;
@@ -146,39 +146,44 @@ static void run(void *arg)
 {
     struct worker *w = arg;
     dt_chores *c = w->chores;
-    int64_t worked_us = dt_clock_mono_us(c->env.clock);
     pthread_mutex_lock(&c->lock);
-    while (!dt_thread_stopping(&w->thread)) {
-        struct dt_chore *next = find_next(c);
-        const int64_t now_us = dt_clock_mono_us(c->env.clock);
-        if (next && next->due_us <= now_us) {
-            tick(w, next, now_us);
-            worked_us = dt_clock_mono_us(c->env.clock);
-            continue;
-        }
-        const bool times = next && (!c->timer || c->timer->until_us > next->due_us);
-        const bool may_end = w != &c->workers[0] && !times;
-        if (may_end && now_us - worked_us >= REST_US)
-            break;
-        w->state = IDLE;
-        w->until_us = times ? next->due_us : INT64_MAX;
-        if (times)
-            c->timer = w;
-        const int64_t until_us = may_end ? worked_us + REST_US : w->until_us;
-        pthread_mutex_unlock(&c->lock);
-        (void)dt_mailbox_wait(w->mailbox, until_us);
-        pthread_mutex_lock(&c->lock);
+    do {
+        int64_t worked_us = dt_clock_mono_us(c->env.clock);
         w->state = BUSY;
-        if (c->timer == w)
-            c->timer = NULL;
-    }
-    w->state = ENDING;
-    void *context = w->context;
-    w->context = NULL;
-    pthread_mutex_unlock(&c->lock);
-    if (context)
-        c->env.close(context);
-    pthread_mutex_lock(&c->lock);
+        while (!dt_thread_stopping(&w->thread)) {
+            struct dt_chore *next = find_next(c);
+            const int64_t now_us = dt_clock_mono_us(c->env.clock);
+            if (next && next->due_us <= now_us) {
+                tick(w, next, now_us);
+                worked_us = dt_clock_mono_us(c->env.clock);
+                continue;
+            }
+            const bool times = next && (!c->timer || c->timer->until_us > next->due_us);
+            const bool may_end = w != &c->workers[0] && !times;
+            if (may_end && now_us - worked_us >= REST_US)
+                break;
+            w->state = IDLE;
+            w->until_us = times ? next->due_us : INT64_MAX;
+            if (times)
+                c->timer = w;
+            const int64_t until_us = may_end ? worked_us + REST_US : w->until_us;
+            pthread_mutex_unlock(&c->lock);
+            (void)dt_mailbox_wait(w->mailbox, until_us);
+            pthread_mutex_lock(&c->lock);
+            w->state = BUSY;
+            if (c->timer == w)
+                c->timer = NULL;
+        }
+        w->state = ENDING;
+        void *context = w->context;
+        w->context = NULL;
+        pthread_mutex_unlock(&c->lock);
+        if (context)
+            c->env.close(context);
+        pthread_mutex_lock(&c->lock);
+        /* Nobody could call this thread meanwhile: it goes on if the others are busy and a chore will be due. */
+    } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next(c) &&
+             (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;
     pthread_mutex_unlock(&c->lock);
 }

@@ -30,8 +30,8 @@
 
 typedef struct dt_chores dt_chores;
 
-/* Its owner's memory; stays where it is from dt_chores_add until dt_chore_remove. The first six members are the
- * owner's, the others belong to chores.c; zero at first. */
+/* Its owner's memory; stays where it is from dt_chores_add until dt_chore_remove. The first six members and `idle`
+ * are the owner's, the others belong to chores.c; zero at first. */
 struct dt_chore {
     const char *name; /* a label of metrics, and the component of log lines: [a-z-]+; borrowed */
     /* Returns the time of the next tick: of the monotonic clock, past = at once, INT64_MAX = when woken. */
@@ -49,6 +49,7 @@ struct dt_chore {
     bool woken;         /* while it ran */
     bool removed;       /* it is not ticked again; under the lock of chores, as the next */
     bool ending;        /* but once, because dt_chore_remove was called */
+    bool idle;          /* set by a tick that has asked no server: it does not end an outage */
     bool failed;        /* the tick that runs; its thread's, as the next */
     struct dt_outage_part outage;
     dt_metric *ticks, *busy_us, *failures;

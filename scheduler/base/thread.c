@@ -6,8 +6,11 @@
 #include "base/thread.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/assert.h"
+
+static _Thread_local bool lowered; /* by dt_thread_lower */
 
 static void *begin(void *arg)
 {
@@ -21,6 +24,8 @@ dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run
                           struct dt_error *err)
 {
     dt_assert(!thread->started);
+    if (lowered)
+        return dt_fail(err, DT_SYSTEM, "a thread of lower priority starts no thread, which would inherit it");
     thread->name = name;
     thread->run = run;
     thread->arg = arg;
@@ -58,6 +63,11 @@ bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
     if (!started)
         free(detached);
     return started;
+}
+
+void dt_thread_lower(int nice)
+{
+    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* of this thread alone; it may not be permitted */
 }
 
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox)

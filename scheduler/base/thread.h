@@ -42,6 +42,9 @@ struct dt_thread {
  */
 DT_MUST_CHECK dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run)(void *arg), void *arg,
                                         struct dt_error *err);
+/* Lowers the priority of the calling thread for good: a process without rights cannot raise it again. dt_thread_start
+ * returns SYSTEM on this thread from then on. */
+void dt_thread_lower(int nice);
 /* Starts a thread that nobody joins; it keeps the name of its creator's thread. False: there is no thread. */
 DT_MUST_CHECK bool dt_thread_start_detached(void (*run)(void *arg), void *arg);
 

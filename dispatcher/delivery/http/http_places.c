@@ -461,7 +461,8 @@ const char *dt_last_url_read(struct dt_last_url *last, struct dt_str text)
     if (last->known && text.n == last->n && memcmp(text.p, last->text, text.n) == 0)
         return last->refusal;
     last->refusal = dt_callback_url_check(text, &last->url);
-    last->known = text.n <= sizeof(last->text);
+    /* A refusal is not kept: it may be that memory was out. */
+    last->known = !last->refusal && text.n <= sizeof(last->text);
     last->n = text.n;
     if (last->known)
         memcpy(last->text, text.p, text.n);

@@ -19,8 +19,10 @@ struct work {
     _Atomic bool hold;                   /* ticks wait until it is false */
     _Atomic int64_t apart_us;            /* what a tick sets not_before_us to, from now on */
     _Atomic bool fails, stopping;        /* ticks fail; the last tick saw that the chore ends */
-    _Atomic int *order;                  /* counts ticks of all chores … */
-    int at;                              /* … as it was at this one's last tick */
+    _Atomic bool idles;                  /* ticks say that they asked no server */
+    enum dt_outage_of of;
+    _Atomic int *order; /* counts ticks of all chores … */
+    int at;             /* … as it was at this one's last tick */
 };
 
 static int64_t now_us(void)
@@ -45,8 +47,9 @@ static int64_t tick(void *arg, void *context)
         w->chore.not_before_us = now_us() + w->apart_us;
     w->stopping = dt_chore_stopping(&w->chore);
     w->inside--;
+    w->chore.idle = w->idles;
     if (w->fails)
-        return dt_chore_failed(&w->chore, DT_OUTAGE_NONE, "it waits", DT_UNAVAILABLE, NULL, 50000);
+        return dt_chore_failed(&w->chore, w->of, "it waits", DT_UNAVAILABLE, NULL, 50000);
     return w->next_us ? w->next_us : INT64_MAX;
 }
 
@@ -220,6 +223,31 @@ static void a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it(voi
     dt_chores_stop(chores);
 }
 
+static void a_tick_that_asks_no_server_ends_no_outage(void **state)
+{
+    dt_chores *chores = start(1);
+    struct work w = work("a");
+    (void)state;
+    w.of = DT_OUTAGE_KAFKA;
+    w.fails = true;
+    add(chores, &w);
+    AWAIT(w.ticks >= 1);
+    w.idles = true;
+    w.fails = false;
+    const int failed = w.ticks;
+    AWAIT(w.ticks > failed);
+    dt_chore_wake(&w.chore);
+    AWAIT(w.ticks > failed + 1 && !dt_chores_longest_us(chores, &(const char *){NULL}));
+    assert_int_equal(w.chore.outage.of, DT_OUTAGE_KAFKA);
+    w.idles = false;
+    dt_chore_wake(&w.chore);
+    AWAIT(w.ticks > failed + 2 && !dt_chores_longest_us(chores, &(const char *){NULL}));
+    assert_int_equal(w.chore.outage.of, DT_OUTAGE_NONE);
+    dt_chore_remove(&w.chore);
+    dt_chores_stop(chores);
+    dt_outage_forget();
+}
+
 static void chores_that_wait_for_other_servers_leave_two_threads_to_the_others(void **state)
 {
     dt_chores *chores = start(4);
@@ -358,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_chore_that_is_always_due_leaves_turns_to_the_others),
         cmocka_unit_test(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for),
         cmocka_unit_test(a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it),
+        cmocka_unit_test(a_tick_that_asks_no_server_ends_no_outage),
         cmocka_unit_test(chores_that_wait_for_other_servers_leave_two_threads_to_the_others),
         cmocka_unit_test(a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed),
         cmocka_unit_test(a_removed_chore_is_ticked_no_more_once_it_was_removed),

@@ -72,7 +72,7 @@ static void threads_are_started_for_ticks_and_end_without_any(void **state)
             const int before = beats;
             AWAIT(beats > before || (pass(100000), false));
         }
-        AWAIT(opened - closed <= 2);
+        AWAIT(opened - closed <= 2 || (pass(100000), false)); /* a thread may have ticked in place of another */
         hold = true;
         for (size_t i = 0; i < 3; i++)
             dt_chore_wake(&busy[i]);

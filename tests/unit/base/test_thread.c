@@ -129,6 +129,24 @@ static void signal_one(void *mailbox)
     dt_mailbox_signal(mailbox, 1);
 }
 
+static void start_another(void *status)
+{
+    struct dt_thread other = {0};
+    dt_thread_lower(10);
+    *(dt_status *)status = dt_thread_start(&other, "other", note_name, (char[16]){""}, NULL);
+    dt_thread_join(&other);
+}
+
+static void a_thread_of_lower_priority_starts_no_other_which_would_keep_it(void **state)
+{
+    struct dt_thread thread = {0};
+    dt_status status = DT_OK;
+    (void)state;
+    assert_int_equal(dt_thread_start(&thread, "lowered", start_another, &status, NULL), DT_OK);
+    dt_thread_join(&thread);
+    assert_int_equal(status, DT_SYSTEM);
+}
+
 static void a_detached_thread_runs(void **state)
 {
     static dt_mailbox *mailbox; /* reachable to the end: the thread may still be about to unlock it */
@@ -147,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_thread_ends_once_however_often_it_is_asked_and_joined),
         cmocka_unit_test(a_thread_with_a_queue_takes_what_lies_there_before_it_ends),
         cmocka_unit_test(a_detached_thread_runs),
+        cmocka_unit_test(a_thread_of_lower_priority_starts_no_other_which_would_keep_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,8 +141,8 @@ bool dt_pool_may_send(void *arg, void *tag);
 
 void dt_pool_record(void *arg);
 /* A number is wanted, or its lease is to be renewed. */
-int64_t dt_pool_renew(void *hands, void *store);
+int64_t dt_pool_renew(void *arg, void *store);
 /* There is something unwanted, or a claim in doubt, or it is time to look for what is lost. */
-int64_t dt_pool_keep(void *hands, void *store);
+int64_t dt_pool_keep(void *arg, void *store);
 
 #endif
