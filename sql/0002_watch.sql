@@ -8,4 +8,4 @@ CREATE TABLE IF NOT EXISTS work_leases (
   until_at BIGINT NOT NULL COMMENT 'by the clock of the server: from then on another one may take it. The holder renews it while it works'
 ) ENGINE=InnoDB COMMENT='who does what one process at a time does; a row is removed when the work is done. What is written is guarded by versions and states, not by this';
 
--- defines dt_wait 3e7c24afe446
+-- defines dt_wait 22959ff5de0b

@@ -31,7 +31,10 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
     if (getrandom(&lease->holder, sizeof(lease->holder), 0) != (ssize_t)sizeof(lease->holder))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     lease->holder &= INT64_MAX;
-    return take(store, lease, err);
+    const dt_status status = take(store, lease, err);
+    if (status != DT_OK) /* it may be ours all the same */
+        dt_work_lease_release(store, lease);
+    return status;
 }
 
 dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
@@ -42,8 +45,9 @@ dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struc
 
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease)
 {
-    if (lease->renewed_us)
-        (void)!dt_store_run(store, dt_sql_release_work_lease,
-                            DT_PARAMS(DT_P_STR(dt_str(lease->work)), DT_P_INT(lease->holder)), NULL, NULL);
-    lease->renewed_us = 0;
+    const struct dt_params row = DT_PARAMS(DT_P_STR(dt_str(lease->work)), DT_P_INT(lease->holder));
+    /* Twice: the connection may have broken before. */
+    if (lease->holder && dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL) != DT_OK)
+        (void)!dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL);
+    lease->holder = 0;
 }

@@ -31,6 +31,7 @@ BEGIN
   DECLARE v_found TINYINT DEFAULT 0;
   DECLARE v_ends BOOLEAN DEFAULT FALSE;
 
+  SET SESSION lock_wait_timeout = 1; -- a table that somebody keeps locked is an error soon, and each listener looks by itself
   SET v_end = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) + p_wait_ms;
   waiting: LOOP
     SET v_real = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED);

@@ -225,7 +225,7 @@ dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct
         status = dt_store_db(store, &t.db, err);
     if (status == DT_OK)
         status = tend_leased(&t, wanted->v, wanted->n, &done->more);
-    if (t.lease.renewed_us && t.db && dt_db_alive(t.db))
+    if (t.db && dt_db_alive(t.db))
         (void)!dt_db_script(t.db, dt_str(dt_sql_reset_lock_wait), NULL);
     dt_work_lease_release(store, &t.lease);
     done->dropped = t.dropped;

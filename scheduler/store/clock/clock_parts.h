@@ -6,8 +6,9 @@
 #include "store/db/db.h"
 #include "store/work_lease.h"
 
-/* Longer than a statement takes: a request that goes on later than this finds its version of the row gone. */
-#define DT_CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 6000})
+/* Longer than a statement takes (api.database_timeout). A request that continues later than this finds its version of
+ * the row gone. */
+#define DT_CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
 /* Takes the lease of the clock, and reads it; the caller releases the lease, whatever is returned. UNSUPPORTED; BUSY:
  * another one has it. */

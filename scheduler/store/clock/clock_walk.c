@@ -103,11 +103,11 @@ static dt_status step(struct walk *w)
     size_t done = PROMOTED;
     dt_status status = DT_OK;
     /* Jobs on the way are in the due index by their days; leaders see them by their times. */
-    do
+    do {
         status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
-    while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
-    if (status == DT_OK)
-        status = dt_work_lease_keep(w->store, &w->lease, w->err);
+        if (status == DT_OK)
+            status = dt_work_lease_keep(w->store, &w->lease, w->err);
+    } while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
     if (status == DT_OK)
         status = dt_db_read_number(w->db, dt_sql_find_next_instant, DT_PARAMS(from, from), NULL, &next_ms, w->err);
     next_ms = next_ms > from_ms ? dt_earlier(next_ms, w->end_ms) : w->end_ms;

@@ -1,11 +1,12 @@
 -- What one process at a time does (store/work_lease.h).
 
--- The first assignment decides whose the lease is, and the second sees what it decided.
+-- The first assignment decides whose the lease is, and the second sees what it decided. A lease that ends far ahead counts as ended: the
+-- clock of the server may have been set back.
 -- name: take_work_lease
 INSERT INTO work_leases (work, holder, until_at)
 VALUES (?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?)
 ON DUPLICATE KEY UPDATE
-  holder = IF(until_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), VALUES(holder), holder),
+  holder = IF(until_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) OR until_at > VALUES(until_at) + 120000, VALUES(holder), holder),
   until_at = IF(holder = VALUES(holder), VALUES(until_at), until_at);
 
 -- name: select_work_lease

@@ -1,6 +1,8 @@
 /* See watcher.h. Owns the connection and the order: everybody is asked, the server waits, everybody is told. */
 #include "store/watch/watcher.h"
 
+#include "store/db/db.h"
+
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -69,6 +71,7 @@ static void run(void *arg)
                          DT_THREAD_STOP);
     }
     tell_all(w, DT_SHUTDOWN);
+    dt_db_thread_end();
 }
 
 /* ---- life ---- */
