@@ -307,6 +307,7 @@ static void stop_parts(struct server *s)
         dt_index_writer_stop(api->index);
     if (api->health)
         dt_health_stop(api->health);
+    dt_chores_cut(s->chores); /* whatever ticks still wait for in MySQL */
     dt_alerts_stop(s->alerts);
     dt_figures_stop(s->figures);
     dt_watcher_stop(s->watcher);

@@ -1,6 +1,6 @@
 /*
  * Callers, and what they may do. Tokens are kept in MySQL as SHA-256 hashes; a copy of the list lives here, replaced
- * every two seconds by the health thread (dt_auth_load). What is doubtful gives less, never more:
+ * every two seconds by the chore of health (dt_auth_load). What is doubtful gives less, never more:
  *
  *   no token was ever made, or dt_store_tokens_waive took that back   nobody is asked for one; beyond the loopback:
  *                                                                     nobody gets in

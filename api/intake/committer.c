@@ -233,7 +233,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         finish(unit, DT_OK);
         return;
     }
-    bool able = false; /* some thread is not stuck in MySQL */
+    bool able = c->n_workers < (size_t)c->env->config->api_committers; /* some thread is not stuck in MySQL */
     for (size_t i = 0; i < c->n_workers && !able; i++)
         able = !dt_session_stalled(&c->workers[i].session);
     dt_status status;

@@ -75,7 +75,8 @@ static inline bool dt_unit_is_over(const struct dt_unit *unit, const struct dt_c
 
 typedef struct dt_committer dt_committer;
 
-/* Starts the threads. All arguments are borrowed and outlive the committer. *out is NULL unless OK. */
+/* Starts a thread; others start when they are of use. All arguments are borrowed and outlive the committer. *out is
+ * NULL unless OK. */
 DT_MUST_CHECK dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                            dt_index_writer *index, dt_committer **out, struct dt_error *err);
 /* Gives back units whose time is up and that are not begun: UNAVAILABLE. Any thread. */

@@ -1,7 +1,7 @@
 /*
  * Answers to operators and probes: alive, ready, metrics, the description of the API, and how the installation is.
- * Answers from what the health thread found out at most about two seconds ago, so that a probe never waits for a server
- * that is away.
+ * Answers from what the chore of health found out at most about two seconds ago, so that a probe never waits for a
+ * server that is away.
  */
 #include <stdio.h>
 

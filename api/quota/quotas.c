@@ -415,7 +415,10 @@ static int64_t tick(void *arg, void *context)
     if (settles || now_us >= q->usage_us) {
         dt_tenant **all = all_tenants(q, &n);
         /* The server may have ended an idle connection; a new one is worth a second try. */
-        if (dt_store_ping(store, &err) != DT_OK && dt_store_ping(store, &err) != DT_OK)
+        dt_status status = dt_store_ping(store, &err);
+        if (status != DT_OK)
+            status = dt_store_ping(store, &err);
+        if (status != DT_OK)
             store = NULL;
         if (settles) {
             q->settle_us = settle_all(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;

@@ -8,8 +8,8 @@
  *   after the handler    dt_wall_check asserts that the handler of a ROW_IN_PATH, IN_BODY or FILTER asked the wall, and
  *                        that it does not answer with a row that the wall refused.
  *
- * Handlers, and what they call, learn the caller's prefixes here and nowhere else. A handler of a route whose wall is
- * NOTHING must not ask. The thread that owns the request calls these functions.
+ * Handlers learn the caller's prefixes here, except for lists, which pass them on to the store. A handler of a route
+ * whose wall is NOTHING must not ask. The thread that owns the request calls these functions.
  */
 #ifndef DT_API_WALL_H
 #define DT_API_WALL_H

@@ -1,6 +1,6 @@
 /*
  * Snapshots of what MySQL said at most about a second ago: topics' settings, the installation with its shard map, and
- * what leaders say about shards. A snapshot never changes. They are refreshed by the health thread every second, by
+ * what leaders say about shards. A snapshot never changes. They are refreshed by the chore of health every second, by
  * committers and workers when they find it older, and at once after dt_topic_cache_invalidate. Reading a snapshot never
  * blocks and needs no store, so HTTP threads may.
  */

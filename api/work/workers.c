@@ -16,7 +16,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <utlist.h>
 
@@ -340,7 +339,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     req->work.at_us = dt_clock_mono_us(pool->env->clock);
     if (able && !stopping && !full) {
         append_locked(line_of(pool, req), &pool->n, req);
-        if (pool->n + pool->busy > pool->n_workers && pool->n_workers < workers)
+        if (pool->n + pool->n_later + pool->busy > pool->n_workers && pool->n_workers < workers)
             (void)!add_worker_locked(pool); /* if it cannot be, there are the others */
     }
     if (pool->sleeping)
@@ -376,7 +375,7 @@ static void append_slice_locked(dt_workers *pool, struct dt_slice *slice)
 static void run_slices(void *arg)
 {
     dt_workers *pool = arg;
-    setpriority(PRIO_PROCESS, 0, SLICE_NICE); /* of this thread alone; if it is not permitted, nothing changes */
+    dt_thread_lower(SLICE_NICE);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         while (!pool->slices && !pool->slices_end)

@@ -7,7 +7,7 @@
  * gets 503 unrun. A request that has to wait for something in MySQL is put off: it holds neither a thread nor a
  * connection meanwhile.
  *
- * Those without (api.batch_threads) do long work that waits for nobody, in time slices: after each piece of a work the
+ * Those without do long work that waits for nobody, in time slices: after each piece of a work the
  * pieces of all other work that is queued come first. So a small array of jobs does not wait for a large one. These
  * threads ask for less processor time than others (nice).
  */
