@@ -54,6 +54,7 @@ def standing(own_apis):
         tokens[name] = Rest(own.url, token=done.stdout.strip())
     own.rows("INSERT INTO processes (id, kind, name, started_at, seen_at) VALUES (1, 'dispatcher', 'a', 1, 4102444800000)")  # its alerts are judged by nobody here
     own.rows("REPLACE INTO alert_judge (only_row, process) VALUES (1, 1)")
+    own.rows("DELETE FROM alerts")  # those that the API began before
     own.rows("INSERT INTO alerts (id, topic, kind, value, bound, began_at, told_at) VALUES (1, '', 'no_leader', 2, 1, 1000, 2000), (2, 'in.a', 'overdue', 61500, 60000, 1000, NULL),"
              " (3, 'out', 'dead', 5, 1, 1000, NULL), (4, 'in.b', 'backlog', 7, 7, 1000, NULL), (5, 'inner', 'dead', 1, 1, 1000, NULL)")
     until(lambda: own.rest.get("/v1/alerts").status == 401 and all(rest.get("/v1/caller").status == 200 for rest in tokens.values()), "the API accepts the tokens")

@@ -86,7 +86,7 @@ def test_why_has_it_not_fired(asked, api, topic):
 
 def test_what_is_late(asked, api, topic):
     question = asked("What is late")
-    api.put(f"/v1/topics/{topic}", {"delivery": "pull", "paused": True})
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})  # nobody pops
     question.id = question.make(delay=0)["id"]
     until(lambda: question.id in question.told(), "the command lists it")
     rows(question.connection, "UPDATE jobs SET next_at = 1000 WHERE id = %s", question.id)  # the most overdue of all
