@@ -3,6 +3,7 @@ import os
 import random
 import signal
 import threading
+import time
 
 import pytest
 
@@ -205,6 +206,19 @@ def shares(api):
     return sorted((names.count(name) for name in set(names)), reverse=True) if len(names) == len(found) else []
 
 
+def settled(api, wanted):
+    """The leaders, once they have these shares and kept them for three seconds: on the way to a balance shards pass through the same shares."""
+    seen = []  # (leaders, since when)
+
+    def is_settled():
+        found = leaders(api)
+        if not seen or seen[-1][0] != found:
+            seen.append((found, time.monotonic()))
+        return shares(api) == wanted and seen[-1][0] == found and time.monotonic() - seen[-1][1] >= 3
+    until(is_settled, lambda: f"{wanted}: {leaders(api)}", seconds=30)
+    return seen[-1][0]
+
+
 @pytest.fixture
 def long_sessions(stack):
     """Leadership changes only by commands, not because a process got no core for two seconds."""
@@ -216,19 +230,16 @@ def long_sessions(stack):
 
 
 def test_shares_are_balanced_and_a_leaving_process_hands_over(stack, api, topic, consume, load, long_sessions):
-    until(lambda: shares(api) == [2, 1, 1], lambda: f"2, 1, 1: {leaders(api)}")
-    before = leaders(api)
+    before = settled(api, [2, 1, 1])
     consumer = consume(topic, rule=succeed)
     running = load(every=0.01)
     more_arrive(consumer)
     leaver = f":{stack['DUETIME_PID_DISPATCHER2']}"
     stack.stop("dispatcher2")
-    until(lambda: shares(api) == [2, 2], lambda: f"2, 2: {leaders(api)}")
-    after = leaders(api)
+    after = settled(api, [2, 2])
     assert [s for s in before if before[s] != after[s] and not before[s].endswith(leaver)] == []
     stack.start("dispatcher2", settings=long_sessions)
-    until(lambda: shares(api) == [2, 1, 1], lambda: f"2, 1, 1: {leaders(api)}")
-    assert len([s for s in after if after[s] != leaders(api)[s]]) == 1
+    assert len([s for s, leader in settled(api, [2, 1, 1]).items() if after[s] != leader]) == 1
     settle(stack, running, consumer, topic)
 
 
