@@ -128,7 +128,7 @@ SUITES = {
     "secured": Suite(200, _pytest("secured", "integration", without=APART[2:], DUETIME_TEST_SECURED="1", DUETIME_TEST_SLICE="secured", DUETIME_TEST_STACK="slice"),
                      "TLS and authentication on every connection"),
     "outages": Suite(300, _pytest("outages", "integration/outages", DUETIME_TEST_STACK="outages"), "servers and dispatchers that start, stop and die; floods"),
-    "clients": Suite(200, _pytest("clients", *APART[2:]), "the clients in five languages; the tasks of an operator on call"),
+    "clients": Suite(200, _pytest("clients", *APART[2:], DUETIME_TEST_STACK="clients"), "the clients in five languages; the tasks of an operator on call"),
 }
 LANES = {
     "mysql": Suite(900, mysql, "the store, and the pages of disasters, on MySQL 9.7"),
