@@ -184,10 +184,10 @@ static unsigned shards_here(void *arg)
 
 /* Notices of a shard that the map no longer names, written by somebody with an old map: one of the others sends
  * them. */
-static bool sends_notices(void *arg, unsigned shard)
+static bool sends_notices(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
-    return leads(d, shard % dt_shard_map_source_named(d->watch));
+    return leads(d, (unsigned)shard % dt_shard_map_source_named(d->watch));
 }
 
 static void index_lost(void *arg, unsigned shard)
@@ -241,7 +241,8 @@ static void on_moved(void *arg)
 
 static void outbox_here(void *arg, unsigned shard)
 {
-    dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts, shard);
+    (void)shard;
+    dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
 }
 
 /* The shard may be led by another process: announce it on the wake channel. */
@@ -249,7 +250,7 @@ static void outbox_anywhere(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
     if (sends_notices(d, shard))
-        dt_kafka_parts_outbox(d->kafka_parts, shard);
+        dt_kafka_parts_outbox(d->kafka_parts);
     else
         dt_announcer_outbox(d->announcer, shard);
 }
@@ -312,8 +313,8 @@ static void on_wake(void *arg, int shard, bool outbox)
         dt_heartbeat_news(heartbeat_of(d));
         dt_elector_news(d->elector);
     }
-    if (shard >= 0 && outbox)
-        dt_kafka_parts_outbox(d->kafka_parts, (unsigned)shard);
+    if (shard >= 0 && outbox && sends_notices(d, shard))
+        dt_kafka_parts_outbox(d->kafka_parts);
 }
 
 static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
@@ -470,8 +471,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                          .config = d->config,
                                          .clock = d->clock,
                                          .ref = &d->ref,
-                                         .publish = dt_config_has_kafka(d->config) ? dt_kafka_parts_publish : NULL,
-                                         .publish_arg = d->kafka_parts,
+                                         .installation = d->inst.name,
+                                         .kafka = dt_kafka_parts_alerts(d->kafka_parts),
                                          .process = d->process};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch);
     if (status == DT_OK)
@@ -643,7 +644,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     /* Borrows members that are filled in later, but before the parts are started. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
-        .outbox = {d->chores, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
+        .outbox = {DT_MESSAGE_DEAD, d->chores, config, d->clock, d->inst.name, NULL, d, sends_notices},
         .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
                     &d->room},
         .reads =

@@ -32,7 +32,7 @@ LAYERS = {
     "index": {"base", "job", "index"},
     "reconcile": {"base", "job", "store", "index", "reconcile"},
     "http": {"base", "job", "http"},
-    "alerts": {"base", "job", "store", "http", "alerts"},
+    "outbox": {"base", "job", "store", "http", "outbox"}, "alerts": {"base", "job", "store", "http", "outbox", "alerts"},
 }
 
 # One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.

@@ -53,5 +53,5 @@ class ByPopsAndCallbacks:
 
     def judge_dead(self, stage, _event):
         """Without a Kafka there is no dead letter, and none waits for one."""
-        waiting = int(stage.sql("SELECT COUNT(*) FROM outbox")[-1][0])
+        waiting = int(stage.sql("SELECT COUNT(*) FROM messages")[-1][0])
         return [f"{waiting} dead letters wait for a Kafka"] if waiting else []

@@ -5,19 +5,25 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-
-#define ALERTS_MS 5000 /* after a timeout the retry needs a new connection; webhooks that are not under way wait */
+#include "delivery/kafka/message.h"
 
 struct dt_kafka_parts {
     struct dt_kafka_parts_env env;
     bool has_kafka;
     dt_kafka_admin *admin;
     dt_notice_producer *notices, *alerts;
-    dt_outbox *outbox; /* NULL without Kafka, as the three above and the two below */
+    struct dt_outbox_kafka letters_port, alerts_port; /* `arg` is one of these producers */
+    dt_outbox *outbox;                                /* NULL without Kafka, as the producers and the two below */
     dt_results_watermark *reads;
     dt_command_reader *commands;
     dt_results *results;
 };
+
+static dt_status send(void *notices, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+                      struct dt_error *err)
+{
+    return dt_notice_producer_send(notices, messages, n, sent, timeout_ms, err);
+}
 
 dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out)
 {
@@ -56,9 +62,12 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
     dt_assert(!p->has_kafka || p->admin); /* reach has returned OK */
     if (p->has_kafka) {
         dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
-        p->env.outbox.notices = p->env.results.notices = p->notices;
+        p->env.results.notices = p->notices;
         if (status == DT_OK)
             status = dt_notice_producer_new(p->env.kafka, &p->alerts, err);
+        p->letters_port = (struct dt_outbox_kafka){.arg = p->notices, .send = send, .letter = dt_message_of_notice};
+        p->alerts_port = (struct dt_outbox_kafka){.arg = p->alerts, .send = send};
+        p->env.outbox.kafka = &p->letters_port;
         if (status == DT_OK)
             status = dt_outbox_start(&p->env.outbox, &p->outbox);
         if (status == DT_OK)
@@ -71,10 +80,14 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
     return dt_results_start(&p->env.results, &p->results, err);
 }
 
-void dt_kafka_parts_outbox(dt_kafka_parts *p, unsigned shard)
+void dt_kafka_parts_outbox(dt_kafka_parts *p)
 {
-    if (p->outbox)
-        dt_outbox_post(p->outbox, shard);
+    dt_outbox_wake(p->outbox);
+}
+
+const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *p)
+{
+    return p->has_kafka ? &p->alerts_port : NULL;
 }
 
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *p)
@@ -86,28 +99,6 @@ void dt_kafka_parts_want_read(dt_kafka_parts *p, unsigned shard, int64_t deadlin
 {
     if (p->has_kafka)
         dt_results_watermark_want(p->reads, shard, deadline_ms);
-}
-
-dt_status dt_kafka_parts_publish(void *arg, const struct dt_alert_text *texts, size_t n, bool *sent,
-                                 struct dt_error *err)
-{
-    const dt_kafka_parts *p = arg;
-    struct dt_arena arena;
-    dt_arena_init(&arena);
-    const struct dt_str topic = dt_arena_printf(&arena, "%s.alerts", p->env.kafka->installation);
-    struct dt_kafka_message *messages = dt_arena_alloc(&arena, n * sizeof(*messages));
-    struct dt_kafka_header *headers = dt_arena_alloc(&arena, 2 * n * sizeof(*headers));
-    dt_status status = topic.p && messages && headers ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; i < n && status == DT_OK; i++) {
-        headers[2 * i] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
-        headers[2 * i + 1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), texts[i].id};
-        messages[i] = (struct dt_kafka_message){
-            .topic = topic, .key = texts[i].alert, .value = texts[i].body, .headers = &headers[2 * i], .n_headers = 2};
-    }
-    if (status == DT_OK)
-        status = dt_notice_producer_send(p->alerts, messages, n, sent, ALERTS_MS, err);
-    dt_arena_clear(&arena);
-    return status;
 }
 
 void dt_kafka_parts_stop(dt_kafka_parts *p)

@@ -11,16 +11,15 @@
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
 
-#include "alerts/alerts.h"
-#include "chores/outbox.h"
 #include "chores/results.h"
 #include "chores/results_watermark.h"
 #include "intake/command_reader.h"
+#include "outbox/outbox.h"
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-/* Copied; what the members point at outlives the parts. `notices` of outbox and results is filled in by start. The
- * runtime of the outbox serves commands as well. */
+/* Copied; what the members point at outlives the parts. `kafka` of the outbox and `notices` of results are filled in by
+ * start. The runtime of the outbox serves commands as well. */
 struct dt_kafka_parts_env {
     struct dt_kafka_env *kafka; /* reach gives it its admin; all else is filled in before reach */
     struct dt_outbox_env outbox;
@@ -35,15 +34,14 @@ DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env,
 DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
 /* Starts threads and chores. After a failure the parts can only be stopped. */
 DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
-/* Any thread: the shard's outbox has something. */
-void dt_kafka_parts_outbox(dt_kafka_parts *parts, unsigned shard);
+/* Any thread: there are dead letters that this process sends. */
+void dt_kafka_parts_outbox(dt_kafka_parts *parts);
 /* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
-/* Sends messages about alerts by a producer of their own: a batch of dead letters that Kafka does not answer delays
- * none. arg: the parts, which have Kafka. A dt_alerts_publish_fn. */
-dt_status dt_kafka_parts_publish(void *arg, const struct dt_alert_text *texts, size_t n, bool *sent,
-                                 struct dt_error *err);
+/* For messages about alerts, whose producer is their own: dead letters that Kafka does not answer delay none. Used once
+ * the parts were started, and not after they were stopped. NULL without Kafka. */
+const struct dt_outbox_kafka *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
 /* Joins, frees. Nobody uses the admin any more. NULL is accepted. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);
 

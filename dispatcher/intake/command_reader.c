@@ -22,6 +22,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "outbox/outbox.h"
 #include "tell_index.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
@@ -51,7 +52,13 @@ struct dt_command_reader {
     dt_index *index;
     dt_store *store;
     struct dt_command_taker taker;
-    dt_command_sender *sender;
+    dt_outbox *sender; /* of answers */
+    struct dt_outbox_kafka to_kafka;
+    dt_notice_producer *notices;
+    dt_kafka_asker *asker;
+    pthread_mutex_t lock; /* of the next two */
+    int64_t *answered;    /* partitions whose answers are sent here */
+    size_t n_answered;
     struct dt_arena arena; /* of a poll */
     char rejected[150];
     struct dt_command_place *places; /* of the partitions that are read, ascending … */
@@ -110,6 +117,23 @@ static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
         write_halt(r, place, NULL);
 }
 
+/* From now on the answers to messages of the partitions that are read are sent here. */
+static dt_status answer_here(dt_command_reader *r, struct dt_error *err)
+{
+    int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
+    if (!partitions)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < r->n_places; i++)
+        partitions[i] = r->places[i].partition;
+    pthread_mutex_lock(&r->lock);
+    free(r->answered);
+    r->answered = partitions;
+    r->n_answered = r->n_places;
+    pthread_mutex_unlock(&r->lock);
+    dt_outbox_wake(r->sender);
+    return DT_OK;
+}
+
 static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
 {
     dt_command_reader *r = arg;
@@ -130,7 +154,7 @@ static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_
     for (size_t i = 0; i < n; i++)
         judge(r, i, &v[i]);
     dt_metric_set(r->halted, (double)r->n_halted);
-    return dt_command_sender_serve(r->sender, r->places, n);
+    return answer_here(r, err);
 }
 
 /* A MySQL that came back from an earlier copy, or somebody by hand, may say that partitions stand elsewhere, and no
@@ -188,7 +212,7 @@ static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b
     if (b->topics)
         r->env.topics_changed(env->arg);
     if (b->answers.n)
-        dt_command_sender_wake(r->sender);
+        dt_outbox_wake(r->sender);
     return DT_OK;
 }
 
@@ -375,6 +399,56 @@ static void run(void *arg)
     dt_kafka_reader_free(r->consumer);
 }
 
+/* ---- the sender of answers ---- */
+
+static bool answers(void *arg, int64_t partition)
+{
+    dt_command_reader *r = arg;
+    bool any = false;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->n_answered && !any; i++)
+        any = r->answered[i] == partition;
+    pthread_mutex_unlock(&r->lock);
+    return any;
+}
+
+static dt_status send(void *arg, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+                      struct dt_error *err)
+{
+    return dt_notice_producer_send(((dt_command_reader *)arg)->notices, messages, n, sent, timeout_ms, err);
+}
+
+/* A topic with too few replicas would take nothing. */
+static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
+{
+    struct dt_kafka_topic_info info;
+    dt_status status = dt_kafka_asker_ask(((dt_command_reader *)arg)->asker, topic, owner, &info, err);
+    return status == DT_OK && info.replicas && info.min_in_sync > info.replicas ? DT_BUSY : status;
+}
+
+static void on_topic_known(void *arg)
+{
+    dt_outbox_wake(((dt_command_reader *)arg)->sender);
+}
+
+static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
+{
+    const struct dt_intake_env *intake = &r->env.intake;
+    r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send, .ask = ask_topic};
+    const struct dt_outbox_env env = {.kind = DT_MESSAGE_ANSWERS,
+                                      .chores = intake->chores,
+                                      .config = intake->config,
+                                      .clock = intake->clock,
+                                      .installation = intake->installation,
+                                      .kafka = &r->to_kafka,
+                                      .arg = r,
+                                      .ours = answers};
+    dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
+    if (status == DT_OK)
+        status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);
+    return status == DT_OK ? dt_outbox_start(&env, &r->sender) : status;
+}
+
 /* ---- life ---- */
 
 static void make_meters(dt_command_reader *r)
@@ -422,6 +496,7 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     r->config = *intake->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
     dt_arena_init(&r->arena);
+    pthread_mutex_init(&r->lock, NULL);
     make_meters(r);
     r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));
     dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
@@ -430,7 +505,7 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     if (status == DT_OK)
         status = make_taker(r);
     if (status == DT_OK)
-        status = dt_command_sender_start(intake, env->kafka, &r->sender, err);
+        status = start_sender(r, err);
     if (status == DT_OK)
         status = dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err);
     if (status == DT_OK)
@@ -448,7 +523,11 @@ void dt_command_reader_stop(dt_command_reader *r)
     if (!r)
         return;
     dt_thread_stop(&r->thread, r->mailbox);
-    dt_command_sender_stop(r->sender);
+    dt_outbox_stop(r->sender);
+    dt_kafka_asker_free(r->asker);
+    dt_notice_producer_free(r->notices);
+    pthread_mutex_destroy(&r->lock);
+    free(r->answered);
     dt_arena_clear(&r->taker.arena);
     dt_json_free(r->taker.json);
     dt_index_free(r->index);

@@ -6,7 +6,7 @@
  *                                          └──────────────────────────────────────────────────┘
  *
  * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects.
- * Answers are stored with the effects; a chore sends them (command_sender.c).
+ * Answers are stored with the effects; a sender of the outbox sends them.
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H
@@ -30,18 +30,5 @@ struct dt_command_reader_env {
 DT_MUST_CHECK dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
                                                 struct dt_error *err);
 void dt_command_reader_stop(dt_command_reader *reader); /* joins, frees; NULL is accepted */
-
-/* ---- the sender of answers (command_sender.c) ---- */
-
-typedef struct dt_command_sender dt_command_sender;
-
-DT_MUST_CHECK dt_status dt_command_sender_start(const struct dt_intake_env *intake, const struct dt_kafka_env *kafka,
-                                                dt_command_sender **out, struct dt_error *err);
-/* The sender sends answers to messages of these partitions from now on. Any thread. NOMEM: of those before. */
-DT_MUST_CHECK dt_status dt_command_sender_serve(dt_command_sender *sender, const struct dt_command_place *places,
-                                                size_t n);
-/* There are new answers. Any thread, never blocks. */
-void dt_command_sender_wake(dt_command_sender *sender);
-void dt_command_sender_stop(dt_command_sender *sender); /* accepts NULL */
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/strbuf.h"
+#include "outbox/kafka_message.h"
 
 typedef struct dt_kafka_admin dt_kafka_admin;
 
@@ -40,17 +40,6 @@ DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const st
                                        struct dt_error *err);
 /* Prints commands for kafka-acls.sh that grant a dispatcher what it needs, and no more. */
 void dt_kafka_print_acls(const struct dt_config *config, FILE *out);
-
-struct dt_kafka_header {
-    struct dt_str name, value;
-};
-struct dt_kafka_message {
-    /* key: absent = none, the message may lie in any partition; else, empty too, where Java's default partitioner puts
-     * it. value: absent = null */
-    struct dt_str topic, key, value;
-    const struct dt_kafka_header *headers;
-    size_t n_headers;
-};
 
 /* ---- topics (kafka_admin.c, kafka_topics.c): one handle a process, thread-safe ---- */
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
@@ -135,7 +124,7 @@ DT_MUST_CHECK dt_status dt_notice_producer_new(const struct dt_kafka_env *env, d
                                                struct dt_error *err);
 void dt_notice_producer_free(dt_notice_producer *notices);
 /* Sends all and waits for every delivery report; sent[i] tells which arrived. OK only when all did; REFUSED when all
- * did but those that Kafka will not take. At most timeout_ms. Thread-safe. */
+ * did but those that Kafka will not take. At most timeout_ms, in which it also waits for other callers. Thread-safe. */
 DT_MUST_CHECK dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages,
                                                 size_t n, bool *sent, int timeout_ms, struct dt_error *err);
 

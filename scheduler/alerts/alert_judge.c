@@ -82,7 +82,7 @@ static dt_status make_change(struct round *r, struct dt_alert_change *change)
         DT_LOG(WARN, "alerts", "alert began", DT_S("kind", dt_alert_kind_name(alert->kind)),
                DT_B("topic", alert->topic), DT_I("value", alert->value), DT_I("limit", alert->limit));
     if (change->targets)
-        dt_chore_wake(&r->a->sender);
+        dt_outbox_wake(r->a->sender);
     return DT_OK;
 }
 
@@ -123,7 +123,7 @@ static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int
     r->kinds[kind]++;
     if ((j->topic && j->topic->setting.mute_until_ms > r->now_ms) || j->alert.silenced_until_ms > r->now_ms)
         targets = 0;
-    if (told_ms && !a->env.publish) /* an API cannot send them: they would pile up until a dispatcher lives */
+    if (told_ms && !a->env.kafka) /* an API cannot send them: they would pile up until a dispatcher lives */
         targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
     if (!j->row || (targets && (!told_ms || told_ms + a->env.config->alerts_remind <= r->now_ms))) {
         struct dt_alert_change change = {
@@ -302,14 +302,14 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
     }
     a->frees = a->frees || now.from_dead;
     if (!atomic_load(&a->ours)) { /* takes over */
-        status = a->frees ? dt_store_alerts_free(a->judge_store, err) : DT_OK;
+        status = a->frees ? dt_store_free_alert_messages(a->judge_store, err) : DT_OK;
         if (status != DT_OK)
             return status;
         a->frees = false;
         atomic_store(&a->ours, true);
         DT_LOG(INFO, "alerts", "this process judges alerts");
         memset(a->since_us, 0, sizeof(a->since_us));
-        dt_chore_wake(&a->sender);
+        dt_outbox_wake(a->sender);
     }
     return take_news(a, &now, err);
 }

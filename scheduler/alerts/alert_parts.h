@@ -4,21 +4,15 @@
  *   alerts.c          their life
  *   alert_judge.c     a chore: what stands, begins and ends
  *   alert_topics.c    the topics that are watched, and their figures
- *   alert_sender.c    a chore: messages, from MySQL to webhooks and Kafka
- *   alert_message.c   one message: where it goes, what it says, its signature
  */
 #ifndef DT_ALERT_PARTS_H
 #define DT_ALERT_PARTS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "alerts/alerts.h"
-#include "base/fair.h"
 #include "base/hash.h"
 #include "base/metrics.h"
-#include "http/http_client.h"
-#include "job/callback/callback_secret.h"
 #include "store/alerts/alerts.h"
 
 /* ---- alert_topics.c: the judge's ---- */
@@ -67,12 +61,6 @@ bool dt_watched_is_known(const struct dt_watched_topic *topic, enum dt_alert_kin
 
 /* ---- alerts.c ---- */
 
-struct dt_alert_answer; /* what became of a message */
-
-/* The ways of messages, which have places of their own: none waits for another. */
-#define DT_ALERT_PLACES 256 /* of a way */
-enum dt_alert_way { DT_ALERT_BY_TOPICS_URL, DT_ALERT_BY_OUR_URL, DT_ALERT_BY_KAFKA, DT_ALERT_WAYS };
-
 struct dt_alerts {
     struct dt_alerts_env env;
     _Atomic bool ours; /* this process judges, and sends */
@@ -90,34 +78,11 @@ struct dt_alerts {
     size_t n_standing;
     dt_metric *standing[DT_ALERT_KINDS_END];
 
-    /* the sender's */
-    struct dt_chore sender;
-    dt_store *sender_store; /* of the tick */
-    struct dt_arena messages;
-    dt_http_client *client;                 /* made for the first webhook */
-    struct dt_shares places[DT_ALERT_WAYS]; /* of the ways, by owner */
-    struct dt_shares at_host;               /* of topics' webhooks, by owner and host */
-    dt_metric *sent, *failed, *given_up;
-    dt_json *json;
-    pthread_mutex_t lock; /* of the next */
-    struct dt_alert_answer *answers;
+    dt_outbox *sender;
 };
 
-/* ---- alert_judge.c, alert_sender.c: the ticks ---- */
+/* ---- alert_judge.c: a tick ---- */
 
 int64_t dt_alerts_judge(void *alerts, void *store);
-/* The sender is woken when there are messages, when a webhook is answered, and when this process begins to judge. */
-int64_t dt_alerts_send(void *alerts, void *store);
-/* Ends the client; the sender was removed. */
-void dt_alerts_end_sending(dt_alerts *alerts);
-
-/* ---- alert_message.c ---- */
-
-/* The texts are in the arena. */
-DT_MUST_CHECK dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_arena *arena,
-                                         struct dt_alert_text *out);
-/* Fills a request but for its URL; secret: NULL = no signature. NOMEM, SYSTEM. */
-DT_MUST_CHECK dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret,
-                                         int64_t now_ms, struct dt_arena *arena, struct dt_http_request *out);
 
 #endif

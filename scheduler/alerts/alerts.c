@@ -2,15 +2,11 @@
 #include <stdlib.h>
 
 #include "alert_parts.h"
+#include "job/callback/callback_secret.h"
 #include "job/callback/callback_url.h"
 
 static void make_meters(dt_alerts *a)
 {
-    const char *name = "duetime_alert_messages_total";
-    const char *help = "Messages about alerts by what became of them; a failed one is sent again.";
-    a->sent = dt_counter(name, help, "outcome=\"sent\"");
-    a->failed = dt_counter(name, help, "outcome=\"failed\"");
-    a->given_up = dt_counter(name, help, "outcome=\"given_up\"");
     for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++) {
         struct dt_strbuf label;
         dt_strbuf_init(&label);
@@ -34,19 +30,21 @@ static dt_status make_parts(dt_alerts *a, struct dt_error *err)
     dt_callback_secret_wipe(&secret);
     if (reason)
         return dt_fail(err, DT_INVALID, "[alerts] secret: it %s", reason);
-    dt_status status = dt_watched_topics_init(&a->topics, config, a->env.clock);
-    return status == DT_OK ? dt_json_new(&a->json) : status;
+    return dt_watched_topics_init(&a->topics, config, a->env.clock);
 }
 
 static void free_parts(dt_alerts *a)
 {
-    dt_alerts_end_sending(a);
     dt_watched_topics_clear(&a->topics);
-    dt_json_free(a->json);
     dt_arena_clear(&a->rows);
-    dt_arena_clear(&a->messages);
-    pthread_mutex_destroy(&a->lock);
     free(a);
+}
+
+static bool judges(void *arg, int64_t sender)
+{
+    dt_alerts *a = arg;
+    (void)sender;
+    return atomic_load(&a->ours);
 }
 
 dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
@@ -55,21 +53,24 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
     if (!a)
         return dt_fail(err, DT_NOMEM, "out of memory");
     a->env = *env;
-    pthread_mutex_init(&a->lock, NULL);
     dt_arena_init(&a->rows);
-    dt_arena_init(&a->messages);
     make_meters(a);
+    const struct dt_outbox_env sender = {.kind = DT_MESSAGE_ALERT,
+                                         .chores = env->chores,
+                                         .config = env->config,
+                                         .clock = env->clock,
+                                         .installation = env->installation,
+                                         .kafka = env->kafka,
+                                         .arg = a,
+                                         .ours = judges};
     dt_status status = make_parts(a, err);
+    if (status == DT_OK)
+        status = dt_outbox_start(&sender, &a->sender);
     if (status != DT_OK) {
         free_parts(a);
         return status;
     }
-    for (size_t i = 0; i < DT_ALERT_WAYS; i++)
-        a->places[i] = (struct dt_shares){.total = DT_ALERT_PLACES, .part = 2};
-    a->at_host = (struct dt_shares){.total = DT_ALERT_PLACES, .part = 2};
     a->judge = (struct dt_chore){.name = "alerts", .tick = dt_alerts_judge, .arg = a};
-    a->sender = (struct dt_chore){.name = "alert-sender", .tick = dt_alerts_send, .arg = a, .waits = true};
-    dt_chores_add(env->chores, &a->sender);
     dt_chores_add(env->chores, &a->judge);
     *out = a;
     return DT_OK;
@@ -86,6 +87,6 @@ void dt_alerts_stop(dt_alerts *a)
     if (!a)
         return;
     dt_chore_remove(&a->judge); /* it wakes the sender */
-    dt_chore_remove(&a->sender);
+    dt_outbox_stop(a->sender);
     free_parts(a);
 }

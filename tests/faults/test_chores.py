@@ -9,7 +9,7 @@ from harness.load import under_load
 from harness.stack import until
 
 # A table of each chore that asks MySQL, but not of those that are urgent.
-TABLES = ("jobs", "outbox", "operations", "schedules", "count_audits", "alert_judge", "figures", "history")
+TABLES = ("jobs", "messages", "operations", "schedules", "count_audits", "alert_judge", "figures", "history")
 LOCKED_SECONDS = 8
 
 

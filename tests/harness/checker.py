@@ -325,8 +325,8 @@ class Checker:
 
     def untold(self):
         """Letters that wait. Whose wake-up was lost with a Redis is found by the next look at all outboxes, seconds later."""
-        return [f"O3: the letter of {row['job_id']}/{row['attempt']} waits in the outbox of shard {row['shard']}" for row in
-                rows(connect(self.stack), "SELECT shard, job_id, attempt FROM outbox ORDER BY id LIMIT 20")]
+        return [f"O3: the letter of {row['job_id']}/{row['attempt']} waits in the outbox of shard {row['sender']}" for row in
+                rows(connect(self.stack), "SELECT sender, job_id, attempt FROM messages WHERE kind = 'dead' ORDER BY id LIMIT 20")]
 
     def index_problems(self):
         """O5: for what is due within 9/10 of the horizon and not held back, the entries are exactly what MySQL says, where there is an index."""

@@ -207,7 +207,7 @@ def test_alert_messages_survive_a_receiver_that_sends_too_much(stack, api):
             put(api, f"alarm-{i}", paused=True, callback_url=receiver.url, alerts={"overdue": "PT0.1S", "url": receiver.url})
             api.make(topic=f"alarm-{i}", delay=0)
         until(lambda: len(receiver.heads) >= 20, stack.logs)
-        until(lambda: not rows(connect(stack), "SELECT id FROM alert_messages"), stack.logs)
+        until(lambda: not rows(connect(stack), "SELECT id FROM messages WHERE kind = 'alert'"), stack.logs)
         assert 'duetime_alert_messages_total{outcome="failed"} 0' in stack.metrics("DISPATCHER1")
         assert all(receiver.closes()[1:])
     finally:

@@ -11,7 +11,7 @@ from harness.stack import until
 JOBS = 50000
 AT_MOST = 10 * JOBS // 1000
 # Statements that change jobs, or lock them for a change. An idle stack executes none.
-CHANGES = (r"command_type IN ('Query', 'Execute') AND argument REGEXP '\\b(jobs|job_keys|attempts|outbox|job_counts)\\b'"
+CHANGES = (r"command_type IN ('Query', 'Execute') AND argument REGEXP '\\b(jobs|job_keys|attempts|messages|job_counts)\\b'"
            r" AND argument REGEXP '^\\s*(INSERT|UPDATE|DELETE|REPLACE)|FOR UPDATE'")
 
 

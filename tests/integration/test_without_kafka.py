@@ -92,7 +92,7 @@ def test_who_dies_is_found_by_rest_and_leaves_no_letter(api, mysql):
     popped(api, "dying")
     until(lambda: api.get(f"/v1/jobs/{silent}").json["state"] == "dead", "it times out")
     assert {job["id"] for job in api.get("/v1/jobs?topic=dying&state=dead").json["jobs"]} == {told, silent}
-    assert rows(mysql, "SELECT COUNT(*) n FROM outbox")[0]["n"] == 0
+    assert rows(mysql, "SELECT COUNT(*) n FROM messages")[0]["n"] == 0
 
 
 def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(stack, api, mysql):

@@ -261,8 +261,8 @@ const char *oracles_unrest(const struct dt_config *config)
         return intake;
     if (!broker_results_read() || table_named("deferred_results")->n)
         return "results are not applied";
-    for (size_t i = 0; i < table_named("outbox")->n; i++)
-        if (!halted(cell_int(table_named("outbox")->rows[i], "shard") % map.shards))
+    for (size_t i = 0; i < table_named("messages")->n; i++)
+        if (!halted(cell_int(table_named("messages")->rows[i], "sender") % map.shards))
             return "the outbox is not empty";
     return dt_index_configured(config) ? unrest_of_index(jobs, now_ms + config->index_horizon - 2000) : NULL;
 }

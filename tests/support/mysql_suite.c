@@ -35,7 +35,7 @@ void mysql_fixture_empty(struct mysql_fixture *fx, struct dt_arena *arena)
 {
     mysql_fixture_run(
         fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM attempts; DELETE FROM topics; "
-            "DELETE FROM outbox; DELETE FROM deferred_results; DELETE FROM removed_jobs; DELETE FROM shard_stats; "
+            "DELETE FROM messages; DELETE FROM deferred_results; DELETE FROM removed_jobs; DELETE FROM shard_stats; "
             "DELETE FROM history; "
             "DELETE FROM history_attempts; DELETE FROM history_counts; DELETE FROM history_days; DELETE FROM key_ends; "
             "DELETE FROM job_counts; DELETE FROM count_audits; DELETE FROM schedules; DELETE FROM schedule_fires; "

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "kafka/kafka.h"
 #include "store/dispatch/outgoing.h"
-#include "store/results/outbox.h"
+#include "store/outbox/outbox.h"
 
 /* Everything in *message lives in the arena, or is borrowed from `from`. json is scratch for the caller's headers. */
 DT_MUST_CHECK dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installation, int64_t now_ms,

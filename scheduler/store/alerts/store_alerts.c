@@ -96,9 +96,8 @@ static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *roo
 /* One message a target. Where there are too many already, none is made: what stands shows in the table. */
 static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
 {
-    enum { COLUMNS = 10, TARGETS = 3 };
+    enum { COLUMNS = 9, TARGETS = 3 };
     const struct dt_alert *a = &change->alert;
-    const struct dt_param now = DT_P_INT(now_ms);
     struct dt_param params[TARGETS * COLUMNS];
     const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
     size_t n = 0;
@@ -118,8 +117,7 @@ static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, i
                                                   DT_P_INT(a->value),
                                                   DT_P_INT(a->limit),
                                                   DT_P_INT(a->began_at_ms),
-                                                  now,
-                                                  now};
+                                                  DT_P_INT(now_ms)};
             memcpy(&params[n++ * COLUMNS], row, sizeof(row));
         }
     if (status != DT_OK || n == 0)

@@ -10,8 +10,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/text/base64.h"
-#include "job/owner.h"
-#include "store/db/id_list.h"
+#include "store/db/id_in.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -195,54 +194,4 @@ dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const in
     return n && status == DT_OK
                ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(rows, n), take_row, &r, err)
                : status;
-}
-
-/* ---- lists ---- */
-
-struct listing {
-    dt_db *db;
-    struct dt_arena *arena;
-    struct dt_command_answers_rows *out;
-    struct dt_error *err;
-};
-
-enum { LISTED = 4096 }; /* list_command_answers has it, too */
-
-static dt_status take_listed(void *arg)
-{
-    struct listing *l = arg;
-    const struct dt_str of_topic = dt_db_bytes(l->db, 2);
-    const int64_t owner = dt_db_i64(l->db, 3);
-    struct dt_command_answers_row *row = &l->out->v[l->out->n++];
-    *row = (struct dt_command_answers_row){.id = dt_db_i64(l->db, 0),
-                                           .topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, 1)),
-                                           .owner = dt_db_is_null(l->db, 3) ? dt_owner_by_name(DT_STR_NONE)
-                                                    : owner > 0             ? owner
-                                                                            : dt_owner_by_name(of_topic),
-                                           .age_ms = dt_db_i64(l->db, 4)};
-    return row->topic.p ? DT_OK : dt_fail(l->err, DT_NOMEM, "out of memory");
-}
-
-dt_status dt_store_list_command_answers(dt_store *store, const int64_t *partitions, size_t n, int64_t after,
-                                        struct dt_arena *arena, struct dt_command_answers_rows *out,
-                                        struct dt_error *err)
-{
-    struct listing l = {.arena = arena, .out = out, .err = err};
-    const size_t some = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
-    *out = (struct dt_command_answers_rows){.v = dt_arena_alloc(arena, LISTED * sizeof(*out->v))};
-    dt_status status = out->v ? dt_store_db(store, &l.db, err) : dt_fail(err, DT_NOMEM, "out of memory");
-    if (some && status == DT_OK)
-        status = dt_id_in_read(l.db, &dt_sql_list_command_answers, DT_PARAMS(DT_P_INT(after)), DT_IDS(partitions, some),
-                               take_listed, &l, err);
-    out->more = out->n == LISTED;
-    return status;
-}
-
-dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err)
-{
-    dt_db *db;
-    uint64_t removed;
-    dt_status status = n ? dt_store_db(store, &db, err) : DT_OK;
-    return n && status == DT_OK ? dt_id_list_delete(db, dt_sql_delete_command_answers, DT_IDS(rows, n), &removed, err)
-                                : status;
 }

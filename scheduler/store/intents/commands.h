@@ -3,7 +3,7 @@
  *
  *   where a partition stands ─▶ read from there ─▶ decode, carry out ─▶ raise its offset, store answers ─▶ COMMIT
  *                                                 └──────────────────── one transaction ──────────────────────┘
- *   ─▶ (another thread) send answers, forget them
+ *   ─▶ (the outbox) send answers, delete them
  *
  * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message
  * has one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of
@@ -104,29 +104,12 @@ struct dt_command_batch {
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
 
-/* ---- answers that have not left (command_answers.c) ---- */
+/* ---- answers, as rows of the outbox (command_answers.c) ---- */
 
-/* A row of answers for one Kafka topic. */
-struct dt_command_answers_row {
-    int64_t id, owner, age_ms;
-    struct dt_str topic; /* of Kafka; empty: the answers name theirs, which are there */
-};
-struct dt_command_answers_rows {
-    struct dt_command_answers_row *v; /* in the arena, ascending by id */
-    size_t n;
-    bool more; /* there may be rows after these */
-};
-/* Lists rows of these partitions with a higher id than `after`, without their answers. */
-DT_MUST_CHECK dt_status dt_store_list_command_answers(dt_store *store, const int64_t *partitions, size_t n,
-                                                      int64_t after, struct dt_arena *arena,
-                                                      struct dt_command_answers_rows *out, struct dt_error *err);
 /* Reads the answers of rows, whose ids ascend. A row that nothing can be read from has none. */
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                                       struct dt_arena *arena, struct dt_command_answers *out,
                                                       struct dt_error *err);
-/* Removes rows whose answers were sent or dropped. */
-DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err);
-
 /* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics and
  * each million bytes, a statement for each million bytes. partition: of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,

@@ -119,59 +119,19 @@ UPDATE alerts
 
 -- Messages for Kafka and webhooks are counted apart. The first parameter: those for Kafka.
 -- name: count_alert_messages
-SELECT COUNT(*) FROM (SELECT 1 FROM alert_messages m WHERE (m.target = 'kafka') = ? LIMIT ?) m;
+SELECT COUNT(*) FROM (SELECT 1 FROM messages m FORCE INDEX (due) WHERE m.kind = 'alert' AND (m.target = 'kafka') = ? LIMIT ?) m;
 
 -- Of the topic's owner. What is about no topic is the installation's, which is an owner as well.
 -- name: count_alert_messages_of_owner
 SELECT COUNT(*) FROM (
 SELECT 1
-  FROM alert_messages m
+  FROM messages m FORCE INDEX (due)
   LEFT JOIN topics t ON t.name = m.topic
- WHERE (m.target = 'kafka') = ?
+ WHERE m.kind = 'alert'
+   AND (m.target = 'kafka') = ?
    AND COALESCE(t.owner, 0) = COALESCE((SELECT o.owner FROM topics o WHERE o.name = ?), 0)
  LIMIT ?) m;
 
 -- name: insert_alert_message
-INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at)
-VALUES (?,?,?,?,?,?,?,?,?,?);
-
--- The parameter: whether the process writes to Kafka.
--- name: select_alert_messages
-SELECT m.id, m.alert, m.type + 0, m.target + 0, m.topic, m.kind + 0, m.value, m.bound, m.began_at, m.made_at, m.next_at, m.tries,
-       t.alerts, t.owner
-  FROM alert_messages m
-  LEFT JOIN topics t ON t.name = m.topic
- WHERE m.next_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
-   AND (? OR m.target <> 'kafka')
-   AND NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
- ORDER BY m.tries > 0, m.next_at, m.id;
-
--- name: find_next_alert_message
-SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), MIN(m.next_at)
-  FROM alert_messages m
- WHERE (? OR m.target <> 'kafka')
-   AND NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id);
-
--- name: take_alert_messages
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]')) r
-  STRAIGHT_JOIN alert_messages m FORCE INDEX (PRIMARY) ON m.id = r.id
-   AND m.tries = r.tries
-   SET m.next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, m.tries = m.tries + 1;
-
--- If the process that had taken these for the first time is dead, they are under way no more.
--- name: free_alert_messages
-UPDATE alert_messages
-   SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
- WHERE tries > 0
-   AND error IS NULL
-   AND next_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED);
-
--- name: delete_alert_messages
-DELETE m
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r
-  STRAIGHT_JOIN alert_messages m FORCE INDEX (PRIMARY) ON m.id = r.id;
-
--- name: fail_alert_messages
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', pause BIGINT PATH '$[1]', error VARCHAR(500) CHARACTER SET utf8mb4 PATH '$[2]')) r
-  STRAIGHT_JOIN alert_messages m FORCE INDEX (PRIMARY) ON m.id = r.id
-   SET m.next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + r.pause, m.error = r.error;
+INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at)
+VALUES ('alert',0,?,?,?,?,?,?,?,?,?);

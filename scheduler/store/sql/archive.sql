@@ -21,7 +21,7 @@ SELECT j.id, j.topic, j.state+0, j.job_key IS NOT NULL, j.attempt, j.purge_at, j
    AND j.purge_at IS NOT NULL
    AND j.created_at <= ?
    AND j.state IN ('succeeded','dead','cancelled')
-   AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.job_id = j.id)
+   AND NOT EXISTS (SELECT 1 FROM messages o WHERE o.job_id = j.id)
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 

@@ -33,27 +33,13 @@ UPDATE command_offsets
    AND next_offset = ?;
 
 -- name: insert_command_answers
-INSERT INTO command_answers (kafka_partition, of_topic, topic, answers, created_at)
-SELECT ?, r.of_topic, r.topic, r.answers, ?
+INSERT INTO messages (kind, sender, topic, kafka_topic, answers, made_at)
+SELECT 'answers', ?, r.of_topic, r.topic, r.answers, ?
   FROM JSON_TABLE(?, '$[*]' COLUMNS (of_topic VARCHAR(200) PATH '$[0]', topic VARCHAR(249) PATH '$[1]',
        answers MEDIUMTEXT CHARACTER SET utf8mb4 PATH '$[2]')) r;
 
--- The owner is that of the commands' topic as it is now. Without the answers themselves: rows are listed more often than they are sent.
--- name: list_command_answers
-SELECT a.id, a.topic, a.of_topic, t.owner, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - a.created_at
-  FROM command_answers a FORCE INDEX (waiting)
-  LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = a.of_topic
- WHERE a.id > ?
-   AND a.kafka_partition IN (?,...)
- ORDER BY a.id LIMIT 4096;
-
 -- name: select_command_answers
 SELECT id, answers
-  FROM command_answers FORCE INDEX (PRIMARY)
+  FROM messages FORCE INDEX (PRIMARY)
  WHERE id IN (?,...)
  ORDER BY id;
-
--- name: delete_command_answers
-DELETE a
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
-  STRAIGHT_JOIN command_answers a FORCE INDEX (PRIMARY) ON a.id = t.id;

@@ -15,7 +15,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
    AND j.next_at < ?;
 
 -- name: select_old_notices
-SELECT id FROM outbox FORCE INDEX (PRIMARY) WHERE made_at < ? ORDER BY id LIMIT ?;
+SELECT id FROM messages FORCE INDEX (due) WHERE kind = 'dead' AND made_at < ? LIMIT ?;
 
 -- Rows of which a manual edit ended the attempt or the job. A row whose state is no word is left alone.
 -- name: select_edited

@@ -38,20 +38,16 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
    AND j.part IN (?,?,?,?,?,?,?,?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
 
--- Notices of the outbox, and their jobs.
--- name: find_notice
-SELECT id FROM outbox ORDER BY id LIMIT 1;
-
+-- Dead letters of the outbox, and their jobs.
 -- name: select_notices
 SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt,
        j.failures, j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries,
        j.retry, j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
-  FROM outbox o FORCE INDEX (by_shard)
+  FROM messages o FORCE INDEX (PRIMARY)
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id
- WHERE o.shard = ?
-   AND o.id > ?
- ORDER BY o.id LIMIT ?;
+ WHERE o.id IN (?,...)
+ ORDER BY o.id;
 
 -- Jobs that may be due, and the messages of those that may be claimed and are small: up to 2 KiB with 1 KiB of headers. Of all
 -- others the payload is NULL, and is read when it is known that they go (select_messages). A row whose attempt is in

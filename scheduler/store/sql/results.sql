@@ -1,4 +1,4 @@
--- Results: reading the jobs that they are for, and writing what was decided; results that wait for a locked row; the outbox.
+-- Results: reading the jobs that they are for, and writing what was decided; results that wait for a locked row; dead letters.
 
 -- What dt_job_decide looks at, and what the index is to forget, of each job (a pop's own time to report in place of the job's); its version, its topic's retention and its topic.
 -- The topic of row after row is mostly the same, and a join looks its row up once for as long as it is.
@@ -104,14 +104,8 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
 -- name: insert_dead_letters
-INSERT INTO outbox (shard, kind, job_id, attempt, made_at)
+INSERT INTO messages (sender, kind, job_id, attempt, made_at)
 VALUES (?, 'dead', ?, ?, ?);
-
--- Notices that were sent.
--- name: delete_notices
-DELETE o
-  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
-  STRAIGHT_JOIN outbox o FORCE INDEX (PRIMARY) ON o.id = t.id;
 
 -- Of the jobs, those that have a result stored, up to an id.
 -- name: find_waiting_results

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/alerts/alerts.h"
+#include "store/outbox/outbox.h"
 #include "store/store_internal.h"
 #include "support/store_suite.h"
 
@@ -26,8 +26,8 @@ enum { US = 7, OTHER, API1, API2 }; /* processes that live: two dispatchers, two
 static int begin(void **state)
 {
     empty_tables(state);
-    static const char *const tables[] = {"alerts",      "alert_messages", "processes", "attempts",
-                                         "shard_stats", "count_audits",   "job_inbox", "alert_judge"};
+    static const char *const tables[] = {"alerts",      "messages",     "processes", "attempts",
+                                         "shard_stats", "count_audits", "job_inbox", "alert_judge"};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
         mysql_fixture_run(&fx, "DELETE FROM %s", tables[i]);
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
@@ -357,11 +357,11 @@ static void an_alert_begins_once_with_a_message_a_target(void **state)
     assert_int_equal(alert.limit, 1000);
     assert_int_equal(alert.told_at_ms, alert.began_at_ms);
     assert_int_equal(
-        number("SELECT COUNT(*) FROM alert_messages m JOIN alerts a ON a.id = m.alert AND a.began_at = m.made_at "
+        number("SELECT COUNT(*) FROM messages m JOIN alerts a ON a.id = m.alert AND a.began_at = m.made_at "
                "WHERE m.type = 'began' AND m.target IN ('topic','kafka')"),
         2);
     assert_int_equal(dt_store_alert_change(store, &change, &err), DT_EXISTS);
-    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM messages"), 2);
 }
 
 static void of_two_that_remind_or_end_one_does(void **state)
@@ -377,7 +377,7 @@ static void of_two_that_remind_or_end_one_does(void **state)
     OK(dt_store_alert_change(store, &change, &err));
     assert_int_equal(dt_store_alert_change(store, &change, &err), DT_VERSION);
     assert_int_equal(number("SELECT COUNT(*) FROM alerts"), 0);
-    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM messages"), 2);
 }
 
 static void a_process_whose_lease_has_ended_changes_no_alert(void **state)
@@ -396,7 +396,7 @@ static void a_process_whose_lease_has_ended_changes_no_alert(void **state)
         assert_true(judges(OTHER, 0));
         mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000"); /* it was stopped, and goes on */
     }
-    assert_int_equal(number("SELECT COUNT(*) * 10 + (SELECT COUNT(*) FROM alert_messages) FROM alerts"), 11);
+    assert_int_equal(number("SELECT COUNT(*) * 10 + (SELECT COUNT(*) FROM messages) FROM alerts"), 11);
 }
 
 static void figures_of_alerts_that_stand_are_written(void **state)
@@ -428,21 +428,37 @@ static void an_alert_is_silenced_by_who_may_see_it(void **state)
     assert_int_equal(dt_store_alert_silence(store, &silence, &arena, &silenced, &err), DT_NOT_FOUND);
 }
 
-static struct dt_alert_messages due(void)
+/* Messages of the judge that are due. */
+static struct dt_message_page due_by(bool kafka)
 {
-    struct dt_alert_messages messages;
-    OK(dt_store_alert_messages(store, true, &arena, &messages, &err));
-    return messages;
+    struct dt_message_row *v = dt_arena_alloc(&arena, 2 * DT_ALERT_MESSAGES_MAX * sizeof(*v));
+    struct dt_message_page page = {
+        .kind = DT_MESSAGE_ALERT, .now_ms = number("SELECT " SQL_NOW), .kafka = kafka, .more = true};
+    size_t n = 0;
+    while (page.more) {
+        OK(dt_store_messages(store, &page, &arena, &err));
+        for (size_t i = 0; i < page.n; i++)
+            v[n++] = page.v[i];
+    }
+    page.v = v;
+    page.n = n;
+    return page;
 }
 
-static dt_status take(const struct dt_alert_message *m, int64_t lease_ms)
+static struct dt_message_page due(void)
 {
-    return dt_store_alert_take(store, &m, 1, lease_ms, &err);
+    return due_by(true);
 }
 
-static void not_arrived(int64_t id, int64_t after_ms)
+static dt_status take(const struct dt_message_row *m, int64_t lease_ms)
 {
-    OK(dt_store_alert_failed(store, &(struct dt_alert_failure){id, after_ms, S("answered 500")}, 1, &err));
+    return dt_store_take_messages(store, &m, 1, lease_ms, &err);
+}
+
+static void not_arrived(const struct dt_message_row *m, int64_t after_ms)
+{
+    OK(dt_store_put_off_messages(store, &(struct dt_message_try){m->id, m->tries + 1, after_ms, S("answered 500")}, 1,
+                                 &err));
 }
 
 static void begin_and_end(unsigned targets)
@@ -458,9 +474,9 @@ static void messages_of_an_alert_go_in_their_order(void **state)
     (void)state;
     begin_and_end(DT_ALERT_TO_TOPIC);
     mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"url\":\"http://a/\"}' WHERE name = 'orders'");
-    struct dt_alert_messages messages = due();
+    struct dt_message_page messages = due();
     assert_int_equal(messages.n, 1);
-    const struct dt_alert_message first = messages.v[0];
+    const struct dt_message_row first = messages.v[0];
     assert_int_equal(first.event, DT_ALERT_BEGAN);
     assert_int_equal(first.target, DT_ALERT_TO_TOPIC);
     assert_true(dt_str_is(first.setting, "{\"url\":\"http://a/\"}"));
@@ -469,12 +485,11 @@ static void messages_of_an_alert_go_in_their_order(void **state)
     assert_int_equal(take(&first, 5000), DT_VERSION); /* somebody has taken it */
     messages = due();
     assert_int_equal(messages.n, 0);
-    assert_true(messages.next_ms > messages.now_ms && messages.next_ms <= messages.now_ms + 5000);
-    not_arrived(first.id, 0);
+    not_arrived(&first, 0);
     messages = due();
     assert_true(messages.n == 1 && messages.v[0].id == first.id && messages.v[0].tries == 1);
-    assert_int_equal(number("SELECT error = 'answered 500' FROM alert_messages ORDER BY id LIMIT 1"), 1);
-    OK(dt_store_alert_sent(store, &first.id, 1, &err));
+    assert_int_equal(number("SELECT error = 'answered 500' FROM messages ORDER BY id LIMIT 1"), 1);
+    OK(dt_store_delete_messages(store, &first.id, 1, &err));
     messages = due();
     assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
 }
@@ -483,27 +498,26 @@ static void what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_on
 {
     (void)state;
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION);
-    struct dt_alert_messages messages = due();
+    struct dt_message_page messages = due();
     assert_int_equal(messages.n, 2);
-    const int64_t failed = messages.v[1].id;
-    OK(dt_store_alert_take(store, (const struct dt_alert_message *[]){&messages.v[0], &messages.v[1]}, 2, 60000, &err));
-    not_arrived(failed, 60000);
-    OK(dt_store_alerts_free(store, &err));
+    const struct dt_message_row failed = messages.v[1];
+    OK(take(&messages.v[0], 60000));
+    OK(take(&failed, 60000));
+    not_arrived(&failed, 60000);
+    OK(dt_store_free_alert_messages(store, &err));
     messages = due();
-    assert_true(messages.n == 1 && messages.v[0].id != failed && messages.v[0].tries == 1);
+    assert_true(messages.n == 1 && messages.v[0].id != failed.id && messages.v[0].tries == 1);
 }
 
 static void messages_for_kafka_wait_for_a_process_that_writes_to_it(void **state)
 {
     (void)state;
     struct dt_alert_change change = late(DT_ALERT_TO_KAFKA | DT_ALERT_TO_INSTALLATION);
-    struct dt_alert_messages messages;
     OK(dt_store_alert_change(store, &change, &err));
-    OK(dt_store_alert_messages(store, false, &arena, &messages, &err));
+    struct dt_message_page messages = due_by(false);
     assert_true(messages.n == 1 && messages.v[0].target == DT_ALERT_TO_INSTALLATION);
-    OK(dt_store_alert_sent(store, &messages.v[0].id, 1, &err));
-    OK(dt_store_alert_messages(store, false, &arena, &messages, &err));
-    assert_true(messages.n == 0 && messages.next_ms == 0);
+    OK(dt_store_delete_messages(store, &messages.v[0].id, 1, &err));
+    assert_int_equal(due_by(false).n, 0);
     assert_true(due().n == 1 && due().v[0].target == DT_ALERT_TO_KAFKA);
 }
 
@@ -515,7 +529,7 @@ static void what_was_never_tried_goes_first(void **state)
     OK(take(&due().v[0], 0));
     change.alert.kind = DT_ALERT_DEAD;
     OK(dt_store_alert_change(store, &change, &err));
-    struct dt_alert_messages messages = due();
+    struct dt_message_page messages = due();
     assert_int_equal(messages.n, 2);
     assert_int_equal(messages.v[0].alert.kind, DT_ALERT_DEAD);
 }
@@ -524,24 +538,26 @@ static void the_outbox_is_bounded(void **state)
 {
     (void)state;
     mysql_fixture_run(
-        &fx, "INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at) "
-             "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
-             "SELECT 1000 + a.i, 'began', 'topic', 't', 'dead', 1, 1, 1, 1, 1 FROM n a, (SELECT 1 UNION ALL SELECT 2 "
-             "UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL "
-             "SELECT 8 UNION ALL SELECT 9 UNION ALL SELECT 10) b");
+        &fx,
+        "INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at) "
+        "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
+        "SELECT 'alert', 0, 1000 + a.i, 'began', 'topic', 't', 'dead', 1, 1, 1, 1 FROM n a, (SELECT 1 UNION ALL SELECT "
+        "2 "
+        "UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL "
+        "SELECT 8 UNION ALL SELECT 9 UNION ALL SELECT 10) b");
     mysql_fixture_run(&fx, "UPDATE topics SET owner = 5");
-    mysql_fixture_run(&fx, "UPDATE alert_messages SET topic = 'orders'");
+    mysql_fixture_run(&fx, "UPDATE messages SET topic = 'orders'");
     begin_and_end(DT_ALERT_TO_TOPIC);
-    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), DT_ALERT_MESSAGES_MAX);
+    assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX);
 }
 
 static void an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out(void **state)
 {
     the_outbox_is_bounded(state);
-    mysql_fixture_run(&fx, "UPDATE alert_messages SET topic = 'gone'"); /* another owner's */
+    mysql_fixture_run(&fx, "UPDATE messages SET topic = 'gone'"); /* another owner's */
     begin_and_end(DT_ALERT_TO_TOPIC);
-    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), DT_ALERT_MESSAGES_MAX + 2);
-    const struct dt_alert_messages messages = due();
+    assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX + 2);
+    const struct dt_message_page messages = due();
     assert_int_equal(messages.v[messages.n - 1].owner, 5);
 }
 
@@ -549,10 +565,10 @@ static void an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out(vo
 static void messages_for_kafka_keep_no_webhooks_out(void **state)
 {
     the_outbox_is_bounded(state);
-    mysql_fixture_run(&fx, "UPDATE alert_messages SET target = 'kafka'");
+    mysql_fixture_run(&fx, "UPDATE messages SET target = 'kafka'");
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION | DT_ALERT_TO_KAFKA);
-    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages WHERE target <> 'kafka'"), 4);
-    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);
+    assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target <> 'kafka'"), 4);
+    assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)

@@ -1,6 +1,6 @@
 /*
- * The outbox (outbox.h) on a real MySQL and Kafka. What stands between it and Kafka here refuses single messages, or
- * fails when it is told to.
+ * Senders of the outbox (outbox.h) on a real MySQL and Kafka. What is between them and Kafka here refuses single
+ * messages, or fails when the test says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,16 +13,17 @@
 
 #include <cmocka.h>
 
-#include "chores/outbox.h"
-#include "store/results/outbox.h"
+#include "delivery/kafka/message.h"
+#include "outbox/outbox.h"
 #include "store/store_chores.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/rigs/hand_clock.h"
 
 #define SHARDS   4
-#define PAGE     500               /* notices in one read */
-#define LOOK_US  INT64_C(10000000) /* between two looks at all outboxes */
+#define TOGETHER 500               /* letters that are sent together … */
+#define LISTED   2000              /* … and in one round */
+#define LOOK_US  INT64_C(10000000) /* between two rounds that nothing asked for */
 #define RETRY_US INT64_C(500000)   /* pause after a failure */
 
 static struct mysql_fixture fx;
@@ -43,10 +44,14 @@ static _Atomic bool refuse_odd;                /* Kafka refuses the messages of 
 static _Atomic int64_t refuse_from, refuse_to; /* and those of these jobs */
 static _Atomic bool lose_the_rest;             /* of a batch nothing arrives but its first message */
 
-__typeof__(dt_notice_producer_send) __real_dt_notice_producer_send;
-__typeof__(dt_notice_producer_send) __wrap_dt_notice_producer_send;
-__typeof__(dt_store_outbox_sent) __real_dt_store_outbox_sent;
-__typeof__(dt_store_outbox_sent) __wrap_dt_store_outbox_sent;
+static _Atomic int64_t last_job;        /* of the last letter that was sent, … */
+static _Atomic int64_t before_theirs;   /* … and of the one before the first letter of another shard's job */
+static _Atomic int64_t first_of_theirs; /* that shard's jobs have these ids, and higher ones */
+static char asked[16][64];              /* topics of the answers that were sent first, in their order */
+static _Atomic size_t n_asked;
+
+__typeof__(dt_store_delete_messages) __real_dt_store_delete_messages;
+__typeof__(dt_store_delete_messages) __wrap_dt_store_delete_messages;
 
 static bool spend(_Atomic int *budget)
 {
@@ -70,21 +75,44 @@ static bool is_refused(const struct dt_kafka_message *m)
     return (refuse_odd && id % 2) || (id >= refuse_from && id <= refuse_to);
 }
 
-/* As the real one does: all but what is refused is sent. */
-dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                                         bool *sent, int timeout_ms, struct dt_error *e)
+static void note(const struct dt_kafka_message *m)
 {
+    const int64_t job = job_of(m);
+    if (job && first_of_theirs && job >= first_of_theirs && !before_theirs)
+        before_theirs = last_job;
+    last_job = job;
+    if (!job && n_asked < sizeof(asked) / sizeof(*asked))
+        snprintf(asked[n_asked++], sizeof(*asked), "%.*s", (int)m->topic.n, m->topic.p);
+}
+
+/* As the producer does: all but what is refused is sent. Topics named silent.* take nothing, those named far.* take
+ * all, and there are none of either. */
+static dt_status send(void *arg, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
+                      struct dt_error *e)
+{
+    (void)arg;
+    bool silent = false;
     struct dt_kafka_message *taken = calloc(n, sizeof *taken);
     bool *arrived = calloc(n, sizeof *arrived);
     size_t n_taken = 0, k = 0, most = lose_the_rest ? 1 : n;
     calls++;
-    memset(sent, 0, n * sizeof *sent);
+    for (size_t i = 0; i < n; i++)
+        note(&messages[i]);
+    for (size_t i = 0; i < n; i++) {
+        sent[i] = strncmp(messages[i].topic.p, "far.", 4) == 0;
+        silent |= strncmp(messages[i].topic.p, "silent.", 7) == 0;
+    }
+    if (silent || (n && sent[0])) {
+        free(taken);
+        free(arrived);
+        return silent ? dt_fail(e, DT_UNAVAILABLE, "no answer in time") : DT_OK;
+    }
     for (size_t i = 0; i < n; i++)
         if (!is_refused(&messages[i]) && n_taken < most)
             taken[n_taken++] = messages[i];
     bool fails = spend(&sends_to_fail);
     dt_status status = fails ? dt_fail(e, DT_UNAVAILABLE, "no answer")
-                             : __real_dt_notice_producer_send(s, taken, n_taken, arrived, timeout_ms, e);
+                             : dt_notice_producer_send(notices, taken, n_taken, arrived, timeout_ms, e);
     for (size_t i = 0; i < n; i++)
         if (!is_refused(&messages[i]) && k < n_taken)
             sent[i] = arrived[k++];
@@ -96,36 +124,43 @@ dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_
     return status;
 }
 
-dt_status __wrap_dt_store_outbox_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *e)
+dt_status __wrap_dt_store_delete_messages(dt_store *store, const int64_t *ids, size_t n, struct dt_error *e)
 {
-    return spend(&deletes_to_fail) ? dt_fail(e, DT_UNAVAILABLE, "MySQL is away")
-                                   : __real_dt_store_outbox_sent(store, ids, n, e);
+    return n && spend(&deletes_to_fail) ? dt_fail(e, DT_UNAVAILABLE, "MySQL is away")
+                                        : __real_dt_store_delete_messages(store, ids, n, e);
 }
 
 /* ---- its surroundings ---- */
 
-static bool sends_shard(void *arg, unsigned shard)
+static bool sends_shard(void *arg, int64_t shard)
 {
     (void)arg;
     return sends >> shard & 1;
 }
 
-static unsigned shards(void *arg)
+static dt_status ask(void *arg, struct dt_str topic, int64_t owner, struct dt_error *e)
 {
-    (void)arg;
-    return SHARDS;
+    (void)arg, (void)owner, (void)e;
+    return strncmp(topic.p, "unmade.", 7) == 0 ? DT_BUSY : DT_OK;
+}
+
+static void start_sender(enum dt_message_kind kind)
+{
+    static const struct dt_outbox_kafka to_kafka = {.send = send, .ask = ask, .letter = dt_message_of_notice};
+    MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
+    const struct dt_outbox_env env = {.kind = kind,
+                                      .chores = chores,
+                                      .config = &config,
+                                      .clock = &hand_clock,
+                                      .installation = kafka.env.installation,
+                                      .kafka = &to_kafka,
+                                      .ours = sends_shard};
+    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox), &err);
 }
 
 static void start(void)
 {
-    MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
-    const struct dt_outbox_env env = {.chores = chores,
-                                      .kafka = &kafka.env,
-                                      .clock = &hand_clock,
-                                      .notices = notices,
-                                      .sends = sends_shard,
-                                      .shards = shards};
-    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox), &err);
+    start_sender(DT_MESSAGE_DEAD);
 }
 
 static void stop(void)
@@ -162,10 +197,12 @@ static int close_all(void **state)
 static int begin_test(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM outbox");
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM messages; DELETE FROM topics");
     sends_to_fail = deletes_to_fail = 0;
     refuse_from = refuse_to = 0;
     refuse_odd = lose_the_rest = false;
+    last_job = before_theirs = first_of_theirs = 0;
+    n_asked = 0;
     sends = (1u << SHARDS) - 1;
     return 0;
 }
@@ -195,7 +232,7 @@ static int64_t bury(int64_t n, unsigned shard)
                           " WHERE id >= %lld AND id < %lld",
                           (long long)made, (long long)first, (long long)(first + (n - made < made ? n - made : made)));
     mysql_fixture_run(&fx,
-                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) SELECT %u, 'dead', id, 3, 1 FROM "
+                      "INSERT INTO messages (sender, kind, job_id, attempt, made_at) SELECT %u, 'dead', id, 3, 1 FROM "
                       "jobs WHERE id >= %lld AND id < %lld ORDER BY id",
                       shard, (long long)first, (long long)(first + n));
     return first;
@@ -204,15 +241,21 @@ static int64_t bury(int64_t n, unsigned shard)
 static void wait_for_waiting(int64_t wanted)
 {
     int64_t n;
-    AWAIT_OR((n = mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox")) == wanted,
+    AWAIT_OR((n = mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages")) == wanted,
              print_error("%lld notices wait\n", (long long)n));
 }
 
-/* Starts the next try: half a second after the failed one. */
-static void let_it_retry(void)
+static int64_t put_off(void)
 {
-    AWAIT(hand_due_in() == RETRY_US);
-    pass(RETRY_US);
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE next_at > 1 AND error IS NOT NULL");
+}
+
+/* Waits until so many messages were put off, and has all of them tried again. */
+static void let_them_be_tried_again(int64_t wanted)
+{
+    AWAIT(put_off() == wanted);
+    mysql_fixture_run(&fx, "UPDATE messages SET next_at = 1");
+    pass(LOOK_US);
 }
 
 /* Starts the outbox and waits until its first look at all outboxes has ended. */
@@ -242,12 +285,12 @@ static size_t letters(int64_t first, int64_t last, int *each)
 
 /* ---- the tests ---- */
 
-static void notices_leave_when_it_is_told_of_their_shard(void **state)
+static void notices_leave_when_it_is_woken(void **state)
 {
     (void)state;
     start_and_look();
     int64_t first = bury(3, 2);
-    dt_outbox_post(outbox, 2);
+    dt_outbox_wake(outbox);
     wait_for_waiting(0);
     int each[3] = {0};
     assert_int_equal(letters(first, first + 2, each), 3);
@@ -271,7 +314,7 @@ static void notices_of_shards_that_others_send_stay(void **state)
     sends = 1u << 3;
     int64_t theirs = bury(2, 0), ours = bury(2, 3);
     start();
-    dt_outbox_post(outbox, 0);
+    dt_outbox_wake(outbox);
     wait_for_waiting(2);
     assert_int_equal(letters(ours, ours + 1, NULL), 2);
     assert_int_equal(letters(theirs, theirs + 1, NULL), 0);
@@ -287,17 +330,11 @@ static void a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes
     refuse_odd = true;
     start();
     wait_for_waiting(5);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id MOD 2"), 5);
-    for (int i = 0; i < 2; i++) { /* offered again and refused; each try ends before the next one */
-        AWAIT(hand_waits);
-        int calls_before = calls;
-        pass(LOOK_US);
-        AWAIT(calls > calls_before);
-    }
-    AWAIT(hand_waits);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id MOD 2"), 5);
+    for (int i = 0; i < 2; i++)
+        let_them_be_tried_again(5);
+    AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE job_id MOD 2 AND tries = 3") == 5);
     refuse_odd = false;
-    pass(LOOK_US);
+    let_them_be_tried_again(5);
     wait_for_waiting(0);
     int each[10] = {0};
     assert_int_equal(letters(first, first + 9, each), 10);
@@ -308,17 +345,17 @@ static void a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes
 static void pages_of_refused_notices_do_not_block_those_behind_them(void **state)
 {
     (void)state;
-    enum { N = 2 * PAGE + 20 };
+    enum { N = 2 * TOGETHER + 20 };
     int64_t first = bury(N, 0), other = bury(5, 1);
     refuse_from = first;
-    refuse_to = first + 2 * PAGE - 1;
+    refuse_to = first + 2 * TOGETHER - 1;
     start();
-    wait_for_waiting(2 * PAGE);
-    assert_int_equal(letters(first + 2 * PAGE, first + N - 1, NULL), N - 2 * PAGE);
+    wait_for_waiting(2 * TOGETHER);
+    assert_int_equal(letters(first + 2 * TOGETHER, first + N - 1, NULL), N - 2 * TOGETHER);
     assert_int_equal(letters(other, other + 4, NULL), 5); /* nor another shard's */
     /* What comes behind them later goes, too. */
     int64_t later = bury(3, 0);
-    dt_outbox_post(outbox, 0);
+    dt_outbox_wake(outbox);
     AWAIT(letters(later, later + 2, NULL) == 3);
 }
 
@@ -328,8 +365,8 @@ static void what_did_not_arrive_for_want_of_an_answer_goes_again_soon(void **sta
     int64_t first = bury(4, 0);
     lose_the_rest = true;
     start();
-    for (int i = 0; i < 3; i++) /* one after another, and each only once */
-        let_it_retry();
+    for (int left = 3; left > 0; left--) /* one after another, and each only once */
+        let_them_be_tried_again(left);
     wait_for_waiting(0);
     int each[4] = {0};
     assert_int_equal(letters(first, first + 3, each), 4);
@@ -347,7 +384,8 @@ static void a_kafka_that_is_away_is_asked_again_and_not_all_the_time(void **stat
     for (int i = 0; i < 3; i++) {
         AWAIT(hand_due_in() == RETRY_US);
         assert_int_equal(calls, i + 1);
-        let_it_retry();
+        dt_outbox_wake(outbox); /* it shortens no pause */
+        let_them_be_tried_again(2);
         AWAIT(calls == i + 2);
     }
     wait_for_waiting(0);
@@ -362,12 +400,103 @@ static void what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id(
     int64_t first = bury(2, 0);
     deletes_to_fail = 1;
     start();
-    let_it_retry();
+    AWAIT(hand_due_in() == 2 * RETRY_US);
+    pass(2 * RETRY_US);
     wait_for_waiting(0);
     int each[2] = {0};
     letters(first, first + 1, each);
     assert_int_equal(each[0], 2);
     assert_int_equal(each[1], 2);
+}
+
+/* A test clock moves the time of transactions, and so made_at, ahead of the time by which messages are due. */
+static void a_notice_from_ahead_of_the_clock_is_sent_at_once(void **state)
+{
+    (void)state;
+    int64_t first = bury(2, 0);
+    mysql_fixture_run(&fx, "UPDATE messages SET made_at = 4000000000000");
+    start();
+    wait_for_waiting(0);
+    assert_int_equal(letters(first, first + 1, NULL), 2);
+}
+
+/* Each round begins to read after the last shard whose letter was sent. */
+static void shards_with_many_notices_leave_turns_to_others(void **state)
+{
+    (void)state;
+    const int64_t ours = bury(2 * LISTED, 0);
+    first_of_theirs = bury(5, 1);
+    start();
+    wait_for_waiting(0);
+    assert_true(before_theirs < ours + LISTED + TOGETHER);
+}
+
+/* ---- answers ---- */
+
+static void answer(int64_t n, const char *topic, const char *reply_to)
+{
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO messages (kind, sender, made_at, topic, kafka_topic, answers) WITH RECURSIVE n AS "
+        "(SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < %lld) SELECT 'answers', 0, 1, '%s', '%s', "
+        "'[{\"topic\":\"%s\",\"key\":null,\"value\":null,\"headers\":[]}]' FROM n",
+        (long long)n, topic, reply_to, reply_to);
+}
+
+static void owners_take_turns_with_their_answers(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, owner, delivery, created_at, updated_at) VALUES ('a', 7, 'pull', "
+                           "1, 1), ('b', 8, 'pull', 1, 1)");
+    answer(900, "a", "far.a");
+    answer(900, "a", "far.a"); /* more than are read at once */
+    answer(2, "b", "far.b");
+    start_sender(DT_MESSAGE_ANSWERS);
+    wait_for_waiting(0);
+    assert_string_equal(asked[0], "far.a"); /* both of b's are among the first sixteen, which go in the order of ids */
+    assert_string_equal(asked[14], "far.b");
+    assert_string_equal(asked[15], "far.b");
+}
+
+static void a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other(void **state)
+{
+    (void)state;
+    answer(100, "", "silent.a");
+    start_sender(DT_MESSAGE_ANSWERS);
+    AWAIT(put_off() == 16 && hand_due_in() == 2 * RETRY_US);
+    calls = 0;
+    answer(3, "", "silent.a");
+    answer(40, "", "far.b");
+    pass(2 * RETRY_US);
+    wait_for_waiting(103);
+    assert_int_equal(put_off(), 16);
+    assert_int_equal(calls, 3); /* none of them for the silent topic */
+}
+
+static void an_answer_is_tried_again_after_five_to_twenty_seconds(void **state)
+{
+    (void)state;
+    static const int seconds[] = {5, 10, 20, 20};
+    answer(1, "", "silent.a");
+    start_sender(DT_MESSAGE_ANSWERS);
+    for (int tries = 1; tries <= 4; tries++) {
+        AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE tries = %d", tries) == 1);
+        const int64_t after_ms =
+            mysql_fixture_number(&fx, "SELECT next_at - UNIX_TIMESTAMP(SYSDATE(3))*1000 FROM messages");
+        assert_in_range(after_ms, seconds[tries - 1] * 1000 - 4000, seconds[tries - 1] * 1000);
+        mysql_fixture_run(&fx, "UPDATE messages SET next_at = 1");
+        pass(INT64_C(60000000));
+    }
+}
+
+static void answers_whose_topics_are_not_there_let_others_pass(void **state)
+{
+    (void)state;
+    answer(900, "", "unmade.a");
+    answer(900, "", "unmade.a");
+    answer(2, "", "far.b");
+    start_sender(DT_MESSAGE_ANSWERS);
+    wait_for_waiting(1800);
 }
 
 static void a_letter_tells_of_its_job(void **state)
@@ -391,7 +520,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
     const struct CMUnitTest tests[] = {
-        T(notices_leave_when_it_is_told_of_their_shard),
+        T(notices_leave_when_it_is_woken),
         T(what_nobody_told_of_leaves_with_the_next_look),
         T(notices_of_shards_that_others_send_stay),
         T(a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_it),
@@ -399,6 +528,12 @@ int main(void)
         T(what_did_not_arrive_for_want_of_an_answer_goes_again_soon),
         T(a_kafka_that_is_away_is_asked_again_and_not_all_the_time),
         T(what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id),
+        T(a_notice_from_ahead_of_the_clock_is_sent_at_once),
+        T(shards_with_many_notices_leave_turns_to_others),
+        T(owners_take_turns_with_their_answers),
+        T(a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other),
+        T(an_answer_is_tried_again_after_five_to_twenty_seconds),
+        T(answers_whose_topics_are_not_there_let_others_pass),
         T(a_letter_tells_of_its_job),
     };
     return cmocka_run_group_tests_name("the outbox", tests, open_all, close_all);

@@ -219,7 +219,7 @@ static void let_go(void);
 
 static void forget_all(void)
 {
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM outbox; DELETE FROM topics; "
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM messages; DELETE FROM topics; "
                            "DELETE FROM deferred_results");
 }
 
@@ -333,7 +333,7 @@ static void a_result_is_applied_and_the_index_and_the_outbox_are_told(void **sta
     report("{\"job_id\":\"7\",\"attempt\":1,\"status\":\"failed\"}");
     report("{\"job_id\":\"8\",\"attempt\":1,\"status\":\"gave_up\"}");
     wait_for("SELECT COUNT(*) FROM jobs WHERE id = 7 AND state = 'scheduled' AND failures = 1", 1);
-    wait_for("SELECT COUNT(*) FROM outbox WHERE job_id = 8", 1);
+    wait_for("SELECT COUNT(*) FROM messages WHERE job_id = 8", 1);
     AWAIT(told[dt_shard_of(&map, 8)]);
     for (unsigned i = 0; i < SHARDS; i++)
         assert_int_equal(told[i], i == dt_shard_of(&map, 8));

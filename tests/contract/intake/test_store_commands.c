@@ -12,6 +12,7 @@
 
 #include "base/text/timetext.h"
 #include "store/intents/commands.h"
+#include "store/outbox/outbox.h"
 #include "support/fail_rule.h"
 #include "support/store_suite.h"
 
@@ -36,7 +37,7 @@ static int begin(void **state)
 {
     empty_tables(state);
     mysql_fixture_run(&fx, "DELETE FROM command_offsets");
-    mysql_fixture_run(&fx, "DELETE FROM command_answers");
+    mysql_fixture_run(&fx, "DELETE FROM messages");
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
     taker = (struct dt_command_taker){.store = store, .rejected = "duetime.commands.rejected"};
     taker.rules = (struct dt_job_rules){.max_delay_ms = fx.config.limits_max_delay,
@@ -304,12 +305,15 @@ static void a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go(void
     fx.config.limits_topics = most;
 }
 
-static struct dt_command_answers_rows listed(void)
+/* Of both partitions. */
+static struct dt_message_page listed(void)
 {
-    const int64_t partitions[] = {0, 1};
-    struct dt_command_answers_rows rows;
-    OK(dt_store_list_command_answers(store, partitions, 2, 0, &arena, &rows, &err));
-    return rows;
+    struct dt_message_page pages[2];
+    for (int64_t i = 0; i < 2; i++) {
+        pages[i] = (struct dt_message_page){.kind = DT_MESSAGE_ANSWERS, .sender = i};
+        OK(dt_store_messages(store, &pages[i], &arena, &err));
+    }
+    return pages[0].n ? pages[0] : pages[1];
 }
 
 static void answers_are_rows_until_they_have_left(void **state)
@@ -322,7 +326,7 @@ static void answers_are_rows_until_they_have_left(void **state)
     m->reply_to = S("a.replies"), m->key = S("\xff\x00k"), m->value = S("{\xff");
     done(1, 1, 0);
     assert_int_equal(batch.answers.n, 3);
-    const struct dt_command_answers_rows rows = listed();
+    const struct dt_message_page rows = listed();
     assert_int_equal(rows.n, 3);
     for (size_t i = 0; i < rows.n; i++)
         ids[i] = rows.v[i].id;
@@ -337,8 +341,8 @@ static void answers_are_rows_until_they_have_left(void **state)
     assert_true(dt_str_is(left.v[2].topic, "duetime.commands.rejected"));
     assert_true(dt_str_eq(left.v[2].value, S("{\xff")));
     assert_true(dt_str_eq(left.v[2].key, m->key));
-    OK(dt_store_command_answered(store, ids, rows.n, &err));
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM command_answers"), 0);
+    OK(dt_store_delete_messages(store, ids, rows.n, &err));
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
 }
 
 static void a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic(void **state)
@@ -355,12 +359,12 @@ static void a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_
     }
     say(ON("run_now", "none"));
     done(30, 1, 0);
-    const struct dt_command_answers_rows rows = listed();
+    const struct dt_message_page rows = listed();
     assert_int_equal(rows.n, 16);
     for (size_t i = 0; i < rows.n; i++)
         assert_int_equal(rows.v[i].owner, 77);
-    assert_true(dt_str_is(rows.v[0].topic, "duetime.commands.rejected"));
-    assert_true(dt_str_is(rows.v[1].topic, "evil.r0.replies"));
+    assert_true(dt_str_is(rows.v[0].kafka_topic, "duetime.commands.rejected"));
+    assert_true(dt_str_is(rows.v[1].kafka_topic, "evil.r0.replies"));
 }
 
 static void nobody_is_answered_where_nobody_may_write(void **state)
@@ -549,7 +553,7 @@ static void a_batch_happens_as_a_whole_or_not_at_all(void **state)
         fail_rule(NULL);
         assert_int_equal(jobs("TRUE"), 0);
         assert_int_equal(next_offset(0), 0);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM command_answers"), 0);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
         batch.n = 0;
     }
     say(CREATE("a", "1"));

@@ -20,9 +20,9 @@
 #include "store/figures/figures.h"
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
+#include "store/outbox/outbox.h"
 #include "store/process_findings.h"
 #include "store/quotas/quotas.h"
-#include "store/results/outbox.h"
 #include "store/schedules/schedules.h"
 #include "store/server_settings.h"
 #include "store/store_leases.h"
@@ -125,14 +125,14 @@ WORK(schedules, dt_store_schedule_list(store, DT_STR_NONE, (struct dt_page_end){
                                        &(struct dt_schedule_list){0}, &err))
 WORK(zones, dt_store_schedule_zones(store, &arena, &(struct dt_schedule_zones){0}, &err))
 WORK(alerts, dt_store_alerts(store, 0, 10, &arena, &(struct dt_alert_list){0}, &err))
-WORK(alert_messages, dt_store_alert_messages(store, true, &arena, &(struct dt_alert_messages){0}, &err))
+WORK(messages, dt_store_messages(store, &(struct dt_message_page){.kind = DT_MESSAGE_ALERT}, &arena, &err))
 WORK(alert_topics, dt_store_alert_topics(store, true, &arena, &(struct dt_alert_topics){0}, &err))
 
 static void what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls(void **state)
 {
     (void)state;
     TRY({"operations", operations}, {"the next operation", next_operation}, {"schedules", schedules}, {"zones", zones},
-        {"alerts", alerts}, {"messages of alerts", alert_messages}, {"alerts of topics", alert_topics});
+        {"alerts", alerts}, {"messages of alerts", messages}, {"alerts of topics", alert_topics});
 }
 
 /* ---- processes and leases ---- */
@@ -183,8 +183,8 @@ static void what_processes_know_of_each_other_fails_with_each_of_its_calls(void 
 WORK(promote, dt_store_promote(store, LATE_MS, 10, &(size_t){0}, &err))
 WORK(owners, dt_store_topic_owners_update(store, &err))
 WORK(free_keys, dt_store_free_keys(store, LATE_MS, 10, &(size_t){0}, &err))
-WORK(outbox_waits, dt_store_outbox_waits(store, &(bool){0}, &err))
-WORK(outbox_sent, dt_store_outbox_sent(store, (const int64_t[]){1, 2}, 2, &err))
+WORK(senders, dt_store_senders(store, DT_MESSAGE_DEAD, &arena, &(struct dt_senders){0}, &err))
+WORK(delete_messages, dt_store_delete_messages(store, (const int64_t[]){1, 2}, 2, &err))
 WORK(count_due, dt_store_count_due(store, 0, LATE_MS, (int64_t[DT_SHARDS_MAX]){0}, &err))
 WORK(due_nth, dt_store_due_nth(store, 0, LATE_MS, 1, &(int64_t){0}, &err))
 WORK(expire_usage, dt_store_usage_expire(store, LATE_MS, &err))
@@ -193,8 +193,8 @@ WORK(revive, dt_store_topics_revive(store, &arena, &(size_t){0}, &err))
 static void what_keeps_the_tables_in_order_fails_with_each_of_its_calls(void **state)
 {
     (void)state;
-    TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", outbox_waits},
-        {"what was sent", outbox_sent}, {"what is due", count_due}, {"the n-th that is due", due_nth},
+    TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", senders},
+        {"what was sent", delete_messages}, {"what is due", count_due}, {"the n-th that is due", due_nth},
         {"usage of old days", expire_usage}, {"topics that got a job", revive}, {"the owners of topics", owners});
 }
 

@@ -97,22 +97,24 @@ static void fill_every_table(void)
     for (size_t i = 0; i < tables.n; i++)
         if (!is_kept(tables.v[i]))
             mysql_fixture_run(&fx, "DELETE FROM %s", tables.v[i]);
-    mysql_fixture_run(&fx, "UPDATE installation SET shards = 7;"
-                           "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner = 'x', owner_since = 1, "
-                           "version = 0, halted = 'x', send_n = 0;"
-                           "INSERT INTO topics (name, rate_limit, max_in_flight, delivery, created_at, updated_at) "
-                           "VALUES ('orders', NULL, NULL, 'kafka', 1, 1), ('rated', '1/s', NULL, 'kafka', 1, 1), "
-                           "('called', NULL, NULL, 'http', 1, 1), ('limited', NULL, 1, 'pull', 1, 1), "
-                           "('held', NULL, NULL, 'pull', 1, 1); UPDATE topics SET paused = TRUE WHERE name = 'held'; "
-                           "UPDATE topics SET kafka_topic = 'x' WHERE name = 'orders';"
-                           "INSERT INTO topic_gates (topic, next_ns) VALUES ('rated', 9223372036854775807);"
-                           "INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('limited', 0, 0, 1), "
-                           "('limited', 0, 1, 1), ('orders', 0, CONNECTION_ID() MOD 32, 1);"
-                           "INSERT INTO removed_jobs VALUES ('orders', 1);"
-                           "INSERT INTO shard_stats (shard, seen_at, epoch, callbacks) SELECT shard, 9000000000000, 1, "
-                           "'full' FROM shards;"
-                           "INSERT INTO processes (id, kind, name, started_at, seen_at, leads, waits) VALUES "
-                           "(1, 'dispatcher', 'x', 1, 9000000000000, '0,1,2,3,4,5,6', 'kafka')");
+    mysql_fixture_run(
+        &fx, "UPDATE installation SET shards = 7;"
+             "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner = 'x', owner_since = 1, "
+             "version = 0, halted = 'x', send_n = 0;"
+             "INSERT INTO topics (name, rate_limit, max_in_flight, delivery, created_at, updated_at) "
+             "VALUES ('orders', NULL, NULL, 'kafka', 1, 1), ('rated', '1/s', NULL, 'kafka', 1, 1), "
+             "('called', NULL, NULL, 'http', 1, 1), ('limited', NULL, 1, 'pull', 1, 1), "
+             "('held', NULL, NULL, 'pull', 1, 1); UPDATE topics SET paused = TRUE WHERE name = 'held'; "
+             "UPDATE topics SET kafka_topic = 'x' WHERE name = 'orders';"
+             "INSERT INTO topic_gates (topic, next_ns) VALUES ('rated', 9223372036854775807);"
+             "INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('limited', 0, 0, 1), "
+             "('limited', 0, 1, 1), ('orders', 0, CONNECTION_ID() MOD 32, 1);"
+             "INSERT INTO removed_jobs VALUES ('orders', 1);"
+             "INSERT INTO messages (kind, sender, made_at, kafka_topic, answers) VALUES ('answers', 1, 1, 'x', '[]');"
+             "INSERT INTO shard_stats (shard, seen_at, epoch, callbacks) SELECT shard, 9000000000000, 1, "
+             "'full' FROM shards;"
+             "INSERT INTO processes (id, kind, name, started_at, seen_at, leads, waits) VALUES "
+             "(1, 'dispatcher', 'x', 1, 9000000000000, '0,1,2,3,4,5,6', 'kafka')");
     job_row_dispatched(&fx, 7, 1, 0);
     job_row(&fx, 8, "job_key = 'k', attempt = 2, due_at = 5, dispatched_at = 6");
     job_row(&fx, 9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");

@@ -131,7 +131,7 @@ static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
     /* As if it had been killed before the last statement: what came before must not run again. */
     mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = step - 1 WHERE version = 1");
     mysql_fixture_run(fx, "DROP PROCEDURE dt_watch_alerts");
-    mysql_fixture_run(fx, "DROP TABLE outbox");
+    mysql_fixture_run(fx, "DROP TABLE deferred_results");
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     logged = 0;
     OK(dt_store_migrate(store, count_log, &err));
@@ -140,10 +140,65 @@ static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
                                               "DATABASE() AND routine_name = 'dt_watch_alerts'"),
                      1);
     assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
-                                              "DATABASE() AND table_name = 'outbox'"),
+                                              "DATABASE() AND table_name = 'deferred_results'"),
                      0);
     assert_int_equal(mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1"), steps);
     assert_int_equal(mysql_fixture_number(fx, "SELECT applied_at > 0 FROM schema_migrations WHERE version = 1"), 1);
+    dt_store_free(store);
+}
+
+/* The tables of before, with a message each. */
+static void make_old_outboxes(struct mysql_fixture *fx)
+{
+    mysql_fixture_run(
+        fx,
+        "CREATE TABLE outbox (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, shard SMALLINT NOT NULL, job_id BIGINT "
+        "NOT NULL, attempt INT NOT NULL, made_at BIGINT NOT NULL); "
+        "CREATE TABLE command_answers (id BIGINT NOT NULL PRIMARY KEY AUTO_INCREMENT, kafka_partition INT NOT NULL, "
+        "answers MEDIUMBLOB NOT NULL, created_at BIGINT NOT NULL, of_topic VARBINARY(200) NOT NULL, topic "
+        "VARBINARY(249) NOT NULL); "
+        "CREATE TABLE alert_messages (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, alert BIGINT NOT NULL, type "
+        "ENUM('began','reminded','ended') CHARACTER SET ascii NOT NULL, target "
+        "ENUM('topic','installation','kafka') CHARACTER SET ascii NOT NULL, topic VARBINARY(200) NOT NULL, kind "
+        "ENUM('overdue','backlog','dead') CHARACTER SET ascii NOT NULL, value BIGINT NOT NULL, bound BIGINT NOT "
+        "NULL, began_at BIGINT NOT NULL, made_at BIGINT NOT NULL, next_at BIGINT NOT NULL, tries INT NOT NULL, "
+        "error VARBINARY(500) NULL)");
+    mysql_fixture_run(fx,
+                      "INSERT INTO outbox (shard, job_id, attempt, made_at) VALUES (3, 7, 2, 100); "
+                      "INSERT INTO command_answers VALUES (1, 5, '[]', 101, 't', 'a.replies'); "
+                      "INSERT INTO alert_messages VALUES (1, 9, 'ended', 'kafka', 't', 'dead', 4, 3, 2, 102, 103, 6, "
+                      "'why')");
+}
+
+static void messages_of_three_tables_move_into_one_each_once(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, count_log, &err));
+    for (int killed = 0; killed <= 1; killed++) { /* the second time as if it had not been recorded */
+        if (!killed)
+            make_old_outboxes(fx);
+        mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = 0 WHERE version = 3");
+        OK(dt_store_migrate(store, count_log, &err));
+        assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM messages"), 3);
+    }
+    assert_int_equal(mysql_fixture_number(fx,
+                                          "SELECT COUNT(*) FROM messages WHERE kind = 'dead' AND sender = 3 AND job_id "
+                                          "= 7 AND attempt = 2 AND made_at = 100 AND next_at = 0 AND tries = 0"),
+                     1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM messages WHERE kind = 'answers' AND sender = 5 AND "
+                                              "topic = 't' AND kafka_topic = 'a.replies' AND answers = '[]'"),
+                     1);
+    assert_int_equal(mysql_fixture_number(fx,
+                                          "SELECT COUNT(*) FROM messages WHERE kind = 'alert' AND sender = 0 AND alert "
+                                          "= 9 AND type = 'ended' AND target = 'kafka' AND alert_kind = 'dead' AND "
+                                          "value = 4 AND bound = 3 AND next_at = 103 AND tries = 6 AND error = 'why'"),
+                     1);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
+                                              "DATABASE() AND table_name IN ('outbox', 'command_answers', "
+                                              "'alert_messages')"),
+                     0);
     dt_store_free(store);
 }
 
@@ -389,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_second_run_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(many_that_start_at_once_migrate_once, setup, teardown),
         cmocka_unit_test_setup_teardown(an_interrupted_migration_goes_on_where_it_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages_of_three_tables_move_into_one_each_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_statement_that_was_done_before_its_step_was_counted_is_done, setup, teardown),
         cmocka_unit_test_setup_teardown(files_that_were_run_by_hand_before_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),

@@ -169,7 +169,7 @@ def test_whoever_dies_between_sending_and_recording_sends_it_again_with_the_same
         alerting.stop(other)
     alone = {"DUETIME_ALERTS_BACKLOG": "0"}  # what others left in their topics ends, and is told of no more
     alerting.restart("dispatcher1", env=alone)
-    until(lambda: not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM alert_messages"), alerting.logs, seconds=60)
+    until(lambda: not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM messages WHERE kind = 'alert'"), alerting.logs, seconds=60)
     alerting.restart("dispatcher1", env={**alone, "DUETIME_FAIL": "alerts.sent=crash@1"})
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
@@ -185,13 +185,13 @@ def test_a_receiver_that_is_down_is_told_when_it_is_back_and_delays_nobody(alert
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
     until(lambda: posted(provider).types(topic, "overdue")[:1] == ["began"], alerting.logs)
-    until(lambda: rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s AND target = 'topic' AND error IS NOT NULL", topic), alerting.logs)
+    until(lambda: rows(connection, "SELECT 1 FROM messages WHERE topic = %s AND target = 'topic' AND error IS NOT NULL", topic), alerting.logs)
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": 0, "url": team.url})
     until(lambda: posted(provider).types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     team.listen()
     until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], alerting.logs, seconds=90)
     assert posted(team).types(topic, "overdue")[0] == "began"
-    until(lambda: not rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s", topic), "the outbox is empty")
+    until(lambda: not rows(connection, "SELECT 1 FROM messages WHERE topic = %s", topic), "the outbox is empty")
 
 
 def test_a_receiver_that_does_not_answer_delays_no_other_owners_messages(alerting, api, provider, team, connection, topic):
@@ -200,8 +200,8 @@ def test_a_receiver_that_does_not_answer_delays_no_other_owners_messages(alertin
     try:
         put(api, other, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": silent.url})
         with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at) VALUES "
-                               "(%s,'began','topic',%s,'dead',1,1,1,UNIX_TIMESTAMP(NOW(3))*1000,UNIX_TIMESTAMP(NOW(3))*1000)", [(10**9 + i, other) for i in range(2000)])
+            cursor.executemany("INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at, next_at) VALUES "
+                               "('alert',0,%s,'began','topic',%s,'dead',1,1,1,UNIX_TIMESTAMP(NOW(3))*1000,UNIX_TIMESTAMP(NOW(3))*1000)", [(10**9 + i, other) for i in range(2000)])
         put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
         api.make(topic=other, delay=0)  # its alert wakes the sender
         until(lambda: len(silent.log) > 100, lambda: f"the receiver has {len(silent.log)} messages", seconds=30)
@@ -215,7 +215,7 @@ def test_a_receiver_that_does_not_answer_delays_no_other_owners_messages(alertin
         assert len(silent.log) < 1000
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM alert_messages WHERE topic = %s", (other,))
+            cursor.execute("DELETE FROM messages WHERE topic = %s", (other,))
         silent.end()
 
 
@@ -291,7 +291,7 @@ def test_an_api_sends_one_no_dispatcher_alert_and_the_alerts_of_topics_while_no_
         known = len(posted(provider).of(None, "no_dispatcher"))
         until(lambda: "alert.reminded" in [body["type"] for body in posted(provider).of(None, "no_dispatcher")][known:], alerting.logs, seconds=30)
         assert not new("no_dispatcher", "ended") and len(new("no_dispatcher", "began")) == 1
-        kept = {row["type"] for row in rows(connect(alerting), "SELECT type FROM alert_messages WHERE target = 'kafka' AND kind = 'no_dispatcher'")}
+        kept = {row["type"] for row in rows(connect(alerting), "SELECT type FROM messages WHERE target = 'kafka' AND alert_kind = 'no_dispatcher'")}
         assert "began" in kept and "reminded" not in kept, "an API makes no reminders that it cannot send"
     alerting.heal()
     until(lambda: new("no_dispatcher", "ended"), alerting.logs, seconds=30)

@@ -55,7 +55,7 @@ def settled(connection, commander):
 
 def await_all(connection, commander):
     until(lambda: settled(connection, commander), lambda: f"all commands: {rows(connection, 'SELECT * FROM v_commands')}", every=0.2, seconds=90)
-    until(lambda: not rows(connection, "SELECT id FROM command_answers LIMIT 1"), "all answers", every=0.2)
+    until(lambda: not rows(connection, "SELECT id FROM messages WHERE kind = 'answers' LIMIT 1"), "all answers", every=0.2)
 
 
 def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
@@ -262,7 +262,7 @@ def test_answers_that_wait_for_their_topics_delay_no_other_owners_commands_and_a
     answered_after = time.monotonic() - began
     print(f"done after {done:.1f} s, answered after {answered_after:.1f} s")
     assert answered_after < 60  # three minutes and more, if each topic were waited for
-    until(lambda: not rows(connection, "SELECT id FROM command_answers LIMIT 1"), "all answers leave", every=0.2, seconds=180)
+    until(lambda: not rows(connection, "SELECT id FROM messages WHERE kind = 'answers' LIMIT 1"), "all answers leave", every=0.2, seconds=180)
     theirs = messages(f"{owner}.r299.replies", beginning=True).wait(1)
     assert header(theirs[0], "status") == "201"
 

@@ -58,7 +58,7 @@ def test_kafka_comes_and_goes_while_jobs_are_made_popped_and_reported(stack):
                 load.goes_on("pop")
         there_and_back(stack, load)
     print(load.account())
-    assert rows(connect(stack), "SELECT COUNT(*) n FROM outbox")[0]["n"] == 0
+    assert rows(connect(stack), "SELECT COUNT(*) n FROM messages WHERE kind = 'dead'")[0]["n"] == 0
 
 
 def attempts_in_kafka(stack, topic):

@@ -284,7 +284,7 @@ const char *stories_unrest(void)
     for (unsigned i = 0; i < 2 && intake_has_commands(); i++)
         if (done_up_to(i) < broker_commands(i))
             return "messages are not done";
-    return intake_has_commands() && table_named("command_answers")->n ? "answers have not left" : NULL;
+    return intake_has_commands() && table_named("messages")->n ? "answers have not left" : NULL;
 }
 
 /* ---- judging ---- */

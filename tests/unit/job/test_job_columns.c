@@ -54,8 +54,8 @@ static void what_is_read_are_the_columns_in_their_order(void **state)
     expect(expect_columns(expect(dt_sql_lock_free_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_select_archived_job, "SELECT "), OF_HISTORY),
            ", j.payload FROM history j FORCE INDEX (PRIMARY) WHERE");
-    expect(expect_columns(expect(dt_sql_select_notices, "SELECT o.id, o.attempt, o.made_at, "), OF_JOBS),
-           ", j.payload FROM outbox o");
+    expect(expect_columns(expect(dt_sql_select_notices.sql[0], "SELECT o.id, o.attempt, o.made_at, "), OF_JOBS),
+           ", j.payload FROM messages o");
 }
 
 static void the_longest_time_for_a_result_is_that_of_the_program(void **state)

@@ -62,7 +62,7 @@ static void what_is_needed_stays_and_holds_up_nobody(void **state)
     int64_t young = finished(3, "succeeded", 40 * MINUTE);
     mysql_fixture_run(&fx, "UPDATE jobs SET created_at = %lld WHERE id = %lld", (long long)now, (long long)young);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[%lld,2,5]]' WHERE shard = 1", (long long)flying);
-    mysql_fixture_run(&fx, "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 2, 0)",
+    mysql_fixture_run(&fx, "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 2, 0)",
                       (long long)told);
     for (int i = 4; i < 10; i++)
         finished(i, "cancelled", 20 * MINUTE);
@@ -78,7 +78,7 @@ static void what_is_needed_stays_and_holds_up_nobody(void **state)
     assert_int_equal(moved, 4);
     assert_int_equal(rows("jobs"), 3);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[]'");
-    mysql_fixture_run(&fx, "DELETE FROM outbox");
+    mysql_fixture_run(&fx, "DELETE FROM messages");
     mysql_fixture_run(&fx, "UPDATE jobs SET created_at = %lld WHERE id = %lld", (long long)(now - MINUTE),
                       (long long)young);
     archive_due();

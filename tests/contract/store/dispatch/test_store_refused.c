@@ -85,7 +85,7 @@ static void the_last_attempt_refused_alone_ends_in_a_dead_letter(void **state)
     refuse(rig, 0, 1);
     assert_true(rig->done.outbox);
     assert_int_equal(field(rig, "state = 'dead'", id), 1);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox WHERE job_id = %lld AND attempt = 1",
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM messages WHERE job_id = %lld AND attempt = 1",
                                           (long long)id),
                      1);
     assert_int_equal(rig->fence.inflight, 0);

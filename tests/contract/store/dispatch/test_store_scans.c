@@ -172,20 +172,27 @@ static void notices_are_read_with_their_job_and_deleted_once_sent(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_notices notices;
-    const struct dt_outbox_page page = {.limit = 10};
     int64_t id = job(rig, now_ms(rig));
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
-                      "'dead', %lld, 4, 9)",
-                      (long long)id, (long long)id);
-    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
+    mysql_fixture_run(
+        &rig->fx,
+        "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
+        "'dead', %lld, 4, 9)",
+        (long long)id, (long long)id);
+    struct dt_senders senders;
+    struct dt_message_page page = {.kind = DT_MESSAGE_DEAD};
+    OK(dt_store_senders(rig->store, DT_MESSAGE_DEAD, &rig->arena, &senders, &err));
+    assert_int_equal(senders.n, 2);
+    assert_true(senders.v[0].sender == 0 && senders.v[1].sender == 1);
+    OK(dt_store_messages(rig->store, &page, &rig->arena, &err));
+    assert_int_equal(page.n, 1);
+    OK(dt_store_notices(rig->store, &page.v[0].id, 1, &rig->arena, &notices, &err));
     assert_int_equal(notices.n, 1);
     assert_int_equal(notices.v[0].attempt, 3);
     assert_true(dt_str_is(notices.v[0].job.payload, "{}"));
-    OK(dt_store_outbox_sent(rig->store, &notices.v[0].outbox_id, 1, &err));
-    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
-    assert_int_equal(notices.n, 0);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
+    OK(dt_store_delete_messages(rig->store, &notices.v[0].id, 1, &err));
+    OK(dt_store_senders(rig->store, DT_MESSAGE_DEAD, &rig->arena, &senders, &err));
+    assert_true(senders.n == 1 && senders.v[0].sender == 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM messages"), 1);
 }
 
 static void what_leaders_say_is_kept_per_shard(void **state)

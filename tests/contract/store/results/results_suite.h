@@ -57,7 +57,7 @@ static inline int close_store(void **state)
 static inline int empty_tables(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM outbox; "
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM messages; "
                            "DELETE FROM deferred_results");
     return 0;
 }

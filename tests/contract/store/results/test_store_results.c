@@ -9,7 +9,7 @@ static struct dt_apply apply_one(struct dt_apply a)
 
 static int64_t letters(int64_t id)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id = %lld", (long long)id);
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE job_id = %lld", (long long)id);
 }
 
 /* ---- what each result does ---- */
@@ -103,8 +103,8 @@ static void the_last_failure_buries_the_job_and_leaves_a_dead_letter(void **stat
                "dead failed 3 1 2592000000 c");
     char row[200];
     assert_string_equal(mysql_fixture_text(&fx, row, sizeof row,
-                                           "SELECT CONCAT_WS(' ', o.kind, o.shard, o.job_id, o.attempt, "
-                                           "o.made_at = j.finished_at) FROM outbox o JOIN jobs j ON j.id = o.job_id"),
+                                           "SELECT CONCAT_WS(' ', o.kind, o.sender, o.job_id, o.attempt, "
+                                           "o.made_at = j.finished_at) FROM messages o JOIN jobs j ON j.id = o.job_id"),
                         dt_shard_of(&map, 7) == 0   ? "dead 0 7 5 1"
                         : dt_shard_of(&map, 7) == 1 ? "dead 1 7 5 1"
                         : dt_shard_of(&map, 7) == 2 ? "dead 2 7 5 1"
@@ -131,14 +131,14 @@ static void notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_ol
 {
     (void)state;
     size_t done = 0;
-    mysql_fixture_run(&fx, "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
+    mysql_fixture_run(&fx, "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
                            "(3, 'dead', 2, 1, 3000), (0, 'dead', 3, 1, 2000)");
     MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 1, &done, &err), &err);
     assert_int_equal(done, 1);
     MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 10, &done, &err), &err);
     assert_int_equal(done, 1);
     assert_int_equal(letters(2), 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 1);
 }
 
 static void giving_up_buries_at_once(void **state)
@@ -194,7 +194,7 @@ static void without_further_attempts_anything_but_success_cancels(void **state)
     assert_outcome(apply_one(result(20, 1, DT_RESULT_EXTENDED)), APPLIED);
     assert_outcome(apply_one(result(20, 1, DT_RESULT_SUCCEEDED)), APPLIED);
     assert_job(&fx, 20, "state", "succeeded");
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
 }
 
 static void a_late_success_ends_a_job_that_waits_for_its_retry(void **state)
@@ -377,10 +377,10 @@ static void a_batch_does_what_its_results_do_one_by_one(void **state)
             &fx, "SELECT COUNT(*) FROM jobs a JOIN jobs b ON b.id = a.id + 100000 WHERE " COMPARED " = " COMPARED,
             OF("a"), OF("b")),
         JOBS);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id < 100000"),
-                     mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id > 100000"));
-    assert_true(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox") > 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM (SELECT job_id, attempt FROM outbox "
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE job_id < 100000"),
+                     mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE job_id > 100000"));
+    assert_true(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages") > 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM (SELECT job_id, attempt FROM messages "
                                                "GROUP BY job_id, attempt HAVING COUNT(*) > 1) twice"),
                      0);
 }

@@ -45,7 +45,7 @@ static void the_same_results_from_all_sides_at_once_are_applied_once(void **stat
     }
     assert_int_equal(applied, JOBS);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 2"), JOBS);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"),
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"),
                      mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dead'"));
 }
 
@@ -70,7 +70,7 @@ static void a_job_that_changed_between_reading_and_writing_is_judged_again(void 
     assert_job(&fx, 6, "CONCAT_WS(' ', state, version)", "succeeded 2");
     assert_job(&fx, 7, "CONCAT_WS(' ', state, version)", "cancelled 3");
     assert_job(&fx, 8, "CONCAT_WS(' ', state, version)", "dead 2");
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox"), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 1);
 }
 
 /* Inside a leader transaction nothing can be judged again: the rows are locked while they are read. */

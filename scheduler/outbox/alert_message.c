@@ -1,6 +1,6 @@
 /* One message: a JSON body and an id; for a webhook the headers of Standard Webhooks 1.0. */
-#include "alert_parts.h"
 #include "http/webhook_sign.h"
+#include "outbox_parts.h"
 
 static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct dt_str *out)
 {
@@ -9,13 +9,13 @@ static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct
     return out->p ? DT_OK : DT_NOMEM;
 }
 
-dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_arena *arena, struct dt_alert_text *out)
+dt_status dt_alert_text_of(const struct dt_message_row *message, struct dt_arena *arena, struct dt_alert_text *out)
 {
     struct dt_strbuf body;
     dt_strbuf_init(&body);
-    dt_alert_add_message(&body, &message->alert, message->event, message->made_at_ms);
+    dt_alert_add_message(&body, &message->alert, message->event, message->made_ms);
     out->alert = dt_arena_printf(arena, "%lld", (long long)message->alert.id);
-    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_at_ms);
+    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_ms);
     dt_status status = copy_out(&body, arena, &out->body);
     return out->alert.p && out->id.p ? status : DT_NOMEM;
 }

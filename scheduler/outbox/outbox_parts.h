@@ -1,0 +1,97 @@
+/*
+ * The inside of the outbox's sender, shared by the files of this folder alone.
+ *
+ *   outbox.c         rounds: which messages are due, which are sent, what became of them
+ *   outbox_send.c    sending the messages that were chosen, to Kafka and to webhooks
+ *   alert_message.c  a message about an alert: what it says, its headers and signature
+ */
+#ifndef DT_OUTBOX_PARTS_H
+#define DT_OUTBOX_PARTS_H
+
+#include <pthread.h>
+
+#include "base/fair.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/metrics.h"
+#include "http/http_client.h"
+#include "job/callback/callback_secret.h"
+#include "outbox/outbox.h"
+
+#define DT_OUTBOX_PLACES 256 /* webhooks under way, of topics and of the installation */
+
+enum dt_outbox_way { DT_OUTBOX_BY_TOPICS_URL, DT_OUTBOX_BY_OUR_URL, DT_OUTBOX_BY_KAFKA };
+enum dt_outbox_outcome {
+    DT_OUTBOX_GONE,  /* it arrived, or is wanted nowhere any more: it is deleted */
+    DT_OUTBOX_FAILED /* it is sent again */
+};
+
+/* A message that is being sent. */
+struct dt_flight {
+    dt_outbox *outbox;
+    struct dt_message_row row; /* its texts are the round's: a webhook that is under way has none */
+    enum dt_outbox_way way;
+    int64_t host; /* of a topic's webhook: whose place it has beside its owner's */
+    enum dt_outbox_outcome outcome;
+    int64_t arrived, refused; /* messages that arrived, and that Kafka does not take: a row may have several */
+    char topic[250], why[200];
+    struct dt_flight *next;
+};
+
+/* A Kafka topic that did not take an answer in time. */
+struct dt_outbox_bar {
+    UT_hash_handle hh;
+    int64_t until_us;
+    size_t n;
+    char name[250];
+};
+
+struct dt_outbox {
+    struct dt_outbox_env env;
+    const struct dt_outbox_kind *kind;
+    struct dt_chore chore;
+    dt_store *store; /* of the tick */
+    dt_json *json;
+    struct dt_arena round; /* rows */
+    struct dt_arena texts; /* of the messages that are sent together */
+    struct dt_turns turns; /* of dead letters: the shards'; else the owners' */
+    int64_t after;         /* the last sender that had its turn */
+    int64_t silent_us;     /* mono: the last round in which Kafka answered about no topic; at first, the start */
+    struct dt_outbox_bar *bars;
+    bool kafka_failed;
+    dt_http_client *client;                            /* made for the first webhook */
+    struct dt_shares places[DT_OUTBOX_BY_OUR_URL + 1]; /* of webhooks, by owner */
+    struct dt_shares at_host;                          /* of topics' webhooks, by owner and host */
+    dt_metric *sent, *failed, *dropped;
+    pthread_mutex_t lock;
+    struct dt_flight *ended; /* under the lock: their outcomes are not recorded */
+};
+
+/* ---- outbox.c ---- */
+
+/* Ends a flight. Any thread. */
+void dt_flight_end(struct dt_flight *flight, enum dt_outbox_outcome outcome, const char *why);
+
+/* ---- outbox_send.c ---- */
+
+/* Sends the flights of a list: each ends, or is a webhook that is under way. Not OK: nothing was sent, and no flight
+ * has ended. *kafka: OK, or why Kafka did not take all; `why` says more. */
+DT_MUST_CHECK dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight *flights, int timeout_ms, int64_t now_ms,
+                                       dt_status *kafka, struct dt_error *why, struct dt_error *err);
+
+/* ---- alert_message.c ---- */
+
+/* A message as it leaves. */
+struct dt_alert_text {
+    struct dt_str alert; /* its id: messages of an alert keep their order */
+    struct dt_str id;    /* webhook-id */
+    struct dt_str body;  /* JSON */
+};
+/* The texts are in the arena. */
+DT_MUST_CHECK dt_status dt_alert_text_of(const struct dt_message_row *message, struct dt_arena *arena,
+                                         struct dt_alert_text *out);
+/* Fills a request but for its URL; secret: NULL = no signature. NOMEM, SYSTEM. */
+DT_MUST_CHECK dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret,
+                                         int64_t now_ms, struct dt_arena *arena, struct dt_http_request *out);
+
+#endif

@@ -1,0 +1,276 @@
+/* Sending the messages that were chosen: those for Kafka together, and webhooks by the callbacks' client. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/connection/secrets.h"
+#include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
+#include "job/callback/callback_url.h"
+#include "outbox_parts.h"
+#include "store/intents/commands.h"
+
+#define WEBHOOK_MS 5000
+
+/* ---- to Kafka ---- */
+
+/* The flights that go to Kafka, and their messages; all in the arena of texts. */
+struct post {
+    dt_outbox *o;
+    struct dt_flight **flights; /* ascending by id */
+    size_t n_flights;
+    struct dt_kafka_message *v;
+    struct dt_flight **of; /* of each message */
+    size_t n, room;
+    struct dt_error *err;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const int64_t x = (*(struct dt_flight *const *)a)->row.id;
+    const int64_t y = (*(struct dt_flight *const *)b)->row.id;
+    return (x > y) - (x < y);
+}
+
+static dt_status add(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
+{
+    if (p->n == p->room) {
+        p->room = p->room ? 2 * p->room : p->n_flights;
+        struct dt_kafka_message *v = dt_arena_alloc(&p->o->texts, p->room * sizeof(*v));
+        struct dt_flight **of = dt_arena_alloc(&p->o->texts, p->room * sizeof(*of));
+        if (!v || !of)
+            return dt_fail(p->err, DT_NOMEM, "out of memory");
+        if (p->n) {
+            memcpy(v, p->v, p->n * sizeof(*v));
+            memcpy(of, p->of, p->n * sizeof(*of));
+        }
+        p->v = v;
+        p->of = of;
+    }
+    p->v[p->n] = *m;
+    p->of[p->n++] = f;
+    return DT_OK;
+}
+
+/* Finds the flight of a row. Texts are read in the order of the flights; *i is the last one that was found. */
+static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
+{
+    while (p->flights[*i]->row.id != row)
+        dt_assert_cmp(++*i, <, p->n_flights);
+    return p->flights[*i];
+}
+
+static dt_status add_letters(struct post *p, const int64_t *ids)
+{
+    const struct dt_outbox_env *env = &p->o->env;
+    struct dt_notices notices;
+    struct dt_kafka_message m;
+    size_t at = 0;
+    dt_status status = dt_store_notices(p->o->store, ids, p->n_flights, &p->o->texts, &notices, p->err);
+    for (size_t i = 0; i < notices.n && status == DT_OK; i++) {
+        status = env->kafka->letter(&notices.v[i], env->installation, &p->o->texts, &m);
+        status =
+            status == DT_OK ? add(p, flight_of(p, &at, notices.v[i].id), &m) : dt_fail(p->err, status, "out of memory");
+    }
+    return status;
+}
+
+static dt_status add_answers(struct post *p, const int64_t *ids)
+{
+    struct dt_command_answers answers;
+    size_t at = 0;
+    dt_status status =
+        dt_store_read_command_answers(p->o->store, p->o->json, ids, p->n_flights, &p->o->texts, &answers, p->err);
+    DT_FAIL_POINT_STATUS("commands.answer", status, p->err);
+    for (size_t i = 0; i < answers.n && status == DT_OK; i++) {
+        const struct dt_command_answer *a = &answers.v[i];
+        struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, (a->n_headers + 1) * sizeof(*headers));
+        if (!headers)
+            return dt_fail(p->err, DT_NOMEM, "out of memory");
+        for (size_t k = 0; k < a->n_headers; k++)
+            headers[k] = (struct dt_kafka_header){a->headers[k].name, a->headers[k].value};
+        const struct dt_kafka_message m = {a->topic, a->key, a->value, headers, a->n_headers};
+        status = add(p, flight_of(p, &at, a->row), &m);
+    }
+    return status;
+}
+
+static dt_status add_alerts(struct post *p)
+{
+    const struct dt_str topic = dt_arena_printf(&p->o->texts, "%s.alerts", p->o->env.installation);
+    for (size_t i = 0; i < p->n_flights; i++) {
+        struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, 2 * sizeof(*headers));
+        struct dt_alert_text text;
+        dt_status status = topic.p && headers ? dt_alert_text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
+        if (status != DT_OK)
+            return dt_fail(p->err, status, "out of memory");
+        headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
+        headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
+        const struct dt_kafka_message m = {topic, text.alert, text.body, headers, 2};
+        status = add(p, p->flights[i], &m);
+        if (status != DT_OK)
+            return status;
+    }
+    return DT_OK;
+}
+
+static dt_status make_post(struct post *p, struct dt_flight *flights)
+{
+    size_t n = 0;
+    for (const struct dt_flight *f = flights; f; f = f->next)
+        n += f->way == DT_OUTBOX_BY_KAFKA;
+    p->flights = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(struct dt_flight *));
+    int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));
+    if (!p->flights || !ids)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    for (struct dt_flight *f = flights; f; f = f->next)
+        if (f->way == DT_OUTBOX_BY_KAFKA)
+            p->flights[p->n_flights++] = f;
+    if (!n)
+        return DT_OK;
+    qsort(p->flights, n, sizeof(struct dt_flight *), by_id);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = p->flights[i]->row.id;
+    return p->o->env.kind == DT_MESSAGE_DEAD      ? add_letters(p, ids)
+           : p->o->env.kind == DT_MESSAGE_ANSWERS ? add_answers(p, ids)
+                                                  : add_alerts(p);
+}
+
+/* A row that nothing could be read from is gone: its job is, or somebody has spoilt it by hand. Returns how Kafka
+ * failed: for dead letters, if one did not arrive; for answers, if none did, since single topics take nothing now and
+ * then; a message about an alert says so itself. */
+static dt_status send_post(struct post *p, bool *sent, int timeout_ms, struct dt_error *why)
+{
+    const dt_outbox *o = p->o;
+    const enum dt_message_kind kind = o->env.kind;
+    int64_t arrived = 0;
+    const dt_status status = p->n ? o->env.kafka->send(o->env.kafka->arg, p->v, p->n, sent, timeout_ms, why) : DT_OK;
+    for (size_t i = 0; i < p->n; i++) {
+        struct dt_flight *f = p->of[i];
+        const bool arrives = DT_GUARD(LETTER_SENT, sent[i]);
+        const bool refused = !arrives && status == DT_REFUSED && kind == DT_MESSAGE_ANSWERS;
+        f->arrived += arrives;
+        f->refused += refused;
+        f->outcome = arrives || refused ? f->outcome : DT_OUTBOX_FAILED;
+        arrived += arrives;
+    }
+    for (size_t i = 0; i < p->n_flights; i++)
+        dt_flight_end(p->flights[i], p->flights[i]->outcome, why->text);
+    if (kind == DT_MESSAGE_ALERT || (kind == DT_MESSAGE_ANSWERS && (arrived || status == DT_REFUSED)))
+        return DT_OK;
+    return status;
+}
+
+/* ---- webhooks ---- */
+
+static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
+{
+    dt_outbox *o = arg;
+    struct dt_flight *f = tag;
+    const bool answered = http->end == DT_HTTP_ANSWERED;
+    const bool arrived = answered && http->status >= 200 && http->status < 300;
+    char why[32];
+    snprintf(why, sizeof(why), "answered %d", http->status);
+    f->arrived = arrived;
+    dt_flight_end(f, arrived ? DT_OUTBOX_GONE : DT_OUTBOX_FAILED, answered ? why : http->detail);
+    dt_outbox_wake(o);
+}
+
+/* Where a message goes. url absent: nowhere any more. why: it cannot go there. */
+struct way {
+    struct dt_str url;
+    bool has_secret;
+    struct dt_callback_secret secret;
+    const char *why;
+};
+
+static dt_status find_way(dt_outbox *o, const struct dt_message_row *m, struct way *way)
+{
+    const struct dt_config *config = o->env.config;
+    struct dt_alert_setting setting;
+    *way = (struct way){.url = dt_str(config->alerts_url)};
+    if (m->target == DT_ALERT_TO_INSTALLATION) { /* its secret as it is now: its file may have changed */
+        struct dt_strbuf secret;
+        dt_strbuf_init(&secret);
+        dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
+        way->has_secret = known == DT_OK && secret.n > 0;
+        if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
+            way->why = "alerts.secret is none";
+        dt_secret_forget(&secret);
+        return known;
+    }
+    dt_status status = dt_alert_setting_read(o->json, m->setting, &o->texts, &setting);
+    way->url = setting.url;
+    way->has_secret = setting.secret.p != NULL;
+    if (!config->callbacks_enabled)
+        way->why = "callbacks are not enabled (callbacks.enabled)";
+    if (status == DT_OK && setting.url.p && dt_callback_url_check(setting.url, NULL))
+        way->why = "alerts.url of the topic is no URL";
+    if (status == DT_OK && setting.secret.p && dt_callback_secret_read(setting.secret, &way->secret))
+        way->why = "alerts.secret of the topic is none";
+    return status;
+}
+
+static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *way, int64_t now_ms, struct dt_error *err)
+{
+    const struct dt_config *config = o->env.config;
+    struct dt_http_settings settings = {.max_in_flight = 2 * DT_OUTBOX_PLACES,
+                                        .max_bytes = SIZE_MAX,
+                                        .ca_file = config->callbacks_ca_file,
+                                        .allow_hosts = dt_str(config->callbacks_allow_hosts),
+                                        .clock = o->env.clock,
+                                        .answered = on_answer,
+                                        .arg = o};
+    struct dt_alert_text text;
+    struct dt_http_request request = {.owner = f->row.owner, .url = way->url, .timeout_ms = WEBHOOK_MS, .tag = f};
+    dt_status status = DT_OK;
+    if (!o->client) { /* the first webhook */
+        status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
+        if (status == DT_OK)
+            status = dt_http_client_new(&settings, &o->client, err);
+    }
+    if (status == DT_OK)
+        status = dt_alert_text_of(&f->row, &o->texts, &text);
+    if (status == DT_OK)
+        status = dt_alert_request(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
+    return status == DT_OK ? dt_http_client_send(o->client, &request) : status;
+}
+
+static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    struct way way;
+    dt_status status = find_way(o, &f->row, &way);
+    if (status == DT_OK && !(way.url.p && way.url.n))
+        dt_flight_end(f, DT_OUTBOX_GONE, "");
+    else if (status == DT_OK && way.why)
+        dt_flight_end(f, DT_OUTBOX_FAILED, way.why);
+    else {
+        if (status == DT_OK)
+            status = request(o, f, &way, now_ms, &err);
+        if (status != DT_OK)
+            dt_flight_end(f, DT_OUTBOX_FAILED, err.text[0] ? err.text : dt_status_text(status));
+    }
+    dt_callback_secret_wipe(&way.secret);
+}
+
+/* ---- both ---- */
+
+dt_status dt_outbox_send(dt_outbox *o, struct dt_flight *flights, int timeout_ms, int64_t now_ms, dt_status *kafka,
+                         struct dt_error *why, struct dt_error *err)
+{
+    struct post post = {.o = o, .err = err};
+    dt_status status = make_post(&post, flights);
+    bool *sent = dt_arena_alloc(&o->texts, post.n + 1);
+    if (status != DT_OK || !sent)
+        return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
+    memset(sent, 0, post.n + 1);
+    for (struct dt_flight *f = flights, *next; f; f = next) { /* first, because they do not block, and Kafka may */
+        next = f->next;
+        if (f->way != DT_OUTBOX_BY_KAFKA)
+            send_webhook(o, f, now_ms);
+    }
+    status = send_post(&post, sent, timeout_ms, why);
+    *kafka = status == DT_OK ? *kafka : status;
+    return DT_OK;
+}
