@@ -68,6 +68,7 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
         p->letters_port = (struct dt_outbox_kafka){.arg = p->notices, .send = send, .letter = dt_message_of_notice};
         p->alerts_port = (struct dt_outbox_kafka){.arg = p->alerts, .send = send};
         p->env.outbox.kafka = &p->letters_port;
+        p->env.outbox.sent = dt_counter("duetime_notices_sent_total", "Dead letters sent to Kafka.", "");
         if (status == DT_OK)
             status = dt_outbox_start(&p->env.outbox, &p->outbox);
         if (status == DT_OK)

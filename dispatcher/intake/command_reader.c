@@ -434,6 +434,8 @@ static void on_topic_known(void *arg)
 static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
 {
     const struct dt_intake_env *intake = &r->env.intake;
+    const char *sent = "duetime_command_answers_total";
+    const char *about = "Answers to commands, and commands that were refused, by whether Kafka took them.";
     r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send, .ask = ask_topic};
     const struct dt_outbox_env env = {.kind = DT_MESSAGE_ANSWERS,
                                       .chores = intake->chores,
@@ -441,6 +443,8 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
                                       .clock = intake->clock,
                                       .installation = intake->installation,
                                       .kafka = &r->to_kafka,
+                                      .sent = dt_counter(sent, about, "outcome=\"sent\""),
+                                      .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
                                       .arg = r,
                                       .ours = answers};
     dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);

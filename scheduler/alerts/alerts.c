@@ -49,6 +49,8 @@ static bool judges(void *arg, int64_t sender)
 
 dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
 {
+    const char *name = "duetime_alert_messages_total";
+    const char *help = "Messages about alerts by what became of them; a failed one is sent again.";
     dt_alerts *a = calloc(1, sizeof(*a));
     if (!a)
         return dt_fail(err, DT_NOMEM, "out of memory");
@@ -61,6 +63,9 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
                                          .clock = env->clock,
                                          .installation = env->installation,
                                          .kafka = env->kafka,
+                                         .sent = dt_counter(name, help, "outcome=\"sent\""),
+                                         .failed = dt_counter(name, help, "outcome=\"failed\""),
+                                         .dropped = dt_counter(name, help, "outcome=\"given_up\""),
                                          .arg = a,
                                          .ours = judges};
     dt_status status = make_parts(a, err);

@@ -15,8 +15,8 @@
  * their own, owners leave some to each other, and an owner's places are shared by its hosts in the same way. What finds
  * no place waits in MySQL.
  *
- * Messages about alerts are taken by a lease in MySQL before they are sent, because the judge of alerts may change while
- * webhooks are under way.
+ * Messages about alerts are taken by a lease in MySQL before they are sent, because the judge of alerts may change
+ * while webhooks are under way.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,17 +39,40 @@
 
 struct dt_outbox_kind {
     const char *chore, *waits;
-    size_t listed;              /* in one round: 10,000 messages about alerts, and as many for Kafka */
-    size_t together;            /* to Kafka; a row of answers has up to a million bytes */
-    int timeout_ms;             /* of Kafka: a retry needs a new connection, which a busy broker must finish */
-    int64_t look_us, failed_us; /* pauses between rounds; failed_us: after Kafka failed */
-    int64_t again_first_ms, again_most_ms; /* pauses of a message that did not arrive */
+    size_t listed;                   /* messages that may be sent, in one round */
+    size_t together;                 /* of these, to Kafka; a row of answers has up to a million bytes */
+    int timeout_ms;                  /* of Kafka: a retry needs a new connection, which a busy broker must finish */
+    int64_t look_us, failed_us;      /* pauses between rounds: if nothing happens, and after Kafka failed */
+    int64_t again_ms, again_most_ms; /* pauses of a message that did not arrive: the first, and the longest */
 };
 static const struct dt_outbox_kind kinds[DT_MESSAGE_KINDS_END] = {
-    [DT_MESSAGE_DEAD] = {"outbox", "notices wait", 2000, 500, 10000, 10000000, 500000, 500, 10000},
-    [DT_MESSAGE_ANSWERS] = {"command-answers", "answers to commands wait", 16384, 16, 10000, 60000000, 1000000, 5000,
-                            20000},
-    [DT_MESSAGE_ALERT] = {"alert-sender", "messages about alerts wait", 20480, 256, 5000, 600000000, 0, 1000, 60000}};
+    [DT_MESSAGE_DEAD] = {.chore = "outbox",
+                         .waits = "notices wait",
+                         .listed = 2000,
+                         .together = 500,
+                         .timeout_ms = 10000,
+                         .look_us = 10000000,
+                         .failed_us = 500000,
+                         .again_ms = 500,
+                         .again_most_ms = 10000},
+    [DT_MESSAGE_ANSWERS] = {.chore = "command-answers",
+                            .waits = "answers to commands wait",
+                            .listed = 16384,
+                            .together = 16,
+                            .timeout_ms = 10000,
+                            .look_us = 60000000,
+                            .failed_us = 1000000,
+                            .again_ms = 5000,
+                            .again_most_ms = 20000},
+    [DT_MESSAGE_ALERT] = {.chore = "alert-sender",
+                          .waits = "messages about alerts wait",
+                          .listed = 20480, /* all: 10,000 for webhooks, and as many for Kafka */
+                          .together = 256,
+                          .timeout_ms = 5000,
+                          .look_us = 600000000, /* the judge wakes the sender */
+                          .again_ms = 1000,
+                          .again_most_ms = 60000},
+};
 
 static int64_t mono_us(const dt_outbox *o)
 {
@@ -119,32 +142,21 @@ static void leave_alone(dt_outbox *o, const char *topic, int64_t until_us)
 
 /* ---- what became of messages ---- */
 
-void dt_flight_end(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
-{
-    dt_outbox *o = f->outbox;
-    f->outcome = outcome;
-    snprintf(f->why, sizeof(f->why), "%.*s", (int)sizeof(f->why) - 1, why);
-    pthread_mutex_lock(&o->lock);
-    f->next = o->ended;
-    o->ended = f;
-    pthread_mutex_unlock(&o->lock);
-}
-
 static void drop(dt_outbox *o, const char *topic, const char *why, int64_t n)
 {
     DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", dt_str(topic), DT_S("reason", why));
-    dt_metric_add(o->dropped, n);
+    dt_metric_add(o->env.dropped, n);
 }
 
 static void count(dt_outbox *o, const struct dt_flight *f)
 {
     const bool failed = f->outcome == DT_OUTBOX_FAILED;
-    dt_metric_add(o->sent, f->arrived);
+    dt_metric_add(o->env.sent, f->arrived);
     if (o->env.kind == DT_MESSAGE_ANSWERS && f->refused)
         drop(o, f->topic, f->why, f->refused);
     if (o->env.kind != DT_MESSAGE_ALERT || !failed)
         return;
-    dt_metric_add(o->failed, 1);
+    dt_metric_add(o->env.failed, 1);
     if (f->row.tries == 0)
         DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert did not arrive: it is sent again", dt_str(f->topic),
                          DT_I("message", f->row.id), DT_S("reason", f->why));
@@ -183,7 +195,7 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
             gone[n_gone++] = f->row.id;
         if (f->outcome == DT_OUTBOX_GONE || !failed)
             continue;
-        const int64_t longer_ms = o->kind->again_first_ms << (f->row.tries < 16 ? f->row.tries : 16);
+        const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 16 ? f->row.tries : 16);
         const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
         failed[n_failed++] = (struct dt_message_try){f->row.id, f->row.tries + 1, pause_ms, dt_str(f->why)};
         if (o->env.kind == DT_MESSAGE_ANSWERS && f->topic[0])
@@ -267,7 +279,7 @@ static enum verdict judge_alert(const dt_outbox *o, const struct round *r, const
 {
     if (r->now_ms - m->made_ms <= ALERT_KEPT_MS)
         return m->target == DT_ALERT_TO_KAFKA && !o->env.kafka ? DROP : SEND;
-    dt_metric_add(o->dropped, 1);
+    dt_metric_add(o->env.dropped, 1);
     DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert is given up", m->alert.topic, DT_I("message", m->id),
                      DT_I("alert", m->alert.id), DT_I("tries", m->tries));
     return DROP;
@@ -486,27 +498,6 @@ void dt_outbox_wake(dt_outbox *o)
         dt_chore_wake(&o->chore);
 }
 
-static void make_meters(dt_outbox *o)
-{
-    const char *answers = "duetime_command_answers_total";
-    const char *of_answers = "Answers to commands, and commands that were refused, by whether Kafka took them.";
-    const char *alerts = "duetime_alert_messages_total";
-    const char *of_alerts = "Messages about alerts by what became of them; a failed one is sent again.";
-    switch (o->env.kind) {
-    case DT_MESSAGE_DEAD:
-        o->sent = dt_counter("duetime_notices_sent_total", "Dead letters sent to Kafka.", "");
-        break;
-    case DT_MESSAGE_ANSWERS:
-        o->sent = dt_counter(answers, of_answers, "outcome=\"sent\"");
-        o->dropped = dt_counter(answers, of_answers, "outcome=\"dropped\"");
-        break;
-    default:
-        o->sent = dt_counter(alerts, of_alerts, "outcome=\"sent\"");
-        o->failed = dt_counter(alerts, of_alerts, "outcome=\"failed\"");
-        o->dropped = dt_counter(alerts, of_alerts, "outcome=\"given_up\"");
-    }
-}
-
 dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
 {
     dt_outbox *o = *out = calloc(1, sizeof(*o));
@@ -520,7 +511,6 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
     dt_arena_init(&o->texts);
     o->places[DT_OUTBOX_BY_TOPICS_URL] = o->places[DT_OUTBOX_BY_OUR_URL] = o->at_host =
         (struct dt_shares){.total = DT_OUTBOX_PLACES, .part = 2};
-    make_meters(o);
     o->chore = (struct dt_chore){.name = o->kind->chore, .tick = tick, .arg = o, .waits = true};
     dt_status status = dt_json_new(&o->json);
     if (status == DT_OK) {

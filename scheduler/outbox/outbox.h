@@ -35,6 +35,7 @@ struct dt_outbox_env {
     const dt_clock *clock;
     const char *installation;            /* not used where there is no Kafka */
     const struct dt_outbox_kafka *kafka; /* NULL: this process does not write to Kafka */
+    dt_metric *sent, *failed, *dropped;  /* messages; NULL: they are not counted */
     void *arg;
     bool (*ours)(void *arg, int64_t sender); /* this process sends the messages of this sender */
 };

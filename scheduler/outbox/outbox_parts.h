@@ -62,15 +62,9 @@ struct dt_outbox {
     dt_http_client *client;                            /* made for the first webhook */
     struct dt_shares places[DT_OUTBOX_BY_OUR_URL + 1]; /* of webhooks, by owner */
     struct dt_shares at_host;                          /* of topics' webhooks, by owner and host */
-    dt_metric *sent, *failed, *dropped;
     pthread_mutex_t lock;
     struct dt_flight *ended; /* under the lock: their outcomes are not recorded */
 };
-
-/* ---- outbox.c ---- */
-
-/* Ends a flight. Any thread. */
-void dt_flight_end(struct dt_flight *flight, enum dt_outbox_outcome outcome, const char *why);
 
 /* ---- outbox_send.c ---- */
 

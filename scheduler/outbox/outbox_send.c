@@ -12,6 +12,18 @@
 
 #define WEBHOOK_MS 5000
 
+/* Ends a flight: its outcome is to be recorded. Any thread. */
+static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
+{
+    dt_outbox *o = f->outbox;
+    f->outcome = outcome;
+    snprintf(f->why, sizeof(f->why), "%.*s", (int)sizeof(f->why) - 1, why);
+    pthread_mutex_lock(&o->lock);
+    f->next = o->ended;
+    o->ended = f;
+    pthread_mutex_unlock(&o->lock);
+}
+
 /* ---- to Kafka ---- */
 
 /* The flights that go to Kafka, and their messages; all in the arena of texts. */
@@ -155,7 +167,7 @@ static dt_status send_post(struct post *p, bool *sent, int timeout_ms, struct dt
         arrived += arrives;
     }
     for (size_t i = 0; i < p->n_flights; i++)
-        dt_flight_end(p->flights[i], p->flights[i]->outcome, why->text);
+        end_flight(p->flights[i], p->flights[i]->outcome, why->text);
     if (kind == DT_MESSAGE_ALERT || (kind == DT_MESSAGE_ANSWERS && (arrived || status == DT_REFUSED)))
         return DT_OK;
     return status;
@@ -172,8 +184,8 @@ static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
     char why[32];
     snprintf(why, sizeof(why), "answered %d", http->status);
     f->arrived = arrived;
-    dt_flight_end(f, arrived ? DT_OUTBOX_GONE : DT_OUTBOX_FAILED, answered ? why : http->detail);
-    dt_outbox_wake(o);
+    end_flight(f, arrived ? DT_OUTBOX_GONE : DT_OUTBOX_FAILED, answered ? why : http->detail);
+    dt_chore_wake(&o->chore);
 }
 
 /* Where a message goes. url absent: nowhere any more. why: it cannot go there. */
@@ -242,14 +254,14 @@ static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
     struct way way;
     dt_status status = find_way(o, &f->row, &way);
     if (status == DT_OK && !(way.url.p && way.url.n))
-        dt_flight_end(f, DT_OUTBOX_GONE, "");
+        end_flight(f, DT_OUTBOX_GONE, "");
     else if (status == DT_OK && way.why)
-        dt_flight_end(f, DT_OUTBOX_FAILED, way.why);
+        end_flight(f, DT_OUTBOX_FAILED, way.why);
     else {
         if (status == DT_OK)
             status = request(o, f, &way, now_ms, &err);
         if (status != DT_OK)
-            dt_flight_end(f, DT_OUTBOX_FAILED, err.text[0] ? err.text : dt_status_text(status));
+            end_flight(f, DT_OUTBOX_FAILED, err.text[0] ? err.text : dt_status_text(status));
     }
     dt_callback_secret_wipe(&way.secret);
 }
