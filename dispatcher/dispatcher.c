@@ -644,13 +644,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     /* Borrows members that are filled in later, but before the parts are started. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
-        .outbox = {.kind = DT_MESSAGE_DEAD,
-                   .chores = d->chores,
-                   .config = config,
-                   .clock = d->clock,
-                   .installation = d->inst.name,
-                   .arg = d,
-                   .ours = sends_notices},
+        .outbox = {DT_MESSAGE_DEAD, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
+                   sends_notices},
         .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
                     &d->room},
         .reads =

@@ -23,7 +23,8 @@ CREATE TABLE IF NOT EXISTS messages (
   began_at BIGINT NULL,
   KEY due (kind, sender, next_at, id),
   KEY by_job (job_id),
-  KEY of_alert (alert, target, id)
+  KEY of_alert (alert, target, id),
+  KEY of_topic (kafka_topic, next_at)
 ) ENGINE=InnoDB COMMENT='the outbox: messages that leave for Kafka and webhooks at least once, written with the change that they tell of';
 
 -- The rows of each table move in one statement, and the table is dropped after it. If this file is run again, the tables that are gone are made once more, empty.

@@ -18,8 +18,8 @@
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-/* Copied; what the members point at outlives the parts. `kafka` and `sent` of the outbox and `notices` of results are filled in by
- * start. The runtime of the outbox serves commands as well. */
+/* Copied; what the members point at outlives the parts. `kafka` and `sent` of the outbox and `notices` of results are
+ * filled in by start. The runtime of the outbox serves commands as well. */
 struct dt_kafka_parts_env {
     struct dt_kafka_env *kafka; /* reach gives it its admin; all else is filled in before reach */
     struct dt_outbox_env outbox;

@@ -37,42 +37,12 @@
 #define WAITING       2048 /* … and so are those of an owner beyond so many, as many as its names may be, … */
 #define CROWDED_US    INT64_C(60000000) /* … if Kafka has answered about topics for so long */
 
-struct dt_outbox_kind {
-    const char *chore, *waits;
-    size_t listed;                   /* messages that may be sent, in one round */
-    size_t together;                 /* of these, to Kafka; a row of answers has up to a million bytes */
-    int timeout_ms;                  /* of Kafka: a retry needs a new connection, which a busy broker must finish */
-    int64_t look_us, failed_us;      /* pauses between rounds: if nothing happens, and after Kafka failed */
-    int64_t again_ms, again_most_ms; /* pauses of a message that did not arrive: the first, and the longest */
-};
 static const struct dt_outbox_kind kinds[DT_MESSAGE_KINDS_END] = {
-    [DT_MESSAGE_DEAD] = {.chore = "outbox",
-                         .waits = "notices wait",
-                         .listed = 2000,
-                         .together = 500,
-                         .timeout_ms = 10000,
-                         .look_us = 10000000,
-                         .failed_us = 500000,
-                         .again_ms = 500,
-                         .again_most_ms = 10000},
-    [DT_MESSAGE_ANSWERS] = {.chore = "command-answers",
-                            .waits = "answers to commands wait",
-                            .listed = 16384,
-                            .together = 16,
-                            .timeout_ms = 10000,
-                            .look_us = 60000000,
-                            .failed_us = 1000000,
-                            .again_ms = 5000,
-                            .again_most_ms = 20000},
-    [DT_MESSAGE_ALERT] = {.chore = "alert-sender",
-                          .waits = "messages about alerts wait",
-                          .listed = 20480, /* all: 10,000 for webhooks, and as many for Kafka */
-                          .together = 256,
-                          .timeout_ms = 5000,
-                          .look_us = 600000000, /* the judge wakes the sender */
-                          .again_ms = 1000,
-                          .again_most_ms = 60000},
-};
+    [DT_MESSAGE_DEAD] = {"outbox", "notices wait", 2000, 500, 10000, 10000000, 500000, 500, 10000},
+    [DT_MESSAGE_ANSWERS] = {"command-answers", "answers to commands wait", 16384, 16, 10000, 60000000, 1000000, 5000,
+                            20000},
+    /* 10,000 webhooks, and as many messages for Kafka; the judge wakes the sender */
+    [DT_MESSAGE_ALERT] = {"alert-sender", "messages about alerts wait", 20480, 256, 5000, 600000000, 0, 1000, 60000}};
 
 static int64_t mono_us(const dt_outbox *o)
 {
@@ -106,45 +76,11 @@ static bool take_places(dt_outbox *o, struct dt_flight *f)
     return false;
 }
 
-/* ---- Kafka topics that do not take answers ---- */
-
-/* Returns until when the topic is left alone; 0: it is not. */
-static int64_t barred_until_us(dt_outbox *o, struct dt_str topic)
-{
-    struct dt_outbox_bar *bar = NULL;
-    if (topic.n)
-        HASH_FIND(hh, o->bars, topic.p, topic.n, bar);
-    if (!bar || mono_us(o) < bar->until_us)
-        return bar ? bar->until_us : 0;
-    HASH_DEL(o->bars, bar);
-    free(bar);
-    return 0;
-}
-
-/* If memory is out, the topic is tried again sooner. */
-static void leave_alone(dt_outbox *o, const char *topic, int64_t until_us)
-{
-    struct dt_outbox_bar *bar;
-    const size_t n = strlen(topic);
-    HASH_FIND(hh, o->bars, topic, n, bar);
-    if (!bar && (bar = calloc(1, sizeof(*bar)))) {
-        memcpy(bar->name, topic, n);
-        bar->n = n;
-        HASH_ADD_KEYPTR(hh, o->bars, bar->name, bar->n, bar);
-        if (!bar->hh.tbl) {
-            free(bar);
-            return;
-        }
-    }
-    if (bar)
-        bar->until_us = dt_later(bar->until_us, until_us);
-}
-
 /* ---- what became of messages ---- */
 
-static void drop(dt_outbox *o, const char *topic, const char *why, int64_t n)
+static void drop(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
 {
-    DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", dt_str(topic), DT_S("reason", why));
+    DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", topic, DT_S("reason", why));
     dt_metric_add(o->env.dropped, n);
 }
 
@@ -153,7 +89,7 @@ static void count(dt_outbox *o, const struct dt_flight *f)
     const bool failed = f->outcome == DT_OUTBOX_FAILED;
     dt_metric_add(o->env.sent, f->arrived);
     if (o->env.kind == DT_MESSAGE_ANSWERS && f->refused)
-        drop(o, f->topic, f->why, f->refused);
+        drop(o, dt_str(f->topic), f->why, f->refused);
     if (o->env.kind != DT_MESSAGE_ALERT || !failed)
         return;
     dt_metric_add(o->env.failed, 1);
@@ -197,9 +133,12 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
             continue;
         const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 16 ? f->row.tries : 16);
         const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
-        failed[n_failed++] = (struct dt_message_try){f->row.id, f->row.tries + 1, pause_ms, dt_str(f->why)};
-        if (o->env.kind == DT_MESSAGE_ANSWERS && f->topic[0])
-            leave_alone(o, f->topic, mono_us(o) + 1000 * pause_ms);
+        /* a message about an alert was taken, which counts as a try */
+        failed[n_failed++] = (struct dt_message_try){.id = f->row.id,
+                                                     .tries = f->row.tries + (o->env.kind == DT_MESSAGE_ALERT),
+                                                     .counts = o->env.kind != DT_MESSAGE_ALERT,
+                                                     .after_ms = pause_ms,
+                                                     .why = dt_str(f->why)};
     }
     dt_status status = gone && failed ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
     if (n_gone)
@@ -208,6 +147,7 @@ static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
         status = dt_store_delete_messages(o->store, gone, n_gone, err);
     if (status == DT_OK)
         status = dt_store_put_off_messages(o->store, failed, n_failed, err);
+    status = status == DT_VERSION ? DT_OK : status;
     for (struct dt_flight *next; ended; ended = next) {
         next = ended->next;
         free(ended);
@@ -244,9 +184,8 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
 {
     struct dt_error why = {0};
     struct waiting *w = NULL;
-    const int64_t until_us = barred_until_us(o, m->kafka_topic);
     /* answers of a program before this one name their topics */
-    const dt_status asked = until_us           ? DT_BUSY
+    const dt_status asked = m->barred_ms       ? DT_BUSY
                             : m->kafka_topic.n ? o->env.kafka->ask(o->env.kafka->arg, m->kafka_topic, m->owner, &why)
                                                : DT_OK;
     const int64_t heard_us = mono_us(o) - o->silent_us;
@@ -265,13 +204,11 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
     if (w && ++w->n > WAITING && heard_us > CROWDED_US)
         reason = "too many answers of its owner wait for topics";
     if (reason) {
-        char topic[250];
-        snprintf(topic, sizeof(topic), "%.*s", (int)m->kafka_topic.n, m->kafka_topic.p);
-        drop(o, topic, reason, 1);
+        drop(o, m->kafka_topic, reason, 1);
         return DROP;
     }
     r->waits = true;
-    r->next_us = dt_earlier(r->next_us, until_us ? until_us : mono_us(o) + ASK_US);
+    r->next_us = dt_earlier(r->next_us, mono_us(o) + (m->barred_ms ? 1000 * (m->barred_ms - r->now_ms) : ASK_US));
     return WAIT;
 }
 
@@ -379,21 +316,19 @@ static dt_status list(dt_outbox *o, struct round *r)
 
 /* ---- which are sent ---- */
 
-static void give_back(dt_outbox *o, struct dt_flight *flights)
+static void give_back(dt_outbox *o, struct dt_flight **flights, size_t n)
 {
-    for (struct dt_flight *next; flights; flights = next) {
-        next = flights->next;
-        leave_places(o, flights);
-        free(flights);
+    for (size_t i = 0; i < n; i++) {
+        leave_places(o, flights[i]);
+        free(flights[i]);
     }
 }
 
-/* Makes flights of the messages that are sent together; *n: how many. */
+/* Makes flights of the messages that are sent together. */
 static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
 {
-    struct dt_flight **end = flights;
     size_t for_kafka = 0;
-    for (*n = 0; r->at < r->n; r->at++) {
+    for (; r->at < r->n; r->at++) {
         const struct dt_message_row *m = r->v[r->at];
         struct dt_flight f = {.outbox = o, .row = *m, .way = DT_OUTBOX_BY_KAFKA};
         const struct dt_str topic = o->env.kind == DT_MESSAGE_ANSWERS ? m->kafka_topic : m->alert.topic;
@@ -401,22 +336,16 @@ static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flight
             f.way = m->target == DT_ALERT_TO_TOPIC ? DT_OUTBOX_BY_TOPICS_URL : DT_OUTBOX_BY_OUR_URL;
         if (f.way == DT_OUTBOX_BY_KAFKA && for_kafka == o->kind->together)
             break;
-        if (barred_until_us(o, m->kafka_topic)) /* since an earlier part of this round */
-            continue;
         if (f.way != DT_OUTBOX_BY_KAFKA && !take_places(o, &f)) {
             r->crowded = true;
             continue;
         }
         snprintf(f.topic, sizeof(f.topic), "%.*s", (int)topic.n, topic.n ? topic.p : "");
-        struct dt_flight *kept = malloc(sizeof(*kept));
-        if (!kept) {
+        if (!(flights[*n] = malloc(sizeof(f)))) {
             leave_places(o, &f);
             return dt_fail(r->err, DT_NOMEM, "out of memory");
         }
-        *kept = f;
-        *end = kept;
-        end = &kept->next;
-        ++*n;
+        *flights[(*n)++] = f;
         for_kafka += f.way == DT_OUTBOX_BY_KAFKA;
         dt_turns_note(&o->turns, owner_of_turn(o, m), 0);
         o->after = m->sender;
@@ -425,34 +354,42 @@ static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flight
     return DT_OK;
 }
 
-static dt_status take(dt_outbox *o, const struct dt_flight *flights, size_t n, struct dt_error *err)
+static int flights_by_id(const void *a, const void *b)
 {
-    const struct dt_message_row **v = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*v));
-    size_t k = 0;
+    const int64_t x = (*(struct dt_flight *const *)a)->row.id;
+    const int64_t y = (*(struct dt_flight *const *)b)->row.id;
+    return (x > y) - (x < y);
+}
+
+/* Other processes do not send these meanwhile. */
+static dt_status take(dt_outbox *o, struct dt_flight *const *flights, size_t n, struct dt_error *err)
+{
+    struct dt_message_try *v = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*v));
     if (!v)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    for (const struct dt_flight *f = flights; f; f = f->next)
-        v[k++] = &f->row;
-    dt_assert_cmp(k, ==, n);
-    return dt_store_take_messages(o->store, v, n, LEASE_MS, err);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (struct dt_message_try){
+            .id = flights[i]->row.id, .tries = flights[i]->row.tries, .counts = true, .after_ms = LEASE_MS};
+    return dt_store_put_off_messages(o->store, v, n, err);
 }
 
 /* Sends the next messages. *kafka, why: how Kafka failed. */
 static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, struct dt_error *why)
 {
-    struct dt_flight *flights = NULL;
-    size_t n;
+    size_t n = 0;
     dt_arena_reset(&o->texts);
-    dt_status status = choose(o, r, &flights, &n);
+    struct dt_flight **flights = dt_arena_alloc(&o->texts, (r->n - r->at) * sizeof(struct dt_flight *));
+    dt_status status = flights ? choose(o, r, flights, &n) : dt_fail(r->err, DT_NOMEM, "out of memory");
+    if (n)
+        qsort(flights, n, sizeof(struct dt_flight *), flights_by_id);
     if (status == DT_OK && o->env.kind == DT_MESSAGE_ALERT)
         status = take(o, flights, n, r->err);
     if (status == DT_OK)
-        status = dt_outbox_send(o, flights, o->kind->timeout_ms, r->now_ms, kafka, why, r->err);
-    if (status != DT_OK) {
-        give_back(o, flights);
-        return status;
-    }
-    return record(o, &r->progress, r->err);
+        status = dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err);
+    if (status == DT_OK)
+        return record(o, &r->progress, r->err);
+    give_back(o, flights, n);
+    return status;
 }
 
 /* ---- rounds ---- */
@@ -472,7 +409,8 @@ static int64_t tick(void *arg, void *store)
     if (status == DT_OK)
         status = list(o, &r);
     HASH_CLEAR(hh, r.owners);
-    while (status == DT_OK && r.at < r.n && mono_us(o) - began_us < ROUND_US && !dt_chore_stopping(&o->chore))
+    while (status == DT_OK && (kafka == DT_OK || kafka == DT_REFUSED) && r.at < r.n &&
+           mono_us(o) - began_us < ROUND_US && !dt_chore_stopping(&o->chore))
         status = send_some(o, &r, &kafka, &why);
     if (r.waits && !r.answered)
         o->silent_us = mono_us(o);
@@ -524,17 +462,13 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
 
 void dt_outbox_stop(dt_outbox *o)
 {
-    struct dt_outbox_bar *bar;
-    struct dt_outbox_bar *next;
     if (!o)
         return;
     dt_chore_remove(&o->chore);
     dt_http_client_free(o->client); /* every webhook has ended */
-    give_back(o, o->ended);
-    HASH_ITER(hh, o->bars, bar, next)
-    {
-        HASH_DEL(o->bars, bar);
-        free(bar);
+    for (struct dt_flight *next; o->ended; o->ended = next) {
+        next = o->ended->next;
+        free(o->ended);
     }
     dt_shares_clear(&o->places[DT_OUTBOX_BY_TOPICS_URL]);
     dt_shares_clear(&o->places[DT_OUTBOX_BY_OUR_URL]);

@@ -3,7 +3,6 @@
  *
  *   outbox.c         rounds: which messages are due, which are sent, what became of them
  *   outbox_send.c    sending the messages that were chosen, to Kafka and to webhooks
- *   alert_message.c  a message about an alert: what it says, its headers and signature
  */
 #ifndef DT_OUTBOX_PARTS_H
 #define DT_OUTBOX_PARTS_H
@@ -15,7 +14,6 @@
 #include "base/json.h"
 #include "base/metrics.h"
 #include "http/http_client.h"
-#include "job/callback/callback_secret.h"
 #include "outbox/outbox.h"
 
 #define DT_OUTBOX_PLACES 256 /* webhooks under way, of topics and of the installation */
@@ -38,12 +36,13 @@ struct dt_flight {
     struct dt_flight *next;
 };
 
-/* A Kafka topic that did not take an answer in time. */
-struct dt_outbox_bar {
-    UT_hash_handle hh;
-    int64_t until_us;
-    size_t n;
-    char name[250];
+struct dt_outbox_kind {
+    const char *chore, *waits;
+    size_t listed;                   /* messages that may be sent, in one round; … */
+    size_t together;                 /* … of these, to Kafka: a row of answers has up to a million bytes */
+    int timeout_ms;                  /* of Kafka: a retry needs a new connection, which a busy broker must finish */
+    int64_t look_us, failed_us;      /* pauses between rounds: if nothing happens, and after Kafka failed */
+    int64_t again_ms, again_most_ms; /* pauses of a message that did not arrive: the first, and the longest */
 };
 
 struct dt_outbox {
@@ -57,7 +56,6 @@ struct dt_outbox {
     struct dt_turns turns; /* of dead letters: the shards'; else the owners' */
     int64_t after;         /* the last sender that had its turn */
     int64_t silent_us;     /* mono: the last round in which Kafka answered about no topic; at first, the start */
-    struct dt_outbox_bar *bars;
     bool kafka_failed;
     dt_http_client *client;                            /* made for the first webhook */
     struct dt_shares places[DT_OUTBOX_BY_OUR_URL + 1]; /* of webhooks, by owner */
@@ -68,24 +66,9 @@ struct dt_outbox {
 
 /* ---- outbox_send.c ---- */
 
-/* Sends the flights of a list: each ends, or is a webhook that is under way. Not OK: nothing was sent, and no flight
- * has ended. *kafka: OK, or why Kafka did not take all; `why` says more. */
-DT_MUST_CHECK dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight *flights, int timeout_ms, int64_t now_ms,
+/* Sends flights, whose ids ascend: each ends, or is a webhook that is under way. Not OK: nothing was sent, and no
+ * flight has ended. *kafka: OK, or why Kafka did not take all; `why` says more. */
+DT_MUST_CHECK dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight **flights, size_t n, int64_t now_ms,
                                        dt_status *kafka, struct dt_error *why, struct dt_error *err);
-
-/* ---- alert_message.c ---- */
-
-/* A message as it leaves. */
-struct dt_alert_text {
-    struct dt_str alert; /* its id: messages of an alert keep their order */
-    struct dt_str id;    /* webhook-id */
-    struct dt_str body;  /* JSON */
-};
-/* The texts are in the arena. */
-DT_MUST_CHECK dt_status dt_alert_text_of(const struct dt_message_row *message, struct dt_arena *arena,
-                                         struct dt_alert_text *out);
-/* Fills a request but for its URL; secret: NULL = no signature. NOMEM, SYSTEM. */
-DT_MUST_CHECK dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret,
-                                         int64_t now_ms, struct dt_arena *arena, struct dt_http_request *out);
 
 #endif

@@ -6,6 +6,8 @@
 #include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "http/webhook_sign.h"
+#include "job/callback/callback_secret.h"
 #include "job/callback/callback_url.h"
 #include "outbox_parts.h"
 #include "store/intents/commands.h"
@@ -24,6 +26,32 @@ static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, cons
     pthread_mutex_unlock(&o->lock);
 }
 
+/* A message about an alert: a JSON body and an id. */
+struct alert_text {
+    struct dt_str alert; /* its id: messages of an alert keep their order */
+    struct dt_str id;    /* webhook-id */
+    struct dt_str body;
+};
+
+static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct dt_str *out)
+{
+    *out = text->failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(text));
+    dt_strbuf_clear(text);
+    return out->p ? DT_OK : DT_NOMEM;
+}
+
+/* What a message about an alert says; all in the arena. */
+static dt_status text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
+{
+    struct dt_strbuf body;
+    dt_strbuf_init(&body);
+    dt_alert_add_message(&body, &message->alert, message->event, message->made_ms);
+    out->alert = dt_arena_printf(arena, "%lld", (long long)message->alert.id);
+    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_ms);
+    dt_status status = copy_out(&body, arena, &out->body);
+    return out->alert.p && out->id.p ? status : DT_NOMEM;
+}
+
 /* ---- to Kafka ---- */
 
 /* The flights that go to Kafka, and their messages; all in the arena of texts. */
@@ -36,13 +64,6 @@ struct post {
     size_t n, room;
     struct dt_error *err;
 };
-
-static int by_id(const void *a, const void *b)
-{
-    const int64_t x = (*(struct dt_flight *const *)a)->row.id;
-    const int64_t y = (*(struct dt_flight *const *)b)->row.id;
-    return (x > y) - (x < y);
-}
 
 static dt_status add(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
 {
@@ -112,8 +133,8 @@ static dt_status add_alerts(struct post *p)
     const struct dt_str topic = dt_arena_printf(&p->o->texts, "%s.alerts", p->o->env.installation);
     for (size_t i = 0; i < p->n_flights; i++) {
         struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, 2 * sizeof(*headers));
-        struct dt_alert_text text;
-        dt_status status = topic.p && headers ? dt_alert_text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
+        struct alert_text text;
+        dt_status status = topic.p && headers ? text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
         if (status != DT_OK)
             return dt_fail(p->err, status, "out of memory");
         headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
@@ -126,24 +147,20 @@ static dt_status add_alerts(struct post *p)
     return DT_OK;
 }
 
-static dt_status make_post(struct post *p, struct dt_flight *flights)
+/* Sorts out the flights that go to Kafka, and makes their messages. */
+static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
 {
-    size_t n = 0;
-    for (const struct dt_flight *f = flights; f; f = f->next)
-        n += f->way == DT_OUTBOX_BY_KAFKA;
-    p->flights = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(struct dt_flight *));
     int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));
+    p->flights = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(struct dt_flight *));
     if (!p->flights || !ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
-    for (struct dt_flight *f = flights; f; f = f->next)
-        if (f->way == DT_OUTBOX_BY_KAFKA)
-            p->flights[p->n_flights++] = f;
-    if (!n)
-        return DT_OK;
-    qsort(p->flights, n, sizeof(struct dt_flight *), by_id);
     for (size_t i = 0; i < n; i++)
-        ids[i] = p->flights[i]->row.id;
-    return p->o->env.kind == DT_MESSAGE_DEAD      ? add_letters(p, ids)
+        if (flights[i]->way == DT_OUTBOX_BY_KAFKA) {
+            ids[p->n_flights] = flights[i]->row.id;
+            p->flights[p->n_flights++] = flights[i];
+        }
+    return p->n_flights == 0                      ? DT_OK
+           : p->o->env.kind == DT_MESSAGE_DEAD    ? add_letters(p, ids)
            : p->o->env.kind == DT_MESSAGE_ANSWERS ? add_answers(p, ids)
                                                   : add_alerts(p);
 }
@@ -151,12 +168,13 @@ static dt_status make_post(struct post *p, struct dt_flight *flights)
 /* A row that nothing could be read from is gone: its job is, or somebody has spoilt it by hand. Returns how Kafka
  * failed: for dead letters, if one did not arrive; for answers, if none did, since single topics take nothing now and
  * then; a message about an alert says so itself. */
-static dt_status send_post(struct post *p, bool *sent, int timeout_ms, struct dt_error *why)
+static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;
     const enum dt_message_kind kind = o->env.kind;
     int64_t arrived = 0;
-    const dt_status status = p->n ? o->env.kafka->send(o->env.kafka->arg, p->v, p->n, sent, timeout_ms, why) : DT_OK;
+    const dt_status status =
+        p->n ? o->env.kafka->send(o->env.kafka->arg, p->v, p->n, sent, o->kind->timeout_ms, why) : DT_OK;
     for (size_t i = 0; i < p->n; i++) {
         struct dt_flight *f = p->of[i];
         const bool arrives = DT_GUARD(LETTER_SENT, sent[i]);
@@ -173,7 +191,38 @@ static dt_status send_post(struct post *p, bool *sent, int timeout_ms, struct dt
     return status;
 }
 
-/* ---- webhooks ---- */
+/* ---- webhooks: Standard Webhooks 1.0 ---- */
+
+/* Fills a request but for its URL; secret: NULL = no signature. */
+static dt_status head_of(const struct alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
+                         struct dt_arena *arena, struct dt_http_request *out)
+{
+    const struct dt_webhook webhook = {.id = text->id, .timestamp_s = now_ms / 1000, .body = text->body};
+    struct dt_http_header headers[] = {
+        {DT_STR_LIT("content-type"), DT_STR_LIT("application/json")},
+        {DT_STR_LIT("webhook-id"), text->id},
+        {DT_STR_LIT("webhook-timestamp"), dt_arena_printf(arena, "%lld", (long long)webhook.timestamp_s)},
+        {DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION)},
+        {DT_STR_LIT("webhook-signature"), DT_STR_NONE},
+    };
+    const size_t n = sizeof(headers) / sizeof(*headers);
+    struct dt_strbuf signature;
+    dt_strbuf_init(&signature);
+    dt_status status = secret ? dt_webhook_sign(&webhook, secret, &signature) : DT_OK;
+    if (status == DT_OK && secret)
+        status = copy_out(&signature, arena, &headers[n - 1].value);
+    dt_strbuf_clear(&signature);
+    struct dt_http_header *copy = dt_arena_alloc(arena, sizeof(headers));
+    if (status != DT_OK)
+        return status;
+    if (!copy || !headers[2].value.p)
+        return DT_NOMEM;
+    memcpy(copy, headers, sizeof(headers));
+    out->headers = copy;
+    out->n_headers = secret ? n : n - 1;
+    out->body = text->body;
+    return DT_OK;
+}
 
 static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
 {
@@ -233,7 +282,7 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
                                         .clock = o->env.clock,
                                         .answered = on_answer,
                                         .arg = o};
-    struct dt_alert_text text;
+    struct alert_text text;
     struct dt_http_request request = {.owner = f->row.owner, .url = way->url, .timeout_ms = WEBHOOK_MS, .tag = f};
     dt_status status = DT_OK;
     if (!o->client) { /* the first webhook */
@@ -242,9 +291,9 @@ static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *wa
             status = dt_http_client_new(&settings, &o->client, err);
     }
     if (status == DT_OK)
-        status = dt_alert_text_of(&f->row, &o->texts, &text);
+        status = text_of(&f->row, &o->texts, &text);
     if (status == DT_OK)
-        status = dt_alert_request(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
+        status = head_of(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
     return status == DT_OK ? dt_http_client_send(o->client, &request) : status;
 }
 
@@ -268,21 +317,19 @@ static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
 
 /* ---- both ---- */
 
-dt_status dt_outbox_send(dt_outbox *o, struct dt_flight *flights, int timeout_ms, int64_t now_ms, dt_status *kafka,
+dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int64_t now_ms, dt_status *kafka,
                          struct dt_error *why, struct dt_error *err)
 {
     struct post post = {.o = o, .err = err};
-    dt_status status = make_post(&post, flights);
+    dt_status status = make_post(&post, flights, n);
     bool *sent = dt_arena_alloc(&o->texts, post.n + 1);
     if (status != DT_OK || !sent)
         return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
     memset(sent, 0, post.n + 1);
-    for (struct dt_flight *f = flights, *next; f; f = next) { /* first, because they do not block, and Kafka may */
-        next = f->next;
-        if (f->way != DT_OUTBOX_BY_KAFKA)
-            send_webhook(o, f, now_ms);
-    }
-    status = send_post(&post, sent, timeout_ms, why);
+    for (size_t i = 0; i < n; i++) /* first, because they do not block, and Kafka may */
+        if (flights[i]->way != DT_OUTBOX_BY_KAFKA)
+            send_webhook(o, flights[i], now_ms);
+    status = send_post(&post, sent, why);
     *kafka = status == DT_OK ? *kafka : status;
     return DT_OK;
 }

@@ -35,6 +35,7 @@ struct dt_message_row {
     int tries;
     int64_t owner;             /* of its topic (job/owner.h); 0: it is about the installation, or a dead letter */
     struct dt_str kafka_topic; /* of answers; empty: the answers name theirs, which are there */
+    int64_t barred_ms;         /* of answers: until then others for their topic were put off; 0 = none was */
     /* of an alert */
     enum dt_alert_event event;
     enum dt_alert_target target;
@@ -70,21 +71,18 @@ struct dt_notices {
 DT_MUST_CHECK dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                          struct dt_notices *out, struct dt_error *err);
 
-/* Takes messages for lease_ms, one try more: other processes do not send them meanwhile. VERSION: another process has
- * taken some; none may be sent before their time is over. */
-DT_MUST_CHECK dt_status dt_store_take_messages(dt_store *store, const struct dt_message_row *const *v, size_t n,
-                                               int64_t lease_ms, struct dt_error *err);
 /* The process that sent messages about alerts before is dead: what it had taken for the first time is due now, rather
  * than at the end of its lease. A process that lives records the outcome itself, and they would arrive twice. */
 DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
-/* A message that did not arrive. */
+/* A message that is due again after a time. */
 struct dt_message_try {
     int64_t id;
-    int tries; /* with this one */
+    int tries;   /* as its row says */
+    bool counts; /* one try more */
     int64_t after_ms;
-    struct dt_str why;
+    struct dt_str why; /* of a failed try; absent: a process sends it meanwhile, and others do not */
 };
-/* They are due again after a time. */
+/* VERSION: another process has put off some of them: they are as that one left them. */
 DT_MUST_CHECK dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n,
                                                   struct dt_error *err);
 /* They arrived, or are given up. */

@@ -55,7 +55,8 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
                                  .kafka_topic = dt_store_text(db, 6, arena, &ok),
                                  .target = (enum dt_alert_target)(dt_db_i64(db, 8) ? 1u << (dt_db_i64(db, 8) - 1) : 0),
                                  .event = (enum dt_alert_event)dt_db_i64(db, 9),
-                                 .setting = dt_store_text(db, 14, arena, &ok)};
+                                 .setting = dt_store_text(db, 14, arena, &ok),
+                                 .barred_ms = dt_db_i64(db, 15)};
     if (m->owner <= 0 && page->kind == DT_MESSAGE_ALERT)
         m->owner = topic.n ? dt_owner_by_name(topic) : 0;
     else if (m->owner <= 0 && page->kind == DT_MESSAGE_ANSWERS) /* answers about topics that are not there: one owner */
@@ -73,9 +74,9 @@ dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struc
 {
     struct dt_rows rows = {.row_bytes = sizeof(*page->v), .read = read_message, .arg = page};
     dt_status status = dt_store_read(store, dt_sql_select_due_messages,
-                                     DT_PARAMS(kind_of(page->kind), DT_P_INT(page->sender), DT_P_INT(page->next_ms),
-                                               DT_P_INT(page->next_ms), DT_P_INT(page->id), DT_P_INT(page->now_ms),
-                                               DT_P_INT(page->kafka)),
+                                     DT_PARAMS(DT_P_INT(page->now_ms), kind_of(page->kind), DT_P_INT(page->sender),
+                                               DT_P_INT(page->next_ms), DT_P_INT(page->next_ms), DT_P_INT(page->id),
+                                               DT_P_INT(page->now_ms), DT_P_INT(page->kafka)),
                                      arena, &rows, err);
     page->v = rows.v;
     page->n = rows.n;
@@ -117,34 +118,6 @@ dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct
 
 /* ---- what became of them ---- */
 
-/* Runs a statement whose first parameter is a list; ends and clears the list. */
-static dt_status run_list(dt_store *store, const char *sql, struct dt_strbuf *list, const int64_t *more,
-                          uint64_t *changed, struct dt_error *err)
-{
-    dt_json_end_array(list);
-    const struct dt_param params[] = {DT_P_STR(dt_strbuf_str(list)), DT_P_INT(more ? *more : 0)};
-    dt_status status = list->failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                    : dt_store_run(store, sql, (struct dt_params){params, more ? 2 : 1}, changed, err);
-    dt_strbuf_clear(list);
-    return status;
-}
-
-dt_status dt_store_take_messages(dt_store *store, const struct dt_message_row *const *v, size_t n, int64_t lease_ms,
-                                 struct dt_error *err)
-{
-    struct dt_strbuf list;
-    uint64_t changed = 0;
-    if (n == 0)
-        return DT_OK;
-    dt_strbuf_init(&list);
-    dt_json_begin_array(&list, NULL);
-    for (size_t i = 0; i < n; i++)
-        DT_JSON_PUT_ROW(&list, v[i]->id, v[i]->tries);
-    dt_status status = run_list(store, dt_sql_take_messages, &list, &lease_ms, &changed, err);
-    return status == DT_OK && changed != n ? dt_fail(err, DT_VERSION, "another process sends some of the messages")
-                                           : status;
-}
-
 dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 {
     return dt_store_run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
@@ -153,6 +126,7 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n, struct dt_error *err)
 {
     struct dt_strbuf list;
+    uint64_t changed = 0;
     if (n == 0)
         return DT_OK;
     dt_strbuf_init(&list);
@@ -162,10 +136,20 @@ dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try
         dt_json_put_int(&list, NULL, v[i].id);
         dt_json_put_int(&list, NULL, v[i].tries);
         dt_json_put_int(&list, NULL, v[i].after_ms);
-        dt_json_put_cut(&list, NULL, v[i].why, ERROR_BYTES);
+        dt_json_put_int(&list, NULL, v[i].counts);
+        if (v[i].why.p)
+            dt_json_put_cut(&list, NULL, v[i].why, ERROR_BYTES);
+        else
+            dt_json_put_null(&list, NULL);
         dt_json_end_array(&list);
     }
-    return run_list(store, dt_sql_put_off_messages, &list, NULL, NULL, err);
+    dt_json_end_array(&list);
+    dt_status status = list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                   : dt_store_run(store, dt_sql_put_off_messages,
+                                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), &changed, err);
+    dt_strbuf_clear(&list);
+    return status == DT_OK && changed != n ? dt_fail(err, DT_VERSION, "another process sends some of the messages")
+                                           : status;
 }
 
 dt_status dt_store_delete_messages(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err)

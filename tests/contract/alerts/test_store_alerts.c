@@ -452,13 +452,16 @@ static struct dt_message_page due(void)
 
 static dt_status take(const struct dt_message_row *m, int64_t lease_ms)
 {
-    return dt_store_take_messages(store, &m, 1, lease_ms, &err);
+    const struct dt_message_try taken = {.id = m->id, .tries = m->tries, .counts = true, .after_ms = lease_ms};
+    return dt_store_put_off_messages(store, &taken, 1, &err);
 }
 
+/* After it was taken. */
 static void not_arrived(const struct dt_message_row *m, int64_t after_ms)
 {
-    OK(dt_store_put_off_messages(store, &(struct dt_message_try){m->id, m->tries + 1, after_ms, S("answered 500")}, 1,
-                                 &err));
+    const struct dt_message_try failed = {
+        .id = m->id, .tries = m->tries + 1, .after_ms = after_ms, .why = S("answered 500")};
+    OK(dt_store_put_off_messages(store, &failed, 1, &err));
 }
 
 static void begin_and_end(unsigned targets)
