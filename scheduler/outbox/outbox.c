@@ -443,6 +443,7 @@ dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
         return DT_NOMEM;
     o->env = *env;
     o->kind = &kinds[env->kind];
+    o->after = INT64_MIN;
     o->silent_us = mono_us(o);
     pthread_mutex_init(&o->lock, NULL);
     dt_arena_init(&o->round);

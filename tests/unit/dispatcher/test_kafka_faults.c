@@ -477,6 +477,30 @@ static void a_broker_that_hangs_is_unavailable_in_time_and_asked_anew(void **sta
     assert_true(sent[0]);
 }
 
+static void *notify_for_long(void *arg)
+{
+    bool sent[NOTICES];
+    (void)arg;
+    (void)!notify("orders", 1, sent, 5000);
+    return NULL;
+}
+
+static void waiting_for_another_caller_is_part_of_the_timeout(void **state)
+{
+    bool sent[NOTICES];
+    pthread_t other;
+
+    (void)state;
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
+    assert_int_equal(pthread_create(&other, NULL, notify_for_long, NULL), 0);
+    usleep(200000);
+    const int64_t begin_us = now_us();
+    assert_int_equal(notify("orders", 1, sent, 500), DT_UNAVAILABLE);
+    assert_true(now_us() - begin_us < 3000000);
+    assert_false(sent[0]);
+    pthread_join(other, NULL);
+}
+
 /* ---- readers ---- */
 
 static dt_status share_and_poll(dt_kafka_reader *reader, size_t *n)
@@ -619,6 +643,7 @@ int main(void)
         TEST_NOTICES(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives),
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
+        TEST_NOTICES(waiting_for_another_caller_is_part_of_the_timeout),
         TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
         TEST_NOTICES(a_reader_reads_although_another_partition_has_no_leader),
         TEST_NOTICES(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer),

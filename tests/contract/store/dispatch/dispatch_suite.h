@@ -23,7 +23,6 @@
 #include "store/dispatch/scan.h"
 #include "store/dispatch/takeover.h"
 #include "store/dispatch/topic_snapshot.h"
-#include "store/outbox/outbox.h"
 #include "store/shard_stats.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"

@@ -167,34 +167,6 @@ static void truth_names_the_next_time_and_nothing_for_finished_jobs(void **state
     assert_true(truth.v[1].topic_paused);
 }
 
-static void notices_are_read_with_their_job_and_deleted_once_sent(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    struct dt_notices notices;
-    int64_t id = job(rig, now_ms(rig));
-    mysql_fixture_run(
-        &rig->fx,
-        "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
-        "'dead', %lld, 4, 9)",
-        (long long)id, (long long)id);
-    struct dt_senders senders;
-    struct dt_message_page page = {.kind = DT_MESSAGE_DEAD};
-    OK(dt_store_senders(rig->store, DT_MESSAGE_DEAD, &rig->arena, &senders, &err));
-    assert_int_equal(senders.n, 2);
-    assert_true(senders.v[0].sender == 0 && senders.v[1].sender == 1);
-    OK(dt_store_messages(rig->store, &page, &rig->arena, &err));
-    assert_int_equal(page.n, 1);
-    OK(dt_store_notices(rig->store, &page.v[0].id, 1, &rig->arena, &notices, &err));
-    assert_int_equal(notices.n, 1);
-    assert_int_equal(notices.v[0].attempt, 3);
-    assert_true(dt_str_is(notices.v[0].job.payload, "{}"));
-    OK(dt_store_delete_messages(rig->store, &notices.v[0].id, 1, &err));
-    OK(dt_store_senders(rig->store, DT_MESSAGE_DEAD, &rig->arena, &senders, &err));
-    assert_true(senders.n == 1 && senders.v[0].sender == 1);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM messages"), 1);
-}
-
 static void what_leaders_say_is_kept_per_shard(void **state)
 {
     struct rig *rig = *state;
@@ -435,7 +407,6 @@ int main(void)
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
         T(a_job_leaves_the_due_index_when_a_manual_edit_ends_it),
         T(truth_names_the_next_time_and_nothing_for_finished_jobs),
-        T(notices_are_read_with_their_job_and_deleted_once_sent),
         T(what_leaders_say_is_kept_per_shard),
         T(a_claimed_job_that_was_edited_by_hand_is_still_sent),
         T(stepping_down_clears_the_owner_of_this_leadership_only),
