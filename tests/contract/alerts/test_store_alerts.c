@@ -438,7 +438,8 @@ static struct dt_message_page due_by(bool kafka)
     while (page.more) {
         OK(dt_store_messages(store, &page, &arena, &err));
         for (size_t i = 0; i < page.n; i++)
-            v[n++] = page.v[i];
+            if (page.v[i].next_ms <= page.now_ms)
+                v[n++] = page.v[i];
     }
     page.v = v;
     page.n = n;

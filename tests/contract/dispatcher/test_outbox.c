@@ -424,11 +424,11 @@ static void a_notice_from_ahead_of_the_clock_is_sent_at_once(void **state)
 static void shards_with_many_notices_leave_turns_to_others(void **state)
 {
     (void)state;
-    const int64_t ours = bury(2 * LISTED, 0);
+    const int64_t ours = bury(3 * LISTED, 0);
     first_of_theirs = bury(5, 1);
     start();
     wait_for_waiting(0);
-    assert_true(before_theirs < ours + LISTED + TOGETHER);
+    assert_true(before_theirs < ours + 2 * LISTED);
 }
 
 /* ---- answers ---- */
@@ -499,6 +499,22 @@ static void answers_whose_topics_are_not_there_let_others_pass(void **state)
     wait_for_waiting(1800);
 }
 
+/* ---- messages about alerts ---- */
+
+static void what_waits_for_an_earlier_message_does_not_hide_when_that_is_due(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx,
+                      "INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, "
+                      "began_at) SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', "
+                      "1, 1, 1 UNION ALL SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'ended', "
+                      "'dead', 1, 1, 1");
+    sends_to_fail = 1;
+    start_sender(DT_MESSAGE_ALERT);
+    AWAIT(put_off() == 1);
+    AWAIT(hand_due_in() > 0 && hand_due_in() <= 1000000);
+}
+
 static void a_letter_tells_of_its_job(void **state)
 {
     (void)state;
@@ -534,6 +550,7 @@ int main(void)
         T(a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other),
         T(an_answer_is_tried_again_after_five_to_twenty_seconds),
         T(answers_whose_topics_are_not_there_let_others_pass),
+        T(what_waits_for_an_earlier_message_does_not_hide_when_that_is_due),
         T(a_letter_tells_of_its_job),
     };
     return cmocka_run_group_tests_name("the outbox", tests, open_all, close_all);
