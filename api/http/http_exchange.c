@@ -15,6 +15,7 @@
 #include "auth/auth.h"
 #include "base/log.h"
 #include "http/front/client_address.h"
+#include "http/front/head.h"
 #include "http/front/http_receiver.h"
 #include "http_exchange.h"
 #include "http_mhd.h"

@@ -80,7 +80,5 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
 DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
 /* OTHER also for a charset that is not UTF-8. */
 enum dt_media dt_media_parse(struct dt_str content_type);
-/* The path of a request's target: itself, or what follows scheme and host of an absolute one (RFC 9112, 3.2.2). */
-struct dt_str dt_target_path(struct dt_str target);
 
 #endif

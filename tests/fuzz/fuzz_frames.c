@@ -32,6 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t passed = send_all(&at_once, text, size ? size : 1);
     MUST(send_all(&in_pieces, text, step) == passed);
     MUST(at_once.next == in_pieces.next && at_once.heads == in_pieces.heads && at_once.left == in_pieces.left);
-    MUST(at_once.next != DT_FRAME_REFUSED || at_once.problem == in_pieces.problem);
+    MUST(at_once.next != DT_FRAME_REFUSED || at_once.status == in_pieces.status);
     return 0;
 }

@@ -233,7 +233,7 @@ static void look_at(dt_acceptor *a, struct guest *guest, bool hung_up)
         become_ready(a, guest, &head);
         return;
     case DT_HEAD_REFUSED:
-        refuse_guest(a, guest, head.problem, head.detail);
+        refuse_guest(a, guest, dt_problem_for_http(head.status), head.detail);
         return;
     case DT_HEAD_MORE:
         break;

@@ -23,17 +23,17 @@ void dt_frames_init(struct dt_frames *frames)
     *frames = (struct dt_frames){.next = DT_FRAME_HEAD};
 }
 
-static size_t refuse(struct dt_frames *frames, enum dt_problem_type problem, const char *detail)
+static size_t refuse(struct dt_frames *frames, int status, const char *detail)
 {
     frames->next = DT_FRAME_REFUSED;
-    frames->problem = problem;
+    frames->status = status;
     frames->detail = detail;
     return HELD;
 }
 
 static size_t malformed(struct dt_frames *frames, const char *detail)
 {
-    return refuse(frames, DT_PROBLEM_MALFORMED, detail);
+    return refuse(frames, DT_HEAD_MALFORMED, detail);
 }
 
 /* The length of the line that the text begins with, its end included; 0: it is not whole. */
@@ -66,7 +66,7 @@ static size_t pass_head(struct dt_frames *frames, struct dt_str text)
     case DT_HEAD_MORE:
         return HELD;
     case DT_HEAD_REFUSED:
-        return refuse(frames, head.problem, head.detail);
+        return refuse(frames, head.status, head.detail);
     case DT_HEAD_WHOLE:
         break;
     }
@@ -148,10 +148,10 @@ static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
             return at;
         }
         if (!dt_head_field(line, &name, &value, &head))
-            return refuse(frames, head.problem, head.detail);
+            return refuse(frames, head.status, head.detail);
     }
     return at > TRAILERS_MAX || lines > TRAILERS_LINES || text.n >= TRAILERS_MAX
-               ? refuse(frames, DT_PROBLEM_HEADERS_TOO_LARGE, "more than 8 trailers, or 1024 bytes of them")
+               ? refuse(frames, DT_HEAD_TOO_LARGE, "more than 8 trailers, or 1024 bytes of them")
                : HELD;
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/strbuf.h"
 #include "head.h"
-#include "job/request/problem.h"
 
 enum dt_frame {
     DT_FRAME_HEAD,       /* a request may begin here */
@@ -26,9 +25,9 @@ struct dt_frames {
     enum dt_frame next;
     bool chunked; /* the bytes that come are a chunk's */
     uint64_t left;
-    uint64_t heads;               /* that were passed */
-    enum dt_problem_type problem; /* of what was refused */
-    const char *detail;           /* static text */
+    uint64_t heads;     /* that were passed */
+    int status;         /* of what was refused: a dt_head_fault */
+    const char *detail; /* static text */
 };
 
 /* Bytes that wait for more at most, when all that could be passed was. */

@@ -5,8 +5,6 @@
  */
 #include "head.h"
 
-#include "request/router.h"
-
 #define TLS_HANDSHAKE 0x16 /* the first byte of every connection with TLS */
 #define LINES_MAX     200
 #define FIELD_BYTES   64 /* that the library has for each header, query parameter and cookie */
@@ -38,16 +36,16 @@ static bool next_line(struct line_reader *reader, struct dt_str *line)
     return true;
 }
 
-static enum dt_head_verdict refuse(struct dt_head *head, enum dt_problem_type problem, const char *detail)
+static enum dt_head_verdict refuse(struct dt_head *head, enum dt_head_fault fault, const char *detail)
 {
-    head->problem = problem;
+    head->status = fault;
     head->detail = detail;
     return DT_HEAD_REFUSED;
 }
 
 static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
 {
-    return refuse(head, DT_PROBLEM_MALFORMED, detail);
+    return refuse(head, DT_HEAD_MALFORMED, detail);
 }
 
 /* Letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
@@ -102,6 +100,23 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Says whether the text begins with this, whatever the case of its letters. */
+static bool begins_caseless(struct dt_str text, const char *lower)
+{
+    size_t n = strlen(lower);
+    return text.n >= n && dt_str_is_caseless((struct dt_str){text.p, n}, lower);
+}
+
+struct dt_str dt_target_path(struct dt_str target)
+{
+    size_t scheme = begins_caseless(target, "http://") ? 7 : begins_caseless(target, "https://") ? 8 : 0;
+    if (scheme == 0)
+        return target;
+    struct dt_str remainder = {target.p + scheme, target.n - scheme};
+    const char *slash = remainder.n ? memchr(remainder.p, '/', remainder.n) : NULL;
+    return slash ? (struct dt_str){slash, remainder.n - (size_t)(slash - remainder.p)} : DT_STR_LIT("/");
+}
+
 static bool names_health(struct dt_str target)
 {
     struct dt_str path = target;
@@ -116,7 +131,7 @@ static enum dt_head_verdict judge_version(struct dt_str version, struct dt_head 
         return DT_HEAD_WHOLE;
     bool some = version.n == 8 && memcmp(version.p, "HTTP/", 5) == 0 && is_digit(version.p[5]) && version.p[6] == '.' &&
                 is_digit(version.p[7]);
-    return some ? refuse(head, DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1 and HTTP/1.0 are spoken here")
+    return some ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are spoken here")
                 : malformed(head, "the first line does not end with the version of HTTP");
 }
 
@@ -135,7 +150,7 @@ static enum dt_head_verdict judge_request_line(struct dt_str line, struct readin
     if (target.n == 0 || !is_text(target, false))
         return malformed(head, "the target of the first line is empty, or has a byte that no target has");
     if (target.n > DT_TARGET_MAX)
-        return refuse(head, DT_PROBLEM_TARGET_TOO_LONG, "the target has more than 8192 bytes");
+        return refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
     r->old = line.p[7] == '0';
     r->weight += FIELD_BYTES * (1 + count_of(target, '&'));
     head->health = names_health(target);
@@ -239,7 +254,7 @@ static enum dt_head_verdict judge_all(const struct reading *r)
     if (r->tokens > 1)
         return malformed(head, "more than one Authorization");
     if (r->weight + head->n > DT_WEIGHT_MAX)
-        return refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "too many headers, query parameters and cookies");
+        return refuse(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
     return DT_HEAD_WHOLE;
 }
 
@@ -247,9 +262,8 @@ static enum dt_head_verdict too_large(struct dt_str text, struct dt_head *head)
 {
     struct dt_str line = text;
     return memchr(text.p, '\n', text.n) == NULL && cut_at(&line, ' ', &(struct dt_str){0})
-               ? refuse(head, DT_PROBLEM_TARGET_TOO_LONG, "the target has more than 8192 bytes")
-               : refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE,
-                        "the first line and the headers have more than 12288 bytes");
+               ? refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
+               : refuse(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
 }
 
 static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
@@ -257,8 +271,7 @@ static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_st
     struct reading r = {.head = head};
     enum dt_head_verdict verdict = judge_request_line(line, &r);
     for (int i = 0; verdict == DT_HEAD_WHOLE && next_line(reader, &line) && line.n; i++)
-        verdict =
-            i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_PROBLEM_HEADERS_TOO_LARGE, "more than 200 headers");
+        verdict = i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
     return verdict == DT_HEAD_WHOLE ? judge_all(&r) : verdict;
 }
 

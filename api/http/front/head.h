@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "base/strbuf.h"
-#include "job/request/problem.h"
 
 #define DT_HEAD_MAX   ((size_t)12 * 1024) /* bytes of a head, its empty line included */
 #define DT_TARGET_MAX ((size_t)8 * 1024)  /* bytes of a request's target */
@@ -19,16 +18,24 @@
 enum dt_head_verdict {
     DT_HEAD_MORE,   /* it goes on: wait for more */
     DT_HEAD_WHOLE,  /* the library can have it */
-    DT_HEAD_REFUSED /* *problem and *detail say why */
+    DT_HEAD_REFUSED /* status and detail say why */
+};
+
+/* The HTTP status that a refusal is answered with. */
+enum dt_head_fault {
+    DT_HEAD_MALFORMED = 400,
+    DT_HEAD_LONG_TARGET = 414,
+    DT_HEAD_TOO_LARGE = 431,
+    DT_HEAD_BAD_VERSION = 505
 };
 
 struct dt_head {
-    size_t n;        /* bytes, from the first of the text; of a whole one, as all below */
-    bool health;     /* of /healthz or /readyz */
-    bool token;      /* it shows a token, which may be a wrong one */
-    bool chunked;    /* a body follows in chunks */
-    uint64_t length; /* a body of so many bytes follows; 0 = none */
-    enum dt_problem_type problem;
+    size_t n;           /* bytes, from the first of the text; of a whole one, as all below */
+    bool health;        /* of /healthz or /readyz */
+    bool token;         /* it shows a token, which may be a wrong one */
+    bool chunked;       /* a body follows in chunks */
+    uint64_t length;    /* a body of so many bytes follows; 0 = none */
+    int status;         /* of a refused one: a dt_head_fault */
     const char *detail; /* static text */
 };
 
@@ -36,5 +43,7 @@ struct dt_head {
 bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head);
 /* text: what has arrived so far, DT_HEAD_MAX bytes at most; more of it changes no verdict but MORE. */
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);
+/* The path of a request's target: itself, or what follows scheme and host of an absolute one (RFC 9112, 3.2.2). */
+struct dt_str dt_target_path(struct dt_str target);
 
 #endif

@@ -102,7 +102,7 @@ static void note_held(dt_receiver *r)
 static ssize_t end_input(dt_receiver *r)
 {
     if (r->frames.next == DT_FRAME_REFUSED)
-        r->refuse(r->arg, r->frames.problem, r->frames.detail);
+        r->refuse(r->arg, dt_problem_for_http(r->frames.status), r->frames.detail);
     else if (atomic_load(&r->late) && dt_receiver_head_since_us(r))
         r->refuse(r->arg, DT_PROBLEM_TIMEOUT, "no whole request in time");
     return 0;

@@ -2,6 +2,7 @@
  */
 #include "problem.h"
 
+#include "base/assert.h"
 #include "base/json_write.h"
 #include "base/text/timetext.h"
 
@@ -37,6 +38,15 @@ const char *dt_problem_slug(enum dt_problem_type type)
 int dt_problem_http_status(enum dt_problem_type type)
 {
     return kinds[type].status;
+}
+
+enum dt_problem_type dt_problem_for_http(int http_status)
+{
+    unsigned type = 0;
+    while (type < DT_PROBLEM_TYPES && kinds[type].status != http_status)
+        type++;
+    dt_assert_cmp(type, <, DT_PROBLEM_TYPES);
+    return (enum dt_problem_type)type;
 }
 
 int64_t dt_problem_retry_after_s(const struct dt_problem *problem)

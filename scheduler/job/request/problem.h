@@ -70,6 +70,8 @@ struct dt_problem {
 /* "too-late" */
 const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
+/* The first type of the table with this HTTP status, which must be there. */
+enum dt_problem_type dt_problem_for_http(int http_status);
 /* Turns a status from below into the problem that it is to the caller. DT_OK is a mistake: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Seconds for Retry-After; 0 = the header has no place. */

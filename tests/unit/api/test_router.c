@@ -125,25 +125,6 @@ static void a_segment_may_be_written_with_escapes(void **state)
     assert_nothing(state, "/v1/%6Aobs%00");
 }
 
-static void the_path_of_an_absolute_target_is_what_follows_the_host(void **state)
-{
-    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
-                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
-                                             {"http://h", "/"},
-                                             {"http://", "/"},
-                                             {"/v1/jobs", "/v1/jobs"},
-                                             {"/http://h/", "/http://h/"},
-                                             {"*", "*"},
-                                             {"ftp://h/x", "ftp://h/x"},
-                                             {"", ""}};
-    (void)state;
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
-        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
-        if (!dt_str_is(path, targets[i][1]))
-            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
-    }
-}
-
 static void a_charset_that_is_not_utf8_is_another_media_type(void **state)
 {
     static const char *const fine[] = {
@@ -286,7 +267,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_method_is_told_which_ones_there_are, make, drop),
         cmocka_unit_test_setup_teardown(head_takes_the_route_of_get, make, drop),
         cmocka_unit_test_setup_teardown(a_segment_may_be_written_with_escapes, make, drop),
-        cmocka_unit_test(the_path_of_an_absolute_target_is_what_follows_the_host),
         cmocka_unit_test(a_charset_that_is_not_utf8_is_another_media_type),
         cmocka_unit_test(a_table_with_too_many_parameters_is_refused),
         cmocka_unit_test(a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused),

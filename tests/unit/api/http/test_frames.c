@@ -48,13 +48,13 @@ static void assert_whole(const char *text, uint64_t heads)
 }
 
 /* `fine` is passed, and what follows is refused. */
-static void assert_refused(const char *fine, const char *rest, enum dt_problem_type problem, const char *word)
+static void assert_refused(const char *fine, const char *rest, enum dt_head_fault fault, const char *word)
 {
     char text[4096];
     snprintf(text, sizeof(text), "%s%s", fine, rest);
     assert_passed(text, strlen(fine), DT_FRAME_REFUSED);
-    if (frames.problem != problem || !strstr(frames.detail, word))
-        fail_msg("%s: %d %s", text, (int)frames.problem, frames.detail);
+    if (frames.status != (int)fault || !strstr(frames.detail, word))
+        fail_msg("%s: %d %s", text, (int)frames.status, frames.detail);
 }
 
 static void requests_are_passed_whole(void **state)
@@ -92,31 +92,30 @@ static void what_is_not_whole_is_held(void **state)
 static void what_is_malformed_is_refused_behind_what_is_fine(void **state)
 {
     (void)state;
-    assert_refused("", "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused(GET, "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED,
-                   "HTTP/1.1");
-    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_PROBLEM_MALFORMED, "beside");
-    assert_refused(CHUNKED, "\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "x\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "-1\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "0x1\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "5 \r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "5\rx\r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "0000000000000005\r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_PROBLEM_MALFORMED, "longer");
-    assert_refused(CHUNKED "5\r\n12345", "\rx", DT_PROBLEM_MALFORMED, "longer");
-    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_PROBLEM_MALFORMED, "colon");
-    assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_PROBLEM_MALFORMED, "folded");
+    assert_refused("", "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused(GET, "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
+    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_HEAD_MALFORMED, "beside");
+    assert_refused(CHUNKED, "\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "x\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "-1\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "0x1\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "5 \r\n12345\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "5\rx\r\n12345\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "0000000000000005\r\n12345\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_HEAD_MALFORMED, "longer");
+    assert_refused(CHUNKED "5\r\n12345", "\rx", DT_HEAD_MALFORMED, "longer");
+    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_HEAD_MALFORMED, "colon");
+    assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_HEAD_MALFORMED, "folded");
     assert_refused(CHUNKED "0\r\n", "a:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\n\r\n",
-                   DT_PROBLEM_HEADERS_TOO_LARGE, "trailers");
+                   DT_HEAD_TOO_LARGE, "trailers");
 }
 
 static void after_a_refusal_nothing_is_passed(void **state)
@@ -149,11 +148,11 @@ static void what_never_ends_is_held_in_bounds(void **state)
     assert_in_range(held_of_endless("", 'a'), 1, DT_FRAMES_HELD_MAX);
     assert_in_range(held_of_endless("GET / HTTP/1.1\r\nHost: ", 'a'), 1, DT_FRAMES_HELD_MAX);
     assert_in_range(held_of_endless(GET "GET /", 'a'), 1, DT_FRAMES_HELD_MAX);
-    assert_int_equal(frames.problem, DT_PROBLEM_TARGET_TOO_LONG);
+    assert_int_equal(frames.status, DT_HEAD_LONG_TARGET);
     assert_in_range(held_of_endless(CHUNKED, '0'), 1, 32);
     assert_in_range(held_of_endless(CHUNKED "0;", 'a'), 1, 1024);
     assert_in_range(held_of_endless(CHUNKED "0\r\nA: ", 'a'), 1, 1024);
-    assert_int_equal(frames.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(frames.status, DT_HEAD_TOO_LARGE);
 }
 
 static void a_body_is_counted_and_not_looked_at(void **state)

@@ -17,10 +17,10 @@ static enum dt_head_verdict judge(const char *text)
     return dt_head_judge(dt_str(text), &head);
 }
 
-static void assert_refused(const char *text, enum dt_problem_type problem, const char *word)
+static void assert_refused(const char *text, enum dt_head_fault fault, const char *word)
 {
-    if (judge(text) != DT_HEAD_REFUSED || head.problem != problem || !strstr(head.detail, word))
-        fail_msg("%s: %d %d %s", text, judge(text), head.problem, head.detail ? head.detail : "");
+    if (judge(text) != DT_HEAD_REFUSED || head.status != (int)fault || !strstr(head.detail, word))
+        fail_msg("%s: %d %d %s", text, judge(text), head.status, head.detail ? head.detail : "");
 }
 
 #define GET  "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
@@ -53,50 +53,50 @@ static void every_beginning_of_a_head_waits_for_more(void **state)
 static void what_the_library_would_refuse_is_refused_with_a_reason(void **state)
 {
     (void)state;
-    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
-    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
-    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("GET /\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("\x16", DT_PROBLEM_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
-    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "TLS");
-    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "target");
-    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "Host");
-    assert_refused(GET "no colon\r\n" DONE, DT_PROBLEM_MALFORMED, "colon");
-    assert_refused(GET ": empty\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
-    assert_refused(GET "A B: x\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
-    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
-    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_PROBLEM_MALFORMED, "folded");
-    assert_refused(GET "A: \x01\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
-    assert_refused(GET "A: x\ry\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
-    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "content-length: -1\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length:\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
+    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
+    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("GET /\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused("\x16", DT_HEAD_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
+    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "TLS");
+    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "target");
+    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "Host");
+    assert_refused(GET "no colon\r\n" DONE, DT_HEAD_MALFORMED, "colon");
+    assert_refused(GET ": empty\r\n" DONE, DT_HEAD_MALFORMED, "name");
+    assert_refused(GET "A B: x\r\n" DONE, DT_HEAD_MALFORMED, "name");
+    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_HEAD_MALFORMED, "name");
+    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_HEAD_MALFORMED, "folded");
+    assert_refused(GET "A: \x01\r\n" DONE, DT_HEAD_MALFORMED, "control");
+    assert_refused(GET "A: x\ry\r\n" DONE, DT_HEAD_MALFORMED, "control");
+    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "content-length: -1\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length:\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
 }
 
 static void framing_that_can_be_read_in_two_ways_is_refused(void **state)
 {
     (void)state;
-    assert_refused(GET "Content-Length: 5\r\nContent-Length: 5\r\n" DONE, DT_PROBLEM_MALFORMED,
+    assert_refused(GET "Content-Length: 5\r\nContent-Length: 5\r\n" DONE, DT_HEAD_MALFORMED,
                    "more than one Content-Length");
-    assert_refused(GET "Content-Length: 5 \r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length: 5\r\nTRANSFER-ENCODING: chunked\r\n" DONE, DT_PROBLEM_MALFORMED, "beside");
-    assert_refused(GET "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" DONE, DT_PROBLEM_MALFORMED,
+    assert_refused(GET "Content-Length: 5 \r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length: 5\r\nTRANSFER-ENCODING: chunked\r\n" DONE, DT_HEAD_MALFORMED, "beside");
+    assert_refused(GET "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" DONE, DT_HEAD_MALFORMED,
                    "more than one");
-    assert_refused(GET "Transfer-Encoding: gzip, chunked\r\n" DONE, DT_PROBLEM_MALFORMED, "other than chunked");
-    assert_refused(GET "Transfer-Encoding: chunked \r\n" DONE, DT_PROBLEM_MALFORMED, "other than chunked");
-    assert_refused("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", DT_PROBLEM_MALFORMED, "HTTP/1.0");
-    assert_refused(GET "Host: y\r\n" DONE, DT_PROBLEM_MALFORMED, "Host");
-    assert_refused(GET "Authorization: a\r\nauthorization: a\r\n" DONE, DT_PROBLEM_MALFORMED, "Authorization");
+    assert_refused(GET "Transfer-Encoding: gzip, chunked\r\n" DONE, DT_HEAD_MALFORMED, "other than chunked");
+    assert_refused(GET "Transfer-Encoding: chunked \r\n" DONE, DT_HEAD_MALFORMED, "other than chunked");
+    assert_refused("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", DT_HEAD_MALFORMED, "HTTP/1.0");
+    assert_refused(GET "Host: y\r\n" DONE, DT_HEAD_MALFORMED, "Host");
+    assert_refused(GET "Authorization: a\r\nauthorization: a\r\n" DONE, DT_HEAD_MALFORMED, "Authorization");
 }
 
 static void the_body_that_follows_a_head_is_known(void **state)
@@ -128,14 +128,14 @@ static void heads_of_which_the_library_would_make_too_much_are_refused(void **st
     (void)state;
     assert_int_equal(judge_repeated("GET /?a=b", "&a=b", 100, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_repeated("GET /?a", "&", 300, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
     assert_int_equal(judge_repeated(GET "Cookie: a=b", ";a=b", 50, "\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_repeated(GET "Cookie: a", ";", 300, "\r\n\r\n"), DT_HEAD_REFUSED);
     assert_int_equal(judge_repeated(GET, "X-Header: of some length\r\n", 150, "\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(
         judge_repeated(GET, "X-Header: of a length that fills the rest of what there is for it\r\n", 150, "\r\n"),
         DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
 }
 
 static void a_head_with_a_nul_is_refused(void **state)
@@ -143,7 +143,7 @@ static void a_head_with_a_nul_is_refused(void **state)
     static const char text[] = GET "A: x\0y\r\n" DONE;
     (void)state;
     assert_int_equal(dt_head_judge((struct dt_str){text, sizeof(text) - 1}, &head), DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_MALFORMED);
+    assert_int_equal(head.status, DT_HEAD_MALFORMED);
 }
 
 /* `before`, then so many of `c`, then `after`; cut to what is looked at. */
@@ -188,13 +188,13 @@ static void what_is_too_long_is_told_apart(void **state)
     (void)state;
     assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX - 1, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_TARGET_TOO_LONG);
+    assert_int_equal(head.status, DT_HEAD_LONG_TARGET);
     assert_int_equal(judge_long("GET /", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_TARGET_TOO_LONG);
+    assert_int_equal(head.status, DT_HEAD_LONG_TARGET);
     assert_int_equal(judge_long(GET "A: ", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
     assert_int_equal(judge_long("", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
-    assert_int_equal(head.problem, DT_PROBLEM_HEADERS_TOO_LARGE);
+    assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
     assert_int_equal(judge_long("", '\n', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
     size_t rest = DT_HEAD_MAX - strlen(GET "A: ") - strlen("\r\n\r\n");
     assert_int_equal(judge_long(GET "A: ", 'a', rest, "\r\n\r\n"), DT_HEAD_WHOLE);
@@ -208,7 +208,7 @@ static void more_headers_than_anybody_needs_are_refused(void **state)
     for (int i = 0; i < 220; i++)
         strcat(text, "a: b\r\n");
     strcat(text, "\r\n");
-    assert_refused(text, DT_PROBLEM_HEADERS_TOO_LARGE, "200");
+    assert_refused(text, DT_HEAD_TOO_LARGE, "200");
 }
 
 static void health_and_who_shows_a_token_may_go_first(void **state)
@@ -226,9 +226,29 @@ static void health_and_who_shows_a_token_may_go_first(void **state)
     assert_false(head.token);
 }
 
+static void the_path_of_an_absolute_target_is_what_follows_the_host(void **state)
+{
+    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
+                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
+                                             {"http://h", "/"},
+                                             {"http://", "/"},
+                                             {"/v1/jobs", "/v1/jobs"},
+                                             {"/http://h/", "/http://h/"},
+                                             {"*", "*"},
+                                             {"ftp://h/x", "ftp://h/x"},
+                                             {"", ""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
+        if (!dt_str_is(path, targets[i][1]))
+            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_path_of_an_absolute_target_is_what_follows_the_host),
         cmocka_unit_test(a_head_is_whole_with_its_empty_line),
         cmocka_unit_test(every_beginning_of_a_head_waits_for_more),
         cmocka_unit_test(what_the_library_would_refuse_is_refused_with_a_reason),
