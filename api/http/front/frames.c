@@ -58,23 +58,23 @@ static bool is_empty_line(struct dt_str text)
 
 static size_t pass_head(struct dt_frames *frames, struct dt_str text)
 {
-    struct dt_head head;
+    struct dt_head *head = &frames->head;
     if (is_empty_line(text)) /* some send one behind a body; it begins nothing */
         return line_length(text);
     struct dt_str looked_at = {text.p, text.n < DT_HEAD_MAX ? text.n : DT_HEAD_MAX};
-    switch (dt_head_judge(looked_at, &head)) {
+    switch (dt_head_judge(looked_at, head)) {
     case DT_HEAD_MORE:
         return HELD;
     case DT_HEAD_REFUSED:
-        return refuse(frames, head.status, head.detail);
+        return refuse(frames, head->status, head->detail);
     case DT_HEAD_WHOLE:
         break;
     }
     frames->heads++;
-    frames->chunked = head.chunked;
-    frames->left = head.length;
-    frames->next = head.chunked ? DT_FRAME_CHUNK_SIZE : head.length ? DT_FRAME_BODY : DT_FRAME_HEAD;
-    return head.n;
+    frames->chunked = head->chunked;
+    frames->left = head->length;
+    frames->next = head->chunked ? DT_FRAME_CHUNK_SIZE : head->length ? DT_FRAME_BODY : DT_FRAME_HEAD;
+    return head->n;
 }
 
 static size_t pass_body(struct dt_frames *frames, struct dt_str text)
@@ -84,15 +84,6 @@ static size_t pass_body(struct dt_frames *frames, struct dt_str text)
     if (frames->left == 0)
         frames->next = frames->chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
     return n;
-}
-
-/* An extension is text, and what is behind the size begins with a semicolon. */
-static bool is_extension(struct dt_str remainder)
-{
-    for (size_t i = 0; i < remainder.n; i++)
-        if ((unsigned char)remainder.p[i] < ' ' && remainder.p[i] != '\t')
-            return false;
-    return remainder.n == 0 || remainder.p[0] == ';';
 }
 
 static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
@@ -110,8 +101,11 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
     struct dt_str line;
     if (!cut_end(text, length, &line))
         return malformed(frames, bare_feed);
-    if (length > SIZE_LINE_MAX || !is_extension((struct dt_str){line.p + digits, line.n - digits}))
+    if (length > SIZE_LINE_MAX || (line.n > digits && line.p[digits] != ';'))
         return malformed(frames, wrong);
+    for (size_t i = digits; i < line.n; i++) /* an extension is text */
+        if ((unsigned char)line.p[i] < ' ' && line.p[i] != '\t')
+            return malformed(frames, wrong);
     frames->left = size;
     frames->next = size ? DT_FRAME_BODY : DT_FRAME_TRAILERS;
     return length;
@@ -155,7 +149,7 @@ static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
                : HELD;
 }
 
-static size_t next_frame(struct dt_frames *frames, struct dt_str text)
+size_t dt_frames_step(struct dt_frames *frames, struct dt_str text)
 {
     switch (frames->next) {
     case DT_FRAME_HEAD:
@@ -178,7 +172,7 @@ size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text)
 {
     size_t passed = 0;
     size_t n;
-    while (passed < text.n && (n = next_frame(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
+    while (passed < text.n && (n = dt_frames_step(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
         passed += n;
     return passed;
 }

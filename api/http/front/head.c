@@ -17,7 +17,6 @@ struct line_reader {
 /* The framing that a head names, and what its headers weigh. */
 struct reading {
     struct dt_head *head;
-    bool old; /* HTTP/1.0 */
     unsigned hosts, tokens, lengths, encodings;
     size_t weight;
 };
@@ -48,19 +47,16 @@ static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
     return refuse(head, DT_HEAD_MALFORMED, detail);
 }
 
-/* Letters, digits and some marks, bit by bit: those from NUL to '?', and those from '@' on. */
-static bool is_token_char(unsigned char c)
+/* A name of letters, digits and some marks: one bit each for those from NUL to '?', and for those from '@' on. */
+static bool is_token(struct dt_str s)
 {
     static const uint64_t low = UINT64_C(0x03ff6cfa00000000);
     static const uint64_t high = UINT64_C(0x57ffffffc7fffffe);
-    return c < 128 && ((c < 64 ? low : high) >> (c & 63) & 1);
-}
-
-static bool is_token(struct dt_str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!is_token_char((unsigned char)s.p[i]))
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c >= 128 || !((c < 64 ? low : high) >> (c & 63) & 1))
             return false;
+    }
     return s.n > 0;
 }
 
@@ -117,43 +113,31 @@ struct dt_str dt_target_path(struct dt_str target)
     return slash ? (struct dt_str){slash, remainder.n - (size_t)(slash - remainder.p)} : DT_STR_LIT("/");
 }
 
-static bool names_health(struct dt_str target)
-{
-    struct dt_str path = target;
-    (void)cut_at(&target, '?', &path);
-    path = dt_target_path(path);
-    return dt_str_is(path, "/healthz") || dt_str_is(path, "/readyz");
-}
-
-static enum dt_head_verdict judge_version(struct dt_str version, struct dt_head *head)
-{
-    if (dt_str_is(version, "HTTP/1.1") || dt_str_is(version, "HTTP/1.0"))
-        return DT_HEAD_WHOLE;
-    bool some = version.n == 8 && memcmp(version.p, "HTTP/", 5) == 0 && is_digit(version.p[5]) && version.p[6] == '.' &&
-                is_digit(version.p[7]);
-    return some ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are spoken here")
-                : malformed(head, "the first line does not end with the version of HTTP");
-}
-
+/* METHOD target HTTP/1.x */
 static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
-    struct dt_str method;
-    struct dt_str target;
-    if (!cut_at(&line, ' ', &method) || !is_token(method))
+    if (!cut_at(&line, ' ', &head->method) || !is_token(head->method))
         return malformed(head, "the first line does not begin with a method");
-    if (!cut_at(&line, ' ', &target))
+    if (!cut_at(&line, ' ', &head->target))
         return malformed(head, "the first line has no target, or no version");
-    enum dt_head_verdict verdict = judge_version(line, head);
-    if (verdict != DT_HEAD_WHOLE)
-        return verdict;
-    if (target.n == 0 || !is_text(target, false))
+    head->old = dt_str_is(line, "HTTP/1.0");
+    if (!head->old && !dt_str_is(line, "HTTP/1.1")) {
+        bool another = line.n == 8 && memcmp(line.p, "HTTP/", 5) == 0 && is_digit(line.p[5]) && line.p[6] == '.' &&
+                       is_digit(line.p[7]);
+        return another ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are spoken here")
+                       : malformed(head, "the first line does not end with the version of HTTP");
+    }
+    if (head->target.n == 0 || !is_text(head->target, false))
         return malformed(head, "the target of the first line is empty, or has a byte that no target has");
-    if (target.n > DT_TARGET_MAX)
+    if (head->target.n > DT_TARGET_MAX)
         return refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
-    r->old = line.p[7] == '0';
-    r->weight += FIELD_BYTES * (1 + count_of(target, '&'));
-    head->health = names_health(target);
+    r->weight += FIELD_BYTES * (1 + count_of(head->target, '&'));
+    struct dt_str query = head->target;
+    struct dt_str path = head->target;
+    (void)cut_at(&query, '?', &path);
+    path = dt_target_path(path);
+    head->health = dt_str_is(path, "/healthz") || dt_str_is(path, "/readyz");
     return DT_HEAD_WHOLE;
 }
 
@@ -198,38 +182,52 @@ static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
     return DT_HEAD_WHOLE;
 }
 
-static enum dt_head_verdict take_encoding(struct dt_str value, struct reading *r)
+/* The options of a Connection header: whether the connection ends after this request, or goes on where it would end. */
+static void take_connection(struct dt_str list, struct dt_head *head)
 {
-    if (!dt_str_is_caseless(value, "chunked"))
-        return malformed(r->head, "a Transfer-Encoding other than chunked");
-    r->encodings++;
-    r->head->chunked = true;
-    return DT_HEAD_WHOLE;
+    while (list.n) {
+        struct dt_str option = dt_str_next_element(&list);
+        head->close |= dt_str_is_caseless(option, "close");
+        head->keep |= dt_str_is_caseless(option, "keep-alive");
+    }
 }
 
-/* The names that matter here differ in their length. */
 static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
 {
+    struct dt_head *head = r->head;
     struct dt_str name;
     struct dt_str value;
-    if (!dt_head_field(line, &name, &value, r->head))
+    if (!dt_head_field(line, &name, &value, head))
         return DT_HEAD_REFUSED;
     r->weight += FIELD_BYTES;
-    switch (name.n) {
+    switch (name.n) { /* most names that matter here differ in their length */
     case 4:
         r->hosts += dt_str_is_caseless(name, "host");
         break;
-    case 6: /* the library takes a copy of them apart */
-        if (dt_str_is_caseless(name, "cookie"))
+    case 6:
+        if (dt_str_is_caseless(name, "cookie")) /* the library takes a copy of them apart */
             r->weight += value.n + FIELD_BYTES * (1 + count_of(value, ';') + count_of(value, ','));
+        head->expects |= dt_str_is_caseless(name, "expect");
+        break;
+    case 10:
+        if (dt_str_is_caseless(name, "connection"))
+            take_connection(value, head);
         break;
     case 13:
         r->tokens += dt_str_is_caseless(name, "authorization");
         break;
     case 14:
-        return dt_str_is_caseless(name, "content-length") ? take_length(without_lead(value), r) : DT_HEAD_WHOLE;
+        if (dt_str_is_caseless(name, "content-length"))
+            return take_length(without_lead(value), r);
+        break;
     case 17:
-        return dt_str_is_caseless(name, "transfer-encoding") ? take_encoding(without_lead(value), r) : DT_HEAD_WHOLE;
+        if (!dt_str_is_caseless(name, "transfer-encoding"))
+            break;
+        if (!dt_str_is_caseless(without_lead(value), "chunked"))
+            return malformed(head, "a Transfer-Encoding other than chunked");
+        r->encodings++;
+        head->chunked = true;
+        break;
     default:
         break;
     }
@@ -237,42 +235,42 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
 }
 
 /* Each header may be understood, and all of them together not. */
-static enum dt_head_verdict judge_all(const struct reading *r)
-{
-    struct dt_head *head = r->head;
-    head->token = r->tokens > 0;
-    if (r->hosts > 1 || (r->hosts == 0 && !r->old))
-        return malformed(head, "exactly one Host is needed");
-    if (r->lengths > 1)
-        return malformed(head, "more than one Content-Length");
-    if (r->encodings > 1)
-        return malformed(head, "more than one Transfer-Encoding");
-    if (r->encodings && r->lengths)
-        return malformed(head, "Content-Length beside Transfer-Encoding");
-    if (r->encodings && r->old)
-        return malformed(head, "Transfer-Encoding in HTTP/1.0");
-    if (r->tokens > 1)
-        return malformed(head, "more than one Authorization");
-    if (r->weight + head->n > DT_WEIGHT_MAX)
-        return refuse(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
-    return DT_HEAD_WHOLE;
-}
-
-static enum dt_head_verdict too_large(struct dt_str text, struct dt_head *head)
-{
-    struct dt_str line = text;
-    return memchr(text.p, '\n', text.n) == NULL && cut_at(&line, ' ', &(struct dt_str){0})
-               ? refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
-               : refuse(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
-}
-
 static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
 {
     struct reading r = {.head = head};
     enum dt_head_verdict verdict = judge_request_line(line, &r);
+    head->fields = reader->remainder;
     for (int i = 0; verdict == DT_HEAD_WHOLE && next_line(reader, &line) && line.n; i++)
         verdict = i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
-    return verdict == DT_HEAD_WHOLE ? judge_all(&r) : verdict;
+    if (verdict != DT_HEAD_WHOLE)
+        return verdict;
+    head->token = r.tokens > 0;
+    if (r.hosts > 1 || (r.hosts == 0 && !head->old))
+        return malformed(head, "exactly one Host is needed");
+    if (r.lengths > 1)
+        return malformed(head, "more than one Content-Length");
+    if (r.encodings > 1)
+        return malformed(head, "more than one Transfer-Encoding");
+    if (r.encodings && r.lengths)
+        return malformed(head, "Content-Length beside Transfer-Encoding");
+    if (r.encodings && head->old)
+        return malformed(head, "Transfer-Encoding in HTTP/1.0");
+    if (r.tokens > 1)
+        return malformed(head, "more than one Authorization");
+    if (r.weight + head->n > DT_WEIGHT_MAX)
+        return refuse(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
+    return DT_HEAD_WHOLE;
+}
+
+bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *value)
+{
+    struct line_reader reader = {.remainder = *fields};
+    if (!next_line(&reader, value) || value->n == 0)
+        return false;
+    *fields = reader.remainder;
+    (void)cut_at(value, ':', name);
+    *value = dt_str_trimmed(*value);
+    return true;
 }
 
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
@@ -296,5 +294,10 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
         return ends.bare ? malformed(head, "a line of the head ends with a line feed alone")
                          : judge_lines(&reader, line, head);
     }
-    return text.n < DT_HEAD_MAX ? DT_HEAD_MORE : too_large(begins.remainder.n ? begins.remainder : text, head);
+    if (text.n < DT_HEAD_MAX)
+        return DT_HEAD_MORE;
+    line = begins.remainder.n ? begins.remainder : text;
+    return memchr(line.p, '\n', line.n) == NULL && cut_at(&line, ' ', &(struct dt_str){0})
+               ? refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
+               : refuse(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
 }

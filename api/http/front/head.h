@@ -30,19 +30,27 @@ enum dt_head_fault {
 };
 
 struct dt_head {
-    size_t n;           /* bytes, from the first of the text; of a whole one, as all below */
-    bool health;        /* of /healthz or /readyz */
-    bool token;         /* it shows a token, which may be a wrong one */
-    bool chunked;       /* a body follows in chunks */
-    uint64_t length;    /* a body of so many bytes follows; 0 = none */
-    int status;         /* of a refused one: a dt_head_fault */
-    const char *detail; /* static text */
+    size_t n;        /* bytes, from the first of the text; of a whole one, as all below */
+    bool health;     /* of /healthz or /readyz */
+    bool token;      /* it shows a token, which may be a wrong one */
+    bool old;        /* HTTP/1.0 */
+    bool close;      /* the client ends the connection after this request … */
+    bool keep;       /* … or asks for it to go on, where HTTP/1.0 would end it */
+    bool expects;    /* the client waits for 100 Continue before it sends the body */
+    bool chunked;    /* a body follows in chunks */
+    uint64_t length; /* a body of so many bytes follows; 0 = none */
+    struct dt_str method, target;
+    struct dt_str fields; /* the header lines: dt_head_next */
+    int status;           /* of a refused one: a dt_head_fault */
+    const char *detail;   /* static text */
 };
 
 /* Says whether a line is a header, or a trailer of a chunked body; false: *head says what is wrong. */
 bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head);
 /* text: what has arrived so far, DT_HEAD_MAX bytes at most; more of it changes no verdict but MORE. */
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head);
+/* Takes the next header off the fields of a whole head; the value has no spaces at its ends. False: there is none. */
+bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *value);
 /* The path of a request's target: itself, or what follows scheme and host of an absolute one (RFC 9112, 3.2.2). */
 struct dt_str dt_target_path(struct dt_str target);
 

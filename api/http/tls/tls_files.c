@@ -59,12 +59,6 @@ static void look_at(const char *path, struct look *out)
         *out = (struct look){there.st_ino, there.st_size, there.st_mtim};
 }
 
-static bool same_look(const struct look *a, const struct look *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
-           a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 /* What OpenSSL says last is the cause in general terms; the first is where it was found. */
 static dt_status fail_file(const struct dt_tls_files *files, int which, struct dt_error *err)
 {
@@ -163,17 +157,10 @@ static bool set_manners(SSL_CTX *ctx)
            SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1) == 1;
 }
 
-static int64_t end_of(const SSL_CTX *ctx)
-{
-    struct tm end = {0};
-    if (ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(ctx)), &end) != 1)
-        return 0;
-    return (int64_t)timegm(&end) * 1000;
-}
-
 /* Under the lock. Puts what the files say now in the place of what they said before; on failure that stays. */
 static dt_status read_files(dt_tls_files *files, struct dt_error *err)
 {
+    struct tm end = {0};
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     for (int i = 0; i < FILES; i++)
         look_at(files->paths[i], &files->seen[i]);
@@ -192,7 +179,9 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
     }
     SSL_CTX_free(files->ctx);
     files->ctx = ctx;
-    files->end_at_ms = end_of(ctx);
+    files->end_at_ms = ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(ctx)), &end) == 1
+                           ? (int64_t)timegm(&end) * 1000
+                           : 0;
     return DT_OK;
 }
 
@@ -220,25 +209,21 @@ static void read_again(dt_tls_files *files)
 }
 
 /* Under the lock. */
-static bool have_changed(const dt_tls_files *files)
-{
-    bool changed = false;
-    for (int i = 0; i < FILES; i++) {
-        struct look now;
-        look_at(files->paths[i], &now);
-        changed = changed || !same_look(&now, &files->seen[i]);
-    }
-    return changed;
-}
-
-/* Under the lock. */
 static void read_if_changed(dt_tls_files *files)
 {
-    int64_t now_us = dt_clock_mono_us(files->clock);
+    bool changed = false;
+    const int64_t now_us = dt_clock_mono_us(files->clock);
     if (now_us - files->looked_us <= LOOK_US)
         return;
     files->looked_us = now_us;
-    if (have_changed(files))
+    for (int i = 0; i < FILES; i++) {
+        const struct look *seen = &files->seen[i];
+        struct look now;
+        look_at(files->paths[i], &now);
+        changed |= now.inode != seen->inode || now.size != seen->size || now.changed.tv_sec != seen->changed.tv_sec ||
+                   now.changed.tv_nsec != seen->changed.tv_nsec;
+    }
+    if (changed)
         read_again(files);
 }
 
@@ -301,19 +286,10 @@ void dt_tls_files_report(dt_tls_files *files)
 
 /* ---- beginning and end ---- */
 
-static void register_metrics(dt_tls_files *files)
-{
-    const char *read = "Times that the files of http.tls_cert and its kin were read.";
-    files->left_gauge =
-        dt_gauge("duetime_tls_certificate_expires_seconds",
-                 "Seconds until the certificate that HTTP clients are shown ends; negative when it has ended.", "");
-    files->good = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"ok\"");
-    files->bad = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"refused\"");
-}
-
 dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock, dt_tls_files **out,
                            struct dt_error *err)
 {
+    static const char read[] = "Times that the files of http.tls_cert and its kin were read.";
     *out = NULL;
     bool wanted = config->http_tls_cert && config->http_tls_cert[0];
     if (!wanted && config->http_tls_client_ca && config->http_tls_client_ca[0])
@@ -326,7 +302,11 @@ dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock
         return dt_fail(err, DT_NOMEM, "no memory for TLS");
     files->clock = clock;
     pthread_mutex_init(&files->lock, NULL);
-    register_metrics(files);
+    files->left_gauge =
+        dt_gauge("duetime_tls_certificate_expires_seconds",
+                 "Seconds until the certificate that HTTP clients are shown ends; negative when it has ended.", "");
+    files->good = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"ok\"");
+    files->bad = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"refused\"");
     dt_status status = take_paths(files, config) ? read_files(files, err) : dt_fail(err, DT_NOMEM, "no memory for TLS");
     if (status != DT_OK) {
         dt_tls_files_free(files);

@@ -211,6 +211,28 @@ static void more_headers_than_anybody_needs_are_refused(void **state)
     assert_refused(text, DT_HEAD_TOO_LARGE, "200");
 }
 
+static void a_whole_head_says_what_is_asked_and_how_the_connection_goes_on(void **state)
+{
+    static const char text[] =
+        "\r\nPUT /v1/x?y=1 HTTP/1.0\r\nA:  1 \r\nConnection: x, Keep-Alive\r\nExpect: 100-continue\r\n"
+        "Connection: close\r\nB:\r\n\r\nC: 3\r\n\r\n";
+    static const char *const fields[][2] = {
+        {"A", "1"}, {"Connection", "x, Keep-Alive"}, {"Expect", "100-continue"}, {"Connection", "close"}, {"B", ""}};
+    struct dt_str name;
+    struct dt_str value;
+    (void)state;
+    assert_int_equal(judge(text), DT_HEAD_WHOLE);
+    assert_true(dt_str_is(head.method, "PUT") && dt_str_is(head.target, "/v1/x?y=1"));
+    assert_true(head.old && head.keep && head.close && head.expects);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        assert_true(dt_head_next(&head.fields, &name, &value));
+        assert_true(dt_str_is(name, fields[i][0]) && dt_str_is(value, fields[i][1]));
+    }
+    assert_false(dt_head_next(&head.fields, &name, &value));
+    assert_int_equal(judge("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_false(head.old || head.keep || head.close || head.expects);
+}
+
 static void health_and_who_shows_a_token_may_go_first(void **state)
 {
     (void)state;
@@ -248,6 +270,7 @@ static void the_path_of_an_absolute_target_is_what_follows_the_host(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_head_says_what_is_asked_and_how_the_connection_goes_on),
         cmocka_unit_test(the_path_of_an_absolute_target_is_what_follows_the_host),
         cmocka_unit_test(a_head_is_whole_with_its_empty_line),
         cmocka_unit_test(every_beginning_of_a_head_waits_for_more),
