@@ -28,7 +28,7 @@ struct dt_api {
     struct dt_health *health;           /* ops/health.h */
     struct dt_overview *overview;       /* overview/overview.h */
     struct dt_zone_files *zones;        /* base/zone/zone_files.h */
-    struct dt_tls_files *tls;           /* http/tls/tls_files.h: the certificate for clients; NULL: there is none */
+    struct dt_tls_files *tls;           /* base/http/tls_files.h: the certificate for clients; NULL: there is none */
 };
 
 #endif

@@ -15,6 +15,7 @@ CALL = re.compile(rf'dt_(counter|gauge|histogram_count|histogram)\(\s*({TEXT}|\w
 VARIABLE = r"\b{}\s*=\s*(" + TEXT + ")"
 KINDS = {"counter": "counter", "gauge": "gauge", "histogram": "histogram, seconds", "histogram_count": "histogram, numbers"}
 PROGRAMS = {"api": {"API"}, "dispatcher": {"dispatcher"}, "scheduler": {"API", "dispatcher"}}
+ONE_PROGRAM = {"reconcile": {"dispatcher"}, "tls_files.c": {"API"}}  # of scheduler/
 LABEL = re.compile(r'(\w+)=\\"')
 NAME = re.compile(r'"(duetime_\w+)"')
 
@@ -39,7 +40,7 @@ def labels_of(text, source, at):
 
 def programs_of(path):
     parts = path.relative_to(TREE).parts
-    return {"dispatcher"} if parts[1] == "reconcile" else PROGRAMS[parts[0]]
+    return next((ONE_PROGRAM[part] for part in parts if part in ONE_PROGRAM), PROGRAMS[parts[0]])
 
 
 def metrics():

@@ -6,9 +6,9 @@
 
 #include "answer.h"
 #include "base/assert.h"
+#include "base/http/tls_files.h"
 #include "doctor/findings.h"
 #include "handlers.h"
-#include "http/tls/tls_files.h"
 #include "job/job_encode.h"
 #include "store/intents/inbox.h"
 #include "topics/topic_cache.h"

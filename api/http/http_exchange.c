@@ -13,9 +13,9 @@
 
 #include "api.h"
 #include "auth/auth.h"
+#include "base/http/client_address.h"
+#include "base/http/head.h"
 #include "base/log.h"
-#include "http/front/client_address.h"
-#include "http/front/head.h"
 #include "http/front/http_receiver.h"
 #include "http_exchange.h"
 #include "http_mhd.h"

@@ -7,11 +7,11 @@
 
 #include "api.h"
 #include "base/assert.h"
+#include "base/http/tls_files.h"
 #include "base/json_write.h"
 #include "base/metrics.h"
 #include "handlers.h"
 #include "health.h"
-#include "http/tls/tls_files.h"
 #include "job/job.h"
 #include "jobs/job_json.h"
 #include "jobs/shard_json.h"

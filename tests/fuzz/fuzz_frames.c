@@ -2,8 +2,8 @@
  * The bytes of a connection to the API: however they arrive, the same of them are passed on and the same is refused;
  * what waits for more is bounded; and what was passed begins with whole heads that the parser of heads takes.
  */
+#include "base/http/frames.h"
 #include "fuzz.h"
-#include "http/front/frames.h"
 
 /* Sends bytes as they would come, `step` at a time; returns how many were passed. */
 static size_t send_all(struct dt_frames *frames, struct dt_str text, size_t step)

@@ -24,10 +24,10 @@
 #include <utlist.h>
 
 #include "base/connection/networks.h"
+#include "base/http/head.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
-#include "head.h"
 
 #define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */
 #define EVENTS_MAX  128     /* at once */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "frames.h"
+#include "base/http/frames.h"
 
 #define DESCRIPTORS 65536              /* beyond any limit of connections that can be configured */
 #define READ_MORE   ((size_t)4 * 1024) /* at once, when something is not whole */

@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/http/tls_files.h"
 #include "job/request/problem.h"
-#include "tls_files.h"
 
 typedef struct dt_terminator dt_terminator;
 

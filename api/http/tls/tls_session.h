@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "tls_files.h"
+#include "base/http/tls_files.h"
 
 enum dt_tls_outcome {
     DT_TLS_DONE,  /* as far as was asked for */

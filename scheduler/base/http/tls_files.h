@@ -6,8 +6,8 @@
  *
  * tls_files_renew: one thread; the other functions: any thread.
  */
-#ifndef DT_API_TLS_FILES_H
-#define DT_API_TLS_FILES_H
+#ifndef DT_BASE_HTTP_TLS_FILES_H
+#define DT_BASE_HTTP_TLS_FILES_H
 
 #include <stdint.h>
 

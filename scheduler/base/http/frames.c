@@ -77,15 +77,6 @@ static size_t pass_head(struct dt_frames *frames, struct dt_str text)
     return head->n;
 }
 
-static size_t pass_body(struct dt_frames *frames, struct dt_str text)
-{
-    size_t n = text.n < frames->left ? text.n : (size_t)frames->left;
-    frames->left -= n;
-    if (frames->left == 0)
-        frames->next = frames->chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
-    return n;
-}
-
 static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
 {
     static const char wrong[] = "a chunk does not begin with a size";
@@ -109,17 +100,6 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
     frames->left = size;
     frames->next = size ? DT_FRAME_BODY : DT_FRAME_TRAILERS;
     return length;
-}
-
-static size_t pass_chunk_end(struct dt_frames *frames, struct dt_str text)
-{
-    if (is_empty_line(text)) {
-        frames->next = DT_FRAME_CHUNK_SIZE;
-        return line_length(text);
-    }
-    if (text.p[0] == '\n')
-        return malformed(frames, bare_feed);
-    return text.p[0] == '\r' && text.n == 1 ? HELD : malformed(frames, "a chunk is longer than its size says");
 }
 
 /* All trailers at once, so that none is passed of those that are refused. */
@@ -154,12 +134,23 @@ size_t dt_frames_step(struct dt_frames *frames, struct dt_str text)
     switch (frames->next) {
     case DT_FRAME_HEAD:
         return pass_head(frames, text);
-    case DT_FRAME_BODY:
-        return pass_body(frames, text);
+    case DT_FRAME_BODY: {
+        size_t n = text.n < frames->left ? text.n : (size_t)frames->left;
+        frames->left -= n;
+        if (frames->left == 0)
+            frames->next = frames->chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
+        return n;
+    }
     case DT_FRAME_CHUNK_SIZE:
         return pass_chunk_size(frames, text);
     case DT_FRAME_CHUNK_END:
-        return pass_chunk_end(frames, text);
+        if (is_empty_line(text)) {
+            frames->next = DT_FRAME_CHUNK_SIZE;
+            return line_length(text);
+        }
+        if (text.p[0] == '\n')
+            return malformed(frames, bare_feed);
+        return text.p[0] == '\r' && text.n == 1 ? HELD : malformed(frames, "a chunk is longer than its size says");
     case DT_FRAME_TRAILERS:
         return pass_trailers(frames, text);
     case DT_FRAME_REFUSED:

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "http/front/frames.h"
-#include "http/front/head.h"
+#include "base/http/frames.h"
+#include "base/http/head.h"
 
 #define GET     "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
 #define POST    "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n"

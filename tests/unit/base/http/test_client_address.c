@@ -12,7 +12,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "http/front/client_address.h"
+#include "base/http/client_address.h"
 
 static struct dt_networks proxies;
 

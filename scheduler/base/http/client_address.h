@@ -4,8 +4,8 @@
  * the address that was reached is of a proxy in http.trusted_proxies, the entry before it is believed; the first
  * address that is not trusted is the client's, and nothing before it is looked at. Pure.
  */
-#ifndef DT_API_CLIENT_ADDRESS_H
-#define DT_API_CLIENT_ADDRESS_H
+#ifndef DT_BASE_HTTP_CLIENT_ADDRESS_H
+#define DT_BASE_HTTP_CLIENT_ADDRESS_H
 
 #include "base/connection/networks.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "http/front/head.h"
+#include "base/http/head.h"
 
 static struct dt_head head;
 

@@ -4,8 +4,8 @@
  * here, and never reach the library. Used by the receiver, one for each connection. Pure: it is shown bytes, and says
  * how many of them may be passed on.
  */
-#ifndef DT_API_FRAMES_H
-#define DT_API_FRAMES_H
+#ifndef DT_BASE_HTTP_FRAMES_H
+#define DT_BASE_HTTP_FRAMES_H
 
 #include <stdint.h>
 

@@ -182,16 +182,6 @@ static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
     return DT_HEAD_WHOLE;
 }
 
-/* The options of a Connection header: whether the connection ends after this request, or goes on where it would end. */
-static void take_connection(struct dt_str list, struct dt_head *head)
-{
-    while (list.n) {
-        struct dt_str option = dt_str_next_element(&list);
-        head->close |= dt_str_is_caseless(option, "close");
-        head->keep |= dt_str_is_caseless(option, "keep-alive");
-    }
-}
-
 static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
@@ -210,8 +200,11 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
         head->expects |= dt_str_is_caseless(name, "expect");
         break;
     case 10:
-        if (dt_str_is_caseless(name, "connection"))
-            take_connection(value, head);
+        while (value.n && dt_str_is_caseless(name, "connection")) { /* a list of options */
+            struct dt_str option = dt_str_next_element(&value);
+            head->close |= dt_str_is_caseless(option, "close");
+            head->keep |= dt_str_is_caseless(option, "keep-alive");
+        }
         break;
     case 13:
         r->tokens += dt_str_is_caseless(name, "authorization");

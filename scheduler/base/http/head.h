@@ -3,8 +3,8 @@
  * the library would refuse it (which it does with a page of HTML and without a request id) or others could understand
  * it differently, what body follows, and whether it may go first. Pure: bytes go in, a verdict comes out.
  */
-#ifndef DT_API_HEAD_H
-#define DT_API_HEAD_H
+#ifndef DT_BASE_HTTP_HEAD_H
+#define DT_BASE_HTTP_HEAD_H
 
 #include <stdbool.h>
 
