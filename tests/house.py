@@ -45,7 +45,7 @@ VENDORS = {
     r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
     r"microhttpd": ["api/http/http_mhd.c", "dispatcher/chores/metrics_mhd.c"],
     r"curl/.*": ["scheduler/http/http_curl*.c", "scheduler/job/callback/callback_url.c", "dispatcher/delivery/http/http_outcome.c", "api/cli/rest_curl.c"],
-    r"openssl/.*": ["scheduler/base/connection/certificates.c", "scheduler/index/redis/index_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "scheduler/base/http/tls_*.c", "api/http/tls/tls_session.c", "scheduler/http/webhook_sign.c"],
+    r"openssl/.*": ["scheduler/base/connection/certificates.c", "scheduler/index/redis/index_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/http/webhook_sign.c"],
     r"zlib": ["scheduler/job/shard.c"],
     r"xxhash": ["scheduler/job/shard.c", "scheduler/job/owner.c", "scheduler/store/quotas/store_quotas.c", "scheduler/base/json.c", "scheduler/job/request/job_digest.c", "api/jobs/handlers_list.c"],
     r"uthash|utlist": ["*"],

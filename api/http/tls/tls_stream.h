@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "tls_session.h"
+#include "base/http/tls_session.h"
 
 #define DT_TLS_PIECE ((size_t)16 * 1024) /* at once, and held at most, each way */
 

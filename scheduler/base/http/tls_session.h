@@ -2,12 +2,12 @@
  * TLS on one socket, by OpenSSL, as the server: a handshake, bytes in the clear both ways, and a farewell. Nothing here
  * waits. One thread at a time.
  */
-#ifndef DT_API_TLS_SESSION_H
-#define DT_API_TLS_SESSION_H
+#ifndef DT_BASE_HTTP_TLS_SESSION_H
+#define DT_BASE_HTTP_TLS_SESSION_H
 
 #include <stddef.h>
 
-#include "base/http/tls_files.h"
+#include "tls_files.h"
 
 enum dt_tls_outcome {
     DT_TLS_DONE,  /* as far as was asked for */
