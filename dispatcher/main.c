@@ -20,7 +20,7 @@
 #include "base/service/stop_bound.h"
 #include "base/service/streams.h"
 #include "base/thread.h"
-#include "chores/metrics_mhd.h"
+#include "chores/metrics_server.h"
 #include "dispatcher.h"
 #include "index/index.h"
 #include "kafka/kafka.h"

@@ -61,7 +61,7 @@ BY_HAND = [
     (r"dispatcher/kafka_(notices|common)\.c", "contract/test_outbox"),
     (r"dispatcher/(heartbeat|shard_due)\.c", "integration/test_index_losses"),
     (r"(dispatcher/(shard_loop|results|outbox|dispatcher)|base/outage)\.c", "integration/test_outage_lines"),
-    (r"dispatcher/(dispatcher|main|shard_map|housekeeper|metrics_mhd)\.c", "integration/test_waiting_shards integration/test_history integration/test_rest integration/test_life api/test_shards"),
+    (r"dispatcher/(dispatcher|main|shard_map|housekeeper|metrics_server)\.c", "integration/test_waiting_shards integration/test_history integration/test_rest integration/test_life api/test_shards"),
     (r"api/(auth|session)\.c", "api/test_tokens"),
     (r"api/(batch|batch_chunk|handlers_batch|scratch|workers)\.c", "api/test_batch api/test_batch_ends api/test_http"),
     (r"api/(budget|batch_gate|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "chores/metrics_mhd.h"
+#include "chores/metrics_server.h"
 
 static int connected(int family, const char *address, uint16_t port)
 {

@@ -1,6 +1,6 @@
 /* The dispatcher's HTTP server: GET /metrics and GET /healthz, from a thread of libmicrohttpd's. */
-#ifndef DT_DISPATCHER_METRICS_MHD_H
-#define DT_DISPATCHER_METRICS_MHD_H
+#ifndef DT_DISPATCHER_METRICS_SERVER_H
+#define DT_DISPATCHER_METRICS_SERVER_H
 
 #include <stdint.h>
 

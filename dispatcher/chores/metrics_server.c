@@ -5,7 +5,7 @@
  * speak slowly, keep nobody out. The library takes one connection at a time and then sees to those that it has, so a
  * request that comes with its connection is answered before others can push it out.
  */
-#include "metrics_mhd.h"
+#include "metrics_server.h"
 
 #include <arpa/inet.h>
 #include <microhttpd.h>
