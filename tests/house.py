@@ -43,7 +43,7 @@ VENDORS = {
     r"zookeeper/.*": ["dispatcher/election/zk/zk.c"],
     r"yajl/.*": ["scheduler/base/json.c"],
     r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
-    r"microhttpd": ["api/http/http_mhd.c", "dispatcher/chores/metrics_server.c"],
+    r"microhttpd": ["api/http/http_mhd.c"],
     r"curl/.*": ["scheduler/http/http_curl*.c", "scheduler/job/callback/callback_url.c", "dispatcher/delivery/http/http_outcome.c", "api/cli/rest_curl.c"],
     r"openssl/.*": ["scheduler/base/connection/certificates.c", "scheduler/index/redis/index_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/http/webhook_sign.c"],
     r"zlib": ["scheduler/job/shard.c"],

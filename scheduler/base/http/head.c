@@ -37,7 +37,7 @@ static bool next_line(struct line_reader *reader, struct dt_str *line)
 
 static enum dt_head_verdict refuse(struct dt_head *head, enum dt_head_fault fault, const char *detail)
 {
-    head->status = fault;
+    head->status = (int)fault;
     head->detail = detail;
     return DT_HEAD_REFUSED;
 }

@@ -69,20 +69,6 @@ static dt_status fail_file(const struct dt_tls_files *files, int which, struct d
     return status;
 }
 
-/* OpenSSL's words for a file that is not there are poor. */
-static dt_status check_readable(const struct dt_tls_files *files, struct dt_error *err)
-{
-    for (int i = 0; i < FILES; i++) {
-        FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
-        if (files->paths[i][0] && !in)
-            return dt_fail(err, DT_INVALID, "[http] %s: cannot read %s: %s", options[i], files->paths[i],
-                           strerror(errno));
-        if (in)
-            fclose(in);
-    }
-    return DT_OK;
-}
-
 /* Nobody is there to be asked for the password of a key. */
 static int no_password(char *buffer, int size, int writing, void *arg)
 {
@@ -162,12 +148,17 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
 {
     struct tm end = {0};
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    for (int i = 0; i < FILES; i++)
-        look_at(files->paths[i], &files->seen[i]);
-    files->looked_us = dt_clock_mono_us(files->clock);
     dt_status status = ctx && set_manners(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL cannot be used");
-    if (status == DT_OK)
-        status = check_readable(files, err);
+    files->looked_us = dt_clock_mono_us(files->clock);
+    for (int i = 0; i < FILES; i++) {
+        look_at(files->paths[i], &files->seen[i]);
+        FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
+        if (files->paths[i][0] && !in && status == DT_OK) /* OpenSSL's words for this are poor */
+            status =
+                dt_fail(err, DT_INVALID, "[http] %s: cannot read %s: %s", options[i], files->paths[i], strerror(errno));
+        if (in)
+            fclose(in);
+    }
     if (status == DT_OK)
         status = read_pair(files, ctx, err);
     if (status == DT_OK)
@@ -289,7 +280,7 @@ void dt_tls_files_report(dt_tls_files *files)
 dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock, dt_tls_files **out,
                            struct dt_error *err)
 {
-    static const char read[] = "Times that the files of http.tls_cert and its kin were read.";
+    const char *read = "Times that the files of http.tls_cert and its kin were read.";
     *out = NULL;
     bool wanted = config->http_tls_cert && config->http_tls_cert[0];
     if (!wanted && config->http_tls_client_ca && config->http_tls_client_ca[0])

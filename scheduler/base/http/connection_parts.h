@@ -1,0 +1,99 @@
+/*
+ * What connection.c, which has the turns of single connections, and conns.c, which has all of them, know together.
+ */
+#ifndef DT_BASE_HTTP_CONNECTION_PARTS_H
+#define DT_BASE_HTTP_CONNECTION_PARTS_H
+
+#include "connection.h"
+#include "frames.h"
+#include "sock.h"
+
+#define DT_CONN_IN        ((size_t)64 * 1024) /* bytes of the buffer that turns read into */
+#define DT_CONN_GREETINGS 4                   /* handshakes a round, each of which is a millisecond of computing */
+#define DT_CONN_LISTENERS 16
+
+/* What a connection waits for; the order in which they give way to newcomers, first to last. */
+enum dt_wait {
+    DT_WAIT_LINGER, /* for the client to read the last answer */
+    DT_WAIT_FIRST,  /* for a handshake and the first head */
+    DT_WAIT_HEAD,   /* for the rest of a later head */
+    DT_WAIT_IDLE,   /* for a later request to begin */
+    DT_WAIT_BODY,
+    DT_WAIT_SEND, /* for the client to take an answer */
+    DT_WAIT_OWNER,
+    DT_WAITS
+};
+
+struct dt_conn_queue {
+    struct dt_conn *first; /* utlist; the one that has waited longest */
+    size_t n;
+    int64_t length_us; /* of the wait; 0: for ever */
+};
+
+struct dt_conn_listener {
+    struct dt_evsource source;
+    struct dt_conns *conns;
+    dt_tls_files *files;
+    int fd;
+    bool ready;
+};
+
+struct dt_conns {
+    struct dt_evloop loop;
+    struct dt_conn_rules rules;
+    struct dt_conn_events events;
+    void *arg;
+    struct dt_conn_queue queues[DT_WAITS];
+    _Atomic size_t n;
+    _Atomic int stage;
+    struct dt_conn *current; /* the connection that has its turn; NULL: none has */
+    struct dt_conn *dead;    /* closed in this round */
+    unsigned greetings;      /* handshakes of this round */
+    size_t n_listeners;
+    struct dt_conn_listener listeners[DT_CONN_LISTENERS];
+    char *in;             /* DT_CONN_IN bytes */
+    struct dt_strbuf out; /* answers of the turn */
+    int64_t date_s;
+    char date[DT_REPLY_DATE];
+};
+
+struct dt_conn {
+    struct dt_conns *conns;
+    struct dt_evsource source;
+    struct dt_conn *prev, *next; /* in its queue, or (next) among the dead */
+    struct dt_sock sock;
+    enum dt_wait wait;
+    int64_t since_us; /* it waits */
+    bool local;       /* a Unix socket's */
+    unsigned char address[DT_ADDRESS_BYTES];
+    bool served;  /* a request was answered */
+    bool moved;   /* a request began or ended in this turn */
+    bool closing; /* it ends after the answer under way */
+    bool parted;  /* it has told its client that it ends */
+    struct dt_frames frames;
+    /* Of the request under way. */
+    bool request;   /* there is one */
+    bool whole;     /* all of it was read, or will not be */
+    bool answered;  /* all of the answer is in `out` or on its way */
+    bool streaming; /* the answer has begun, and has not ended */
+    bool waiting;   /* its body waits for the owner */
+    bool left;      /* the owner knows that the client has left */
+    bool bare, old, keep, ends, expects, chunked;
+    /* Between turns. */
+    char *held; /* bytes that were read and not judged */
+    size_t held_n;
+    struct dt_strbuf out; /* bytes that the client has not taken, from out_at on */
+    size_t out_at;
+    _Alignas(max_align_t) char own[];
+};
+
+/* Joins the queue of what it waits for; it is in none. */
+void dt_conn_join(struct dt_conn *conn, enum dt_wait wait);
+/* The call of the loop, whose source the connection (owner) is: a turn, because of events of its socket, or 0. */
+void dt_conn_serve(void *owner, uint32_t events);
+/* Reads before a deadline is judged, or a place taken away. False: it does not wait as it did before any more. */
+bool dt_conn_look_again(struct dt_conn *conn);
+/* Refuses the request that has not come (0: without a word), or ends the connection whose client does not read. */
+void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
+
+#endif
