@@ -1,72 +1,121 @@
 /*
- * Two paths, read only. One thread of libmicrohttpd's, which sleeps until somebody asks.
+ * Owns the socket and the thread that answer two paths, read only: GET /metrics and GET /healthz. The thread sleeps
+ * until a client asks.
  *
- * Whoever connects is let in: beyond so many connections the oldest is ended, so that those which say nothing, or
- * speak slowly, keep nobody out. The library takes one connection at a time and then sees to those that it has, so a
- * request that comes with its connection is answered before others can push it out.
+ * Whoever connects is let in. If there are CONNECTIONS, the one that waits longest for its client gives way, so that
+ * clients that say nothing, or speak slowly, keep no other out.
  */
 #include "metrics_server.h"
 
 #include <arpa/inet.h>
-#include <microhttpd.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <utlist.h>
+#include <unistd.h>
 
-#include "base/assert.h"
+#include "base/http/connection.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
-enum {
-    CONNECTIONS = 32,
-    LIBRARYS_LIMIT = 2 * CONNECTIONS, /* never met: some that were ended are still being closed */
-    IDLE_S = 30,
-};
-
-/* Read and written by the library's thread alone; once that has ended, by who stops it. */
-struct connection {
-    int fd;
-    bool open; /* it is in the list: nobody has ended it */
-    struct connection *prev, *next;
-};
+#define CONNECTIONS 32
+#define BACKLOG     128
+#define PATIENCE_US INT64_C(30000000) /* with a client: for a head, a body, an answer, and between requests */
 
 struct dt_metrics_server {
-    struct MHD_Daemon *daemon;
-    struct connection *open; /* the oldest first */
-    unsigned n_open;
+    int listener;
+    dt_conns *conns;
+    struct dt_thread thread;
 };
 
-static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
-                              const char *version, const char *body, size_t *body_size, void **state)
+/* What the request of a connection asked for. */
+struct asked {
+    enum { NOT_GET, METRICS, HEALTH, NOTHING_HERE } what;
+};
+
+static void answer(dt_conn *conn, int status, struct dt_strbuf *text, bool close)
 {
-    (void)arg, (void)version, (void)body, (void)body_size, (void)state;
-    struct dt_strbuf text;
-    unsigned code = MHD_HTTP_OK;
-    dt_strbuf_init(&text);
-    if (strcmp(method, "GET") != 0) {
-        code = MHD_HTTP_METHOD_NOT_ALLOWED;
-        dt_strbuf_adds(&text, "method not allowed\n");
-    } else if (strcmp(url, "/metrics") == 0)
-        dt_metrics_write(&text);
-    else if (strcmp(url, "/healthz") == 0)
-        dt_strbuf_adds(&text, "ok\n");
-    else {
-        code = MHD_HTTP_NOT_FOUND;
-        dt_strbuf_adds(&text, "not found\n");
+    if (text->failed) {
+        status = 500;
+        dt_strbuf_clear(text);
     }
-    struct MHD_Response *response =
-        text.failed ? NULL : MHD_create_response_from_buffer(text.n, text.p, MHD_RESPMEM_MUST_COPY);
-    if (response)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
-    enum MHD_Result queued = response ? MHD_queue_response(connection, code, response) : MHD_NO;
-    if (response)
-        MHD_destroy_response(response);
-    dt_strbuf_clear(&text);
-    return queued;
+    dt_conn_answer(
+        conn, &(struct dt_reply){
+                  .status = status, .type = "text/plain; version=0.0.4; charset=utf-8", .body = text, .close = close});
+    dt_strbuf_clear(text);
 }
 
-/* The flag of the library that goes with the address; -1: it is no address in digits. */
-static int read_address(const char *text, uint16_t port, struct sockaddr_storage *out)
+static void on_begun(dt_conn *conn, const struct dt_head *head)
+{
+    struct asked *asked = dt_conn_own(conn);
+    struct dt_str path = dt_target_path(head->target);
+    const char *query = memchr(path.p, '?', path.n);
+    path.n = query ? (size_t)(query - path.p) : path.n;
+    asked->what = !dt_str_is(head->method, "GET") ? NOT_GET
+                  : dt_str_is(path, "/metrics")   ? METRICS
+                  : dt_str_is(path, "/healthz")   ? HEALTH
+                                                  : NOTHING_HERE;
+}
+
+static void on_whole(dt_conn *conn)
+{
+    const struct asked *asked = dt_conn_own(conn);
+    struct dt_strbuf text;
+    int status = 200;
+    dt_strbuf_init(&text);
+    switch (asked->what) {
+    case METRICS:
+        dt_metrics_write(&text);
+        break;
+    case HEALTH:
+        dt_strbuf_adds(&text, "ok\n");
+        break;
+    case NOT_GET:
+        status = 405;
+        dt_strbuf_adds(&text, "method not allowed\n");
+        break;
+    case NOTHING_HERE:
+        status = 404;
+        dt_strbuf_adds(&text, "not found\n");
+        break;
+    }
+    answer(conn, status, &text, false);
+}
+
+static void on_refused(dt_conn *conn, int status, const char *detail)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_strbuf_adds(&text, detail);
+    dt_strbuf_addc(&text, '\n');
+    answer(conn, status, &text, true);
+}
+
+static void serve(void *arg)
+{
+    const dt_metrics_server *server = arg;
+    dt_conns_run(server->conns);
+}
+
+/* A listening socket, or -1. */
+static int open_listener(const struct sockaddr_storage *address)
+{
+    const int one = 1;
+    const bool six = address->ss_family == AF_INET6;
+    int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+        (!six || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) == 0) &&
+        bind(fd, (const struct sockaddr *)address, six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) ==
+            0 &&
+        listen(fd, BACKLOG) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* False: it is no address in digits. */
+static bool read_address(const char *text, uint16_t port, struct sockaddr_storage *out)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)out;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
@@ -74,72 +123,48 @@ static int read_address(const char *text, uint16_t port, struct sockaddr_storage
     if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
         v4->sin_port = htons(port);
-        return 0;
+        return true;
     }
-    if (inet_pton(AF_INET6, text, &v6->sin6_addr) != 1)
-        return -1;
     v6->sin6_family = AF_INET6;
     v6->sin6_port = htons(port);
-    return MHD_USE_IPv6;
-}
-
-static void take_out(dt_metrics_server *server, struct connection *c)
-{
-    dt_assert(c->open && server->n_open > 0);
-    DL_DELETE(server->open, c);
-    server->n_open--;
-    c->open = false;
-}
-
-static void comes_or_goes(void *arg, struct MHD_Connection *connection, void **ours,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    dt_metrics_server *server = arg;
-    if (what != MHD_CONNECTION_NOTIFY_STARTED) {
-        struct connection *gone = *ours;
-        if (gone && gone->open)
-            take_out(server, gone);
-        free(gone);
-        return;
-    }
-    const int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    struct connection *c = *ours = calloc(1, sizeof(*c));
-    if (!c) {
-        shutdown(fd, SHUT_RDWR);
-        return;
-    }
-    c->fd = fd;
-    if (server->n_open == CONNECTIONS) {
-        struct connection *oldest = server->open;
-        shutdown(oldest->fd, SHUT_RDWR); /* the library sees its end, and closes it */
-        take_out(server, oldest);
-    }
-    DL_APPEND(server->open, c);
-    server->n_open++;
-    c->open = true;
-    dt_assert_cmp(server->n_open, <=, CONNECTIONS);
+    return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
 }
 
 dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound, dt_metrics_server **out,
                                   struct dt_error *err)
 {
+    static const struct dt_conn_rules rules = {.most = CONNECTIONS,
+                                               .head_us = PATIENCE_US,
+                                               .idle_us = PATIENCE_US,
+                                               .body_us = PATIENCE_US,
+                                               .send_us = PATIENCE_US};
+    static const struct dt_conn_events events = {
+        .own = sizeof(struct asked), .begun = on_begun, .whole = on_whole, .refused = on_refused};
     struct sockaddr_storage address;
-    int family = read_address(listen, port, &address);
-    if (family < 0)
+    socklen_t n = sizeof(address);
+    *out = NULL;
+    if (!read_address(listen, port, &address))
         return dt_fail(err, DT_INVALID, "[dispatch] metrics_listen: \"%.60s\" is no address", listen);
     dt_metrics_server *server = calloc(1, sizeof(*server));
     if (!server)
-        return dt_fail(err, DT_SYSTEM, "out of memory");
-    server->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | (unsigned)family, port, NULL,
-                                      NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
-                                      (unsigned)LIBRARYS_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                                      MHD_OPTION_NOTIFY_CONNECTION, comes_or_goes, server, MHD_OPTION_END);
-    if (!server->daemon) {
-        free(server);
-        return dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on %.60s, port %u", listen, (unsigned)port);
+        return dt_fail(err, DT_NOMEM, "no memory for the metrics' server");
+    server->listener = open_listener(&address);
+    dt_status status = server->listener >= 0 && getsockname(server->listener, (struct sockaddr *)&address, &n) == 0
+                           ? DT_OK
+                           : dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on %.60s, port %u: %s", listen,
+                                     (unsigned)port, strerror(errno));
+    if (status == DT_OK)
+        status = dt_conns_new(&rules, &events, NULL, dt_clock_system(), &server->conns, err);
+    if (status == DT_OK)
+        status = dt_conns_listen(server->conns, server->listener, NULL, err);
+    if (status == DT_OK)
+        status = dt_thread_start(&server->thread, "metrics", serve, server, err);
+    if (status != DT_OK) {
+        dt_metrics_server_stop(server);
+        return status;
     }
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    *bound = info && info->port ? info->port : port;
+    *bound = ntohs(address.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&address)->sin6_port
+                                                 : ((const struct sockaddr_in *)&address)->sin_port);
     *out = server;
     return DT_OK;
 }
@@ -148,6 +173,11 @@ void dt_metrics_server_stop(dt_metrics_server *server)
 {
     if (!server)
         return;
-    MHD_stop_daemon(server->daemon);
+    if (server->thread.started)
+        dt_conns_enter(server->conns, DT_CONNS_STOP);
+    dt_thread_join(&server->thread);
+    dt_conns_free(server->conns);
+    if (server->listener >= 0)
+        close(server->listener);
     free(server);
 }

@@ -1,4 +1,4 @@
-/* The dispatcher's HTTP server: GET /metrics and GET /healthz, from a thread of libmicrohttpd's. */
+/* The dispatcher's HTTP server: GET /metrics and GET /healthz, from a thread of its own (base/http). */
 #ifndef DT_DISPATCHER_METRICS_SERVER_H
 #define DT_DISPATCHER_METRICS_SERVER_H
 
