@@ -1,6 +1,7 @@
 """Builds the programs with a preset of CMakePresets.json into build/<preset>."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -8,9 +9,14 @@ from . import locks, paths, say
 
 
 def _run(argv, what, log):
-    with open(log, "ab") as out, say.waiting(what, lambda: (log.read_text(errors="replace").splitlines() or [""])[-1]):
-        done = subprocess.run(argv, cwd=paths.TREE, stdout=out, stderr=subprocess.STDOUT, check=False)
-    if done.returncode != 0:
+    with open(log, "ab") as out, say.progress(what) as tell, \
+            subprocess.Popen(argv, cwd=paths.TREE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+        for line in running.stdout:
+            out.write(line)
+            step = re.match(rb"\[(\d+/\d+)\]", line)  # Ninja's
+            if step:
+                tell(f"[{step[1].decode()}]")
+    if running.returncode != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
         raise say.StackError(f"{what} failed; the end of {log}:\n{tail}")
 

@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 
-from . import locks, paths, say
+from . import locks, paths, say, welcome
 from .programs import Program
 from .servers import kafka, mysql
 from .stack import TO_SPARE, Stack, exists
@@ -139,6 +139,8 @@ def up(home, arguments):
         stack = Stack(home)
         stack.up(wanted_options(arguments, stack), must_build=not arguments.no_build)
     say.step(f"up: {stack.apis[0].address}  (addresses: `deploy/local env`)")
+    for line in (f"console: {welcome.console(stack)}", "three commands to begin with:", *welcome.COMMANDS.splitlines()):
+        say.note(line)
 
 
 def down(home, _arguments):

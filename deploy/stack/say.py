@@ -43,10 +43,30 @@ def waiting(what, last_line=lambda: ""):
     def tell():
         while not over.wait(WAITING_SECONDS):
             line = last_line()[:200]
-            note(f"waiting for {what}, {time.monotonic() - began:.0f} s so far" + (f"; its last line: {line}" if line else ""))
+            note(f"waiting for {what}, {time.monotonic() - began:.0f} s so far" + (f": {line}" if line else ""))
 
     threading.Thread(target=tell, daemon=True).start()
     try:
         yield
     finally:
         over.set()
+
+
+@contextlib.contextmanager
+def progress(what):
+    """Yields tell(text), which says how far the work is: one line that is redrawn at a terminal, elsewhere a line from time to time."""
+    if not sys.stderr.isatty():
+        latest = [""]
+        with waiting(what, lambda: latest[0]):
+            yield lambda text: latest.__setitem__(0, text)
+        return
+    try:
+        yield lambda text: print(f"\r          {text}\x1b[K", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def bar(part):
+    """A part of the whole, from 0 to 1, as a bar."""
+    full = round(30 * min(part, 1))
+    return f"[{'#' * full}{'.' * (30 - full)}]"

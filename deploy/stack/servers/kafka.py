@@ -8,6 +8,7 @@ about one would otherwise bring back a topic that was deleted a moment ago. Inde
 its first 4 KB, Linux fetches as much of each of its two indexes as the disk's read-ahead says, empty as they are. With
 the default of 10 MB and a read-ahead of 8 MB that is some 20 ms a partition, for which all others wait: twelve seconds
 when 300 partitions come so far together."""
+import re
 import shutil
 import struct
 import subprocess
@@ -68,16 +69,27 @@ def jars(version):
     return folder
 
 
+FETCHED_MB = 60  # with Maven's own parts
+TRANSFER = re.compile(r"Downloaded from .*\(([\d.]+) (k|M)B")
+
+
 def _fetch(version, pom, folder):
-    say.step(f"fetching the Kafka {version} jars from Maven Central (about 50 MB)")
+    say.step(f"fetching the Kafka {version} jars from Maven Central (about {FETCHED_MB} MB)")
     temporary = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    with say.waiting("Maven"):
-        done = subprocess.run(["mvn", "-B", "-q", "-f", pom, "-P", version, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
-    if done.returncode != 0 or not any(temporary.glob("kafka_*.jar")):
-        raise say.StackError(f"the Kafka jars could not be fetched:\n{done.stdout[-4000:]}")
+    argv = ["mvn", "-B", "-f", pom, "-P", version, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"]
+    told, fetched = [], 0
+    with say.progress("the download") as tell, \
+            subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        for line in running.stdout:
+            size = TRANSFER.search(line)
+            if size:
+                fetched += float(size[1]) / (1000 if size[2] == "k" else 1)
+                tell(f"{say.bar(fetched / FETCHED_MB)} {fetched:.0f} MB")
+            told.append(line)
+    if running.returncode != 0 or not any(temporary.glob("kafka_*.jar")):
+        raise say.StackError("the Kafka jars could not be fetched:\n" + "".join(told)[-4000:])
     temporary.rename(folder)
 
 
