@@ -19,7 +19,7 @@ RULES = DEPLOY / "monitoring" / "alerts.yml"
 TESTS = TREE / "tests" / "monitoring" / "rules_test.yml"
 RUNBOOK = DEPLOY / "runbook"
 OF_EVERY_TARGET = {"instance", "job", "le"}
-SECTIONS = ["What it means", "How to look", "What to do", "How to see that it is cured"]
+SECTIONS = ["What it means", "How to look", "What to do", "Cured when"]
 METRIC = re.compile(r"\bduetime_\w+|\bup\b")
 PAGE = r'PAGE\("([a-z]+/[a-z-]+)"\)'
 
