@@ -48,8 +48,11 @@ def signed(identity, body, secret=SECRET):
 
 
 class Signatures(unittest.TestCase):
-    def test_the_published_vector_is_genuine(self):
+    def test_the_published_vector_is_genuine_and_that_of_our_page(self):
         self.assertIsNone(fault())
+        page = (TREE / "api" / "README.md").read_text(encoding="utf-8")
+        for text in (SECRET, BODY.decode(), *HEADERS.values()):
+            self.assertIn(f"`{text}`", page)
 
     def test_one_signature_of_several_is_enough(self):
         several = f"{OTHERS} v2,{OTHERS[3:]} {HEADERS['webhook-signature']} {OTHERS}"
