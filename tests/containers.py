@@ -35,7 +35,7 @@ class Table:
         rows = re.findall(r"^\| `([\w.<>]+)` \| `(DUETIME_\w+)` \| .*$", reference, re.M)
         lines = {variable: line for line in reference.splitlines() for variable in re.findall(r"^\| `\w+` \| `(DUETIME_\w+)`", line)}
         self.variables = {variable for _, variable in rows}
-        self.secrets = {variable for variable in self.variables if "Secret: also as" in lines[variable]}
+        self.secrets = {variable for variable in self.variables if " Secret." in lines[variable]}
         routes = self._output(build / "api/duetime-api", "--print-routes").splitlines()
         self.open_paths = {line.split()[1] for line in routes if line.split()[0] == "GET" and line.split()[2] == "-"}
         self.paths = {line.split()[1] for line in routes}

@@ -130,10 +130,7 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
             dt_option_add_value(&row, option, option->def);
         dt_strbuf_addc(&row, '`');
     }
-    dt_strbuf_addf(&row, " | %s%s%s |\n", option->help,
-                   dt_option_is_secret(option) ? " Secret: also as `_file`, the name of a file that holds it and is "
-                                                 "read anew for each connection. Read again on SIGHUP."
-                                               : "",
+    dt_strbuf_addf(&row, " | %s%s%s |\n", option->help, dt_option_is_secret(option) ? " Secret." : "",
                    option->flags & DT_OPT_RELOAD ? " Read again on SIGHUP." : "");
     fputs(row.p ? row.p : "", out);
     dt_strbuf_clear(&row);
@@ -144,7 +141,9 @@ void dt_config_reference(FILE *out)
     fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over "
           "systemd's credentials (files `duetime_<section>.<key>` for secrets), these over the\nfile, the file over "
           "the default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
-          "milliseconds.\n",
+          "milliseconds.\nA secret may also be given as `<key>_file`, the name of a file that is read for each "
+          "connection; "
+          "secrets are read again on SIGHUP.\n",
           out);
     for (size_t i = 0; i < DT_OPTIONS; i++) {
         if (starts_section(i))
