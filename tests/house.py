@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import house_functions
+import house_pages
 from house_trees import BAD, GOOD
 
 TREE = Path(__file__).resolve().parent.parent
@@ -535,20 +536,12 @@ def check_definitions(tree, names, found):
 SIGNPOSTS = "## Where is it decided"
 # A definition of NAME: of a function or a table in C (its type begins the line), of a statement in SQL, of a function in Lua.
 DEFINITION = r"(?m)^(?:[A-Za-z_][\w \t*]*?\bNAME\s*(?:\([^;{}]*\)\s*|(?:\[[^]]*\])+ = )\{|-- name: NAME$|(?:local )?function NAME\()"
-LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-def check_links(tree, names, found):
-    """What a page of ours points at in the tree is there."""
-    for name in names:
-        if not name.endswith(".md"):
-            continue
-        text = re.sub(r"(?s)```.*?```", lambda block: "\n" * block.group(0).count("\n"), (tree / name).read_text())
-        for number, line in enumerate(text.split("\n"), 1):
-            for target in LINK.findall(line):
-                path = target.split("#")[0]
-                if path and "://" not in path and not ((tree / name).parent / path).exists():
-                    breach(found, name, number, f"points at {path}, which is not there")
+def check_pages(tree, names, found):
+    """Pages point at what is there, and are read in a few minutes."""
+    for path, line, what in house_pages.faults(tree, names):
+        breach(found, path, line, what)
 
 
 def check_signposts(tree, names, found):
@@ -558,7 +551,7 @@ def check_signposts(tree, names, found):
             continue
         begin = text.index(SIGNPOSTS)
         for number, line in enumerate(text[begin:].split("\n## ", 1)[0].split("\n"), text.count("\n", 0, begin) + 1):
-            files = [(tree / name).parent / target for target in LINK.findall(line) if line.startswith("|")]
+            files = [(tree / name).parent / target for target in house_pages.LINK.findall(line) if line.startswith("|")]
             there = "\n".join(path.read_text() for path in files if path.is_file())
             names_of_row = re.findall(r"`(\w+)`", line.rstrip(" |").rsplit("|", 1)[-1])
             if files and not names_of_row:
@@ -592,15 +585,6 @@ def check_recipes(tree, names, found):
     for line, what in lines_with(re.compile(r"`[\w./]+/[\w.]+\.(?:[ch]|md|py|yaml)`"), (tree / name).read_text()):
         if not (tree / what.strip("`")).exists():
             breach(found, name, line, f"names {what.strip('`')}, which is not there")
-
-
-def check_front_door(tree, names, found):
-    """The first page is read in a few minutes."""
-    if "README.md" not in names:
-        return
-    text = (tree / "README.md").read_text()
-    if len(text.splitlines()) > 130 or len(text.split()) > 1800:
-        breach(found, "README.md", 1, "is longer than 130 lines or 1,800 words")
 
 
 def compilers():
@@ -641,8 +625,8 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
-         check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_own_apis, check_wraps, check_headers]
+         check_header_circles, check_parameters, check_functions, check_story, check_voice, check_comment_width, check_machine, check_pages, check_signposts, check_rooms,
+         check_recipes, check_needs, check_reasons, check_definitions, check_own_apis, check_wraps, check_headers]
 
 
 def check(tree, rules=RULES):

@@ -111,6 +111,7 @@ BAD = [
     ("scheduler/README.md", "`job/` jobs; a job/inside/ is not base/in\n", "scheduler/base/in:1: is not named by scheduler/README.md"),
     (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
     ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
+    ("api/README.md", "# a\n\nShort.\n- " + "many words " * 20 + "and [more](x.c). Short.\n", "api/README.md:4: has a sentence of 42 words, 40 at most"),
     ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
     ("tests/unit/t.c", "int a;\ndt_status __wrap_dt_a(int a,\n    int b);\n__typeof__(dt_a) __real_dt_a;\n",
      "tests/unit/t.c:2: __wrap_dt_a is declared in words of its own: __typeof__(dt_a) __wrap_dt_a"),
