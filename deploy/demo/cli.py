@@ -28,7 +28,7 @@ README.md has a job by each delivery. The SQL prompt, where a job can also be ex
 
   {prompt}
     CALL dt_explain({job});
-    INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('orders.close', 'order-43', 10000, '{{"order":43}}');
+    INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('orders.close', 'order-2', 10000, '{{"order":2}}');
 """
 ONCE = """
 The stack stops now. `deploy/local up{small}` starts it again, in the background, at the same addresses, and shows what to try.

@@ -2,8 +2,8 @@
 COMMANDS = """\
 set -a; eval "$(deploy/local env)"; set +a      # DUETIME_URL, and duetime in PATH
 duetime overview
-duetime jobs create --topic orders.close --key order-42 --delay 10s --payload '{"order":42}'
-duetime jobs get orders.close order-42
+duetime jobs create --topic orders.close --key order-1 --delay 10s --payload '{"order":1}'
+duetime jobs get orders.close order-1
 """
 ABSENT = "not built; to have it: deploy/packages console && cmake build/{preset} && deploy/local up"
 
