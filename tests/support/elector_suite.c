@@ -8,8 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OWN_TESTS_MAX = 32 };
-
 struct player players[ELECTORS];
 _Atomic int overlaps;
 char installation[64];
@@ -338,9 +336,8 @@ int elector_quit(void **state)
 
 /* ---- tests ---- */
 
-static void a_single_member_leads_every_shard(void **state)
+ELECTOR_TEST(a_single_member_leads_every_shard)
 {
-    (void)state;
     start(0);
     AWAIT_SPLIT(SHARDS);
     for (unsigned s = 0; s < SHARDS; s++)
@@ -356,12 +353,11 @@ static bool knows_two_others(const struct player *p)
     return dt_elector_rank(p->elector, &rank, &members) && members == 3;
 }
 
-static void joins_move_only_what_the_new_member_will_lead(void **state)
+ELECTOR_TEST(joins_move_only_what_the_new_member_will_lead)
 {
     unsigned rank, members;
     int before;
 
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     before = gains();
@@ -381,12 +377,11 @@ static void joins_move_only_what_the_new_member_will_lead(void **state)
     assert_int_equal(overlaps, 0);
 }
 
-static void a_leaving_member_hands_over_at_once(void **state)
+ELECTOR_TEST(a_leaving_member_hands_over_at_once)
 {
     int64_t begin_us;
     int before;
 
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     start(1);
@@ -401,11 +396,10 @@ static void a_leaving_member_hands_over_at_once(void **state)
     assert_int_equal(overlaps, 0);
 }
 
-static void a_shard_is_not_taken_before_it_was_released(void **state)
+ELECTOR_TEST(a_shard_is_not_taken_before_it_was_released)
 {
     struct player *first;
 
-    (void)state;
     first = start(0);
     AWAIT_SPLIT(4);
     atomic_store(&first->keep, true);
@@ -429,11 +423,10 @@ static void a_shard_is_not_taken_before_it_was_released(void **state)
 }
 
 /* The process dies with its session open: only the timeout frees its shards. */
-static void a_killed_process_is_replaced_after_the_timeout(void **state)
+ELECTOR_TEST(a_killed_process_is_replaced_after_the_timeout)
 {
     struct other_process other;
 
-    (void)state;
     impatient();
     other_process_start(&other);
     start(1);
@@ -457,11 +450,10 @@ static void assert_lease_over(const struct player *p, int64_t since_us)
     AWAIT(led_by(p) == 0);
 }
 
-static void shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_hangs(void **state)
+ELECTOR_TEST(shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_hangs)
 {
     struct player *p;
 
-    (void)state;
     impatient();
     p = start(0);
     AWAIT_SPLIT(4);
@@ -473,11 +465,10 @@ static void shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_han
     assert_int_equal(overlaps, 0);
 }
 
-static void a_server_that_is_killed_and_started_again_gets_its_leaders_back(void **state)
+ELECTOR_TEST(a_server_that_is_killed_and_started_again_gets_its_leaders_back)
 {
     int64_t killed_us;
 
-    (void)state;
     impatient();
     start(0);
     start(1);
@@ -491,20 +482,18 @@ static void a_server_that_is_killed_and_started_again_gets_its_leaders_back(void
     assert_int_equal(overlaps, 0);
 }
 
-static void a_member_that_starts_before_the_server_leads_when_it_comes(void **state)
+ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_comes)
 {
-    (void)state;
     world->kill();
     start(0);
     world->start();
     AWAIT_SPLIT(4);
 }
 
-static void leaving_does_not_wait_for_a_server_that_is_gone(void **state)
+ELECTOR_TEST(leaving_does_not_wait_for_a_server_that_is_gone)
 {
     struct player *p;
 
-    (void)state;
     p = start(0);
     AWAIT_SPLIT(4);
     world->kill();
@@ -515,9 +504,8 @@ static void leaving_does_not_wait_for_a_server_that_is_gone(void **state)
     world->start();
 }
 
-static void a_new_number_of_shards_is_shared_out(void **state)
+ELECTOR_TEST(a_new_number_of_shards_is_shared_out)
 {
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     start(1);
@@ -531,12 +519,11 @@ static void a_new_number_of_shards_is_shared_out(void **state)
     assert_int_equal(overlaps, 0);
 }
 
-static void a_process_that_was_stopped_past_its_lease_does_not_lead(void **state)
+ELECTOR_TEST(a_process_that_was_stopped_past_its_lease_does_not_lead)
 {
     struct other_process other;
     int64_t until_us;
 
-    (void)state;
     impatient();
     other_process_start(&other);
     stop_child(other.pid);
@@ -550,12 +537,11 @@ static void a_process_that_was_stopped_past_its_lease_does_not_lead(void **state
 }
 
 /* The holder says so itself: at the moment when it goes on, long after another one began to lead. */
-static void a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_another_leads(void **state)
+ELECTOR_TEST(a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_another_leads)
 {
     struct other_process other;
     int64_t until_us;
 
-    (void)state;
     impatient();
     other_process_start(&other);
     until_us = other_process_leads_until(&other); /* at least */
@@ -569,9 +555,8 @@ static void a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_an
 }
 
 /* Members of an odd number come and go; nobody is ever above its share for long, and no two lead one shard. */
-static void members_that_come_and_go_share_the_shards_evenly(void **state)
+ELECTOR_TEST(members_that_come_and_go_share_the_shards_evenly)
 {
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     for (int round = 0; round < 2; round++) {
@@ -603,11 +588,10 @@ static int64_t system_mono_us(const dt_clock *clock)
     return now_us();
 }
 
-static void a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing(void **state)
+ELECTOR_TEST(a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing)
 {
     static const dt_clock jumping = {.mono_us = system_mono_us, .real_ms = real_ms_that_jumps};
 
-    (void)state;
     players_clock = &jumping;
     start(0);
     start(1);
@@ -628,12 +612,11 @@ static bool has_place(const struct player *p)
     return dt_elector_rank(p->elector, &rank, &members);
 }
 
-static void a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away(void **state)
+ELECTOR_TEST(a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away)
 {
     unsigned rank = 9, members = 9;
     struct player *p;
 
-    (void)state;
     impatient();
     world->kill();
     p = start(0);
@@ -652,32 +635,8 @@ static void a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is
 
 /* ---- all of them ---- */
 
-int elector_suite_run(const struct elector_world *of, const struct CMUnitTest *own, size_t n)
+int elector_suite_run(const struct elector_world *of)
 {
-    static const struct CMUnitTest shared[] = {
-        ELECTOR_TEST(a_single_member_leads_every_shard),
-        ELECTOR_TEST(joins_move_only_what_the_new_member_will_lead),
-        ELECTOR_TEST(a_leaving_member_hands_over_at_once),
-        ELECTOR_TEST(a_shard_is_not_taken_before_it_was_released),
-        ELECTOR_TEST(a_killed_process_is_replaced_after_the_timeout),
-        ELECTOR_TEST(shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_hangs),
-        ELECTOR_TEST(a_server_that_is_killed_and_started_again_gets_its_leaders_back),
-        ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_comes),
-        ELECTOR_TEST(leaving_does_not_wait_for_a_server_that_is_gone),
-        ELECTOR_TEST(a_new_number_of_shards_is_shared_out),
-        ELECTOR_TEST(a_process_that_was_stopped_past_its_lease_does_not_lead),
-        ELECTOR_TEST(a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_another_leads),
-        ELECTOR_TEST(members_that_come_and_go_share_the_shards_evenly),
-        ELECTOR_TEST(a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing),
-        ELECTOR_TEST(a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away),
-    };
-    enum { SHARED = sizeof(shared) / sizeof(*shared) };
-    struct CMUnitTest tests[SHARED + OWN_TESTS_MAX];
-
-    if (n > OWN_TESTS_MAX)
-        abort();
     world = of;
-    memcpy(tests, shared, sizeof(shared));
-    memcpy(tests + SHARED, own, n * sizeof(*own));
-    return _cmocka_run_group_tests("elector", tests, SHARED + n, prepare, remove_world);
+    return suite_run(prepare, remove_world);
 }

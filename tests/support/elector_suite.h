@@ -3,21 +3,15 @@
  * started again. Every gain, loss and release of every elector is recorded with its time; two that lead one shard at once
  * are an error in every test, unless the test expects it.
  *
- *     return elector_suite_run(&world, own_tests, n);     // the tests of the suite, then those of the file
+ *     return elector_suite_run(&world);     // the tests of the suite and those of the file
  */
 #ifndef DT_TESTS_SUPPORT_ELECTOR_SUITE_H
 #define DT_TESTS_SUPPORT_ELECTOR_SUITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "election/elector.h"
 #include "store/store_chores.h"
@@ -99,7 +93,7 @@ void other_process_kill(struct other_process *other); /* kill -9, waited for */
 
 int elector_fresh(void **state); /* set-up and tear-down of tests of a file's own */
 int elector_quit(void **state);
-#define ELECTOR_TEST(test) cmocka_unit_test_setup_teardown(test, elector_fresh, elector_quit)
-int elector_suite_run(const struct elector_world *world, const struct CMUnitTest *own, size_t n);
+#define ELECTOR_TEST(name) TEST_WITH(name, elector_fresh, elector_quit)
+int elector_suite_run(const struct elector_world *world);
 
 #endif

@@ -10,14 +10,7 @@
 #ifndef DT_TESTS_SUPPORT_FAIL_RULE_H
 #define DT_TESTS_SUPPORT_FAIL_RULE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/hooks/fail_point.h"
 

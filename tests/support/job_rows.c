@@ -1,11 +1,8 @@
 #include "support/job_rows.h"
 
-#include <setjmp.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...)
 {

@@ -1,17 +1,12 @@
 #include "support/kafka_fixture.h"
 
 #include <librdkafka/rdkafka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* cmocka wants these included before it */
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/clock.h"
 #include "support/wait.h"

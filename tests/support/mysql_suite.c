@@ -2,13 +2,7 @@
  * What suites on one store begin and end with, on a real server (mysql_fixture.c) as on the simulator's engine
  * (simulator/contract/mysql_fixture.c).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/jobs/audit.h"
 #include "support/mysql_fixture.h"

@@ -1,16 +1,10 @@
 #include "support/mysql_wire.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 _Atomic enum wire_loss wire_loss, wire_execution_loss;
 _Atomic int wire_statements;

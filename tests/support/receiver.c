@@ -7,8 +7,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +17,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #define HEAD_MAX      65536
 #define STACK_BYTES   (512 * 1024)

@@ -3,10 +3,7 @@
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* cmocka wants these included before it */
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/clock.h"
 

@@ -2,11 +2,7 @@
 
 #include <arpa/inet.h>
 #include <ftw.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* cmocka wants these included before it */
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "support/wait.h"
 

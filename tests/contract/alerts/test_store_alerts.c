@@ -1,17 +1,11 @@
 /* Alerts on a real server: which figures they are judged by, how they begin and end, and what becomes of their messages. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/outbox/outbox.h"
 #include "store/store_internal.h"
@@ -40,6 +34,8 @@ static int begin(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
+
 static int64_t number(const char *sql)
 {
     return mysql_fixture_number(&fx, "%s", sql);
@@ -55,9 +51,8 @@ static struct dt_alert_watched watched_now(void)
     return now;
 }
 
-static void what_an_installation_lacks_is_counted(void **state)
+FRESH_TEST(what_an_installation_lacks_is_counted)
 {
-    (void)state;
     mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:7'");
     mysql_fixture_run(&fx, "UPDATE processes SET leads = '0,1' WHERE id = 7");
     struct dt_alert_watched now = watched_now();
@@ -94,9 +89,8 @@ static bool judges(int64_t process, int64_t wait_ms)
     return now.ours;
 }
 
-static void one_process_judges_as_long_as_it_lives(void **state)
+FRESH_TEST(one_process_judges_as_long_as_it_lives)
 {
-    (void)state;
     assert_false(judges(OTHER, 0));
     assert_false(judges(API1, 0));
     assert_true(judges(US, 0));
@@ -105,9 +99,8 @@ static void one_process_judges_as_long_as_it_lives(void **state)
     assert_false(judges(US, 0)); /* its statement is still under way in the server */
 }
 
-static void an_api_judges_while_no_dispatcher_lives(void **state)
+FRESH_TEST(an_api_judges_while_no_dispatcher_lives)
 {
-    (void)state;
     struct dt_alert_watched now;
     assert_int_equal(FIGURE(watched_now(), DT_ALERT_NO_DISPATCHER), 0);
     dies(US);
@@ -123,9 +116,8 @@ static void an_api_judges_while_no_dispatcher_lives(void **state)
     assert_false(judges(11, 0)); /* nothing says that it lives */
 }
 
-static void a_judge_learns_at_once_that_another_process_has_its_place(void **state)
+FRESH_TEST(a_judge_learns_at_once_that_another_process_has_its_place)
 {
-    (void)state;
     const struct dt_alert_watched was = watched_now();
     struct dt_alert_watched now;
     dies(US);
@@ -144,9 +136,8 @@ static bool from_dead(int64_t process)
     return now.ours && now.from_dead;
 }
 
-static void a_living_judge_finishes_its_messages_after_it_lost_the_lease(void **state)
+FRESH_TEST(a_living_judge_finishes_its_messages_after_it_lost_the_lease)
 {
-    (void)state;
     mysql_fixture_run(&fx, "UPDATE alert_judge SET process = 9");
     assert_false(from_dead(US)); /* from an API that lives */
     assert_false(from_dead(US)); /* it has the lease */
@@ -157,9 +148,8 @@ static void a_living_judge_finishes_its_messages_after_it_lost_the_lease(void **
     assert_true(from_dead(OTHER));
 }
 
-static void a_topic_that_changes_ends_the_wait(void **state)
+FRESH_TEST(a_topic_that_changes_ends_the_wait)
 {
-    (void)state;
     struct dt_alert_watched was = watched_now();
     struct dt_alert_watched now;
     OK(dt_store_topic_ensure(store, S("another"), NULL, &err));
@@ -168,9 +158,8 @@ static void a_topic_that_changes_ends_the_wait(void **state)
     assert_true(now.now_ms - was.now_ms < 15000);
 }
 
-static void topics_that_say_something_are_read(void **state)
+FRESH_TEST(topics_that_say_something_are_read)
 {
-    (void)state;
     struct dt_alert_topics topics;
     mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"dead\":1}' WHERE name = 'orders'");
     OK(dt_store_topic_ensure(store, S("silent"), NULL, &err));
@@ -183,9 +172,8 @@ static void topics_that_say_something_are_read(void **state)
 
 /* ---- the figures of topics ---- */
 
-static void counters_have_what_lives_and_what_is_archived(void **state)
+FRESH_TEST(counters_have_what_lives_and_what_is_archived)
 {
-    (void)state;
     struct dt_alert_counts counts;
     int64_t dead = 0;
     mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, dead) VALUES "
@@ -232,9 +220,8 @@ static struct dt_alert_walked walked(int64_t now_ms)
     return walked_until(now_ms, INT64_MAX);
 }
 
-static void what_is_due_is_counted_in_slices_each_row_once(void **state)
+FRESH_TEST(what_is_due_is_counted_in_slices_each_row_once)
 {
-    (void)state;
     const int64_t now_ms = mysql_now_ms(&fx);
     job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
     job_rows_multiply(&fx, 25000, 0); /* all at the same instant */
@@ -260,9 +247,8 @@ static void *move_jobs(void *db)
     return NULL;
 }
 
-static void jobs_that_are_offered_meanwhile_are_counted_once(void **state)
+FRESH_TEST(jobs_that_are_offered_meanwhile_are_counted_once)
 {
-    (void)state;
     pthread_t thread;
     dt_db *db;
     const int64_t now_ms = mysql_now_ms(&fx);
@@ -280,9 +266,8 @@ static void jobs_that_are_offered_meanwhile_are_counted_once(void **state)
 }
 
 /* A manual edit has ended the attempt, and was counted. */
-static void a_job_that_is_to_go_now_by_any_number_is_counted_like_others(void **state)
+FRESH_TEST(a_job_that_is_to_go_now_by_any_number_is_counted_like_others)
 {
-    (void)state;
     job_row(&fx, 1,
             "attempt = 1, attempt_status = 'none', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
     job_row(&fx, 2,
@@ -295,9 +280,8 @@ static int64_t unreported_since(void)
     return walked(mysql_now_ms(&fx)).unreported_ms;
 }
 
-static void a_dispatch_without_a_report_counts_from_the_first_over_its_attempts(void **state)
+FRESH_TEST(a_dispatch_without_a_report_counts_from_the_first_over_its_attempts)
 {
-    (void)state;
     const int64_t now_ms = mysql_now_ms(&fx);
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, dispatched_at = %lld, next_at = %lld", (long long)(now_ms - 5000),
@@ -315,9 +299,8 @@ static void a_dispatch_without_a_report_counts_from_the_first_over_its_attempts(
     assert_int_equal(unreported_since(), 0);
 }
 
-static void a_report_that_extended_an_attempt_shows_in_its_deadline(void **state)
+FRESH_TEST(a_report_that_extended_an_attempt_shows_in_its_deadline)
 {
-    (void)state;
     const int64_t now_ms = mysql_now_ms(&fx);
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, ack_timeout_ms = 60000, dispatched_at = %lld, next_at = %lld",
@@ -346,9 +329,8 @@ static struct dt_alert only_one(void)
     return list.v[0];
 }
 
-static void an_alert_begins_once_with_a_message_a_target(void **state)
+FRESH_TEST(an_alert_begins_once_with_a_message_a_target)
 {
-    (void)state;
     struct dt_alert_change change = late(DT_ALERT_TO_TOPIC | DT_ALERT_TO_KAFKA);
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_alert alert = only_one();
@@ -364,9 +346,8 @@ static void an_alert_begins_once_with_a_message_a_target(void **state)
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), 2);
 }
 
-static void of_two_that_remind_or_end_one_does(void **state)
+FRESH_TEST(of_two_that_remind_or_end_one_does)
 {
-    (void)state;
     struct dt_alert_change change = late(0);
     OK(dt_store_alert_change(store, &change, &err));
     change = (struct dt_alert_change){US, DT_ALERT_BEGAN, only_one(), DT_ALERT_TO_INSTALLATION};
@@ -380,9 +361,8 @@ static void of_two_that_remind_or_end_one_does(void **state)
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), 2);
 }
 
-static void a_process_whose_lease_has_ended_changes_no_alert(void **state)
+FRESH_TEST(a_process_whose_lease_has_ended_changes_no_alert)
 {
-    (void)state;
     struct dt_alert_change change = late(DT_ALERT_TO_INSTALLATION);
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_alert_change changes[] = {change, change, change};
@@ -399,9 +379,8 @@ static void a_process_whose_lease_has_ended_changes_no_alert(void **state)
     assert_int_equal(number("SELECT COUNT(*) * 10 + (SELECT COUNT(*) FROM messages) FROM alerts"), 11);
 }
 
-static void figures_of_alerts_that_stand_are_written(void **state)
+FRESH_TEST(figures_of_alerts_that_stand_are_written)
 {
-    (void)state;
     struct dt_alert_change change = late(0);
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_alert alert = only_one();
@@ -410,9 +389,8 @@ static void figures_of_alerts_that_stand_are_written(void **state)
     assert_int_equal(only_one().value, 99000);
 }
 
-static void an_alert_is_silenced_by_who_may_see_it(void **state)
+FRESH_TEST(an_alert_is_silenced_by_who_may_see_it)
 {
-    (void)state;
     const struct dt_str prefixes[] = {DT_STR_LIT("shop.")};
     const struct dt_topic_bound others = {prefixes, 1};
     struct dt_alert_change change = late(0);
@@ -473,9 +451,8 @@ static void begin_and_end(unsigned targets)
     OK(dt_store_alert_change(store, &change, &err));
 }
 
-static void messages_of_an_alert_go_in_their_order(void **state)
+FRESH_TEST(messages_of_an_alert_go_in_their_order)
 {
-    (void)state;
     begin_and_end(DT_ALERT_TO_TOPIC);
     mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"url\":\"http://a/\"}' WHERE name = 'orders'");
     struct dt_message_page messages = due();
@@ -498,9 +475,8 @@ static void messages_of_an_alert_go_in_their_order(void **state)
     assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
 }
 
-static void what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once(void **state)
+FRESH_TEST(what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once)
 {
-    (void)state;
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION);
     struct dt_message_page messages = due();
     assert_int_equal(messages.n, 2);
@@ -513,9 +489,8 @@ static void what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_on
     assert_true(messages.n == 1 && messages.v[0].id != failed.id && messages.v[0].tries == 1);
 }
 
-static void messages_for_kafka_wait_for_a_process_that_writes_to_it(void **state)
+FRESH_TEST(messages_for_kafka_wait_for_a_process_that_writes_to_it)
 {
-    (void)state;
     struct dt_alert_change change = late(DT_ALERT_TO_KAFKA | DT_ALERT_TO_INSTALLATION);
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_message_page messages = due_by(false);
@@ -525,9 +500,8 @@ static void messages_for_kafka_wait_for_a_process_that_writes_to_it(void **state
     assert_true(due().n == 1 && due().v[0].target == DT_ALERT_TO_KAFKA);
 }
 
-static void what_was_never_tried_goes_first(void **state)
+FRESH_TEST(what_was_never_tried_goes_first)
 {
-    (void)state;
     struct dt_alert_change change = late(DT_ALERT_TO_TOPIC);
     OK(dt_store_alert_change(store, &change, &err));
     OK(take(&due().v[0], 0));
@@ -538,9 +512,8 @@ static void what_was_never_tried_goes_first(void **state)
     assert_int_equal(messages.v[0].alert.kind, DT_ALERT_DEAD);
 }
 
-static void the_outbox_is_bounded(void **state)
+FRESH_TEST(the_outbox_is_bounded)
 {
-    (void)state;
     mysql_fixture_run(
         &fx,
         "INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at) "
@@ -555,7 +528,7 @@ static void the_outbox_is_bounded(void **state)
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX);
 }
 
-static void an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out(void **state)
+FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
 {
     the_outbox_is_bounded(state);
     mysql_fixture_run(&fx, "UPDATE messages SET topic = 'gone'"); /* another owner's */
@@ -566,7 +539,7 @@ static void an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out(vo
 }
 
 /* They wait while no dispatcher lives. */
-static void messages_for_kafka_keep_no_webhooks_out(void **state)
+FRESH_TEST(messages_for_kafka_keep_no_webhooks_out)
 {
     the_outbox_is_bounded(state);
     mysql_fixture_run(&fx, "UPDATE messages SET target = 'kafka'");
@@ -575,36 +548,4 @@ static void messages_for_kafka_keep_no_webhooks_out(void **state)
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_an_installation_lacks_is_counted),
-        TEST(one_process_judges_as_long_as_it_lives),
-        TEST(an_api_judges_while_no_dispatcher_lives),
-        TEST(a_judge_learns_at_once_that_another_process_has_its_place),
-        TEST(a_living_judge_finishes_its_messages_after_it_lost_the_lease),
-        TEST(a_topic_that_changes_ends_the_wait),
-        TEST(topics_that_say_something_are_read),
-        TEST(counters_have_what_lives_and_what_is_archived),
-        TEST(what_is_due_is_counted_in_slices_each_row_once),
-        TEST(jobs_that_are_offered_meanwhile_are_counted_once),
-        TEST(a_job_that_is_to_go_now_by_any_number_is_counted_like_others),
-        TEST(a_dispatch_without_a_report_counts_from_the_first_over_its_attempts),
-        TEST(a_report_that_extended_an_attempt_shows_in_its_deadline),
-        TEST(an_alert_begins_once_with_a_message_a_target),
-        TEST(of_two_that_remind_or_end_one_does),
-        TEST(a_process_whose_lease_has_ended_changes_no_alert),
-        TEST(figures_of_alerts_that_stand_are_written),
-        TEST(an_alert_is_silenced_by_who_may_see_it),
-        TEST(messages_of_an_alert_go_in_their_order),
-        TEST(what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once),
-        TEST(messages_for_kafka_wait_for_a_process_that_writes_to_it),
-        TEST(what_was_never_tried_goes_first),
-        TEST(the_outbox_is_bounded),
-        TEST(messages_for_kafka_keep_no_webhooks_out),
-        TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out),
-    };
-    return cmocka_run_group_tests(tests, open_store, close_store);
-}
+SUITE(open_store, close_store)

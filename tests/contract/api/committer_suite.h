@@ -3,17 +3,13 @@
 #define DT_TESTS_COMMITTER_SUITE_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "intake/committer.h"
 #include "support/mysql_fixture.h"

@@ -1,9 +1,10 @@
 /* The committer on a real MySQL: what is answered is there, once; what is refused is not. */
 #include "contract/api/committer_suite.h"
 
-static void a_unit_is_committed_and_answered_once(void **state)
+#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+
+RIG_TEST(a_unit_is_committed_and_answered_once)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     prepare(f, &call, "t", 2);
@@ -22,9 +23,8 @@ static void a_unit_is_committed_and_answered_once(void **state)
     dt_unit_clear(&call.unit);
 }
 
-static void a_job_copies_what_its_topic_says_at_that_moment(void **state)
+RIG_TEST(a_job_copies_what_its_topic_says_at_that_moment)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, retry, ack_timeout_ms, created_at, updated_at) VALUES "
@@ -41,9 +41,8 @@ static void a_job_copies_what_its_topic_says_at_that_moment(void **state)
     dt_unit_clear(&call.unit);
 }
 
-static void the_first_job_makes_its_topic(void **state)
+RIG_TEST(the_first_job_makes_its_topic)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     prepare(f, &call, "new.topic", 1);
@@ -53,9 +52,8 @@ static void the_first_job_makes_its_topic(void **state)
     dt_unit_clear(&call.unit);
 }
 
-static void unknown_topics_are_refused_where_none_may_be_made(void **state)
+RIG_TEST(unknown_topics_are_refused_where_none_may_be_made)
 {
-    struct fixture *f = *state;
     struct call call;
     f->mysql.config.topics_auto_create = false;
     start(f);
@@ -71,9 +69,8 @@ static void unknown_topics_are_refused_where_none_may_be_made(void **state)
     dt_unit_clear(&call.unit);
 }
 
-static void a_job_that_does_not_fit_its_topic_is_refused_alone(void **state)
+RIG_TEST(a_job_that_does_not_fit_its_topic_is_refused_alone)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     mysql_fixture_run(&f->mysql,
@@ -95,9 +92,8 @@ static void a_job_that_does_not_fit_its_topic_is_refused_alone(void **state)
     dt_unit_clear(&call.unit);
 }
 
-static void a_topic_that_clashes_in_kafka_refuses_its_rows_alone(void **state)
+RIG_TEST(a_topic_that_clashes_in_kafka_refuses_its_rows_alone)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a.b', 1, 1)");
@@ -119,9 +115,8 @@ static void set_next_number(struct fixture *f, int64_t number)
     mysql_fixture_run(&f->mysql, "UPDATE id_sequence SET next_id = %lld", (long long)number);
 }
 
-static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
+RIG_TEST(ids_of_a_server_that_went_back_in_time_are_replaced)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     set_next_number(f, AHEAD_OF_THE_CLOCK);
@@ -153,9 +148,8 @@ static void await_clock(struct fixture *f, int64_t number)
     AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
 }
 
-static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
+RIG_TEST(a_restored_server_gives_no_block_out_that_somebody_has)
 {
-    struct fixture *f = *state;
     struct dt_error err = {0};
     dt_committer *other = NULL;
     struct call before, after, others;
@@ -188,9 +182,8 @@ static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
     dt_committer_free(other);
 }
 
-static void units_without_time_or_sense_are_answered_and_leave_no_row(void **state)
+RIG_TEST(units_without_time_or_sense_are_answered_and_leave_no_row)
 {
-    struct fixture *f = *state;
     struct call late, empty;
     start(f);
     prepare(f, &late, "t", 1);
@@ -204,9 +197,8 @@ static void units_without_time_or_sense_are_answered_and_leave_no_row(void **sta
     dt_unit_clear(&late.unit);
 }
 
-static void nothing_is_taken_before_mysql_has_said_what_time_it_is(void **state)
+RIG_TEST(nothing_is_taken_before_mysql_has_said_what_time_it_is)
 {
-    struct fixture *f = *state;
     struct call call;
     start(f);
     prepare(f, &call, "t", 1);
@@ -215,9 +207,8 @@ static void nothing_is_taken_before_mysql_has_said_what_time_it_is(void **state)
     assert_int_equal(call.unit.status, DT_UNAVAILABLE);
 }
 
-static void a_full_queue_refuses_and_loses_nothing(void **state)
+RIG_TEST(a_full_queue_refuses_and_loses_nothing)
 {
-    struct fixture *f = *state;
     enum { CALLS = 400 };
     static struct call calls[CALLS];
     int ok = 0, full = 0;
@@ -253,18 +244,16 @@ static void bursts(struct fixture *f)
     }
 }
 
-static void a_queue_has_the_room_of_the_jobs_that_have_left_it(void **state)
+RIG_TEST(a_queue_has_the_room_of_the_jobs_that_have_left_it)
 {
-    struct fixture *f = *state;
     f->mysql.config.api_queue_jobs = 100;
     f->mysql.config.api_committers = 1;
     start(f);
     bursts(f);
 }
 
-static void a_queue_has_the_room_of_the_bytes_that_have_left_it(void **state)
+RIG_TEST(a_queue_has_the_room_of_the_bytes_that_have_left_it)
 {
-    struct fixture *f = *state;
     f->mysql.config.api_queue_bytes = (int64_t)(100 * (sizeof(struct dt_create) + 8));
     f->mysql.config.api_committers = 1;
     start(f);
@@ -272,9 +261,8 @@ static void a_queue_has_the_room_of_the_bytes_that_have_left_it(void **state)
 }
 
 /* Nobody who is queued then would fare better: none of them has a try of its own. */
-static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void **state)
+RIG_TEST(who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work)
 {
-    struct fixture *f = *state;
     enum { QUEUED = 3 };
     static struct call first, held, queued[QUEUED];
     f->mysql.config.api_committers = 1;
@@ -303,9 +291,8 @@ static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void
     dt_unit_clear(&first.unit);
 }
 
-static void what_is_large_is_committed_apart(void **state)
+RIG_TEST(what_is_large_is_committed_apart)
 {
-    struct fixture *f = *state;
     enum { CALLS = 12, PAYLOAD = 900000 };
     static struct call calls[CALLS];
     char *payload = malloc(PAYLOAD);
@@ -326,9 +313,8 @@ static void what_is_large_is_committed_apart(void **state)
     free(payload);
 }
 
-static void stopping_commits_what_is_queued_and_takes_no_more(void **state)
+RIG_TEST(stopping_commits_what_is_queued_and_takes_no_more)
 {
-    struct fixture *f = *state;
     enum { CALLS = 200 };
     static struct call calls[CALLS];
     struct call after;
@@ -373,9 +359,8 @@ static void *submit_many(void *arg)
     return (void *)(intptr_t)ok;
 }
 
-static void many_threads_at_once_get_each_row_once(void **state)
+RIG_TEST(many_threads_at_once_get_each_row_once)
 {
-    struct fixture *f = *state;
     pthread_t threads[SUBMITTERS];
     start(f);
     for (int i = 0; i < SUBMITTERS; i++)
@@ -388,26 +373,4 @@ static void many_threads_at_once_get_each_row_once(void **state)
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), SUBMITTERS * EACH);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_unit_is_committed_and_answered_once, make, drop),
-        cmocka_unit_test_setup_teardown(a_job_copies_what_its_topic_says_at_that_moment, make, drop),
-        cmocka_unit_test_setup_teardown(the_first_job_makes_its_topic, make, drop),
-        cmocka_unit_test_setup_teardown(unknown_topics_are_refused_where_none_may_be_made, make, drop),
-        cmocka_unit_test_setup_teardown(a_job_that_does_not_fit_its_topic_is_refused_alone, make, drop),
-        cmocka_unit_test_setup_teardown(a_topic_that_clashes_in_kafka_refuses_its_rows_alone, make, drop),
-        cmocka_unit_test_setup_teardown(ids_of_a_server_that_went_back_in_time_are_replaced, make, drop),
-        cmocka_unit_test_setup_teardown(a_restored_server_gives_no_block_out_that_somebody_has, make, drop),
-        cmocka_unit_test_setup_teardown(units_without_time_or_sense_are_answered_and_leave_no_row, make, drop),
-        cmocka_unit_test_setup_teardown(nothing_is_taken_before_mysql_has_said_what_time_it_is, make, drop),
-        cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
-        cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_jobs_that_have_left_it, make, drop),
-        cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
-        cmocka_unit_test_setup_teardown(who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
-        cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
-        cmocka_unit_test_setup_teardown(many_threads_at_once_get_each_row_once, make, drop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -44,9 +44,10 @@ static void hold_committer(struct fixture *f, struct call *held)
     answers_in_all = 0;
 }
 
-static void a_single_job_does_not_stand_behind_batches(void **state)
+#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+
+RIG_TEST(a_single_job_does_not_stand_behind_batches)
 {
-    struct fixture *f = *state;
     enum { BATCHES = 40, BATCH = 200 };
     static struct call batches[BATCHES], single, held;
     f->mysql.config.api_committers = 1;
@@ -65,9 +66,8 @@ static void a_single_job_does_not_stand_behind_batches(void **state)
     free(rows);
 }
 
-static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **state)
+RIG_TEST(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs)
 {
-    struct fixture *f = *state;
     enum { COMMITTERS = 3, BATCH = 20 };
     static struct call batches[COMMITTERS], single, first;
     f->mysql.config.api_committers = COMMITTERS;
@@ -130,20 +130,19 @@ static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, in
     free(rows);
 }
 
-static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
+RIG_TEST(while_single_jobs_come_batches_are_committed_one_at_a_time)
 {
-    assert_committed_at_once(*state, false, 1);
+    assert_committed_at_once(f, false, 1);
 }
 
 /* The last part of a batch of 251 rows is one row. */
-static void the_last_rows_of_a_batch_are_no_single_jobs(void **state)
+RIG_TEST(the_last_rows_of_a_batch_are_no_single_jobs)
 {
-    assert_committed_at_once(*state, true, 2);
+    assert_committed_at_once(f, true, 2);
 }
 
-static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_large_unit(void **state)
+RIG_TEST(while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_large_unit)
 {
-    struct fixture *f = *state;
     enum { BATCHES = 3, BATCH = DT_UNIT_ROWS / 2 + 1 };
     static struct call batches[BATCHES], single;
     stop_clock(f);
@@ -164,9 +163,8 @@ static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_l
 }
 
 /* After a slow commit, batches rest as long as they ever do. */
-static void while_single_jobs_come_batches_rest_behind_each_commit(void **state)
+RIG_TEST(while_single_jobs_come_batches_rest_behind_each_commit)
 {
-    struct fixture *f = *state;
     enum { BATCHES = 2, BATCH = DT_UNIT_ROWS / 2 + 1, TOOK_US = 150000, REST_US = 50000 };
     static struct call batches[BATCHES], single, after;
     stop_clock(f);
@@ -193,9 +191,8 @@ static void while_single_jobs_come_batches_rest_behind_each_commit(void **state)
     free(rows);
 }
 
-static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state)
+RIG_TEST(a_batch_has_its_turn_however_many_single_jobs_there_are)
 {
-    struct fixture *f = *state;
     enum { SINGLES = 1200, BATCH = 20 };
     static struct call singles[SINGLES], batch, held;
     f->mysql.config.api_committers = 1;
@@ -216,17 +213,4 @@ static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state
     free(rows);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_single_job_does_not_stand_behind_batches, make, drop),
-        cmocka_unit_test_setup_teardown(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs, make, drop),
-        cmocka_unit_test_setup_teardown(while_single_jobs_come_batches_are_committed_one_at_a_time, make, drop),
-        cmocka_unit_test_setup_teardown(while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_large_unit,
-                                        make, drop),
-        cmocka_unit_test_setup_teardown(the_last_rows_of_a_batch_are_no_single_jobs, make, drop),
-        cmocka_unit_test_setup_teardown(while_single_jobs_come_batches_rest_behind_each_commit, make, drop),
-        cmocka_unit_test_setup_teardown(a_batch_has_its_turn_however_many_single_jobs_there_are, make, drop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

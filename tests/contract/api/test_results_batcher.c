@@ -1,16 +1,12 @@
 /* Results that come by REST, on a real MySQL: each report is answered once, in order, and what has left the queue
  * leaves room. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "intake/results_batcher.h"
 #include "support/job_rows.h"
@@ -87,9 +83,10 @@ static int drop(void **state)
     return 0;
 }
 
-static void each_report_is_told_what_came_of_it(void **state)
+#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+
+RIG_TEST(each_report_is_told_what_came_of_it)
 {
-    struct fixture *f = *state;
     struct call calls[5];
     job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
     job_row_dispatched(&f->mysql, IDS + 2, 3, 0);
@@ -109,9 +106,8 @@ static void each_report_is_told_what_came_of_it(void **state)
     assert_job(&f->mysql, IDS + 2, "state", "dead");
 }
 
-static void a_queue_has_the_room_of_the_reports_that_have_left_it(void **state)
+RIG_TEST(a_queue_has_the_room_of_the_reports_that_have_left_it)
 {
-    struct fixture *f = *state;
     enum { ROUNDS = 22, BURST = 1000 }; /* more than the queue takes, a burst at a time */
     struct call *calls = calloc(BURST, sizeof *calls);
     f->mysql.config.results_batch = f->mysql.config.results_batch < BURST ? f->mysql.config.results_batch : BURST;
@@ -127,9 +123,8 @@ static void a_queue_has_the_room_of_the_reports_that_have_left_it(void **state)
     free(calls);
 }
 
-static void a_full_queue_refuses_and_loses_nothing(void **state)
+RIG_TEST(a_full_queue_refuses_and_loses_nothing)
 {
-    struct fixture *f = *state;
     enum { CALLS = 20000 + 3 * 2000 }; /* the queue, what a batch may have taken from it, and more */
     struct call *calls = calloc(CALLS, sizeof *calls);
     int ok = 0, full = 0;
@@ -148,9 +143,8 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     free(calls);
 }
 
-static void stopping_applies_what_is_queued_and_takes_no_more(void **state)
+RIG_TEST(stopping_applies_what_is_queued_and_takes_no_more)
 {
-    struct fixture *f = *state;
     enum { CALLS = 700 };
     static struct call calls[CALLS];
     struct call after;
@@ -200,9 +194,8 @@ static void await_unit(struct unit *unit, dt_status status)
     assert_int_equal(unit->reports.status, status);
 }
 
-static void results_of_one_request_are_answered_together(void **state)
+RIG_TEST(results_of_one_request_are_answered_together)
 {
-    struct fixture *f = *state;
     job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
     job_row_dispatched(&f->mysql, IDS + 2, 1, 0);
     assert_int_equal(dt_results_batcher_unit(f->results), UNIT);
@@ -219,9 +212,8 @@ static void results_of_one_request_are_answered_together(void **state)
     free(again);
 }
 
-static void a_caller_reports_on_topics_that_it_sees(void **state)
+RIG_TEST(a_caller_reports_on_topics_that_it_sees)
 {
-    struct fixture *f = *state;
     struct dt_str others[] = {DT_STR_LIT("mail."), DT_STR_LIT("order-")}, ours[] = {DT_STR_LIT("ord")};
     job_row_dispatched(&f->mysql, IDS + 1, 1, 0); /* of the topic orders */
     struct unit *stranger = submit_unit(f, IDS + 1, 1, &(struct dt_topic_bound){others, 2});
@@ -236,9 +228,8 @@ static void a_caller_reports_on_topics_that_it_sees(void **state)
 }
 
 /* Ten thousand reports of batches wait: one that comes alone is in the next transaction but one. */
-static void a_report_that_comes_alone_passes_those_of_batches(void **state)
+RIG_TEST(a_report_that_comes_alone_passes_those_of_batches)
 {
-    struct fixture *f = *state;
     enum { UNITS = 10 };
     struct unit *units[UNITS];
     struct call alone;
@@ -260,9 +251,8 @@ static void a_report_that_comes_alone_passes_those_of_batches(void **state)
     assert_true(before <= 6);
 }
 
-static void more_than_the_queue_takes_is_refused_whole(void **state)
+RIG_TEST(more_than_the_queue_takes_is_refused_whole)
 {
-    struct fixture *f = *state;
     enum { UNITS = DT_RESULTS_QUEUE / UNIT + 4 };
     struct unit *units[UNITS];
     int full = 0;
@@ -280,17 +270,4 @@ static void more_than_the_queue_takes_is_refused_whole(void **state)
     assert_true(full >= 1 && full <= 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_report_is_told_what_came_of_it, make, drop),
-        cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_reports_that_have_left_it, make, drop),
-        cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
-        cmocka_unit_test_setup_teardown(results_of_one_request_are_answered_together, make, drop),
-        cmocka_unit_test_setup_teardown(a_caller_reports_on_topics_that_it_sees, make, drop),
-        cmocka_unit_test_setup_teardown(a_report_that_comes_alone_passes_those_of_batches, make, drop),
-        cmocka_unit_test_setup_teardown(more_than_the_queue_takes_is_refused_whole, make, drop),
-        cmocka_unit_test_setup_teardown(stopping_applies_what_is_queued_and_takes_no_more, make, drop),
-    };
-    return cmocka_run_group_tests_name("results by REST", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

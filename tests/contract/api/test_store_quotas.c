@@ -1,13 +1,7 @@
 /* Shares of quotas on a real server: what two processes hold together, and what becomes of what one leaves. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/quotas/quotas.h"
 #include "support/mysql_fixture.h"
@@ -26,11 +20,10 @@ static struct dt_quota_claim claim_of(int64_t token, int64_t demand)
     return claim;
 }
 
-static void the_shares_of_two_processes_are_never_more_than_the_whole(void **state)
+TEST(the_shares_of_two_processes_are_never_more_than_the_whole)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
-    (void)state;
     mysql_fixture_make(&fx, "quotas");
     mysql_fixture_migrate(&fx);
     dt_store *a = mysql_fixture_store(&fx);
@@ -86,13 +79,12 @@ static int64_t most_held(struct mysql_fixture *fx)
                                     "FROM quota_shares GROUP BY token) s");
 }
 
-static void processes_that_settle_at_the_same_time_hold_no_more_than_the_whole(void **state)
+TEST(processes_that_settle_at_the_same_time_hold_no_more_than_the_whole)
 {
     struct mysql_fixture fx;
     struct process processes[3];
     pthread_t threads[3];
     _Atomic int running = 3;
-    (void)state;
     mysql_fixture_make(&fx, "quotas_at_once");
     mysql_fixture_migrate(&fx);
     for (int i = 0; i < 3; i++) {
@@ -109,11 +101,10 @@ static void processes_that_settle_at_the_same_time_hold_no_more_than_the_whole(v
     mysql_fixture_drop(&fx);
 }
 
-static void a_share_that_is_not_renewed_ends_and_its_row_goes(void **state)
+TEST(a_share_that_is_not_renewed_ends_and_its_row_goes)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
-    (void)state;
     mysql_fixture_make(&fx, "quotas_end");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
@@ -138,7 +129,7 @@ static void use(dt_store *store, const char *token, int64_t now_ms)
     OK(dt_store_usage_add(store, &row, 1, now_ms, &err));
 }
 
-static void usage_is_summed_by_day_and_goes_when_its_days_are_over(void **state)
+TEST(usage_is_summed_by_day_and_goes_when_its_days_are_over)
 {
     const int64_t today_ms = 1000 * DT_DAY_MS, now_ms = today_ms + 5000;
     const int64_t last_kept_ms = today_ms - DT_USAGE_KEPT_DAYS * DT_DAY_MS;
@@ -147,7 +138,6 @@ static void usage_is_summed_by_day_and_goes_when_its_days_are_over(void **state)
     struct dt_usage *rows;
     struct dt_arena arena;
     size_t n;
-    (void)state;
     dt_arena_init(&arena);
     mysql_fixture_make(&fx, "quotas_usage");
     mysql_fixture_migrate(&fx);
@@ -171,13 +161,4 @@ static void usage_is_summed_by_day_and_goes_when_its_days_are_over(void **state)
     mysql_fixture_drop(&fx);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shares_of_two_processes_are_never_more_than_the_whole),
-        cmocka_unit_test(processes_that_settle_at_the_same_time_hold_no_more_than_the_whole),
-        cmocka_unit_test(a_share_that_is_not_renewed_ends_and_its_row_goes),
-        cmocka_unit_test(usage_is_summed_by_day_and_goes_when_its_days_are_over),
-    };
-    return cmocka_run_group_tests_name("store_quotas", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

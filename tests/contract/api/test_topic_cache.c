@@ -4,16 +4,12 @@
  * session asks for is counted by the server.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "store/store_internal.h"
 #include "support/mysql_fixture.h"
@@ -85,9 +81,10 @@ static bool knows(struct rig *rig, const char *name)
     return is_there;
 }
 
-static void nothing_is_read_again_within_a_second(void **state)
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, NULL, NULL)
+
+RIG_TEST(nothing_is_read_again_within_a_second)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     int64_t before = counted(rig->store, "Com_stmt_execute");
@@ -95,9 +92,8 @@ static void nothing_is_read_again_within_a_second(void **state)
     assert_int_equal(counted(rig->store, "Com_stmt_execute") - before, 1); /* that one asked for the counter */
 }
 
-static void whoever_asks_after_a_change_gets_what_was_read_after_it(void **state)
+RIG_TEST(whoever_asks_after_a_change_gets_what_was_read_after_it)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (int i = 0; i < 20; i++) {
@@ -163,9 +159,8 @@ static void *change_all_the_time(void *arg)
 }
 
 /* Somebody makes topics as fast as they can be made: each reading is out of date before it has ended. */
-static void those_who_wait_together_are_served_by_one_reading(void **state)
+RIG_TEST(those_who_wait_together_are_served_by_one_reading)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct reader readers[READERS] = {0};
     struct changer changer = {.cache = rig->cache};
@@ -205,9 +200,8 @@ static size_t wish_for(struct dt_topic_wish *wishes, char names[][32], size_t n,
     return n;
 }
 
-static void topics_that_are_wanted_together_are_made_in_a_few_transactions(void **state)
+RIG_TEST(topics_that_are_wanted_together_are_made_in_a_few_transactions)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_wish wishes[50];
     char names[50][32];
@@ -226,9 +220,8 @@ static void topics_that_are_wanted_together_are_made_in_a_few_transactions(void 
 }
 
 /* One that may not be made takes no other with it, and is told which it was. */
-static void of_topics_that_are_wanted_together_each_has_its_own_answer(void **state)
+RIG_TEST(of_topics_that_are_wanted_together_each_has_its_own_answer)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_wish wishes[6];
     const char *const names[] = {"a.b", "a_b", "duetime_results", "fresh", "there", "a.c"};
@@ -246,9 +239,8 @@ static void of_topics_that_are_wanted_together_each_has_its_own_answer(void **st
     }
 }
 
-static void no_more_of_them_are_made_than_there_may_be(void **state)
+RIG_TEST(no_more_of_them_are_made_than_there_may_be)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_wish wishes[40];
     char names[40][32];
@@ -266,15 +258,4 @@ static void no_more_of_them_are_made_than_there_may_be(void **state)
     rig->fx.config.limits_topics = usual;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_read_again_within_a_second),
-        cmocka_unit_test(whoever_asks_after_a_change_gets_what_was_read_after_it),
-        cmocka_unit_test(those_who_wait_together_are_served_by_one_reading),
-        cmocka_unit_test(topics_that_are_wanted_together_are_made_in_a_few_transactions),
-        cmocka_unit_test(of_topics_that_are_wanted_together_each_has_its_own_answer),
-        cmocka_unit_test(no_more_of_them_are_made_than_there_may_be),
-    };
-    return cmocka_run_group_tests(tests, make, drop);
-}
+SUITE(make, drop)

@@ -88,12 +88,11 @@ static void close_session_of(const clientid_t *id)
     zookeeper_close(thief);
 }
 
-static void a_member_whose_session_expires_loses_its_shards_and_joins_anew(void **state)
+ELECTOR_TEST(a_member_whose_session_expires_loses_its_shards_and_joins_anew)
 {
     struct player *p;
     clientid_t id;
 
-    (void)state;
     p = start(0);
     AWAIT_SPLIT(4);
     id = *zoo_client_id(newest_handle);
@@ -110,13 +109,12 @@ static bool gained_again(const struct player *p)
     return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
 }
 
-static void a_leader_node_that_somebody_deletes_is_noticed(void **state)
+ELECTOR_TEST(a_leader_node_that_somebody_deletes_is_noticed)
 {
     char path[160];
     zhandle_t *zh;
     struct player *p;
 
-    (void)state;
     p = start(0);
     AWAIT_SPLIT(4);
     zh = zookeeper_init(server.endpoint, on_nothing, TIMEOUT_MS, NULL, NULL, 0);
@@ -128,9 +126,8 @@ static void a_leader_node_that_somebody_deletes_is_noticed(void **state)
     AWAIT(gained_again(p));
 }
 
-static void what_elects_has_a_name(void **state)
+ELECTOR_TEST(what_elects_has_a_name)
 {
-    (void)state;
     assert_string_equal(dt_elector_name(&config), "zookeeper");
 }
 
@@ -144,11 +141,5 @@ int main(void)
                                                .pause = pause_server,
                                                .resume = resume_server,
                                                .config = config_of};
-    const struct CMUnitTest own[] = {
-        ELECTOR_TEST(a_member_whose_session_expires_loses_its_shards_and_joins_anew),
-        ELECTOR_TEST(a_leader_node_that_somebody_deletes_is_noticed),
-        ELECTOR_TEST(what_elects_has_a_name),
-    };
-
-    return elector_suite_run(&world, own, sizeof(own) / sizeof(*own));
+    return elector_suite_run(&world);
 }

@@ -89,15 +89,13 @@ static void go_on(int ms)
         look();
 }
 
-static void what_elects_has_a_name(void **state)
+ELECTOR_TEST(what_elects_has_a_name)
 {
-    (void)state;
     assert_string_equal(dt_elector_name(&config), "mysql");
 }
 
-static void every_lease_is_a_row_that_names_its_member(void **state)
+ELECTOR_TEST(every_lease_is_a_row_that_names_its_member)
 {
-    (void)state;
     start(0);
     start(1);
     AWAIT_SPLIT(2, 2);
@@ -108,9 +106,8 @@ static void every_lease_is_a_row_that_names_its_member(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), SHARDS);
 }
 
-static void who_stops_in_order_leaves_nothing_behind(void **state)
+ELECTOR_TEST(who_stops_in_order_leaves_nothing_behind)
 {
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     stop(&players[0]);
@@ -125,9 +122,8 @@ static int64_t fewest_renewals(void)
     return mysql_fixture_number(&fx, "SELECT MIN(renewals) FROM election_members WHERE NOT ended");
 }
 
-static void connections_that_the_server_ends_cost_nothing(void **state)
+ELECTOR_TEST(connections_that_the_server_ends_cost_nothing)
 {
-    (void)state;
     start(0);
     start(1);
     AWAIT_SPLIT(2, 2);
@@ -149,9 +145,8 @@ static bool lead_all_in_fair_shares(void)
     return a >= 1 && b >= 1 && c >= 1 && a + b + c == SHARDS;
 }
 
-static void answers_that_are_lost_cost_no_shard_and_no_member(void **state)
+ELECTOR_TEST(answers_that_are_lost_cost_no_shard_and_no_member)
 {
-    (void)state;
     impatient();
     for (int i = 0; i < 3; i++) {
         wire_execution_loss = i % 2 ? LOSE_BEFORE : LOSE_AFTER;
@@ -175,9 +170,8 @@ static bool gained_again(const struct player *p)
     return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
 }
 
-static void a_lease_that_somebody_deletes_is_lost_and_taken_again(void **state)
+ELECTOR_TEST(a_lease_that_somebody_deletes_is_lost_and_taken_again)
 {
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     mysql_fixture_run(&fx, "DELETE FROM leases WHERE shard = 2");
@@ -190,11 +184,10 @@ static bool leads_all_anew(const struct player *p)
     return atomic_load(&p->gained) == 2 * SHARDS && led_by(p) == SHARDS;
 }
 
-static void a_member_that_was_ended_loses_its_shards_and_joins_anew(void **state)
+ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_anew)
 {
     int64_t member;
 
-    (void)state;
     start(0);
     AWAIT_SPLIT(4);
     member = mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended");
@@ -205,9 +198,8 @@ static void a_member_that_was_ended_loses_its_shards_and_joins_anew(void **state
 }
 
 /* As if MySQL's clock had been set: renewals of before look too old, or still to come. */
-static void a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_lives(void **state)
+ELECTOR_TEST(a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_lives)
 {
-    (void)state;
     start(0);
     start(1);
     AWAIT_SPLIT(2, 2);
@@ -219,11 +211,10 @@ static void a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_l
     assert_int_equal(overlaps, 0);
 }
 
-static void a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards(void **state)
+ELECTOR_TEST(a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards)
 {
     struct other_process other;
 
-    (void)state;
     impatient();
     other_process_start(&other);
     start(1);
@@ -233,12 +224,11 @@ static void a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards(void *
     AWAIT_SPLIT(0, 4);
 }
 
-static void a_member_is_not_ended_before_its_timeout(void **state)
+ELECTOR_TEST(a_member_is_not_ended_before_its_timeout)
 {
     struct other_process other;
     int64_t over_ms, now_ms, mono_us;
 
-    (void)state;
     impatient();
     other_process_start(&other);
     mysql_fixture_run(&fx, "UPDATE election_members SET timeout_ms = %d", TIMEOUT_MS * 2);
@@ -254,9 +244,8 @@ static void a_member_is_not_ended_before_its_timeout(void **state)
 }
 
 /* With a timeout so long that the next look by itself is far away. */
-static void who_hears_that_something_was_given_back_takes_it_at_once(void **state)
+ELECTOR_TEST(who_hears_that_something_was_given_back_takes_it_at_once)
 {
-    (void)state;
     timeout_ms = 10 * WAIT_MS;
     start(0);
     AWAIT_SPLIT(4);
@@ -325,9 +314,8 @@ static void end_fencing(void)
     dt_store_free(fence_store);
 }
 
-static void no_two_leaderships_of_a_shard_have_the_same_epoch(void **state)
+ELECTOR_TEST(no_two_leaderships_of_a_shard_have_the_same_epoch)
 {
-    (void)state;
     begin_fencing();
     for (int i = 0; i < 3; i++) {
         start(0);
@@ -344,11 +332,10 @@ static void no_two_leaderships_of_a_shard_have_the_same_epoch(void **state)
 }
 
 /* One dispatcher after the other gets another configuration, and back. */
-static void an_installation_goes_from_zookeeper_to_leases_and_back(void **state)
+ELECTOR_TEST(an_installation_goes_from_zookeeper_to_leases_and_back)
 {
     static struct zk_server zk;
 
-    (void)state;
     zk_server_prepare(&zk);
     zk_server_start(&zk);
     struct dt_config with_zk = config;
@@ -395,21 +382,5 @@ int main(void)
                                                .pause = pause_server,
                                                .resume = resume_server,
                                                .config = config_of};
-    const struct CMUnitTest own[] = {
-        ELECTOR_TEST(what_elects_has_a_name),
-        ELECTOR_TEST(every_lease_is_a_row_that_names_its_member),
-        ELECTOR_TEST(who_stops_in_order_leaves_nothing_behind),
-        ELECTOR_TEST(connections_that_the_server_ends_cost_nothing),
-        ELECTOR_TEST(answers_that_are_lost_cost_no_shard_and_no_member),
-        ELECTOR_TEST(a_lease_that_somebody_deletes_is_lost_and_taken_again),
-        ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_anew),
-        ELECTOR_TEST(a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_lives),
-        ELECTOR_TEST(a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards),
-        ELECTOR_TEST(a_member_is_not_ended_before_its_timeout),
-        ELECTOR_TEST(who_hears_that_something_was_given_back_takes_it_at_once),
-        ELECTOR_TEST(no_two_leaderships_of_a_shard_have_the_same_epoch),
-        ELECTOR_TEST(an_installation_goes_from_zookeeper_to_leases_and_back),
-    };
-
-    return elector_suite_run(&world, own, sizeof(own) / sizeof(*own));
+    return elector_suite_run(&world);
 }

@@ -3,17 +3,11 @@
  * batch, and what waits stands in held sets. Whether Kafka takes a topic's messages is a fake. Whoever claims is, too: the
  * row goes, and so does the entry of the index.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 #include "support/job_rows.h"
@@ -200,6 +194,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 /* What is hinted at goes, each topic's jobs in their order. An entry may be left in the index although its row is gone. */
 static void claim(void)
 {
@@ -267,9 +263,8 @@ static int scan_until(size_t n)
 
 /* ---- the tests ---- */
 
-static void many_topics_with_held_sets_come_to_their_end_and_a_small_one_does_not_wait_for_them(void **state)
+FRESH_TEST(many_topics_with_held_sets_come_to_their_end_and_a_small_one_does_not_wait_for_them)
 {
-    (void)state;
     for (int scans = 0; claimed[TOPICS - 1] < FEW; scans++) {
         assert_true(scans < SCANS);
         scan_and_claim();
@@ -293,10 +288,9 @@ static void pause_first(size_t n)
     dt_shard_topics_changed(l);
 }
 
-static void what_is_parked_while_its_topic_is_paused_goes_when_that_goes_on(void **state)
+FRESH_TEST(what_is_parked_while_its_topic_is_paused_goes_when_that_goes_on)
 {
     enum { PAUSED = 12 };
-    (void)state;
     pause_first(PAUSED);
     scan_until(JOBS - PAUSED * MANY);
     for (int i = 0; i < 50; i++)
@@ -307,9 +301,8 @@ static void what_is_parked_while_its_topic_is_paused_goes_when_that_goes_on(void
     scan_until(JOBS);
 }
 
-static void what_kafka_does_not_take_is_parked_and_goes_when_it_does(void **state)
+FRESH_TEST(what_kafka_does_not_take_is_parked_and_goes_when_it_does)
 {
-    (void)state;
     closed[3] = closed[5] = true;
     scan_until(JOBS - 2 * MANY);
     closed[3] = closed[5] = false;
@@ -317,9 +310,8 @@ static void what_kafka_does_not_take_is_parked_and_goes_when_it_does(void **stat
     scan_until(JOBS);
 }
 
-static void the_next_leader_finds_what_this_one_parked(void **state)
+FRESH_TEST(the_next_leader_finds_what_this_one_parked)
 {
-    (void)state;
     scan_until(JOBS / 4);
     assert_true(held_sets() > 8);
     dt_topic_memory_clear(&l->fair.memory);
@@ -329,9 +321,8 @@ static void the_next_leader_finds_what_this_one_parked(void **state)
 }
 
 /* Nothing can be parked, nor be taken out: MySQL's rows say what is due. */
-static void a_redis_that_is_full_loses_none_and_doubles_none(void **state)
+FRESH_TEST(a_redis_that_is_full_loses_none_and_doubles_none)
 {
-    (void)state;
     scan_until(JOBS / 4);
     redis_fixture_text(redis.endpoint, 0, "CONFIG SET maxmemory 1");
     scan_until(JOBS / 2);
@@ -339,16 +330,4 @@ static void a_redis_that_is_full_loses_none_and_doubles_none(void **state)
     scan_until(JOBS);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(many_topics_with_held_sets_come_to_their_end_and_a_small_one_does_not_wait_for_them),
-        T(what_is_parked_while_its_topic_is_paused_goes_when_that_goes_on),
-        T(what_kafka_does_not_take_is_parked_and_goes_when_it_does),
-        T(the_next_leader_finds_what_this_one_parked),
-        T(a_redis_that_is_full_loses_none_and_doubles_none),
-    };
-    return cmocka_run_group_tests_name("fair queues", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

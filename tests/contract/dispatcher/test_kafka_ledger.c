@@ -1,14 +1,10 @@
 /* The ledger of a shard on a real broker: how it is read, and how it is trimmed. */
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "delivery/kafka/kafka_ledger.h"
 #include "delivery/kafka/kafka_producer.h"
@@ -50,14 +46,13 @@ static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *s
     return status;
 }
 
-static void reading_the_ledger_sees_the_batch_and_stops_at_the_barrier(void **state)
+RIG_TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t offset, next = -1;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(send_one(p, "18", "x", &(int64_t){0}, &err), &err); /* after the barrier: not looked at */
@@ -67,14 +62,13 @@ static void reading_the_ledger_sees_the_batch_and_stops_at_the_barrier(void **st
     dt_producer_free(p);
 }
 
-static void reading_starts_where_it_is_told_to(void **state)
+RIG_TEST(reading_starts_where_it_is_told_to)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t first, offset, next;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(read_ledger(first + 1, WAIT_MS, NULL, &l, &next, &err), &err);
@@ -83,7 +77,7 @@ static void reading_starts_where_it_is_told_to(void **state)
     dt_producer_free(p);
 }
 
-static void what_was_not_committed_is_not_in_the_ledger(void **state)
+RIG_TEST(what_was_not_committed_is_not_in_the_ledger)
 {
     const char *small[] = {"max.message.bytes", "1000", NULL};
     char payload[2000];
@@ -93,7 +87,6 @@ static void what_was_not_committed_is_not_in_the_ledger(void **state)
     int64_t offset, next;
     dt_producer *p = producer(0);
 
-    (void)state;
     memset(payload, 'p', sizeof(payload));
     m.value = (struct dt_str){payload, sizeof(payload)};
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -106,25 +99,23 @@ static void what_was_not_committed_is_not_in_the_ledger(void **state)
     dt_producer_free(p);
 }
 
-static void an_offset_beyond_the_end_of_the_ledger_is_invalid(void **state)
+RIG_TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;
 
-    (void)state;
     assert_int_equal(read_ledger(100, WAIT_MS, NULL, &l, &next, &err), DT_INVALID);
     assert_string_equal(l.seen, "");
 }
 
-static void an_offset_that_was_trimmed_away_is_invalid(void **state)
+RIG_TEST(an_offset_that_was_trimmed_away_is_invalid)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t offset, next;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     kafka_fixture_trim(&fx, ledger(), 0, offset);
@@ -143,13 +134,12 @@ static dt_status ask_whether_there(int64_t offset, int timeout_ms)
     return dt_ledger_read(&fx.env, 0, &reading, &err);
 }
 
-static void without_a_function_it_is_asked_only_whether_the_offset_is_there(void **state)
+RIG_TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     assert_int_equal(ask_whether_there(offset, WAIT_MS), DT_OK);
     assert_int_equal(ask_whether_there(offset + 1, WAIT_MS), DT_OK); /* at an offset that has no record yet */
@@ -182,14 +172,13 @@ static dt_status trimmed(unsigned shard, int64_t before)
     return status;
 }
 
-static void trimming_deletes_what_is_below_and_nothing_else(void **state)
+RIG_TEST(trimming_deletes_what_is_below_and_nothing_else)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t first, second, barrier, next;
     dt_producer *p = producer(0), *neighbour = producer(1);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(send_one(p, "two", "x", &second, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &barrier, &err), &err);
@@ -206,27 +195,25 @@ static void trimming_deletes_what_is_below_and_nothing_else(void **state)
     dt_producer_free(neighbour);
 }
 
-static void trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing(void **state)
+RIG_TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &offset, &err), &err);
     assert_int_not_equal(trimmed(0, 1000), DT_OK);
     assert_int_equal(count(ledger(), true), 1);
     dt_producer_free(p);
 }
 
-static void a_ledger_that_no_topic_can_be_called_by_is_not_trimmed(void **state)
+RIG_TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
     struct dt_kafka_env env = fx.env;
     struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
 
-    (void)state;
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     env.installation = name;
@@ -236,13 +223,12 @@ static void a_ledger_that_no_topic_can_be_called_by_is_not_trimmed(void **state)
     assert_null(trim);
 }
 
-static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **state)
+RIG_TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten)
 {
     struct dt_error err = {0};
     dt_ledger_trim *second = NULL;
     dt_status status;
 
-    (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     dt_ledger_trim *trim = begin_trim(0, 5);
     assert_false(dt_ledger_trim_done(trim, &status, &err));
@@ -253,43 +239,40 @@ static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **st
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }
 
-static void the_end_of_the_ledger_is_not_the_end_of_reading(void **state)
+RIG_TEST(the_end_of_the_ledger_is_not_the_end_of_reading)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t begin_us = kafka_fixture_now_us(), next;
 
-    (void)state;
     assert_int_equal(read_ledger(0, 400, NULL, &l, &next, &err), DT_UNAVAILABLE);
     assert_true(kafka_fixture_now_us() - begin_us >= 390000);
     assert_int_equal(next, 0);
 }
 
-static void reading_ends_when_told_to_stop(void **state)
+RIG_TEST(reading_ends_when_told_to_stop)
 {
     _Atomic bool stop = true;
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;
 
-    (void)state;
     assert_int_equal(read_ledger(0, WAIT_MS, &stop, &l, &next, &err), DT_SHUTDOWN);
 }
 
-static void reading_without_a_broker_is_unavailable_at_its_deadline(void **state)
+RIG_TEST(reading_without_a_broker_is_unavailable_at_its_deadline)
 {
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;
 
-    (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     assert_int_equal(read_ledger(0, 500, NULL, &l, &next, &err), DT_UNAVAILABLE);
     dt_kafka_drain(5000);
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }
 
-static void after_a_failure_a_producer_sends_nothing_more(void **state)
+RIG_TEST(after_a_failure_a_producer_sends_nothing_more)
 {
     const char *const small[] = {"max.message.bytes", "1000", NULL};
     struct dt_error err = {0};
@@ -297,7 +280,6 @@ static void after_a_failure_a_producer_sends_nothing_more(void **state)
     int64_t offset = -7;
     dt_producer *p;
 
-    (void)state;
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     memset(value, 'x', sizeof(value) - 1);
     value[sizeof(value) - 1] = '\0';
@@ -313,24 +295,4 @@ static void after_a_failure_a_producer_sends_nothing_more(void **state)
     dt_producer_free(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(after_a_failure_a_producer_sends_nothing_more),
-        TEST(trimming_deletes_what_is_below_and_nothing_else),
-        TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing),
-        TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed),
-        TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten),
-        TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier),
-        TEST(reading_starts_where_it_is_told_to),
-        TEST(what_was_not_committed_is_not_in_the_ledger),
-        TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid),
-        TEST(an_offset_that_was_trimmed_away_is_invalid),
-        TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there),
-        TEST(the_end_of_the_ledger_is_not_the_end_of_reading),
-        TEST(reading_ends_when_told_to_stop),
-        TEST(reading_without_a_broker_is_unavailable_at_its_deadline),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

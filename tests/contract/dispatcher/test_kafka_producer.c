@@ -1,16 +1,12 @@
 /* Transactions of a shard on a real broker, read back by a consumer of the test's own. */
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "delivery/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
@@ -19,7 +15,7 @@
 
 /* ---- sending ---- */
 
-static void a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record(void **state)
+RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record)
 {
     struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/1")};
     struct dt_kafka_message messages[3] = {message("17", "{\"order\":42}"), message("18", ""), message("19", NULL)};
@@ -28,7 +24,6 @@ static void a_committed_transaction_is_read_with_keys_headers_and_its_ledger_rec
     int64_t offset = -1;
     dt_producer *p;
 
-    (void)state;
     fx.config.kafka_auto_create_partitions = 1; /* one partition: the order is visible */
     messages[0].headers = &header;
     messages[0].n_headers = 1;
@@ -86,12 +81,11 @@ static void send_loose(dt_producer *p, size_t n, size_t got[4])
     free(messages);
 }
 
-static void a_small_batch_without_keys_takes_one_partition_after_the_other(void **state)
+RIG_TEST(a_small_batch_without_keys_takes_one_partition_after_the_other)
 {
     size_t got[4], sum[4] = {0};
     dt_producer *p = producer(0);
 
-    (void)state;
     kafka_fixture_topic(&fx, fx.topic, 4, NULL);
     for (size_t batch = 0; batch < 4; batch++) {
         size_t filled = 0;
@@ -117,14 +111,13 @@ static void await_sent_by_itself(void)
     AWAIT(count(fx.topic, false) + count(ledger(), false) >= 2);
 }
 
-static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
+RIG_TEST(what_was_begun_and_not_committed_is_seen_by_nobody)
 {
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
 
-    (void)state;
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
     assert_int_equal(count(fx.topic, false), 1);
@@ -141,13 +134,12 @@ static void what_was_begun_and_not_committed_is_seen_by_nobody(void **state)
 }
 
 /* Consumers of the topic wait for nothing but the producer's end, not for a transaction's timeout. */
-static void what_was_begun_and_is_given_up_holds_up_nobody(void **state)
+RIG_TEST(what_was_begun_and_is_given_up_holds_up_nobody)
 {
     struct dt_error err = {0};
     const struct dt_kafka_message m = message("17", "x");
     dt_producer *p;
 
-    (void)state;
     fx.config.kafka_auto_create_partitions = 1;
     p = producer(0);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
@@ -162,14 +154,13 @@ static void what_was_begun_and_is_given_up_holds_up_nobody(void **state)
 }
 
 /* Its reports lie there unread, so that nothing has to be asked for. */
-static void what_was_begun_long_ago_is_committed_without_a_look_at_its_topics(void **state)
+RIG_TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics)
 {
     struct dt_error err = {0};
     const struct dt_kafka_message m = message("17", "x");
     int64_t offset = -1;
     dt_producer *p = producer(0);
 
-    (void)state;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
@@ -211,14 +202,13 @@ static struct niceness look_at_threads(void)
     return seen;
 }
 
-static void of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not(void **state)
+RIG_TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not)
 {
     struct niceness before, with;
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p;
 
-    (void)state;
     dt_kafka_drain(5000);
     before = look_at_threads();
     p = producer(0);
@@ -231,14 +221,13 @@ static void of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_bro
     dt_producer_free(p);
 }
 
-static void a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun(void **state)
+RIG_TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun)
 {
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
 
-    (void)state;
     assert_int_equal(dt_producer_commit(p, &offset, &err), DT_DOUBT);
     dt_producer_free(p);
     p = producer(0);
@@ -249,14 +238,13 @@ static void a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun(
     dt_producer_free(p);
 }
 
-static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
+RIG_TEST(a_producer_is_ready_for_topics_that_it_has_written)
 {
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
 
-    (void)state;
     assert_false(dt_producer_ready(p, messages, 2));
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     AWAIT(dt_producer_ready(p, messages, 2)); /* just after a commit it is not ready yet */
@@ -272,7 +260,7 @@ static bool is_met(dt_producer *p, const struct dt_kafka_message *messages, cons
     return dt_producer_ready(p, messages, 2);
 }
 
-static void a_producer_that_met_topics_is_ready_for_their_first_messages(void **state)
+RIG_TEST(a_producer_that_met_topics_is_ready_for_their_first_messages)
 {
     char other[120];
     struct dt_error err = {0};
@@ -281,7 +269,6 @@ static void a_producer_that_met_topics_is_ready_for_their_first_messages(void **
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
     struct dt_str met[4] = {messages[0].topic, DT_STR_LIT("there-is-no-such-topic"), {0}, messages[0].topic};
 
-    (void)state;
     snprintf(other, sizeof(other), "%s-other", fx.topic);
     kafka_fixture_topic(&fx, fx.topic, 2, NULL);
     kafka_fixture_topic(&fx, other, 2, NULL);
@@ -299,7 +286,7 @@ static void a_producer_that_met_topics_is_ready_for_their_first_messages(void **
 }
 
 /* A few at a time would be waited for: that is not for a moment in which rows are locked. */
-static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written(void **state)
+RIG_TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
@@ -307,7 +294,6 @@ static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_wri
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     AWAIT(dt_producer_ready(p, &m, 1)); /* just after a commit it is not ready yet */
     kafka_fixture_configure(&fx, fx.topic, "max.message.bytes", "1000");
@@ -320,26 +306,24 @@ static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_wri
     dt_producer_free(p);
 }
 
-static void an_empty_batch_commits_its_record_alone(void **state)
+RIG_TEST(an_empty_batch_commits_its_record_alone)
 {
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("x"), &offset, &err), &err);
     assert_int_equal(offset, 0);
     dt_producer_free(p);
     assert_int_equal(committed(ledger(), 1), 1);
 }
 
-static void ledger_offsets_rise_from_one_transaction_to_the_next(void **state)
+RIG_TEST(ledger_offsets_rise_from_one_transaction_to_the_next)
 {
     struct dt_error err = {0};
     int64_t last = -1, offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
         assert_true(offset > last);
@@ -349,7 +333,7 @@ static void ledger_offsets_rise_from_one_transaction_to_the_next(void **state)
     assert_int_equal(committed(fx.topic, 20), 20);
 }
 
-static void a_large_batch_over_many_topics_arrives_whole(void **state)
+RIG_TEST(a_large_batch_over_many_topics_arrives_whole)
 {
     enum { N = 2000, TOPICS = 5 };
     struct dt_kafka_message *messages = calloc(N, sizeof(*messages));
@@ -359,7 +343,6 @@ static void a_large_batch_over_many_topics_arrives_whole(void **state)
     size_t seen = 0;
     dt_producer *p = producer(2);
 
-    (void)state;
     for (int t = 0; t < TOPICS; t++)
         snprintf(topics[t], sizeof(topics[t]), "%s%d", fx.topic, t);
     for (int i = 0; i < N; i++) {
@@ -377,7 +360,7 @@ static void a_large_batch_over_many_topics_arrives_whole(void **state)
 }
 
 /* Kafka has markers to write in each partition: a moment after it has answered it is as a rule not through with that. */
-static void who_begins_too_soon_is_told(void **state)
+RIG_TEST(who_begins_too_soon_is_told)
 {
     enum { N = 300 };
     static char keys[N][16];
@@ -388,7 +371,6 @@ static void who_begins_too_soon_is_told(void **state)
     dt_producer *p = producer(0);
     double before = dt_metric_value(met);
 
-    (void)state;
     kafka_fixture_topic(&fx, fx.topic, N, NULL);
     for (int i = 0; i < N; i++) {
         snprintf(keys[i], sizeof(keys[i]), "%d", i);
@@ -403,7 +385,7 @@ static void who_begins_too_soon_is_told(void **state)
 }
 
 /* Each id has the time of a whole transaction of the other one. */
-static void small_transactions_follow_each_other_at_once(void **state)
+RIG_TEST(small_transactions_follow_each_other_at_once)
 {
     enum { N = 100 };
     struct dt_error err = {0};
@@ -412,14 +394,13 @@ static void small_transactions_follow_each_other_at_once(void **state)
     dt_producer *p = producer(0);
     double before = dt_metric_value(met);
 
-    (void)state;
     for (int i = 0; i < N; i++)
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     assert_true(dt_metric_value(met) - before < N / 2); /* under one id all of them but the first */
     dt_producer_free(p);
 }
 
-static void the_largest_payload_with_the_largest_headers_goes_through(void **state)
+RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)
 {
     enum { PAYLOAD = 900000, HEADERS = 8192 };
     char *payload = malloc(PAYLOAD), *text = malloc(HEADERS);
@@ -429,7 +410,6 @@ static void the_largest_payload_with_the_largest_headers_goes_through(void **sta
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     memset(payload, 'p', PAYLOAD);
     memset(text, 'h', HEADERS);
     m.value = (struct dt_str){payload, PAYLOAD};
@@ -444,23 +424,21 @@ static void the_largest_payload_with_the_largest_headers_goes_through(void **sta
 
 /* ---- life ---- */
 
-static void starting_gives_up_at_once_when_told_to_stop(void **state)
+RIG_TEST(starting_gives_up_at_once_when_told_to_stop)
 {
     _Atomic bool stop = true;
     struct dt_error err = {0};
     dt_producer *p = NULL;
 
-    (void)state;
     assert_int_equal(dt_producer_new(&fx.env, 0, &stop, &p, &err), DT_SHUTDOWN);
     assert_null(p);
 }
 
-static void starting_without_a_broker_is_unavailable(void **state)
+RIG_TEST(starting_without_a_broker_is_unavailable)
 {
     struct dt_error err = {0};
     dt_producer *p = NULL;
 
-    (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     fx.config.kafka_transaction_timeout = 1000;
     assert_int_equal(dt_producer_new(&fx.env, 0, NULL, &p, &err), DT_UNAVAILABLE);
@@ -469,38 +447,12 @@ static void starting_without_a_broker_is_unavailable(void **state)
     snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA"));
 }
 
-static void a_shard_without_a_ledger_partition_is_refused(void **state)
+RIG_TEST(a_shard_without_a_ledger_partition_is_refused)
 {
     struct dt_error err = {0};
     dt_producer *p = NULL;
 
-    (void)state;
     assert_int_equal(dt_producer_new(&fx.env, 3, NULL, &p, &err), DT_REFUSED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record),
-        TEST(a_small_batch_without_keys_takes_one_partition_after_the_other),
-        TEST(what_was_begun_and_not_committed_is_seen_by_nobody),
-        TEST(what_was_begun_and_is_given_up_holds_up_nobody),
-        TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics),
-        TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not),
-        TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun),
-        TEST(a_producer_is_ready_for_topics_that_it_has_written),
-        TEST(a_producer_that_met_topics_is_ready_for_their_first_messages),
-        TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written),
-        TEST(an_empty_batch_commits_its_record_alone),
-        TEST(ledger_offsets_rise_from_one_transaction_to_the_next),
-        TEST(a_large_batch_over_many_topics_arrives_whole),
-        TEST(who_begins_too_soon_is_told),
-        TEST(small_transactions_follow_each_other_at_once),
-        TEST(the_largest_payload_with_the_largest_headers_goes_through),
-        TEST(starting_gives_up_at_once_when_told_to_stop),
-        TEST(starting_without_a_broker_is_unavailable),
-        TEST(a_shard_without_a_ledger_partition_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

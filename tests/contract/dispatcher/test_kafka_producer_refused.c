@@ -1,15 +1,11 @@
 /* What a shard's producer is refused, and by whom it is fenced, on a real broker. */
 #include <glob.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "delivery/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
@@ -17,7 +13,7 @@
 
 /* ---- refused ---- */
 
-static void a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed(void **state)
+RIG_TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed)
 {
     const char *small[] = {"max.message.bytes", "1000", NULL};
     char payload[2000], other[120];
@@ -26,7 +22,6 @@ static void a_message_over_the_topics_own_limit_is_refused_and_nothing_is_commit
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     memset(payload, 'p', sizeof(payload));
     snprintf(other, sizeof(other), "%s-other", fx.topic);
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -44,7 +39,7 @@ static void a_message_over_the_topics_own_limit_is_refused_and_nothing_is_commit
     assert_int_equal(count(ledger(), true), 0);
 }
 
-static void a_topic_that_takes_little_at_once_gets_little_at_once(void **state)
+RIG_TEST(a_topic_that_takes_little_at_once_gets_little_at_once)
 {
     enum { N = 50 };
     const char *small[] = {"max.message.bytes", "2000", NULL};
@@ -54,7 +49,6 @@ static void a_topic_that_takes_little_at_once_gets_little_at_once(void **state)
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     memset(payload, 'p', sizeof(payload));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     for (int i = 0; i < N; i++) {
@@ -66,13 +60,12 @@ static void a_topic_that_takes_little_at_once_gets_little_at_once(void **state)
     assert_int_equal(committed(fx.topic, N), N);
 }
 
-static void a_topic_that_cannot_be_made_is_refused_before_anything_is_sent(void **state)
+RIG_TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     fx.config.kafka_auto_create_partitions = 0;
     assert_int_equal(send_one(p, "1", "x", &offset, &err), DT_REFUSED);
     assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
@@ -81,13 +74,12 @@ static void a_topic_that_cannot_be_made_is_refused_before_anything_is_sent(void 
     assert_int_equal(count(ledger(), false), 0);
 }
 
-static void a_topic_that_was_deleted_is_refused_before_anything_is_sent(void **state)
+RIG_TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     fx.config.kafka_auto_create_partitions = 0;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
@@ -102,13 +94,12 @@ static void a_topic_that_was_deleted_is_refused_before_anything_is_sent(void **s
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 0); /* nobody made it again */
 }
 
-static void a_topic_deleted_while_a_producer_uses_it_is_refused(void **state)
+RIG_TEST(a_topic_deleted_while_a_producer_uses_it_is_refused)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     fx.config.kafka_auto_create_partitions = 0;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
@@ -125,7 +116,7 @@ static void a_topic_deleted_while_a_producer_uses_it_is_refused(void **state)
     dt_producer_free(p);
 }
 
-static void a_topic_that_may_not_be_written_is_refused_and_named(void **state)
+RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
 {
     char other[120];
     struct dt_kafka_message messages[2] = {message("1", "x"), message("2", "y")};
@@ -133,7 +124,6 @@ static void a_topic_that_may_not_be_written_is_refused_and_named(void **state)
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     snprintf(other, sizeof(other), "%s-other", fx.topic);
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     kafka_fixture_deny_write(&fx, fx.topic);
@@ -147,20 +137,19 @@ static void a_topic_that_may_not_be_written_is_refused_and_named(void **state)
 }
 
 /* Nothing of this is about a message: it must never end as undeliverable. */
-static void a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal(void **state)
+RIG_TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
-    (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
     kafka_fixture_deny_write(&fx, ledger());
     assert_int_equal(send_one(p, "2", "y", &offset, &err), DT_DOUBT);
     dt_producer_free(p);
 }
 
-static void a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal(void **state)
+RIG_TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal)
 {
     static char record[20000];
     const char *small[] = {"max.message.bytes", "5000", "retention.ms", "-1", NULL};
@@ -168,7 +157,6 @@ static void a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal(voi
     int64_t offset;
     dt_producer *p;
 
-    (void)state;
     memset(record, 'r', sizeof(record) - 1);
     kafka_fixture_delete(&fx, ledger());
     kafka_fixture_topic(&fx, ledger(), 3, small);
@@ -210,15 +198,13 @@ static void fence_after(int transactions)
     assert_int_equal(committed(fx.topic, (size_t)transactions + 1), transactions + 1);
 }
 
-static void of_two_producers_of_a_shard_only_the_newer_one_is_seen(void **state)
+RIG_TEST(of_two_producers_of_a_shard_only_the_newer_one_is_seen)
 {
-    (void)state;
     fence_after(1);
 }
 
-static void a_producer_is_fenced_under_its_other_id_too(void **state)
+RIG_TEST(a_producer_is_fenced_under_its_other_id_too)
 {
-    (void)state;
     fence_after(2);
 }
 
@@ -239,25 +225,22 @@ static void open_after(int transactions)
     assert_int_equal(committed(fx.topic, (size_t)transactions + 1), transactions + 1);
 }
 
-static void what_is_open_under_the_first_id_is_ended_by_the_next_producer(void **state)
+RIG_TEST(what_is_open_under_the_first_id_is_ended_by_the_next_producer)
 {
-    (void)state;
     open_after(2);
 }
 
-static void what_is_open_under_the_second_id_is_ended_by_the_next_producer(void **state)
+RIG_TEST(what_is_open_under_the_second_id_is_ended_by_the_next_producer)
 {
-    (void)state;
     open_after(1);
 }
 
-static void producers_of_different_shards_do_not_fence_each_other(void **state)
+RIG_TEST(producers_of_different_shards_do_not_fence_each_other)
 {
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p[3];
 
-    (void)state;
     for (unsigned s = 0; s < 3; s++)
         p[s] = producer(s);
     for (unsigned i = 0; i < 9; i++)
@@ -292,12 +275,11 @@ static void *fight(void *arg)
 
 /* A doubt may turn out to be committed or not; what was answered OK is there, and message and record are there
  * together. */
-static void two_that_fight_over_a_shard_never_commit_by_halves(void **state)
+RIG_TEST(two_that_fight_over_a_shard_never_commit_by_halves)
 {
     struct fighter f[2] = {0};
     size_t messages, records;
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&f[i].thread, NULL, fight, &f[i]), 0);
     for (int i = 0; i < 2; i++)
@@ -311,24 +293,4 @@ static void two_that_fight_over_a_shard_never_commit_by_halves(void **state)
     assert_true(f[0].committed + f[1].committed > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed),
-        TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
-        TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent),
-        TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent),
-        TEST(a_topic_deleted_while_a_producer_uses_it_is_refused),
-        TEST(a_topic_that_may_not_be_written_is_refused_and_named),
-        TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal),
-        TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal),
-        TEST(of_two_producers_of_a_shard_only_the_newer_one_is_seen),
-        TEST(a_producer_is_fenced_under_its_other_id_too),
-        TEST(what_is_open_under_the_first_id_is_ended_by_the_next_producer),
-        TEST(what_is_open_under_the_second_id_is_ended_by_the_next_producer),
-        TEST(producers_of_different_shards_do_not_fence_each_other),
-        TEST(two_that_fight_over_a_shard_never_commit_by_halves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,15 +1,11 @@
 /*
  * Results in, notices out, on a real broker.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/connection/properties.h"
 #include "delivery/kafka/kafka_producer.h"
@@ -33,6 +29,8 @@ static int clear(void **state)
     kafka_fixture_clear(&fx);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
 
 static const char *own(const char *suffix)
 {
@@ -96,12 +94,11 @@ static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
     }
 }
 
-static void each_result_comes_once_when_it_is_committed(void **state)
+FRESH_TEST(each_result_comes_once_when_it_is_committed)
 {
     int seen[300] = {0};
     dt_kafka_reader *c;
 
-    (void)state;
     report(0, 200);
     c = consumer();
     collect(c, 200, true, seen);
@@ -119,7 +116,7 @@ static void each_result_comes_once_when_it_is_committed(void **state)
     dt_kafka_reader_free(c);
 }
 
-static void a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was(void **state)
+FRESH_TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was)
 {
     struct dt_config running = {.kafka_client = dt_properties_new()};
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
@@ -127,7 +124,6 @@ static void a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was(vo
     int seen[100] = {0};
     dt_kafka_reader *c;
 
-    (void)state;
     report(0, 60);
     c = consumer();
     collect(c, 60, true, seen);
@@ -142,12 +138,11 @@ static void a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was(vo
     dt_properties_free(fresh.kafka_client);
 }
 
-static void what_was_not_committed_comes_again_for_the_next_consumer(void **state)
+FRESH_TEST(what_was_not_committed_comes_again_for_the_next_consumer)
 {
     int seen[100] = {0};
     dt_kafka_reader *c;
 
-    (void)state;
     report(0, 100);
     c = consumer();
     collect(c, 100, false, seen);
@@ -160,7 +155,7 @@ static void what_was_not_committed_comes_again_for_the_next_consumer(void **stat
     dt_kafka_reader_free(c);
 }
 
-static void results_that_could_not_be_applied_come_again_after_a_rewind(void **state)
+FRESH_TEST(results_that_could_not_be_applied_come_again_after_a_rewind)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
@@ -169,7 +164,6 @@ static void results_that_could_not_be_applied_come_again_after_a_rewind(void **s
     dt_kafka_reader *c;
     size_t n = 0;
 
-    (void)state;
     report(0, 100);
     c = consumer();
     while (n == 0)
@@ -182,7 +176,7 @@ static void results_that_could_not_be_applied_come_again_after_a_rewind(void **s
     dt_kafka_reader_free(c);
 }
 
-static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
+FRESH_TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
@@ -190,7 +184,6 @@ static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
     size_t n = 0, got = 0, polls = 0;
     dt_kafka_reader *c;
 
-    (void)state;
     report(0, 500);
     c = consumer();
     while (got < 500) {
@@ -205,7 +198,7 @@ static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
     dt_kafka_reader_free(c);
 }
 
-static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
+FRESH_TEST(a_poll_that_finds_nothing_ends_when_told_to_stop)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
@@ -213,13 +206,12 @@ static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
     size_t n = 7;
     dt_kafka_reader *c = consumer();
 
-    (void)state;
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
     assert_int_equal(n, 0);
     dt_kafka_reader_free(c);
 }
 
-static void aborted_and_open_results_are_not_seen(void **state)
+FRESH_TEST(aborted_and_open_results_are_not_seen)
 {
     struct dt_kafka_message m[1];
     char topic[128];
@@ -229,7 +221,6 @@ static void aborted_and_open_results_are_not_seen(void **state)
     dt_producer *old = NULL, *new = NULL;
     dt_kafka_reader *c;
 
-    (void)state;
     snprintf(topic, sizeof(topic), "%s", own("results"));
     m[0] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &old, &err), &err);
@@ -246,7 +237,7 @@ static void aborted_and_open_results_are_not_seen(void **state)
     dt_producer_free(new);
 }
 
-static void nothing_is_read_before_there_is_a_share(void **state)
+FRESH_TEST(nothing_is_read_before_there_is_a_share)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
@@ -254,7 +245,6 @@ static void nothing_is_read_before_there_is_a_share(void **state)
     dt_kafka_reader *c = NULL;
     size_t n = 7;
 
-    (void)state;
     report(0, 10);
     KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
@@ -265,14 +255,13 @@ static void nothing_is_read_before_there_is_a_share(void **state)
 }
 
 /* Two consumers share the partitions; when one is gone the other reads them all, from where they stood. */
-static void members_read_their_share_and_together_everything_once(void **state)
+FRESH_TEST(members_read_their_share_and_together_everything_once)
 {
     int seen[400] = {0}, a_seen[400] = {0}, b_seen[400] = {0}, a_n = 0, b_n = 0;
     struct kafka_seen *records;
     struct dt_error err = {0};
     dt_kafka_reader *a = consumer(), *b = consumer();
 
-    (void)state;
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 2, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(b, 1, 2, &err), &err);
     report(0, 200);
@@ -297,7 +286,7 @@ static void members_read_their_share_and_together_everything_once(void **state)
     dt_kafka_reader_free(a);
 }
 
-static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
+FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
@@ -306,7 +295,6 @@ static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
     dt_kafka_reader *c = consumer();
     size_t n = 0;
 
-    (void)state;
     report(0, 100);
     while (n == 0)
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
@@ -364,12 +352,11 @@ static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
     return true;
 }
 
-static void a_mark_is_passed_when_all_before_it_was_applied_and_committed(void **state)
+FRESH_TEST(a_mark_is_passed_when_all_before_it_was_applied_and_committed)
 {
     dt_result_lag *lag = lag_of();
     dt_kafka_reader *c;
 
-    (void)state;
     mark(lag); /* nobody has ever read, and there is nothing */
     assert_true(is_passed(lag));
     report(0, 20);
@@ -392,7 +379,7 @@ static void a_mark_is_passed_when_all_before_it_was_applied_and_committed(void *
 }
 
 /* Behind the last record there is the marker of its transaction, which nobody reads. */
-static void markers_of_transactions_do_not_count_as_unread(void **state)
+FRESH_TEST(markers_of_transactions_do_not_count_as_unread)
 {
     struct dt_kafka_message m;
     dt_result_lag *lag = lag_of();
@@ -402,7 +389,6 @@ static void markers_of_transactions_do_not_count_as_unread(void **state)
     char topic[128];
     int64_t offset;
 
-    (void)state;
     snprintf(topic, sizeof(topic), "%s", own("results"));
     m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &p, &err), &err);
@@ -415,7 +401,7 @@ static void markers_of_transactions_do_not_count_as_unread(void **state)
     dt_result_lag_free(lag);
 }
 
-static void what_goes_back_is_unread_until_it_was_applied(void **state)
+FRESH_TEST(what_goes_back_is_unread_until_it_was_applied)
 {
     const struct dt_kafka_record *records;
     dt_result_lag *lag = lag_of();
@@ -423,7 +409,6 @@ static void what_goes_back_is_unread_until_it_was_applied(void **state)
     struct dt_error err = {0};
     size_t n = 0;
 
-    (void)state;
     report(0, 10);
     mark(lag);
     for (int i = 0; i < 20; i++) {
@@ -437,7 +422,7 @@ static void what_goes_back_is_unread_until_it_was_applied(void **state)
 }
 
 /* A reader that was stopped for long commits what it knows; the present one says again what is true. */
-static void an_older_offset_that_comes_between_is_put_right(void **state)
+FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
 {
     dt_result_lag *lag = lag_of();
     dt_kafka_reader *old = consumer(), *c;
@@ -445,7 +430,6 @@ static void an_older_offset_that_comes_between_is_put_right(void **state)
     struct dt_error err = {0};
     size_t n = 0;
 
-    (void)state;
     report(0, 10);
     while (n == 0)
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
@@ -467,13 +451,12 @@ static void an_older_offset_that_comes_between_is_put_right(void **state)
     dt_result_lag_free(lag);
 }
 
-static void without_a_broker_nothing_is_known_to_be_read(void **state)
+FRESH_TEST(without_a_broker_nothing_is_known_to_be_read)
 {
     dt_result_lag *lag;
     struct dt_error err = {0};
     bool passed = true;
 
-    (void)state;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     lag = lag_of();
     assert_int_equal(dt_result_lag_passed(lag, &passed, &err), DT_UNAVAILABLE);
@@ -487,7 +470,7 @@ static void without_a_broker_nothing_is_known_to_be_read(void **state)
 
 /* ---- notices ---- */
 
-static void notices_arrive_and_say_so(void **state)
+FRESH_TEST(notices_arrive_and_say_so)
 {
     struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/3/dead")};
     struct dt_kafka_message m[2];
@@ -498,7 +481,6 @@ static void notices_arrive_and_say_so(void **state)
     dt_notice_producer *notices = NULL;
     size_t n;
 
-    (void)state;
     snprintf(topic, sizeof(topic), "%s", own("dead"));
     for (int i = 0; i < 2; i++)
         m[i] = (struct dt_kafka_message){.topic = dt_str(topic),
@@ -517,7 +499,7 @@ static void notices_arrive_and_say_so(void **state)
     free(seen);
 }
 
-static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
+FRESH_TEST(a_notice_that_kafka_refuses_is_told_from_the_others)
 {
     const char *small[] = {"max.message.bytes", "1000", NULL};
     struct dt_kafka_message m[3];
@@ -526,7 +508,6 @@ static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
     bool sent[3];
     dt_notice_producer *notices = NULL;
 
-    (void)state;
     memset(payload, 'p', sizeof(payload));
     snprintf(topic, sizeof(topic), "%s", own("dead"));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -542,7 +523,7 @@ static void a_notice_that_kafka_refuses_is_told_from_the_others(void **state)
 }
 
 /* Each fits into the topic, all together do not. */
-static void notices_that_are_refused_together_go_one_by_one(void **state)
+FRESH_TEST(notices_that_are_refused_together_go_one_by_one)
 {
     enum { N = 20 };
     const char *small[] = {"max.message.bytes", "1000", NULL};
@@ -552,7 +533,6 @@ static void notices_that_are_refused_together_go_one_by_one(void **state)
     bool sent[N];
     dt_notice_producer *notices = NULL;
 
-    (void)state;
     memset(payload, 'p', sizeof(payload));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     for (int i = 0; i < N; i++)
@@ -565,7 +545,7 @@ static void notices_that_are_refused_together_go_one_by_one(void **state)
     dt_notice_producer_free(notices);
 }
 
-static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(void **state)
+FRESH_TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later)
 {
     struct dt_kafka_message m;
     struct dt_error err = {0};
@@ -574,7 +554,6 @@ static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(vo
     int64_t begin_us;
     dt_notice_producer *notices = NULL;
 
-    (void)state;
     snprintf(topic, sizeof(topic), "%s", own("dead"));
     m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
@@ -589,31 +568,4 @@ static void notices_without_a_broker_are_unavailable_in_time_and_go_out_later(vo
     dt_notice_producer_free(notices);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_result_comes_once_when_it_is_committed),
-        TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was),
-        TEST(what_was_not_committed_comes_again_for_the_next_consumer),
-        TEST(results_that_could_not_be_applied_come_again_after_a_rewind),
-        TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there),
-        TEST(a_poll_that_finds_nothing_ends_when_told_to_stop),
-        TEST(aborted_and_open_results_are_not_seen),
-        TEST(nothing_is_read_before_there_is_a_share),
-        TEST(members_read_their_share_and_together_everything_once),
-        TEST(a_change_of_shares_loses_nothing_that_was_not_applied),
-        TEST(a_mark_is_passed_when_all_before_it_was_applied_and_committed),
-        TEST(markers_of_transactions_do_not_count_as_unread),
-        TEST(what_goes_back_is_unread_until_it_was_applied),
-        TEST(an_older_offset_that_comes_between_is_put_right),
-        TEST(without_a_broker_nothing_is_known_to_be_read),
-        TEST(notices_arrive_and_say_so),
-        TEST(a_notice_that_kafka_refuses_is_told_from_the_others),
-        TEST(notices_that_are_refused_together_go_one_by_one),
-        TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

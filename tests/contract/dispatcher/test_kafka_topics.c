@@ -1,15 +1,11 @@
 /*
  * Topics on a real broker: made with the right settings, checked, looked up.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "kafka/kafka_handle.h"
 #include "support/kafka_fixture.h"
@@ -43,16 +39,17 @@ static int clear(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
+
 static const char *own(const char *suffix)
 {
     return kafka_fixture_own(&fx, suffix);
 }
 
-static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(void **state)
+FRESH_TEST(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead)
 {
     struct dt_error err = {0};
 
-    (void)state;
     kafka_fixture_await_partitions(&fx, own("ledger"), 3);
     kafka_fixture_await_partitions(&fx, own("results"), 2);
     kafka_fixture_await_partitions(&fx, own("results.rejected"), 2);
@@ -62,7 +59,7 @@ static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(v
 }
 
 /* A message that is refused has a header more than it came with. */
-static void what_is_refused_may_be_larger_than_what_came(void **state)
+FRESH_TEST(what_is_refused_may_be_larger_than_what_came)
 {
     static const struct {
         const char *suffix;
@@ -74,7 +71,6 @@ static void what_is_refused_may_be_larger_than_what_came(void **state)
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(topics) / sizeof(*topics); i++) {
         struct dt_str topic = dt_str(own(topics[i].suffix));
         KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, topic, &info, &err), &err);
@@ -83,11 +79,10 @@ static void what_is_refused_may_be_larger_than_what_came(void **state)
     assert_true(DT_KAFKA_MESSAGE_MAX > 1048588);
 }
 
-static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **state)
+FRESH_TEST(the_ledger_gets_more_partitions_when_there_are_more_shards)
 {
     struct dt_error err = {0};
 
-    (void)state;
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_CHECK, &err), DT_REFUSED);
     KAFKA_FIXTURE_OK(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_GROW, &err), &err);
     kafka_fixture_await_partitions(&fx, own("ledger"), 5);
@@ -97,81 +92,74 @@ static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **st
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
 }
 
-static void a_ledger_that_forgets_is_refused(void **state)
+TEST_WITH(a_ledger_that_forgets_is_refused, init, clear)
 {
     const char *week[] = {"retention.ms", "604800000", NULL};
     struct dt_error err = {0};
 
-    (void)state;
     kafka_fixture_topic(&fx, own("ledger"), 3, week);
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "retention.ms=604800000"));
     assert_int_equal(dt_kafka_admin_prepare(fx.env.admin, &err), DT_REFUSED);
 }
 
-static void a_ledger_that_is_compacted_is_refused(void **state)
+TEST_WITH(a_ledger_that_is_compacted_is_refused, init, clear)
 {
     const char *compact[] = {"retention.ms", "-1", "cleanup.policy", "compact", NULL};
     struct dt_error err = {0};
 
-    (void)state;
     kafka_fixture_topic(&fx, own("ledger"), 3, compact);
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "cleanup.policy=compact"));
 }
 
-static void checking_never_makes_a_ledger(void **state)
+TEST_WITH(checking_never_makes_a_ledger, init, clear)
 {
     struct dt_error err = {0};
 
-    (void)state;
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
 }
 
-static void a_missing_topic_is_made_on_demand(void **state)
+TEST_WITH(a_missing_topic_is_made_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
 
-    (void)state;
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.partitions, 2);
     assert_int_equal(info.max_message_bytes, 1048588);
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 2);
 }
 
-static void a_topics_own_limit_is_told(void **state)
+TEST_WITH(a_topics_own_limit_is_told, init, clear)
 {
     const char *small[] = {"max.message.bytes", "2000", NULL};
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
 
-    (void)state;
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.max_message_bytes, 2000);
     assert_int_equal(info.partitions, 1);
 }
 
-static void a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients_limit(void **state)
+TEST_WITH(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients_limit, init, clear)
 {
     const char *large[] = {"max.message.bytes", "9000000", NULL};
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
 
-    (void)state;
     kafka_fixture_topic(&fx, fx.topic, 1, large);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.max_message_bytes, 1200000);
 }
 
-static void a_missing_topic_is_refused_when_none_are_made_on_demand(void **state)
+TEST_WITH(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
 
-    (void)state;
     fx.config.kafka_auto_create_partitions = 0;
     assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, fx.topic));
@@ -181,14 +169,13 @@ static void a_missing_topic_is_refused_when_none_are_made_on_demand(void **state
     assert_non_null(strstr(err.text, fx.topic));
 }
 
-static void a_name_that_kafka_does_not_take_is_refused(void **state)
+TEST_WITH(a_name_that_kafka_does_not_take_is_refused, init, clear)
 {
     const char *const names[] = {"", ".", "..", "a b", "a/b"};
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     char longest[300];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(names[i]), &info, &err), DT_REFUSED);
     memset(longest, 'x', sizeof(longest) - 1);
@@ -196,7 +183,7 @@ static void a_name_that_kafka_does_not_take_is_refused(void **state)
     assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(longest), &info, &err), DT_REFUSED);
 }
 
-static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state)
+TEST_WITH(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
@@ -204,7 +191,6 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     int64_t begin_us;
     char right[256];
 
-    (void)state;
     memcpy(right, fx.brokers, sizeof(right));
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
@@ -219,13 +205,12 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
 }
 
-static void an_installations_name_that_is_too_long_for_a_topic_is_invalid(void **state)
+TEST(an_installations_name_that_is_too_long_for_a_topic_is_invalid)
 {
     char longest[DT_KAFKA_TOPIC_MAX + 1], name[DT_KAFKA_TOPIC_MAX + 1];
     const struct dt_kafka_env env = {.installation = longest};
     struct dt_error err = {0};
 
-    (void)state;
     memset(longest, 'x', DT_KAFKA_TOPIC_MAX);
     longest[DT_KAFKA_TOPIC_MAX - strlen(".dead")] = '\0';
     KAFKA_FIXTURE_OK(dt_kafka_topic_name(&env, "dead", name, &err), &err);
@@ -276,14 +261,13 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
     }
 }
 
-static void who_must_not_wait_is_told_when_to_ask_again(void **state)
+TEST_WITH(who_must_not_wait_is_told_when_to_ask_again, init, clear)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     int before = 0;
 
-    (void)state;
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), DT_BUSY);
     AWAIT(told > before);
     KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), &err);
@@ -334,29 +318,26 @@ static void make_topics(int n, int least, int most)
         assert_in_range(told, least, most);
 }
 
-static void many_topics_are_made_some_at_a_time_beside_another_owner_that_sends(void **state)
+TEST_WITH(many_topics_are_made_some_at_a_time_beside_another_owner_that_sends, init, clear)
 {
-    (void)state;
     other_sends = true;
     make_topics(MANY, (MANY - SOME) / 2, MANY);
     other_sends = false;
 }
 
-static void an_owner_that_is_alone_has_its_topics_made_in_few_requests(void **state)
+TEST_WITH(an_owner_that_is_alone_has_its_topics_made_in_few_requests, init, clear)
 {
-    (void)state;
     make_topics(MANY, 1, MANY / 4);
 }
 
-static void some_topics_are_made_together(void **state)
+TEST_WITH(some_topics_are_made_together, init, clear)
 {
-    (void)state;
     other_sends = true;
     make_topics(SOME, 1, SOME - 1);
     other_sends = false; /* Kafka may be asked for some before the others are added */
 }
 
-static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)
+TEST_WITH(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear)
 {
     dt_kafka_asker *maker = asker_of(fx.env.admin);
     dt_kafka_asker *asker;
@@ -366,7 +347,6 @@ static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)
     char names[MANY][280];
     int made = 0;
 
-    (void)state;
     assert_int_equal(await_answer(maker, fx.topic, &info), DT_OK);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &other, &err), &err); /* which has never heard of it */
     asker = asker_of(other);
@@ -383,7 +363,7 @@ static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)
     dt_kafka_admin_free(other);
 }
 
-static void an_asker_is_told_that_kafka_does_not_answer(void **state)
+TEST_WITH(an_asker_is_told_that_kafka_does_not_answer, init, clear)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
@@ -391,7 +371,6 @@ static void an_asker_is_told_that_kafka_does_not_answer(void **state)
     dt_kafka_asker *asker;
     char right[256];
 
-    (void)state;
     memcpy(right, fx.brokers, sizeof(right));
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
@@ -402,7 +381,7 @@ static void an_asker_is_told_that_kafka_does_not_answer(void **state)
     memcpy(fx.brokers, right, sizeof(right));
 }
 
-static void of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named(void **state)
+TEST_WITH(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, clear)
 {
     const struct dt_str good[] = {dt_str("one"), dt_str("two"), dt_str("one")};
     const struct dt_str bad[] = {dt_str("one"), dt_str("two"), dt_str("a b"), dt_str("three")};
@@ -410,7 +389,6 @@ static void of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named(void 
     struct dt_error err = {0};
     size_t at_fault;
 
-    (void)state;
     KAFKA_FIXTURE_OK(dt_kafka_admin_topics(fx.env.admin, good, 3, &at_fault, &err), &err);
     assert_int_equal(kafka_fixture_partitions(&fx, "two"), 2);
     assert_int_equal(dt_kafka_admin_topics(fx.env.admin, bad, 4, &at_fault, &err), DT_REFUSED);
@@ -428,14 +406,13 @@ static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **ou
     return dt_kafka_conf_new(env, NULL, out, err);
 }
 
-static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **state)
+TEST_WITH(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clear)
 {
     const struct dt_kafka_on_demand_ops ops = {.conf = plain_conf};
     struct dt_error err = {0};
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk;
 
-    (void)state;
     KAFKA_FIXTURE_OK(dt_kafka_on_demand_new(&fx.env, &ops, 20, &handle, &err), &err);
     assert_false(dt_kafka_on_demand_open(handle));
     for (int i = 0; i < 3; i++) {
@@ -453,34 +430,4 @@ static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **st
     dt_kafka_on_demand_free(handle);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead, make,
-                                        clear),
-        cmocka_unit_test_setup_teardown(what_is_refused_may_be_larger_than_what_came, make, clear),
-        cmocka_unit_test_setup_teardown(the_ledger_gets_more_partitions_when_there_are_more_shards, make, clear),
-        cmocka_unit_test_setup_teardown(a_ledger_that_forgets_is_refused, init, clear),
-        cmocka_unit_test_setup_teardown(a_ledger_that_is_compacted_is_refused, init, clear),
-        cmocka_unit_test_setup_teardown(checking_never_makes_a_ledger, init, clear),
-        cmocka_unit_test_setup_teardown(a_missing_topic_is_made_on_demand, init, clear),
-        cmocka_unit_test_setup_teardown(a_topics_own_limit_is_told, init, clear),
-        cmocka_unit_test_setup_teardown(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients_limit,
-                                        init, clear),
-        cmocka_unit_test_setup_teardown(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear),
-        cmocka_unit_test_setup_teardown(a_name_that_kafka_does_not_take_is_refused, init, clear),
-        cmocka_unit_test_setup_teardown(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear),
-        cmocka_unit_test(an_installations_name_that_is_too_long_for_a_topic_is_invalid),
-        cmocka_unit_test_setup_teardown(who_must_not_wait_is_told_when_to_ask_again, init, clear),
-        cmocka_unit_test_setup_teardown(many_topics_are_made_some_at_a_time_beside_another_owner_that_sends, init,
-                                        clear),
-        cmocka_unit_test_setup_teardown(an_owner_that_is_alone_has_its_topics_made_in_few_requests, init, clear),
-        cmocka_unit_test_setup_teardown(some_topics_are_made_together, init, clear),
-        cmocka_unit_test_setup_teardown(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear),
-        cmocka_unit_test_setup_teardown(an_asker_is_told_that_kafka_does_not_answer, init, clear),
-        cmocka_unit_test_setup_teardown(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, clear),
-        cmocka_unit_test_setup_teardown(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clear),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,15 +1,9 @@
 /* The upkeep of a shard's ledger (ledger_upkeep.c) on a real MySQL and Kafka: what is deleted, when, and what the row says then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/delivery_kafka.h"
 #include "store/dispatch/takeover.h"
@@ -86,6 +80,8 @@ static int clear(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
+
 /* A step, and those after it for as long as Kafka is at work. */
 static dt_status tend(void)
 {
@@ -110,9 +106,8 @@ static void assert_row_holds(int64_t offset)
     assert_int_equal(fence.trim_offset, offset);
 }
 
-static void what_the_row_has_held_for_a_day_goes_but_for_its_last_record(void **state)
+FRESH_TEST(what_the_row_has_held_for_a_day_goes_but_for_its_last_record)
 {
-    (void)state;
     lead(OLD, DAY + 60000);
     assert_int_equal(tend(), DT_OK);
     assert_begins_at(offsets[OLD - 2]);
@@ -123,27 +118,24 @@ static void what_the_row_has_held_for_a_day_goes_but_for_its_last_record(void **
     assert_begins_at(offsets[OLD - 2]);
 }
 
-static void what_it_has_not_held_for_a_day_stays(void **state)
+FRESH_TEST(what_it_has_not_held_for_a_day_stays)
 {
-    (void)state;
     lead(OLD, DAY - 60000);
     assert_int_equal(tend(), DT_OK);
     assert_begins_at(offsets[0]);
     assert_row_holds(offsets[OLD - 2] + 1);
 }
 
-static void a_young_ledger_keeps_its_beginning_and_its_row_moves_on(void **state)
+FRESH_TEST(a_young_ledger_keeps_its_beginning_and_its_row_moves_on)
 {
-    (void)state;
     lead(YOUNG, DAY + 60000);
     assert_int_equal(tend(), DT_OK);
     assert_begins_at(offsets[0]);
     assert_row_holds(offsets[YOUNG - 1] + 1);
 }
 
-static void whose_row_is_anothers_by_then_deletes_nothing(void **state)
+FRESH_TEST(whose_row_is_anothers_by_then_deletes_nothing)
 {
-    (void)state;
     lead(OLD, DAY + 60000);
     const struct dt_fence zombie = fence;
     take_over(8);
@@ -153,9 +145,8 @@ static void whose_row_is_anothers_by_then_deletes_nothing(void **state)
 }
 
 /* Nobody is deposed for it, and the row goes on to hold what was not deleted. */
-static void a_ledger_that_is_shorter_than_the_row_says_is_left_alone(void **state)
+FRESH_TEST(a_ledger_that_is_shorter_than_the_row_says_is_left_alone)
 {
-    (void)state;
     lead(YOUNG, 0);
     mysql_fixture_run(&fx, "UPDATE shards SET ledger_offset = 9000, trim_offset = 5000, trim_at = 1");
     take_over(8);
@@ -165,16 +156,4 @@ static void a_ledger_that_is_shorter_than_the_row_says_is_left_alone(void **stat
     assert_true(delivery.upkeep.again_us > dt_clock_mono_us(dt_clock_system()));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(what_the_row_has_held_for_a_day_goes_but_for_its_last_record),
-        T(what_it_has_not_held_for_a_day_stays),
-        T(a_young_ledger_keeps_its_beginning_and_its_row_moves_on),
-        T(whose_row_is_anothers_by_then_deletes_nothing),
-        T(a_ledger_that_is_shorter_than_the_row_says_is_left_alone),
-    };
-    return cmocka_run_group_tests_name("the ledger's upkeep", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

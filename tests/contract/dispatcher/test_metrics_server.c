@@ -1,15 +1,11 @@
 /* Where the dispatcher's metrics are served. */
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "chores/metrics_server.h"
 
@@ -41,10 +37,9 @@ static void assert_answers(int family, const char *address, uint16_t port)
     close(fd);
 }
 
-static void the_address_may_be_the_loopback_or_any_of_the_machine(void **state)
+TEST(the_address_may_be_the_loopback_or_any_of_the_machine)
 {
     static const char *const addresses[] = {"127.0.0.1", "0.0.0.0"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         dt_metrics_server *server = NULL;
         struct dt_error err = {0};
@@ -56,38 +51,13 @@ static void the_address_may_be_the_loopback_or_any_of_the_machine(void **state)
     }
 }
 
-static void each_request_gets_the_status_of_what_it_asks_for(void **state)
-{
-    static const char *const asked[][2] = {{"GET /metrics HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
-                                           {"GET http://x/healthz?a HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
-                                           {"GET /other HTTP/1.0\r\n\r\n", "HTTP/1.1 404 Not Found\r\n"},
-                                           {"POST /metrics HTTP/1.0\r\n\r\n", "HTTP/1.1 405 Method Not Allowed\r\n"},
-                                           {"hello\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"}};
-    dt_metrics_server *server = NULL;
-    struct dt_error err = {0};
-    uint16_t port = 0;
-    (void)state;
-    assert_int_equal(dt_metrics_server_start("127.0.0.1", 0, &port, &server, &err), DT_OK);
-    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
-        char answer[256] = {0};
-        int fd = connected(AF_INET, "127.0.0.1", port);
-        assert_int_equal(write(fd, asked[i][0], strlen(asked[i][0])), strlen(asked[i][0]));
-        assert_true(read(fd, answer, sizeof(answer) - 1) > 0);
-        if (strncmp(answer, asked[i][1], strlen(asked[i][1])) != 0)
-            fail_msg("%s: %s", asked[i][0], answer);
-        close(fd);
-    }
-    dt_metrics_server_stop(server);
-}
-
-static void the_address_may_be_of_the_sixth_version(void **state)
+TEST(the_address_may_be_of_the_sixth_version)
 {
     dt_metrics_server *server = NULL;
     struct dt_error err = {0};
     uint16_t port = 0;
     int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in6 loopback = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    (void)state;
     if (probe < 0 || bind(probe, (struct sockaddr *)&loopback, sizeof(loopback)) != 0)
         return; /* the machine has none */
     close(probe);
@@ -96,25 +66,23 @@ static void the_address_may_be_of_the_sixth_version(void **state)
     dt_metrics_server_stop(server);
 }
 
-static void what_is_no_address_is_named(void **state)
+TEST(what_is_no_address_is_named)
 {
     dt_metrics_server *server = NULL;
     struct dt_error err = {0};
     uint16_t port = 0;
-    (void)state;
     assert_int_equal(dt_metrics_server_start("localhost", 0, &port, &server, &err), DT_INVALID);
     assert_non_null(strstr(err.text, "\"localhost\""));
     assert_null(server);
 }
 
-static void a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop(void **state)
+TEST(a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop)
 {
     dt_metrics_server *first = NULL;
     dt_metrics_server *second = NULL;
     struct dt_error err = {0};
     uint16_t port = 0;
     uint16_t bound = 0;
-    (void)state;
     assert_int_equal(dt_metrics_server_start("127.0.0.1", 0, &port, &first, &err), DT_OK);
     assert_int_equal(dt_metrics_server_start("127.0.0.1", port, &bound, &second, &err), DT_SYSTEM);
     assert_non_null(strstr(err.text, "cannot listen for /metrics on 127.0.0.1"));
@@ -124,14 +92,13 @@ static void a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop(void *
     dt_metrics_server_stop(first);
 }
 
-static void connections_that_say_nothing_or_half_of_it_keep_nobody_out(void **state)
+TEST(connections_that_say_nothing_or_half_of_it_keep_nobody_out)
 {
     static const char *const said[] = {"", "GET /metr", "GET /metrics HTTP/1.1\r\n"};
     dt_metrics_server *server = NULL;
     struct dt_error err = {0};
     uint16_t port = 0;
     int crowd[300];
-    (void)state;
     assert_int_equal(dt_metrics_server_start("127.0.0.1", 0, &port, &server, &err), DT_OK);
     for (size_t i = 0; i < 300; i++) {
         const char *words = said[i % 3];
@@ -146,15 +113,4 @@ static void connections_that_say_nothing_or_half_of_it_keep_nobody_out(void **st
     dt_metrics_server_stop(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_address_may_be_the_loopback_or_any_of_the_machine),
-        cmocka_unit_test(each_request_gets_the_status_of_what_it_asks_for),
-        cmocka_unit_test(the_address_may_be_of_the_sixth_version),
-        cmocka_unit_test(what_is_no_address_is_named),
-        cmocka_unit_test(a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop),
-        cmocka_unit_test(connections_that_say_nothing_or_half_of_it_keep_nobody_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

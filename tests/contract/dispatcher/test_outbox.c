@@ -2,16 +2,12 @@
  * Senders of the outbox (outbox.h) on a real MySQL and Kafka. What is between them and Kafka here refuses single
  * messages, or fails when the test says so.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "delivery/kafka/message.h"
 #include "outbox/outbox.h"
@@ -214,6 +210,8 @@ static int end_test(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin_test, end_test)
+
 /* ---- hands ---- */
 
 static int64_t first_id = 1000; /* each test has jobs of its own: their letters stay in Kafka */
@@ -285,9 +283,8 @@ static size_t letters(int64_t first, int64_t last, int *each)
 
 /* ---- the tests ---- */
 
-static void notices_leave_when_it_is_woken(void **state)
+FRESH_TEST(notices_leave_when_it_is_told_of_their_shard)
 {
-    (void)state;
     start_and_look();
     int64_t first = bury(3, 2);
     dt_outbox_wake(outbox);
@@ -298,9 +295,8 @@ static void notices_leave_when_it_is_woken(void **state)
         assert_int_equal(each[i], 1);
 }
 
-static void what_nobody_told_of_leaves_with_the_next_look(void **state)
+FRESH_TEST(what_nobody_told_of_leaves_with_the_next_look)
 {
-    (void)state;
     start_and_look();
     int64_t first = bury(2, 1);
     pass(LOOK_US);
@@ -308,9 +304,8 @@ static void what_nobody_told_of_leaves_with_the_next_look(void **state)
     assert_int_equal(letters(first, first + 1, NULL), 2);
 }
 
-static void notices_of_shards_that_others_send_stay(void **state)
+FRESH_TEST(notices_of_shards_that_others_send_stay)
 {
-    (void)state;
     sends = 1u << 3;
     int64_t theirs = bury(2, 0), ours = bury(2, 3);
     start();
@@ -323,9 +318,8 @@ static void notices_of_shards_that_others_send_stay(void **state)
     wait_for_waiting(0);
 }
 
-static void a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_it(void **state)
+FRESH_TEST(a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_it)
 {
-    (void)state;
     int64_t first = bury(10, 0);
     refuse_odd = true;
     start();
@@ -342,10 +336,9 @@ static void a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes
         assert_int_equal(each[i], 1);
 }
 
-static void pages_of_refused_notices_do_not_block_those_behind_them(void **state)
+FRESH_TEST(pages_of_refused_notices_do_not_block_those_behind_them)
 {
-    (void)state;
-    enum { N = 2 * TOGETHER + 20 };
+    enum { N = 2 * PAGE + 20 };
     int64_t first = bury(N, 0), other = bury(5, 1);
     refuse_from = first;
     refuse_to = first + 2 * TOGETHER - 1;
@@ -359,9 +352,8 @@ static void pages_of_refused_notices_do_not_block_those_behind_them(void **state
     AWAIT(letters(later, later + 2, NULL) == 3);
 }
 
-static void what_did_not_arrive_for_want_of_an_answer_goes_again_soon(void **state)
+FRESH_TEST(what_did_not_arrive_for_want_of_an_answer_goes_again_soon)
 {
-    (void)state;
     int64_t first = bury(4, 0);
     lose_the_rest = true;
     start();
@@ -374,9 +366,8 @@ static void what_did_not_arrive_for_want_of_an_answer_goes_again_soon(void **sta
         assert_int_equal(each[i], 1);
 }
 
-static void a_kafka_that_is_away_is_asked_again_and_not_all_the_time(void **state)
+FRESH_TEST(a_kafka_that_is_away_is_asked_again_and_not_all_the_time)
 {
-    (void)state;
     int64_t first = bury(2, 0);
     sends_to_fail = 3;
     calls = 0;
@@ -394,9 +385,8 @@ static void a_kafka_that_is_away_is_asked_again_and_not_all_the_time(void **stat
 }
 
 /* At least once: it was sent, and MySQL did not hear of it. */
-static void what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id(void **state)
+FRESH_TEST(what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id)
 {
-    (void)state;
     int64_t first = bury(2, 0);
     deletes_to_fail = 1;
     start();
@@ -409,115 +399,8 @@ static void what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id(
     assert_int_equal(each[1], 2);
 }
 
-/* A test clock moves the time of transactions, and so made_at, ahead of the time by which messages are due. */
-static void a_notice_from_ahead_of_the_clock_is_sent_at_once(void **state)
+FRESH_TEST(a_letter_tells_of_its_job)
 {
-    (void)state;
-    int64_t first = bury(2, 0);
-    mysql_fixture_run(&fx, "UPDATE messages SET made_at = 4000000000000");
-    start();
-    wait_for_waiting(0);
-    assert_int_equal(letters(first, first + 1, NULL), 2);
-}
-
-/* Each round begins to read after the last shard whose letter was sent. */
-static void shards_with_many_notices_leave_turns_to_others(void **state)
-{
-    (void)state;
-    const int64_t ours = bury(3 * LISTED, 0);
-    first_of_theirs = bury(5, 1);
-    start();
-    wait_for_waiting(0);
-    assert_true(before_theirs < ours + 2 * LISTED);
-}
-
-/* ---- answers ---- */
-
-static void answer(int64_t n, const char *topic, const char *reply_to)
-{
-    mysql_fixture_run(
-        &fx,
-        "INSERT INTO messages (kind, sender, made_at, topic, kafka_topic, answers) WITH RECURSIVE n AS "
-        "(SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < %lld) SELECT 'answers', 0, 1, '%s', '%s', "
-        "'[{\"topic\":\"%s\",\"key\":null,\"value\":null,\"headers\":[]}]' FROM n",
-        (long long)n, topic, reply_to, reply_to);
-}
-
-static void owners_take_turns_with_their_answers(void **state)
-{
-    (void)state;
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, owner, delivery, created_at, updated_at) VALUES ('a', 7, 'pull', "
-                           "1, 1), ('b', 8, 'pull', 1, 1)");
-    answer(900, "a", "far.a");
-    answer(900, "a", "far.a"); /* more than are read at once */
-    answer(2, "b", "far.b");
-    start_sender(DT_MESSAGE_ANSWERS);
-    wait_for_waiting(0);
-    assert_string_equal(asked[0], "far.a"); /* both of b's are among the first sixteen, which go in the order of ids */
-    assert_string_equal(asked[14], "far.b");
-    assert_string_equal(asked[15], "far.b");
-}
-
-static void a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other(void **state)
-{
-    (void)state;
-    answer(100, "", "silent.a");
-    start_sender(DT_MESSAGE_ANSWERS);
-    AWAIT(put_off() == 16 && hand_due_in() == 2 * RETRY_US);
-    calls = 0;
-    answer(3, "", "silent.a");
-    answer(40, "", "far.b");
-    pass(2 * RETRY_US);
-    wait_for_waiting(103);
-    assert_int_equal(put_off(), 16);
-    assert_int_equal(calls, 3); /* none of them for the silent topic */
-}
-
-static void an_answer_is_tried_again_after_five_to_twenty_seconds(void **state)
-{
-    (void)state;
-    static const int seconds[] = {5, 10, 20, 20};
-    answer(1, "", "silent.a");
-    start_sender(DT_MESSAGE_ANSWERS);
-    for (int tries = 1; tries <= 4; tries++) {
-        AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE tries = %d", tries) == 1);
-        const int64_t after_ms =
-            mysql_fixture_number(&fx, "SELECT next_at - UNIX_TIMESTAMP(SYSDATE(3))*1000 FROM messages");
-        assert_in_range(after_ms, seconds[tries - 1] * 1000 - 4000, seconds[tries - 1] * 1000);
-        mysql_fixture_run(&fx, "UPDATE messages SET next_at = 1");
-        pass(INT64_C(60000000));
-    }
-}
-
-static void answers_whose_topics_are_not_there_let_others_pass(void **state)
-{
-    (void)state;
-    answer(900, "", "unmade.a");
-    answer(900, "", "unmade.a");
-    answer(2, "", "far.b");
-    start_sender(DT_MESSAGE_ANSWERS);
-    wait_for_waiting(1800);
-}
-
-/* ---- messages about alerts ---- */
-
-static void what_waits_for_an_earlier_message_does_not_hide_when_that_is_due(void **state)
-{
-    (void)state;
-    mysql_fixture_run(&fx,
-                      "INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, "
-                      "began_at) SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', "
-                      "1, 1, 1 UNION ALL SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'ended', "
-                      "'dead', 1, 1, 1");
-    sends_to_fail = 1;
-    start_sender(DT_MESSAGE_ALERT);
-    AWAIT(put_off() == 1);
-    AWAIT(hand_due_in() > 0 && hand_due_in() <= 1000000);
-}
-
-static void a_letter_tells_of_its_job(void **state)
-{
-    (void)state;
     int64_t first = bury(1, 0);
     struct kafka_seen *seen;
     char id[64];
@@ -534,24 +417,5 @@ static void a_letter_tells_of_its_job(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
-    const struct CMUnitTest tests[] = {
-        T(notices_leave_when_it_is_woken),
-        T(what_nobody_told_of_leaves_with_the_next_look),
-        T(notices_of_shards_that_others_send_stay),
-        T(a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_it),
-        T(pages_of_refused_notices_do_not_block_those_behind_them),
-        T(what_did_not_arrive_for_want_of_an_answer_goes_again_soon),
-        T(a_kafka_that_is_away_is_asked_again_and_not_all_the_time),
-        T(what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id),
-        T(a_notice_from_ahead_of_the_clock_is_sent_at_once),
-        T(shards_with_many_notices_leave_turns_to_others),
-        T(owners_take_turns_with_their_answers),
-        T(a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other),
-        T(an_answer_is_tried_again_after_five_to_twenty_seconds),
-        T(answers_whose_topics_are_not_there_let_others_pass),
-        T(what_waits_for_an_earlier_message_does_not_hide_when_that_is_due),
-        T(a_letter_tells_of_its_job),
-    };
-    return cmocka_run_group_tests_name("the outbox", tests, open_all, close_all);
+    return suite_run(open_all, close_all);
 }

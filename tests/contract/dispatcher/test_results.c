@@ -2,16 +2,12 @@
  * The reader of results (results.h) on a real MySQL, Kafka and Redis. What stands between it and them here refuses
  * single messages, fails when it is told to, and looks at MySQL whenever offsets are about to be committed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "chores/results.h"
 #include "support/job_rows.h"
@@ -251,6 +247,8 @@ static int end_test(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin_test, end_test)
+
 /* ---- hands ---- */
 
 static void report(const char *fmt, ...) DT_PRINTF(1, 2);
@@ -325,9 +323,8 @@ static void let_go(void)
 
 /* ---- what is reported is done ---- */
 
-static void a_result_is_applied_and_the_index_and_the_outbox_are_told(void **state)
+FRESH_TEST(a_result_is_applied_and_the_index_and_the_outbox_are_told)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     job_row_dispatched(&fx, 8, 1, 0);
     report("{\"job_id\":\"7\",\"attempt\":1,\"status\":\"failed\"}");
@@ -342,10 +339,9 @@ static void a_result_is_applied_and_the_index_and_the_outbox_are_told(void **sta
     assert_int_equal(untold, 0);
 }
 
-static void a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_untold(void **state)
+FRESH_TEST(a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_untold)
 {
     char *right = config.redis_endpoints;
-    (void)state;
     stop();
     config.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1"; /* nobody is there */
     start();
@@ -357,9 +353,8 @@ static void a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_
     config.redis_endpoints = right;
 }
 
-static void error_texts_of_one_batch_are_each_their_jobs_own(void **state)
+FRESH_TEST(error_texts_of_one_batch_are_each_their_jobs_own)
 {
-    (void)state;
     no_place = true; /* so that all come as one batch */
     for (int64_t id = 1; id <= 3; id++) {
         job_row_dispatched(&fx, id, 1, 0);
@@ -372,9 +367,8 @@ static void error_texts_of_one_batch_are_each_their_jobs_own(void **state)
              3);
 }
 
-static void nothing_is_read_before_there_is_a_share(void **state)
+FRESH_TEST(nothing_is_read_before_there_is_a_share)
 {
-    (void)state;
     no_place = true;
     stop(); /* what it asked for before is over */
     read_so_far = 0;
@@ -391,9 +385,8 @@ static void nothing_is_read_before_there_is_a_share(void **state)
 
 /* ---- nothing is lost ---- */
 
-static void offsets_are_committed_only_when_all_that_was_read_is_in_mysql(void **state)
+FRESH_TEST(offsets_are_committed_only_when_all_that_was_read_is_in_mysql)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 600, 0);
     keep_locked("id > 100 AND id <= 200");
@@ -409,9 +402,8 @@ static void offsets_are_committed_only_when_all_that_was_read_is_in_mysql(void *
     assert_int_equal(committed_too_early, 0);
 }
 
-static void results_that_mysql_did_not_take_come_again(void **state)
+FRESH_TEST(results_that_mysql_did_not_take_come_again)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 50, 0);
     applies_to_fail = 3;
@@ -421,9 +413,8 @@ static void results_that_mysql_did_not_take_come_again(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 2"), 50);
 }
 
-static void offsets_that_were_not_committed_hold_nothing_up(void **state)
+FRESH_TEST(offsets_that_were_not_committed_hold_nothing_up)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 20, 0);
     commits_to_fail = 2;
@@ -450,9 +441,8 @@ static bool is_rejected(void *arg)
     return rejected(arg, strlen(arg)) > 0;
 }
 
-static void what_cannot_be_understood_is_put_aside_and_the_others_are_applied(void **state)
+FRESH_TEST(what_cannot_be_understood_is_put_aside_and_the_others_are_applied)
 {
-    (void)state;
     char nonsense[] = "{\"job_id\":\"x1\"}", more[] = "not json 1";
     job_row_dispatched(&fx, 1, 1, 0);
     report("%s", nonsense);
@@ -464,9 +454,8 @@ static void what_cannot_be_understood_is_put_aside_and_the_others_are_applied(vo
 }
 
 /* While Kafka does not answer, the batch waits: what was rejected is not forgotten. */
-static void what_is_put_aside_waits_for_a_kafka_that_is_away(void **state)
+FRESH_TEST(what_is_put_aside_waits_for_a_kafka_that_is_away)
 {
-    (void)state;
     char nonsense[] = "not json 2";
     sends_to_fail = 2;
     job_row_dispatched(&fx, 1, 1, 0);
@@ -477,9 +466,8 @@ static void what_is_put_aside_waits_for_a_kafka_that_is_away(void **state)
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
 }
 
-static void what_kafka_refuses_to_put_aside_holds_up_nobody(void **state)
+FRESH_TEST(what_kafka_refuses_to_put_aside_holds_up_nobody)
 {
-    (void)state;
     char other[] = "not json 4";
     snprintf(refused_value, sizeof refused_value, "not json 3");
     job_row_dispatched(&fx, 1, 1, 0);
@@ -495,9 +483,8 @@ static void what_kafka_refuses_to_put_aside_holds_up_nobody(void **state)
 }
 
 /* A record may be as large as Kafka takes it; with its reason it would be larger. */
-static void a_very_large_record_is_put_aside_cut(void **state)
+FRESH_TEST(a_very_large_record_is_put_aside_cut)
 {
-    (void)state;
     const size_t n = 900000;
     char *value = malloc(n + 1);
     memset(value, 'x', n);
@@ -512,9 +499,8 @@ static void a_very_large_record_is_put_aside_cut(void **state)
 
 /* ---- jobs that somebody keeps locked ---- */
 
-static void results_of_very_many_locked_jobs_do_not_hold_up_the_others(void **state)
+FRESH_TEST(results_of_very_many_locked_jobs_do_not_hold_up_the_others)
 {
-    (void)state;
     enum { LOCKED = 5000, OTHERS = 200 };
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, LOCKED + OTHERS, 0);
@@ -528,9 +514,8 @@ static void results_of_very_many_locked_jobs_do_not_hold_up_the_others(void **st
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
 }
 
-static void results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go(void **state)
+FRESH_TEST(results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     job_row_dispatched(&fx, 2, 1, 0);
     keep_locked("id = 1");
@@ -551,9 +536,8 @@ static void results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go
 }
 
 /* The row is free again, and an earlier result of its job still waits: a later one does not overtake it. */
-static void a_result_waits_behind_an_earlier_one_of_its_job(void **state)
+FRESH_TEST(a_result_waits_behind_an_earlier_one_of_its_job)
 {
-    (void)state;
     stop();
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
@@ -565,9 +549,8 @@ static void a_result_waits_behind_an_earlier_one_of_its_job(void **state)
     assert_job(&fx, 1, "state", "dead");
 }
 
-static void a_reader_that_ends_while_results_wait_loses_none(void **state)
+FRESH_TEST(a_reader_that_ends_while_results_wait_loses_none)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     job_rows_multiply(&fx, 40, 0);
     keep_locked("id <= 20");
@@ -580,9 +563,8 @@ static void a_reader_that_ends_while_results_wait_loses_none(void **state)
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
 }
 
-static void a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go(void **state)
+FRESH_TEST(a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     keep_locked("id = 1");
     report_all(1, 1);
@@ -592,9 +574,8 @@ static void a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go(void **s
 }
 
 /* Kafka was taken away: what its readers had stored is still applied, and nothing of Kafka is asked. */
-static void without_kafka_stored_results_are_applied(void **state)
+FRESH_TEST(without_kafka_stored_results_are_applied)
 {
-    (void)state;
     char *brokers = config.kafka_brokers;
     stop();
     job_row_dispatched(&fx, 1, 1, 0);
@@ -612,25 +593,5 @@ static void without_kafka_stored_results_are_applied(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
-    const struct CMUnitTest tests[] = {
-        T(a_result_is_applied_and_the_index_and_the_outbox_are_told),
-        T(a_result_that_the_index_cannot_be_told_of_is_applied_and_said_to_be_untold),
-        T(error_texts_of_one_batch_are_each_their_jobs_own),
-        T(nothing_is_read_before_there_is_a_share),
-        T(offsets_are_committed_only_when_all_that_was_read_is_in_mysql),
-        T(results_that_mysql_did_not_take_come_again),
-        T(offsets_that_were_not_committed_hold_nothing_up),
-        T(what_cannot_be_understood_is_put_aside_and_the_others_are_applied),
-        T(what_is_put_aside_waits_for_a_kafka_that_is_away),
-        T(what_kafka_refuses_to_put_aside_holds_up_nobody),
-        T(a_very_large_record_is_put_aside_cut),
-        T(results_of_very_many_locked_jobs_do_not_hold_up_the_others),
-        T(results_of_a_locked_job_are_applied_in_their_order_once_it_is_let_go),
-        T(a_result_waits_behind_an_earlier_one_of_its_job),
-        T(a_reader_that_ends_while_results_wait_loses_none),
-        T(a_result_of_a_locked_job_is_applied_soon_after_it_is_let_go),
-        T(without_kafka_stored_results_are_applied),
-    };
-    return cmocka_run_group_tests_name("the reader of results", tests, open_all, close_all);
+    return suite_run(open_all, close_all);
 }

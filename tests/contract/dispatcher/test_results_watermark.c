@@ -2,14 +2,10 @@
  * The instant up to which results were read (results_watermark.h). The test controls the answers of a fake Kafka and
  * the clock.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "chores/results_watermark.h"
 #include "support/rigs/hand_clock.h"
@@ -103,6 +99,8 @@ static int end_test(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin_test, end_test)
+
 static int64_t deadline_ms;
 
 static int64_t up_to_ms(void)
@@ -130,9 +128,8 @@ static bool waits_at_most(unsigned shard, int ms)
 
 /* ---- the tests ---- */
 
-static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(void **state)
+FRESH_TEST(a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken)
 {
-    (void)state;
     deadline_ms = now_ms();
     assert_true(is_read(3)); /* the clock has not moved */
     AWAIT(woken[3] > 0);
@@ -140,9 +137,8 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
     assert_true(up_to_ms() <= now_ms());
 }
 
-static void kafka_is_asked_only_while_somebody_waits(void **state)
+FRESH_TEST(kafka_is_asked_only_while_somebody_waits)
 {
-    (void)state;
     AWAIT(hand_waits);
     assert_int_equal(marks, 0);
     deadline_ms = now_ms();
@@ -156,18 +152,16 @@ static void kafka_is_asked_only_while_somebody_waits(void **state)
     assert_int_equal(marks, before);
 }
 
-static void a_deadline_that_is_still_to_come_is_not_read(void **state)
+FRESH_TEST(a_deadline_that_is_still_to_come_is_not_read)
 {
-    (void)state;
     deadline_ms = now_ms() + 400;
     assert_false(waits_at_most(0, 350));
     assert_true(waits_at_most(0, 1000));
     assert_true(now_ms() >= deadline_ms);
 }
 
-static void a_reader_that_is_behind_is_waited_for(void **state)
+FRESH_TEST(a_reader_that_is_behind_is_waited_for)
 {
-    (void)state;
     unread = true;
     deadline_ms = now_ms();
     assert_false(waits_at_most(1, 1500));
@@ -176,9 +170,8 @@ static void a_reader_that_is_behind_is_waited_for(void **state)
     assert_true(waits_at_most(1, 1000));
 }
 
-static void without_an_answer_nothing_is_read(void **state)
+FRESH_TEST(without_an_answer_nothing_is_read)
 {
-    (void)state;
     silent = true;
     deadline_ms = now_ms();
     assert_false(waits_at_most(1, 1500));
@@ -187,9 +180,8 @@ static void without_an_answer_nothing_is_read(void **state)
 }
 
 /* Two deadlines, ten seconds apart, while nobody reads: each is waited for as long. */
-static void nobody_is_waited_for_longer_than_thirty_seconds(void **state)
+FRESH_TEST(nobody_is_waited_for_longer_than_thirty_seconds)
 {
-    (void)state;
     unread = true;
     int64_t first_ms = now_ms(), us = hand_us;
     deadline_ms = first_ms + 2000;
@@ -206,18 +198,16 @@ static void pass_a_minute_without_an_answer(void)
     assert_false(waits_at_most(1, 60000));
 }
 
-static void while_kafka_does_not_answer_only_attempts_of_other_deliveries_time_out_after_thirty_seconds(void **state)
+FRESH_TEST(while_kafka_does_not_answer_only_attempts_of_other_deliveries_time_out_after_thirty_seconds)
 {
-    (void)state;
     unread = true;
     pass_a_minute_without_an_answer();
     delivered_by_kafka = false;
     assert_true(is_read(1));
 }
 
-static void when_kafka_answers_again_the_reader_has_thirty_seconds(void **state)
+FRESH_TEST(when_kafka_answers_again_the_reader_has_thirty_seconds)
 {
-    (void)state;
     unread = true;
     pass_a_minute_without_an_answer();
     silent = false;
@@ -225,18 +215,16 @@ static void when_kafka_answers_again_the_reader_has_thirty_seconds(void **state)
     assert_true(waits_at_most(1, 5000));
 }
 
-static void when_kafka_answers_again_and_all_is_read_nothing_waits(void **state)
+FRESH_TEST(when_kafka_answers_again_and_all_is_read_nothing_waits)
 {
-    (void)state;
     pass_a_minute_without_an_answer();
     silent = false;
     assert_true(waits_at_most(1, 1000));
 }
 
 /* A leader that did not ask for a while, say because its MySQL was away, waits for the whole time again. */
-static void a_leader_that_did_not_ask_waits_for_the_whole_time_again(void **state)
+FRESH_TEST(a_leader_that_did_not_ask_waits_for_the_whole_time_again)
 {
-    (void)state;
     unread = true;
     deadline_ms = now_ms() - 60000;
     assert_false(waits_at_most(4, 2000));
@@ -248,9 +236,8 @@ static void a_leader_that_did_not_ask_waits_for_the_whole_time_again(void **stat
 }
 
 /* The process is stopped, and a leader asks before anything was looked at again. */
-static void a_reader_is_not_late_when_the_process_was_stopped(void **state)
+FRESH_TEST(a_reader_is_not_late_when_the_process_was_stopped)
 {
-    (void)state;
     unread = true;
     deadline_ms = now_ms() - 60000;
     assert_false(waits_at_most(4, 2000));
@@ -261,19 +248,5 @@ static void a_reader_is_not_late_when_the_process_was_stopped(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
-    const struct CMUnitTest tests[] = {
-        T(a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken),
-        T(kafka_is_asked_only_while_somebody_waits),
-        T(a_deadline_that_is_still_to_come_is_not_read),
-        T(a_reader_that_is_behind_is_waited_for),
-        T(without_an_answer_nothing_is_read),
-        T(nobody_is_waited_for_longer_than_thirty_seconds),
-        T(while_kafka_does_not_answer_only_attempts_of_other_deliveries_time_out_after_thirty_seconds),
-        T(when_kafka_answers_again_the_reader_has_thirty_seconds),
-        T(when_kafka_answers_again_and_all_is_read_nothing_waits),
-        T(a_leader_that_did_not_ask_waits_for_the_whole_time_again),
-        T(a_reader_is_not_late_when_the_process_was_stopped),
-    };
-    return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

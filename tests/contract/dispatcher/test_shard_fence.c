@@ -1,13 +1,7 @@
 /* What a leader with nothing to do asks its row now and then (shard_batch.c), on a real MySQL. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 #include "support/mysql_fixture.h"
@@ -59,9 +53,10 @@ static int drop(void **state)
     return 0;
 }
 
-static void who_leads_is_told_so_and_when_the_map_is_another(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
+FRESH_TEST(who_leads_is_told_so_and_when_the_map_is_another)
 {
-    (void)state;
     OK(dt_shard_check_fence(l, &err));
     assert_int_equal(stale, 0);
     assert_true(l->checked.fence_us > 0);
@@ -70,22 +65,12 @@ static void who_leads_is_told_so_and_when_the_map_is_another(void **state)
     assert_int_equal(stale, 1);
 }
 
-static void whose_row_is_anothers_leads_no_more(void **state)
+FRESH_TEST(whose_row_is_anothers_leads_no_more)
 {
-    (void)state;
     const struct dt_fence mine = l->fence;
     take_over(8);
     l->fence = mine;
     assert_int_equal(dt_shard_check_fence(l, &err), DT_DEPOSED);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(who_leads_is_told_so_and_when_the_map_is_another),
-        T(whose_row_is_anothers_leads_no_more),
-    };
-    return cmocka_run_group_tests_name("a leader's row", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

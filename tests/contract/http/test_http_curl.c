@@ -5,17 +5,13 @@
 #include <arpa/inet.h>
 #include <glob.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "delivery/http/http_outcome.h"
 #include "http/http_client.h"
@@ -24,10 +20,9 @@
 
 /* ---- the table of answers ---- */
 
-static void a_2xx_succeeds(void **state)
+RIG_TEST(a_2xx_succeeds)
 {
     static const char *const paths[] = {"/200", "/204", "/old", "/half-a-body"};
-    (void)state;
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
         struct dt_callback_outcome outcome = judged(ask(at(paths[i]), SOON_MS));
         assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
@@ -42,15 +37,13 @@ static void a_2xx_succeeds(void **state)
     assert_true(got->answer.duration_ms < SOON_MS);
 }
 
-static void a_202_is_taken(void **state)
+RIG_TEST(a_202_is_taken)
 {
-    (void)state;
     assert_int_equal(judged(ask(at("/202"), SOON_MS)).kind, DT_CALLBACK_TAKEN);
 }
 
-static void a_report_in_the_body_is_the_outcome(void **state)
+RIG_TEST(a_report_in_the_body_is_the_outcome)
 {
-    (void)state;
     struct dt_callback_outcome outcome = judged(ask(at("/snoozed"), SOON_MS));
     assert_int_equal(outcome.result.status, DT_RESULT_SNOOZED);
     assert_int_equal(outcome.result.retry_after_ms, 300000);
@@ -59,17 +52,15 @@ static void a_report_in_the_body_is_the_outcome(void **state)
     assert_int_equal(outcome.result.status, DT_RESULT_SNOOZED);
 }
 
-static void a_report_that_cannot_be_read_is_a_failure(void **state)
+RIG_TEST(a_report_that_cannot_be_read_is_a_failure)
 {
-    (void)state;
     assert_failed(at("/report-cut"), "http_report");
     assert_failed(at("/report-malformed"), "http_report");
     assert_failed(at("/report/65537"), "http_report");
 }
 
-static void other_statuses_fail(void **state)
+RIG_TEST(other_statuses_fail)
 {
-    (void)state;
     assert_failed(at("/410"), "http_410");
     assert_failed(at("/404"), "http_404");
     assert_failed(at("/401"), "http_401");
@@ -82,9 +73,8 @@ static void other_statuses_fail(void **state)
     assert_int_equal(receiver_requests(server), 9);
 }
 
-static void retry_after_and_the_body_come_with_a_failure(void **state)
+RIG_TEST(retry_after_and_the_body_come_with_a_failure)
 {
-    (void)state;
     struct dt_callback_outcome outcome = judged(ask(at("/429"), SOON_MS));
     assert_int_equal(outcome.result.retry_after_ms, 7000);
     outcome = judged(ask(at("/503"), SOON_MS));
@@ -93,9 +83,8 @@ static void retry_after_and_the_body_come_with_a_failure(void **state)
     assert_true(dt_str_is(outcome.result.error_message, "\xc3\xa4?!!"));
 }
 
-static void only_the_final_head_counts(void **state)
+RIG_TEST(only_the_final_head_counts)
 {
-    (void)state;
     const struct got *got = ask(at("/interim"), SOON_MS);
     assert_status(got, 429);
     assert_null(got->answer.retry_after.p);
@@ -105,17 +94,15 @@ static void only_the_final_head_counts(void **state)
     assert_true(dt_str_is(got->answer.body, "he"));
 }
 
-static void redirects_are_not_followed(void **state)
+RIG_TEST(redirects_are_not_followed)
 {
-    (void)state;
     assert_failed(at("/302"), "http_302");
     assert_failed(at("/307"), "http_307");
     assert_int_equal(receiver_requests(server), 2);
 }
 
-static void without_a_head_in_time_it_is_a_timeout(void **state)
+RIG_TEST(without_a_head_in_time_it_is_a_timeout)
 {
-    (void)state;
     assert_failed(at("/silent"), "http_timeout");
     assert_failed(at("/drip-head"), "http_timeout");
     int64_t began = now_us();
@@ -158,26 +145,23 @@ static enum dt_http_end end_of_held(const char *path, struct got *got)
     return got->answer.end;
 }
 
-static void an_answer_that_came_while_the_client_could_not_read_is_no_timeout(void **state)
+RIG_TEST(an_answer_that_came_while_the_client_could_not_read_is_no_timeout)
 {
     static struct got got;
-    (void)state;
     assert_int_equal(end_of_held("/gather", &got), DT_HTTP_ANSWERED);
     assert_int_equal(got.answer.status, 204);
 }
 
-static void a_receiver_times_out_when_it_still_does_not_answer_after_the_client_was_stopped(void **state)
+RIG_TEST(a_receiver_times_out_when_it_still_does_not_answer_after_the_client_was_stopped)
 {
     static struct got got;
-    (void)state;
     assert_int_equal(end_of_held("/silent", &got), DT_HTTP_TIMEOUT);
     assert_in_range(got.answer.duration_ms, 2 * SHORT_MS, SOON_MS);
 }
 
-static void without_a_connection_or_a_name_it_says_so(void **state)
+RIG_TEST(without_a_connection_or_a_name_it_says_so)
 {
     char url[64];
-    (void)state;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(address);
@@ -189,9 +173,8 @@ static void without_a_connection_or_a_name_it_says_so(void **state)
     assert_failed(url_of("http", "nowhere.test", "/204"), "http_dns");
 }
 
-static void what_is_no_whole_head_is_broken(void **state)
+RIG_TEST(what_is_no_whole_head_is_broken)
 {
-    (void)state;
     assert_failed(at("/nothing"), "http_broken");
     assert_failed(at("/half-a-head"), "http_broken");
     assert_failed(at("/no-end-of-head"), "http_broken");
@@ -201,9 +184,8 @@ static void what_is_no_whole_head_is_broken(void **state)
     assert_int_equal(receiver_requests(server), 6);
 }
 
-static void a_head_has_at_most_16_kib(void **state)
+RIG_TEST(a_head_has_at_most_16_kib)
 {
-    (void)state;
     assert_status(ask(at("/head/16384"), SOON_MS), 204);
     assert_failed(at("/head/16385"), "http_broken");
     assert_failed(at("/head/60000"), "http_broken");
@@ -211,9 +193,8 @@ static void a_head_has_at_most_16_kib(void **state)
     assert_failed(at("/line/1000000"), "http_broken");
 }
 
-static void a_body_is_read_to_64_kib(void **state)
+RIG_TEST(a_body_is_read_to_64_kib)
 {
-    (void)state;
     const struct got *got = ask(at("/body/65536"), SOON_MS);
     assert_status(got, 200);
     assert_int_equal(got->answer.body.n, DT_HTTP_BODY_MAX);
@@ -227,9 +208,8 @@ static void a_body_is_read_to_64_kib(void **state)
     }
 }
 
-static void a_status_decides_though_its_body_does_not_end_in_time(void **state)
+RIG_TEST(a_status_decides_though_its_body_does_not_end_in_time)
 {
-    (void)state;
     const struct got *got = ask(at("/drip-body"), SHORT_MS);
     assert_status(got, 200);
     assert_false(got->answer.body_whole);
@@ -255,11 +235,10 @@ static void assert_in_last_head(const char *line)
         fail_msg("%s", head_of_last());
 }
 
-static void a_request_is_sent_as_it_stands(void **state)
+RIG_TEST(a_request_is_sent_as_it_stands)
 {
     static struct got got;
     static char body[300000];
-    (void)state;
     for (size_t i = 0; i < sizeof(body); i++)
         body[i] = (char)i;
     const struct dt_http_header headers[] = {{dt_str("content-type"), dt_str("application/json")},
@@ -294,21 +273,19 @@ static void a_request_is_sent_as_it_stands(void **state)
     forget(&got, 1);
 }
 
-static void an_answer_before_the_end_of_the_request_counts(void **state)
+RIG_TEST(an_answer_before_the_end_of_the_request_counts)
 {
     static struct got got;
-    (void)state;
     ask_with_large_body(at("/early"), &got);
     assert_status(&got, 413);
     assert_true(dt_str_is(got.answer.body, "much"));
     forget(&got, 1);
 }
 
-static void what_no_request_may_have_is_refused(void **state)
+RIG_TEST(what_no_request_may_have_is_refused)
 {
     static const struct dt_http_header unsound[] = {
         {{"x-a", 3}, {"b\r\nc: d", 7}}, {{"x a", 3}, {"b", 1}}, {{"", 0}, {"b", 1}}, {{"x:a", 3}, {"b", 1}}};
-    (void)state;
     for (size_t i = 0; i < sizeof(unsound) / sizeof(*unsound); i++) {
         const struct dt_http_request request = {
             .url = dt_str(at("/204")), .headers = &unsound[i], .n_headers = 1, .timeout_ms = SOON_MS};
@@ -321,9 +298,8 @@ static void what_no_request_may_have_is_refused(void **state)
 
 /* ---- at most once ---- */
 
-static void connections_are_kept(void **state)
+RIG_TEST(connections_are_kept)
 {
-    (void)state;
     come_to_trust(at("/204"));
     const unsigned connections = receiver_connections(server);
     for (unsigned i = 0; i < 5; i++)
@@ -332,10 +308,9 @@ static void connections_are_kept(void **state)
     assert_null(strcasestr(head_of_last(), "\r\nconnection:"));
 }
 
-static void a_kept_connection_that_ends_with_the_next_request_does_not_send_it_again(void **state)
+RIG_TEST(a_kept_connection_that_ends_with_the_next_request_does_not_send_it_again)
 {
     static const char *const paths[] = {"/dies", "/resets"};
-    (void)state;
     come_to_trust(at("/204"));
     for (unsigned i = 0; i < 2; i++) {
         assert_status(ask(at("/204"), SOON_MS), 204);
@@ -347,11 +322,10 @@ static void a_kept_connection_that_ends_with_the_next_request_does_not_send_it_a
     }
 }
 
-static void a_request_that_meets_the_end_of_its_connection_arrives_at_most_once(void **state)
+RIG_TEST(a_request_that_meets_the_end_of_its_connection_arrives_at_most_once)
 {
     char path[32];
     unsigned answered = 0;
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         raced[i] = 0;
     come_to_trust(at("/204"));
@@ -370,7 +344,7 @@ static void a_request_that_meets_the_end_of_its_connection_arrives_at_most_once(
 
 /* ---- bytes beyond an answer ---- */
 
-static void a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request(void **state)
+RIG_TEST(a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request)
 {
     static const char *const paths[] = {"/more/204/0", "/more/200/0",      "/more/204/1",
                                         "/more/200/1", "/more/chunked/20", "/more/204/100"};
@@ -386,16 +360,15 @@ static void a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_eac
     }
 }
 
-static void a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on(void **state)
+RIG_TEST(a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on)
 {
-    (void)state;
     come_to_trust(at("/204"));
     assert_status(ask(at("/more/until-shut"), SOON_MS), 204);
     AWAIT(shut == 1);
     assert_not_kept(at("/204"));
 }
 
-static void a_stray_answer_spoils_at_most_one_of_120_requests(void **state)
+RIG_TEST(a_stray_answer_spoils_at_most_one_of_120_requests)
 {
     static const char *const paths[] = {"/more/204/0",  "/more/200/0",   "/more/204/1",    "/more/200/1",
                                         "/more/200/20", "/more/200/100", "/more/chunked/5"};
@@ -420,11 +393,10 @@ static void a_stray_answer_spoils_at_most_one_of_120_requests(void **state)
 
 /* ---- the end ---- */
 
-static void what_is_in_flight_at_the_stop_is_unknown(void **state)
+RIG_TEST(what_is_in_flight_at_the_stop_is_unknown)
 {
     static struct got got[42];
     static struct got answered;
-    (void)state;
     memset(got, 0, sizeof(got));
     memset(&answered, 0, sizeof(answered));
     assert_int_equal(send_to(at("/drip-body"), SOON_MS, &answered), DT_OK);
@@ -453,36 +425,8 @@ static void what_is_in_flight_at_the_stop_is_unknown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(a_2xx_succeeds),
-        TEST(a_202_is_taken),
-        TEST(a_report_in_the_body_is_the_outcome),
-        TEST(a_report_that_cannot_be_read_is_a_failure),
-        TEST(other_statuses_fail),
-        TEST(retry_after_and_the_body_come_with_a_failure),
-        TEST(only_the_final_head_counts),
-        TEST(redirects_are_not_followed),
-        TEST(without_a_head_in_time_it_is_a_timeout),
-        TEST(an_answer_that_came_while_the_client_could_not_read_is_no_timeout),
-        TEST(a_receiver_times_out_when_it_still_does_not_answer_after_the_client_was_stopped),
-        TEST(without_a_connection_or_a_name_it_says_so),
-        TEST(what_is_no_whole_head_is_broken),
-        TEST(a_head_has_at_most_16_kib),
-        TEST(a_body_is_read_to_64_kib),
-        TEST(a_status_decides_though_its_body_does_not_end_in_time),
-        TEST(a_request_is_sent_as_it_stands),
-        TEST(an_answer_before_the_end_of_the_request_counts),
-        TEST(what_no_request_may_have_is_refused),
-        TEST(connections_are_kept),
-        TEST(a_kept_connection_that_ends_with_the_next_request_does_not_send_it_again),
-        TEST(a_request_that_meets_the_end_of_its_connection_arrives_at_most_once),
-        TEST(a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request),
-        TEST(a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on),
-        TEST(a_stray_answer_spoils_at_most_one_of_120_requests),
-        TEST(what_is_in_flight_at_the_stop_is_unknown),
-    };
     signal(SIGPIPE, SIG_IGN);
     name_proxies();
     allow_many_descriptors();
-    return cmocka_run_group_tests(tests, make_files, remove_files);
+    return suite_run(make_files, remove_files);
 }

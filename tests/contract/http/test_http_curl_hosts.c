@@ -4,17 +4,13 @@
  */
 #include <arpa/inet.h>
 #include <glob.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "http/http_client.h"
 #include "support/fail_rule.h"
@@ -37,10 +33,9 @@ static void restart(const struct receiver_options *options)
 
 /* ---- where requests may go ---- */
 
-static void addresses_that_are_not_allowed_are_refused_by_address_and_by_name(void **state)
+RIG_TEST(addresses_that_are_not_allowed_are_refused_by_address_and_by_name)
 {
     struct dt_http_settings settings = settings_of("", NULL);
-    (void)state;
     reopen(&settings);
     assert_failed(at("/204"), "http_forbidden");
     assert_failed(url_of("http", "localhost", "/204"), "http_forbidden");
@@ -53,18 +48,16 @@ static void addresses_that_are_not_allowed_are_refused_by_address_and_by_name(vo
     assert_int_equal(receiver_connections(server), 0);
 }
 
-static void addresses_that_are_allowed_are_reached_by_name(void **state)
+RIG_TEST(addresses_that_are_allowed_are_reached_by_name)
 {
-    (void)state;
     assert_status(ask(url_of("http", "localhost", "/204"), SOON_MS), 204);
     assert_status(ask(url_of("http", "receiver.test", "/204"), SOON_MS), 204);
     assert_status(ask(url_of("http", "Receiver.TEST.", "/204"), SOON_MS), 204);
 }
 
-static void names_may_be_restricted(void **state)
+RIG_TEST(names_may_be_restricted)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
-    (void)state;
     settings.allow_hosts = dt_str("receiver.test, *.good.test");
     reopen(&settings);
     assert_status(ask(url_of("http", "receiver.test", "/204"), SOON_MS), 204);
@@ -85,10 +78,9 @@ static bool may_send(void *arg, void *tag)
 }
 
 /* Also on a connection that is kept, where libcurl has nothing to do before it writes. */
-static void what_is_withheld_is_not_put_on_the_wire(void **state)
+RIG_TEST(what_is_withheld_is_not_put_on_the_wire)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
-    (void)state;
     settings.may_send = may_send;
     reopen(&settings);
     lease_runs = false;
@@ -108,10 +100,9 @@ static void write_for(int64_t us)
 }
 
 /* The thread stands still between the look and the write until the lease is over. */
-static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire(void **state)
+RIG_TEST(what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
-    (void)state;
     settings.may_send = may_send;
     lease_runs = true;
     for (int kept = 0; kept < 2; kept++) { /* a new connection, and one that is kept */
@@ -130,11 +121,10 @@ static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_t
 }
 
 /* Whoever writes nothing at that time loses nothing: answers that are waited for come. */
-static void the_end_of_a_lease_leaves_what_was_written_before_alone(void **state)
+RIG_TEST(the_end_of_a_lease_leaves_what_was_written_before_alone)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     static struct got got[1];
-    (void)state;
     settings.may_send = may_send;
     lease_runs = true;
     reopen(&settings);
@@ -177,14 +167,13 @@ static size_t read_up_to(int fd, size_t most)
 }
 
 /* What did not fit into the buffers was let through in time, and would be written whenever the receiver reads. */
-static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
+RIG_TEST(the_rest_of_a_body_is_not_written_after_the_lease)
 {
     enum { BODY = 32 << 20 };
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     static struct got got[1];
     char url[64];
     char *body = calloc(1, BODY);
-    (void)state;
     assert_non_null(body);
     settings.max_bytes = 2 * (size_t)BODY;
     for (int ends = 0; ends < 2; ends++) {
@@ -220,10 +209,9 @@ static void let_lookups_end(void)
     slow_over = true;
 }
 
-static void a_name_is_looked_up_once_for_all_who_wait(void **state)
+RIG_TEST(a_name_is_looked_up_once_for_all_who_wait)
 {
     static struct got got[100];
-    (void)state;
     memset(got, 0, sizeof(got));
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(send_to(url_of("http", "slow.test", "/204"), SOON_MS, &got[i]), DT_OK);
@@ -236,10 +224,9 @@ static void a_name_is_looked_up_once_for_all_who_wait(void **state)
     forget(got, 100);
 }
 
-static void a_lookup_that_fails_fails_for_all_who_wait(void **state)
+RIG_TEST(a_lookup_that_fails_fails_for_all_who_wait)
 {
     static struct got got[20];
-    (void)state;
     memset(got, 0, sizeof(got));
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(send_to(url_of("http", "slow.nowhere.test", "/204"), SOON_MS, &got[i]), DT_OK);
@@ -252,12 +239,11 @@ static void a_lookup_that_fails_fails_for_all_who_wait(void **state)
 }
 
 /* The time of a request begins when its name has a turn to be looked up. */
-static void names_that_hang_leave_lookups_to_other_owners_and_time_to_their_own(void **state)
+RIG_TEST(names_that_hang_leave_lookups_to_other_owners_and_time_to_their_own)
 {
     enum { N = 300, OTHERS = 20, TURNS = 224 };
     static struct got got[N], others[OTHERS];
     char name[32];
-    (void)state;
     memset(got, 0, sizeof(got));
     memset(others, 0, sizeof(others));
     for (unsigned i = 0; i < N; i++) {
@@ -293,14 +279,13 @@ static int64_t mono_ahead_us(const dt_clock *clock)
     return dt_clock_mono_us(dt_clock_system()) + ahead_us;
 }
 
-static void a_request_whose_name_has_no_turn_is_withheld_in_the_end(void **state)
+RIG_TEST(a_request_whose_name_has_no_turn_is_withheld_in_the_end)
 {
     enum { N = 230, TURNS = 224 };
     static const dt_clock clock = {.mono_us = mono_ahead_us};
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     static struct got got[N];
     char name[32];
-    (void)state;
     memset(got, 0, sizeof(got));
     settings.clock = &clock;
     reopen(&settings);
@@ -321,10 +306,9 @@ static void a_request_whose_name_has_no_turn_is_withheld_in_the_end(void **state
     forget(got, N);
 }
 
-static void a_lookup_that_hangs_costs_its_own_requests_only(void **state)
+RIG_TEST(a_lookup_that_hangs_costs_its_own_requests_only)
 {
     static struct got hanging;
-    (void)state;
     memset(&hanging, 0, sizeof(hanging));
     assert_int_equal(send_to(url_of("http", "hang.test", "/204"), SHORT_MS, &hanging), DT_OK);
     for (unsigned i = 0; i < 20; i++)
@@ -346,9 +330,8 @@ static void open_tls(enum receiver_h2 h2, const char *ca_file)
     reopen(&settings);
 }
 
-static void a_certificate_of_the_right_authority_is_trusted(void **state)
+RIG_TEST(a_certificate_of_the_right_authority_is_trusted)
 {
-    (void)state;
     open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
     /* Before the next: libcurl 8 sends http over a kept connection of https to the same host and port. */
     assert_failed(url_of("http", "receiver.test", "/204"), "http_broken");
@@ -361,9 +344,8 @@ static void a_certificate_of_the_right_authority_is_trusted(void **state)
 }
 
 /* The end of a connection, which TLS announces, is no such bytes. */
-static void with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections(void **state)
+RIG_TEST(with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections)
 {
-    (void)state;
     open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
     come_to_trust(url_of("https", "receiver.test", "/204"));
     for (unsigned i = 0; i < 5; i++)
@@ -374,9 +356,8 @@ static void with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections(v
     assert_not_kept(url_of("https", "receiver.test", "/204"));
 }
 
-static void other_certificates_are_not_trusted(void **state)
+RIG_TEST(other_certificates_are_not_trusted)
 {
-    (void)state;
     open_tls(RECEIVER_H2_NOT_OFFERED, stranger);
     assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
     open_tls(RECEIVER_H2_NOT_OFFERED, NULL);
@@ -396,10 +377,9 @@ static void copy_file(const char *from, const char *to)
     fclose(out);
 }
 
-static void a_file_of_authorities_that_has_changed_is_read_again_soon(void **state)
+RIG_TEST(a_file_of_authorities_that_has_changed_is_read_again_soon)
 {
     char authorities[160];
-    (void)state;
     snprintf(authorities, sizeof(authorities), "%s.authorities", certificate);
     copy_file(stranger, authorities);
     open_tls(RECEIVER_H2_NOT_OFFERED, authorities);
@@ -409,28 +389,25 @@ static void a_file_of_authorities_that_has_changed_is_read_again_soon(void **sta
     unlink(authorities);
 }
 
-static void a_server_without_tls_has_none(void **state)
+RIG_TEST(a_server_without_tls_has_none)
 {
-    (void)state;
     assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
 }
 
-static void a_file_of_authorities_that_is_none_is_an_error(void **state)
+RIG_TEST(a_file_of_authorities_that_is_none_is_an_error)
 {
     struct dt_http_settings settings = settings_of("", "/nowhere/ca.pem");
     dt_http_client *other = NULL;
     struct dt_error err = {0};
-    (void)state;
     assert_int_equal(dt_http_client_new(&settings, &other, &err), DT_INVALID);
     assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
     settings.ca_file = "/proc/self/status";
     assert_int_equal(dt_http_client_new(&settings, &other, &err), DT_INVALID);
 }
 
-static void http_2_is_spoken_where_it_is_offered_and_its_connection_shared(void **state)
+RIG_TEST(http_2_is_spoken_where_it_is_offered_and_its_connection_shared)
 {
     static struct got got[50];
-    (void)state;
     memset(got, 0, sizeof(got));
     open_tls(RECEIVER_H2_ANSWERS, certificate);
     assert_status(ask(url_of("https", "receiver.test", "/"), SOON_MS), 204);
@@ -444,10 +421,9 @@ static void http_2_is_spoken_where_it_is_offered_and_its_connection_shared(void 
     forget(got, 50);
 }
 
-static void http_2_takes_large_payloads(void **state)
+RIG_TEST(http_2_takes_large_payloads)
 {
     static struct got got;
-    (void)state;
     open_tls(RECEIVER_H2_ANSWERS, certificate);
     for (unsigned i = 0; i < 2; i++) {
         ask_with_large_body(url_of("https", "receiver.test", "/"), &got);
@@ -466,10 +442,9 @@ static void burst(struct got *got, unsigned n, const char *path)
     wait_for(got, n);
 }
 
-static void the_first_burst_to_a_host_shares_its_connection_too(void **state)
+RIG_TEST(the_first_burst_to_a_host_shares_its_connection_too)
 {
     static struct got got[50];
-    (void)state;
     open_tls(RECEIVER_H2_ANSWERS, certificate);
     burst(got, 50, "/");
     for (unsigned i = 0; i < 50; i++)
@@ -479,10 +454,9 @@ static void the_first_burst_to_a_host_shares_its_connection_too(void **state)
     forget(got, 50);
 }
 
-static void a_burst_to_a_host_without_http_2_has_as_many_connections_as_it_needs(void **state)
+RIG_TEST(a_burst_to_a_host_without_http_2_has_as_many_connections_as_it_needs)
 {
     static struct got got[20];
-    (void)state;
     open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
     wanted = 20; /* nobody is answered before all are there */
     burst(got, 20, "/gather");
@@ -492,10 +466,9 @@ static void a_burst_to_a_host_without_http_2_has_as_many_connections_as_it_needs
     forget(got, 20);
 }
 
-static void a_burst_to_a_host_that_is_not_trusted_fails_at_once(void **state)
+RIG_TEST(a_burst_to_a_host_that_is_not_trusted_fails_at_once)
 {
     static struct got got[20];
-    (void)state;
     open_tls(RECEIVER_H2_ANSWERS, stranger);
     burst(got, 20, "/");
     for (unsigned i = 0; i < 20; i++)
@@ -504,11 +477,10 @@ static void a_burst_to_a_host_that_is_not_trusted_fails_at_once(void **state)
     forget(got, 20);
 }
 
-static void a_first_connection_that_does_not_stand_holds_up_the_others_for_a_second(void **state)
+RIG_TEST(a_first_connection_that_does_not_stand_holds_up_the_others_for_a_second)
 {
     static struct got got[3];
     char url[64];
-    (void)state;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); /* listens, and never shakes hands */
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof(address);
@@ -534,9 +506,8 @@ static void a_first_connection_that_does_not_stand_holds_up_the_others_for_a_sec
     forget(got, 3);
 }
 
-static void a_stream_that_is_refused_is_not_sent_again(void **state)
+RIG_TEST(a_stream_that_is_refused_is_not_sent_again)
 {
-    (void)state;
     open_tls(RECEIVER_H2_REFUSES, certificate);
     assert_status(ask(url_of("https", "receiver.test", "/"), SOON_MS), 204);
     assert_end(ask(url_of("https", "receiver.test", "/"), SOON_MS), DT_HTTP_BROKEN);
@@ -574,11 +545,10 @@ static unsigned threads_named(const char *name)
     return n;
 }
 
-static void a_thousand_are_in_flight_on_one_thread(void **state)
+RIG_TEST(a_thousand_are_in_flight_on_one_thread)
 {
     static struct got got[MANY];
     static struct got one_more;
-    (void)state;
     memset(got, 0, sizeof(got));
     memset(&one_more, 0, sizeof(one_more));
     wanted = MANY + 1; /* nobody is answered before all are there and one more was refused */
@@ -601,11 +571,10 @@ static void a_thousand_are_in_flight_on_one_thread(void **state)
     forget(got, MANY);
 }
 
-static void bytes_in_flight_are_bounded(void **state)
+RIG_TEST(bytes_in_flight_are_bounded)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     static struct got got[3];
-    (void)state;
     memset(got, 0, sizeof(got));
     settings.max_bytes = 150; /* two requests, of 60 bytes or so */
     reopen(&settings);
@@ -617,11 +586,10 @@ static void bytes_in_flight_are_bounded(void **state)
     forget(got, 2);
 }
 
-static void receivers_that_do_not_answer_hold_up_nobody_else(void **state)
+RIG_TEST(receivers_that_do_not_answer_hold_up_nobody_else)
 {
     static const char *const slow[] = {"/silent", "/drip-head", "/drip-body"};
     static struct got dead[300];
-    (void)state;
     memset(dead, 0, sizeof(dead));
     for (unsigned i = 0; i < 300; i++)
         assert_int_equal(send_to(url_of("http", "dead.test", slow[i % 3]), SOON_MS, &dead[i]), DT_OK);
@@ -638,38 +606,8 @@ static void receivers_that_do_not_answer_hold_up_nobody_else(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(addresses_that_are_not_allowed_are_refused_by_address_and_by_name),
-        TEST(addresses_that_are_allowed_are_reached_by_name),
-        TEST(names_may_be_restricted),
-        TEST(what_is_withheld_is_not_put_on_the_wire),
-        TEST(what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire),
-        TEST(the_end_of_a_lease_leaves_what_was_written_before_alone),
-        TEST(the_rest_of_a_body_is_not_written_after_the_lease),
-        TEST(a_name_is_looked_up_once_for_all_who_wait),
-        TEST(a_lookup_that_fails_fails_for_all_who_wait),
-        TEST(names_that_hang_leave_lookups_to_other_owners_and_time_to_their_own),
-        TEST(a_request_whose_name_has_no_turn_is_withheld_in_the_end),
-        TEST(a_lookup_that_hangs_costs_its_own_requests_only),
-        TEST(a_certificate_of_the_right_authority_is_trusted),
-        TEST(with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections),
-        TEST(other_certificates_are_not_trusted),
-        TEST(a_file_of_authorities_that_has_changed_is_read_again_soon),
-        TEST(a_server_without_tls_has_none),
-        TEST(a_file_of_authorities_that_is_none_is_an_error),
-        TEST(http_2_is_spoken_where_it_is_offered_and_its_connection_shared),
-        TEST(http_2_takes_large_payloads),
-        TEST(the_first_burst_to_a_host_shares_its_connection_too),
-        TEST(a_burst_to_a_host_without_http_2_has_as_many_connections_as_it_needs),
-        TEST(a_burst_to_a_host_that_is_not_trusted_fails_at_once),
-        TEST(a_first_connection_that_does_not_stand_holds_up_the_others_for_a_second),
-        TEST(a_stream_that_is_refused_is_not_sent_again),
-        TEST(a_thousand_are_in_flight_on_one_thread),
-        TEST(bytes_in_flight_are_bounded),
-        TEST(receivers_that_do_not_answer_hold_up_nobody_else),
-    };
     signal(SIGPIPE, SIG_IGN);
     name_proxies();
     allow_many_descriptors();
-    return cmocka_run_group_tests(tests, make_files, remove_files);
+    return suite_run(make_files, remove_files);
 }

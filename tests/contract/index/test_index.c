@@ -1,15 +1,12 @@
 /* The promises of index/index.h about entries: what is put, filled in, due, held and read, on real Redis servers. */
 #include "index/index.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/job.h"
 #include "support/redis_fixture.h"
@@ -39,9 +36,10 @@ static int64_t raw_score(struct fixture *fx, int64_t id, int64_t begin_ms, int d
     return -1;
 }
 
-static void put_stores_an_entry_in_a_page_of_its_shards_set(void **state)
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+
+RIG_TEST(put_stores_an_entry_in_a_page_of_its_shards_set, shared)
 {
-    struct fixture *fx = *state;
     const int64_t due_ms = INT64_C(1800000000123), begin_ms = due_ms - due_ms % 32768;
     int64_t today = dt_job_id(due_ms, 77), many = dt_job_id(due_ms, (INT64_C(1) << 32) + 78);
     int64_t other_day = (INT64_C(690) << 40) + 79;
@@ -57,10 +55,8 @@ static void put_stores_an_entry_in_a_page_of_its_shards_set(void **state)
     assert_int_equal(score(fx, other_day), due_ms);
 }
 
-static void put_moves_removes_and_is_idempotent(void **state)
+RIG_TEST(put_moves_removes_and_is_idempotent, shared)
 {
-    struct fixture *fx = *state;
-
     put_one(fx, 5, 1000);
     put_one(fx, 5, 1000);
     put_one(fx, 5, 500);
@@ -70,9 +66,8 @@ static void put_moves_removes_and_is_idempotent(void **state)
     assert_int_equal(score(fx, 5), 0);
 }
 
-static void put_removes_what_is_due_after_the_horizon(void **state)
+RIG_TEST(put_removes_what_is_due_after_the_horizon, shared)
 {
-    struct fixture *fx = *state;
     struct dt_entry entries[] = {{1, 1000, 0}, {2, 1001, 10}, {3, 900, 0}};
 
     for (int wake = 0; wake < 2; wake++) {
@@ -93,9 +88,8 @@ static long long commands_of(const struct fixture *fx)
 }
 
 /* Nobody puts an entry there, so that Redis is not asked. */
-static void put_does_not_look_for_what_was_far_after_the_horizon(void **state)
+RIG_TEST(put_does_not_look_for_what_was_far_after_the_horizon, private)
 {
-    struct fixture *fx = *state;
     const int64_t horizon_ms = 1000, minute_ms = 60000;
     struct dt_entry entries[] = {{1, 0, horizon_ms + minute_ms + 1}, {2, 0, FAR}, {3, FAR, FAR - 1}};
     long long before;
@@ -109,9 +103,8 @@ static void put_does_not_look_for_what_was_far_after_the_horizon(void **state)
     assert_int_equal(score(fx, 4), 0);
 }
 
-static void the_last_of_several_entries_of_one_job_counts(void **state)
+RIG_TEST(the_last_of_several_entries_of_one_job_counts, shared)
 {
-    struct fixture *fx = *state;
     struct dt_entry entries[] = {{4, 10, 0}, {4, 20, 0}, {5, 0, 0}, {5, 30, 0}};
 
     OK(dt_index_put(fx->index, &fx->map, entries, 4, FAR, true, &fx->err));
@@ -119,9 +112,8 @@ static void the_last_of_several_entries_of_one_job_counts(void **state)
     assert_int_equal(score(fx, 5), 30);
 }
 
-static void put_takes_any_number_of_entries_of_any_shards_on_all_endpoints(void **state)
+RIG_TEST(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared)
 {
-    struct fixture *fx = *state;
     size_t n = 50000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
 
@@ -144,10 +136,8 @@ static void put_takes_any_number_of_entries_of_any_shards_on_all_endpoints(void 
     free(entries);
 }
 
-static void put_of_nothing_is_nothing(void **state)
+RIG_TEST(put_of_nothing_is_nothing, shared)
 {
-    struct fixture *fx = *state;
-
     OK(dt_index_put(fx->index, &fx->map, NULL, 0, FAR, true, &fx->err));
 }
 
@@ -162,9 +152,8 @@ static struct dt_marker marked_as_filling(struct fixture *fx, int64_t count, con
     return marker;
 }
 
-static void a_filling_is_one_handles_until_it_lets_go(void **state)
+RIG_TEST(a_filling_is_one_handles_until_it_lets_go, shared)
 {
-    struct fixture *fx = *state;
     dt_index *other;
     struct dt_filling f, g, told, late;
     int64_t until_us, done_ms;
@@ -202,9 +191,8 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
     dt_index_free(other);
 }
 
-static void a_filling_for_another_map_is_not_taken(void **state)
+RIG_TEST(a_filling_for_another_map_is_not_taken, shared)
 {
-    struct fixture *fx = *state;
     struct dt_marker marker = marked_as_filling(fx, 1, NULL), next = marker;
     struct dt_filling f = taken_for(fx, fx->index, 4);
     assert_true(f.wanted && !f.ours && f.generation == 3);
@@ -221,10 +209,8 @@ static void a_filling_for_another_map_is_not_taken(void **state)
 }
 
 /* Whoever is told to be at it for longer than anybody may ask for was told so before the clock was set back. */
-static void a_clock_that_is_set_back_keeps_no_filling(void **state)
+RIG_TEST(a_clock_that_is_set_back_keeps_no_filling, shared)
 {
-    struct fixture *fx = *state;
-
     marked_as_filling(fx, 1, NULL);
     for (int i = 0; i < (strchr(fx->endpoints, ',') ? 2 : 1); i++)
         redis_fixture_text(fx->endpoints, (unsigned)i, "EVAL %s 1 %s:{1}:due:filled",
@@ -234,9 +220,8 @@ static void a_clock_that_is_set_back_keeps_no_filling(void **state)
     assert_true(taken(fx, fx->index).ours);
 }
 
-static void what_is_filled_counts_as_long_as_its_marker_stays(void **state)
+RIG_TEST(what_is_filled_counts_as_long_as_its_marker_stays, shared)
 {
-    struct fixture *fx = *state;
     struct dt_marker first = marked_as_filling(fx, 1, NULL), second;
     struct dt_filling f = taken(fx, fx->index);
     bool intact;
@@ -263,9 +248,8 @@ static void what_is_filled_counts_as_long_as_its_marker_stays(void **state)
 
 /* ---- the leader's look ---- */
 
-static void due_gives_what_is_due_in_order_and_the_time_of_the_next(void **state)
+RIG_TEST(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared)
 {
-    struct fixture *fx = *state;
     int64_t a = id_of(fx, 2, 0), b = id_of(fx, 2, a), c = id_of(fx, 2, b);
     struct dt_entry got[8];
 
@@ -293,9 +277,8 @@ static void due_gives_what_is_due_in_order_and_the_time_of_the_next(void **state
     assert_int_equal(fx->due.next_ms, 0);
 }
 
-static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **state)
+RIG_TEST(the_marker_tells_a_leader_whether_its_set_is_still_there, shared)
 {
-    struct fixture *fx = *state;
     struct dt_entry got[4];
     bool intact = true;
 
@@ -329,9 +312,8 @@ static void the_marker_tells_a_leader_whether_its_set_is_still_there(void **stat
     assert_false(intact);
 }
 
-static void a_marker_of_another_map_or_from_before_a_move_is_not_believed(void **state)
+RIG_TEST(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared)
 {
-    struct fixture *fx = *state;
     bool intact = true;
 
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0, false, 0}, NULL, &intact, &fx->gone, &fx->err));
@@ -345,9 +327,8 @@ static void a_marker_of_another_map_or_from_before_a_move_is_not_believed(void *
     assert_false(intact);
 }
 
-static void a_set_that_its_leader_left_half_filled_is_believed_by_nobody(void **state)
+RIG_TEST(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared)
 {
-    struct fixture *fx = *state;
     const struct dt_marker filling = {7, 12345, 1, 2, 0, true, 0};
     struct dt_entry got[4];
     bool intact = true;
@@ -363,9 +344,8 @@ static void a_set_that_its_leader_left_half_filled_is_believed_by_nobody(void **
     assert_true(intact);
 }
 
-static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(void **state)
+RIG_TEST(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, shared)
 {
-    struct fixture *fx = *state;
     struct dt_entry entry = {id_of(fx, 1, 0), 1000, 0}, other = {id_of(fx, 1, entry.id), 5000, 0}, got[4];
     struct dt_arena arena;
     struct dt_str *topics;
@@ -392,9 +372,8 @@ static void a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it(voi
     dt_arena_clear(&arena);
 }
 
-static void a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen(void **state)
+RIG_TEST(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, shared)
 {
-    struct fixture *fx = *state;
     int64_t a = id_of(fx, 5, 0), b = id_of(fx, 5, a), c = id_of(fx, 5, b), d = id_of(fx, 5, c);
     struct dt_fix fixes[] = {{a, 100, 500}, {b, 100, 500}, {c, 100, 0}, {d, 100, 500}};
 
@@ -408,9 +387,8 @@ static void a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen(voi
     assert_int_equal(score(fx, d), 0); /* absent: not made */
 }
 
-static void thousands_of_fixes_go_in_one_call(void **state)
+RIG_TEST(thousands_of_fixes_go_in_one_call, shared)
 {
-    struct fixture *fx = *state;
     size_t n = 40000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
     struct dt_fix *fixes = calloc(n, sizeof(*fixes));
@@ -431,9 +409,8 @@ static void thousands_of_fixes_go_in_one_call(void **state)
 
 /* ---- held sets ---- */
 
-static void entries_of_a_paused_topic_are_held_and_given_back(void **state)
+RIG_TEST(entries_of_a_paused_topic_are_held_and_given_back, shared)
 {
-    struct fixture *fx = *state;
     int64_t a = id_of(fx, 4, 0), b = id_of(fx, 4, a), c = id_of(fx, 4, b), next_ms = -1;
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}, {c, 300, 0}};
     struct dt_arena arena;
@@ -464,9 +441,8 @@ static void entries_of_a_paused_topic_are_held_and_given_back(void **state)
     dt_arena_clear(&arena);
 }
 
-static void a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skipped(void **state)
+RIG_TEST(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skipped, shared)
 {
-    struct fixture *fx = *state;
     struct dt_entry entry = {id_of(fx, 4, 0), 100, 0};
     struct dt_arena arena;
     struct dt_str *topics;
@@ -483,9 +459,8 @@ static void a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_ski
     dt_arena_clear(&arena);
 }
 
-static void giving_back_is_bounded_by_its_limit(void **state)
+RIG_TEST(giving_back_is_bounded_by_its_limit, shared)
 {
-    struct fixture *fx = *state;
     size_t n = 5000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
     int64_t next_ms, count;
@@ -504,9 +479,8 @@ static void giving_back_is_bounded_by_its_limit(void **state)
 
 /* ---- the reconciler's reads ---- */
 
-static void a_range_can_be_walked_page_by_page_through_equal_scores(void **state)
+RIG_TEST(a_range_can_be_walked_page_by_page_through_equal_scores, shared)
 {
-    struct fixture *fx = *state;
     struct dt_entry page[7], after = {0};
     char seen[401] = {0};
     int pages = 0;
@@ -533,9 +507,8 @@ static void a_range_can_be_walked_page_by_page_through_equal_scores(void **state
     assert_in_range(pages, 52, 53);
 }
 
-static void a_range_leaves_out_its_end_and_the_marker(void **state)
+RIG_TEST(a_range_leaves_out_its_end_and_the_marker, shared)
 {
-    struct fixture *fx = *state;
     int64_t a = id_of(fx, 0, 0), b = id_of(fx, 0, a), count;
     struct dt_entry got[4];
     size_t n;
@@ -558,9 +531,8 @@ static void a_range_leaves_out_its_end_and_the_marker(void **state)
     assert_int_equal(count, 2);
 }
 
-static void what_is_added_as_missing_never_overwrites(void **state)
+RIG_TEST(what_is_added_as_missing_never_overwrites, shared)
 {
-    struct fixture *fx = *state;
     int64_t a = id_of(fx, 6, 0), b = id_of(fx, 6, a);
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}};
 
@@ -570,9 +542,8 @@ static void what_is_added_as_missing_never_overwrites(void **state)
     assert_int_equal(score(fx, b), 100);
 }
 
-static void filling_adds_to_all_shards_and_never_overwrites(void **state)
+RIG_TEST(filling_adds_to_all_shards_and_never_overwrites, shared)
 {
-    struct fixture *fx = *state;
     enum { N = 20000 };
     static struct dt_entry entries[N];
 
@@ -585,9 +556,8 @@ static void filling_adds_to_all_shards_and_never_overwrites(void **state)
     assert_int_equal(score(fx, N), 1000);
 }
 
-static void scores_come_in_the_order_of_the_ids_asked_for(void **state)
+RIG_TEST(scores_come_in_the_order_of_the_ids_asked_for, shared)
 {
-    struct fixture *fx = *state;
     enum { N = 3500 };
     static int64_t scores[N];
     static struct dt_entry entries[N], asked[N];
@@ -603,9 +573,8 @@ static void scores_come_in_the_order_of_the_ids_asked_for(void **state)
         assert_int_equal(scores[i], i % 3 ? 1000 + i : 0);
 }
 
-static void entries_of_a_held_set_are_found_at_their_times(void **state)
+RIG_TEST(entries_of_a_held_set_are_found_at_their_times, shared)
 {
-    struct fixture *fx = *state;
     enum { N = 3500 };
     static int64_t scores[N];
     static struct dt_entry held[N], asked[N];
@@ -624,9 +593,8 @@ static void entries_of_a_held_set_are_found_at_their_times(void **state)
     assert_int_equal(scores[0], 0);
 }
 
-static void members_that_are_nobodys_are_removed_where_they_are_met(void **state)
+RIG_TEST(members_that_are_nobodys_are_removed_where_they_are_met, shared)
 {
-    struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[3];
     int clean = 0;
@@ -664,37 +632,6 @@ static void members_that_are_nobodys_are_removed_where_they_are_met(void **state
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(put_stores_an_entry_in_a_page_of_its_shards_set, shared),
-        T(put_moves_removes_and_is_idempotent, shared),
-        T(put_removes_what_is_due_after_the_horizon, shared),
-        T(put_does_not_look_for_what_was_far_after_the_horizon, private),
-        T(the_last_of_several_entries_of_one_job_counts, shared),
-        T(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared),
-        T(put_of_nothing_is_nothing, shared),
-        T(a_filling_is_one_handles_until_it_lets_go, shared),
-        T(what_is_filled_counts_as_long_as_its_marker_stays, shared),
-        T(a_filling_for_another_map_is_not_taken, shared),
-        T(a_clock_that_is_set_back_keeps_no_filling, shared),
-        T(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared),
-        T(the_marker_tells_a_leader_whether_its_set_is_still_there, shared),
-        T(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared),
-        T(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared),
-        T(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, shared),
-        T(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, shared),
-        T(thousands_of_fixes_go_in_one_call, shared),
-        T(entries_of_a_paused_topic_are_held_and_given_back, shared),
-        T(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skipped, shared),
-        T(giving_back_is_bounded_by_its_limit, shared),
-        T(a_range_can_be_walked_page_by_page_through_equal_scores, shared),
-        T(a_range_leaves_out_its_end_and_the_marker, shared),
-        T(what_is_added_as_missing_never_overwrites, shared),
-        T(filling_adds_to_all_shards_and_never_overwrites, shared),
-        T(scores_come_in_the_order_of_the_ids_asked_for, shared),
-        T(entries_of_a_held_set_are_found_at_their_times, shared),
-        T(members_that_are_nobodys_are_removed_where_they_are_met, shared),
-    };
     signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -7,15 +7,12 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
@@ -26,9 +23,10 @@ static int private_with_password(void **state)
     return private_with(state, "open sesame");
 }
 
-static void flushed_scripts_are_loaded_again_without_anybody_noticing(void **state)
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+
+RIG_TEST(flushed_scripts_are_loaded_again_without_anybody_noticing, private)
 {
-    struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0), next_ms;
     struct dt_entry got[4], after = {1, 1, 0};
     bool intact;
@@ -60,10 +58,8 @@ static bool pings(void *arg)
     return dt_index_ping(fx->index, NULL) == DT_OK;
 }
 
-static void a_killed_server_is_unavailable_and_is_found_again(void **state)
+RIG_TEST(a_killed_server_is_unavailable_and_is_found_again, private)
 {
-    struct fixture *fx = *state;
-
     put_one(fx, 1, 100);
     redis_server_kill(&fx->server);
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &(struct dt_entry){2, 100, 0}, 1, FAR, true, &fx->err));
@@ -81,9 +77,8 @@ static void end_connections(struct fixture *fx)
     assert_true(redis_fixture_number(fx->endpoints, 0, "CLIENT KILL TYPE normal SKIPME yes") > 0);
 }
 
-static void a_connection_that_the_server_ended_while_idle_fails_no_call(void **state)
+RIG_TEST(a_connection_that_the_server_ended_while_idle_fails_no_call, private)
 {
-    struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0), out, at_ms;
     struct dt_entry entry = {id, 1, 0}, got[2];
     struct dt_fix fix = {id, 1, 2};
@@ -121,10 +116,8 @@ static void a_connection_that_the_server_ended_while_idle_fails_no_call(void **s
     dt_arena_clear(&arena);
 }
 
-static void a_server_that_was_started_anew_while_idle_fails_no_call(void **state)
+RIG_TEST(a_server_that_was_started_anew_while_idle_fails_no_call, private)
 {
-    struct fixture *fx = *state;
-
     put_one(fx, 1, 100);
     for (int i = 0; i < 3; i++) {
         redis_server_kill(&fx->server);
@@ -173,9 +166,8 @@ static bool all_were_probed(void *arg)
     return probed == n;
 }
 
-static void connections_that_are_idle_are_probed(void **state)
+RIG_TEST(connections_that_are_idle_are_probed, private)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
 
@@ -192,9 +184,8 @@ static bool nothing_is_connected(void *arg)
     return connections_to(proxy->port, fds) == 0;
 }
 
-static void a_connection_whose_peer_vanished_while_idle_fails_no_call(void **state)
+RIG_TEST(a_connection_whose_peer_vanished_while_idle_fails_no_call, private)
 {
-    struct fixture *fx = *state;
     struct tcp_proxy proxy;
     dt_index *index;
 
@@ -227,9 +218,8 @@ static bool somebody_is_paused(void *arg)
     return strstr(redis_fixture_text(fx->endpoints, 0, "INFO clients"), "blocked_clients:1") != NULL;
 }
 
-static void a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again(void **state)
+RIG_TEST(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private)
 {
-    struct fixture *fx = *state;
     pthread_t thread;
     void *status;
 
@@ -267,7 +257,7 @@ static void by_hand(struct fixture *fx, const char *command)
         redis_fixture_text(fx->endpoints, 0, "%s %s %s", words[0], words[1], words[2]);
 }
 
-static void a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing(void **state)
+RIG_TEST(a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing, private)
 {
     static const char *const troubles[][2] = {
         {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
@@ -275,7 +265,6 @@ static void a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing(void
         {"ACL SETUSER default -evalsha", "ACL SETUSER default +@all"},
         {"ACL SETUSER default -@write", "ACL SETUSER default +@all"},
     };
-    struct fixture *fx = *state;
 
     OK(dt_index_probe(fx->index, &fx->err));
     failing_is(fx, "");
@@ -294,9 +283,8 @@ static void a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing(void
     failing_is(fx, "*");
 }
 
-static void who_listens_knows_whether_announcements_arrive(void **state)
+RIG_TEST(who_listens_knows_whether_announcements_arrive, private)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
 
@@ -318,9 +306,8 @@ static int64_t still(const dt_clock *clock)
     return still_us;
 }
 
-static void nobody_connects_again_before_the_back_off_is_over(void **state)
+RIG_TEST(nobody_connects_again_before_the_back_off_is_over, private)
 {
-    struct fixture *fx = *state;
     dt_clock clock = {.mono_us = still, .real_ms = still};
     dt_index *index;
 
@@ -349,9 +336,8 @@ static void nobody_connects_again_before_the_back_off_is_over(void **state)
     dt_index_free(index);
 }
 
-static void every_call_says_unavailable_while_the_server_is_down(void **state)
+RIG_TEST(every_call_says_unavailable_while_the_server_is_down, private)
 {
-    struct fixture *fx = *state;
     struct dt_entry entry = {1, 1, 0}, got[2];
     struct dt_fix fix = {1, 1, 2};
     struct dt_arena arena;
@@ -381,9 +367,8 @@ static void every_call_says_unavailable_while_the_server_is_down(void **state)
     dt_arena_clear(&arena);
 }
 
-static void a_late_answer_is_never_taken_for_another_commands(void **state)
+RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)
 {
-    struct fixture *fx = *state;
     const struct dt_config config = redis_fixture_config(fx->endpoints, "", 300);
     int64_t count;
     dt_index *index;
@@ -399,9 +384,8 @@ static void a_late_answer_is_never_taken_for_another_commands(void **state)
     dt_index_free(index);
 }
 
-static void a_server_without_memory_is_unavailable_but_the_connection_goes_on(void **state)
+RIG_TEST(a_server_without_memory_is_unavailable_but_the_connection_goes_on, private)
 {
-    struct fixture *fx = *state;
     int64_t connections, count;
 
     put_one(fx, 1, 100);
@@ -425,9 +409,8 @@ static void a_server_without_memory_is_unavailable_but_the_connection_goes_on(vo
         connections + 3);
 }
 
-static void a_read_only_server_is_unavailable_for_writes(void **state)
+RIG_TEST(a_read_only_server_is_unavailable_for_writes, private)
 {
-    struct fixture *fx = *state;
     int64_t count;
 
     put_one(fx, 1, 100);
@@ -439,19 +422,15 @@ static void a_read_only_server_is_unavailable_for_writes(void **state)
     put_one(fx, 2, 100);
 }
 
-static void a_key_of_another_type_is_an_error_of_that_shard_alone(void **state)
+RIG_TEST(a_key_of_another_type_is_an_error_of_that_shard_alone, private)
 {
-    struct fixture *fx = *state;
-
     redis_fixture_text(fx->endpoints, 0, "SET %s:{0}:due nonsense", fx->installation);
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id_of(fx, 0, 0), 1, 0}, 1, FAR, true, &fx->err));
     put_one(fx, id_of(fx, 1, 0), 100);
 }
 
-static void an_emptied_server_takes_new_entries(void **state)
+RIG_TEST(an_emptied_server_takes_new_entries, private)
 {
-    struct fixture *fx = *state;
-
     put_one(fx, 1, 100);
     redis_fixture_text(fx->endpoints, 0, "FLUSHALL");
     assert_int_equal(score(fx, 1), 0);
@@ -459,9 +438,8 @@ static void an_emptied_server_takes_new_entries(void **state)
     assert_int_equal(score(fx, 1), 100);
 }
 
-static void entries_of_the_other_endpoints_arrive_when_one_is_down(void **state)
+RIG_TEST(entries_of_the_other_endpoints_arrive_when_one_is_down, private)
 {
-    struct fixture *fx = *state;
     struct dt_entry entries[100];
     struct redis_server other;
     char failing[128];
@@ -490,9 +468,8 @@ static void entries_of_the_other_endpoints_arrive_when_one_is_down(void **state)
     dt_index_free(both);
 }
 
-static void a_silent_endpoint_keeps_no_others_entries_waiting(void **state)
+RIG_TEST(a_silent_endpoint_keeps_no_others_entries_waiting, private)
 {
-    struct fixture *fx = *state;
     enum { TIMEOUT_MS = 2000 };
     struct redis_server other;
     int64_t ids[2] = {0, 0}, before_us;
@@ -522,9 +499,8 @@ static void a_silent_endpoint_keeps_no_others_entries_waiting(void **state)
     redis_server_kill(&other);
 }
 
-static void a_shard_stays_where_it_is_when_the_list_is_written_in_another_order(void **state)
+RIG_TEST(a_shard_stays_where_it_is_when_the_list_is_written_in_another_order, private)
 {
-    struct fixture *fx = *state;
     struct redis_server other;
     char turned[128], straight[128];
     struct dt_config config;
@@ -546,9 +522,8 @@ static void a_shard_stays_where_it_is_when_the_list_is_written_in_another_order(
     redis_server_kill(&other);
 }
 
-static void a_password_opens_the_server_for_commands_and_wake_ups(void **state)
+RIG_TEST(a_password_opens_the_server_for_commands_and_wake_ups, private_with_password)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
 
@@ -557,9 +532,8 @@ static void a_password_opens_the_server_for_commands_and_wake_ups(void **state)
     dt_wake_stop(wake);
 }
 
-static void a_wrong_or_missing_password_is_unavailable_and_says_why(void **state)
+RIG_TEST(a_wrong_or_missing_password_is_unavailable_and_says_why, private_with_password)
 {
-    struct fixture *fx = *state;
     struct dt_config config = redis_fixture_config(fx->endpoints, "wrong", 300);
     dt_index *index;
 
@@ -574,13 +548,12 @@ static void a_wrong_or_missing_password_is_unavailable_and_says_why(void **state
     dt_index_free(index);
 }
 
-static void a_bad_list_of_endpoints_is_refused_with_the_element(void **state)
+TEST(a_bad_list_of_endpoints_is_refused_with_the_element)
 {
     static const char *const bad[] = {" , ", "localhost", "h:0", "h:65536", "h:1x", ":6379", "h:"};
     struct dt_error err;
     dt_index *index;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct dt_config config = redis_fixture_config(bad[i], "", 100);
 
@@ -592,7 +565,7 @@ static void a_bad_list_of_endpoints_is_refused_with_the_element(void **state)
     assert_int_equal(dt_index_new(&config, "", dt_clock_system(), &index, &err), DT_INVALID);
 }
 
-static void without_endpoints_there_is_no_index(void **state)
+TEST(without_endpoints_there_is_no_index)
 {
     struct dt_config config = redis_fixture_config("", "", 100);
     struct dt_error err;
@@ -600,7 +573,6 @@ static void without_endpoints_there_is_no_index(void **state)
     dt_index *index = (dt_index *)&config;
     dt_wake *wake = (dt_wake *)&config;
 
-    (void)state;
     assert_int_equal(dt_index_new(&config, "x", dt_clock_system(), &index, &err), DT_OK);
     assert_null(index);
     assert_int_equal(dt_wake_start(&config, "x", NULL, NULL, &wake, &err), DT_OK);
@@ -614,32 +586,6 @@ static void without_endpoints_there_is_no_index(void **state)
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(flushed_scripts_are_loaded_again_without_anybody_noticing, private),
-        T(a_killed_server_is_unavailable_and_is_found_again, private),
-        T(a_connection_that_the_server_ended_while_idle_fails_no_call, private),
-        T(a_server_that_was_started_anew_while_idle_fails_no_call, private),
-        T(connections_that_are_idle_are_probed, private),
-        T(a_connection_whose_peer_vanished_while_idle_fails_no_call, private),
-        T(a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing, private),
-        T(who_listens_knows_whether_announcements_arrive, private),
-        T(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private),
-        T(nobody_connects_again_before_the_back_off_is_over, private),
-        T(every_call_says_unavailable_while_the_server_is_down, private),
-        T(a_late_answer_is_never_taken_for_another_commands, private),
-        T(a_server_without_memory_is_unavailable_but_the_connection_goes_on, private),
-        T(a_read_only_server_is_unavailable_for_writes, private),
-        T(a_key_of_another_type_is_an_error_of_that_shard_alone, private),
-        T(an_emptied_server_takes_new_entries, private),
-        T(entries_of_the_other_endpoints_arrive_when_one_is_down, private),
-        T(a_silent_endpoint_keeps_no_others_entries_waiting, private),
-        T(a_shard_stays_where_it_is_when_the_list_is_written_in_another_order, private),
-        T(a_password_opens_the_server_for_commands_and_wake_ups, private_with_password),
-        T(a_wrong_or_missing_password_is_unavailable_and_says_why, private_with_password),
-        cmocka_unit_test(a_bad_list_of_endpoints_is_refused_with_the_element),
-        cmocka_unit_test(without_endpoints_there_is_no_index),
-    };
     signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -3,13 +3,10 @@
  */
 #include "index/index.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/job.h"
 #include "support/redis_fixture.h"
@@ -190,11 +187,13 @@ static void model_compares(struct model *m)
     assert_int_equal(seen, present_in(m, from_ms, to_ms));
 }
 
-static void a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes(void **state)
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+
+RIG_TEST(a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes, shared)
 {
     struct model *m = calloc(1, sizeof(*m));
 
-    m->fx = *state;
+    m->fx = fx;
     m->chance = 88172645463325252;
     dt_shard_map_init(&m->fx->map, 1, 1);
     for (int step = 0; step < 100; step++) {
@@ -220,9 +219,8 @@ static int64_t used_memory(struct fixture *fx)
     return strtoll(strstr(redis_fixture_text(fx->endpoints, 0, "INFO memory"), "used_memory:") + 12, NULL, 10);
 }
 
-static void many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set(void **state)
+RIG_TEST(many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set, private)
 {
-    struct fixture *fx = *state;
     enum { N = 100000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
     int64_t before, ours, plain;
@@ -245,9 +243,8 @@ static void many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set(v
     free(entries);
 }
 
-static void a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes(void **state)
+RIG_TEST(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, private)
 {
-    struct fixture *fx = *state;
     enum { N = 30000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
     /* bytes that look like digits to Redis: kept as integers there */
@@ -274,9 +271,8 @@ static void a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_take
     free(entries);
 }
 
-static void what_came_since_the_loss_stays_beside_what_is_filled_in(void **state)
+RIG_TEST(what_came_since_the_loss_stays_beside_what_is_filled_in, shared)
 {
-    struct fixture *fx = *state;
     enum { N = 5000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
 
@@ -295,9 +291,8 @@ static void what_came_since_the_loss_stays_beside_what_is_filled_in(void **state
     free(entries);
 }
 
-static void an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one(void **state)
+RIG_TEST(an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one, shared)
 {
-    struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[4];
 
@@ -314,9 +309,8 @@ static void an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one(voi
 }
 
 /* Evicted, or deleted by hand: its entries went with it, as those of a set do with the set. */
-static void a_page_that_is_gone_takes_the_marker_along(void **state)
+RIG_TEST(a_page_that_is_gone_takes_the_marker_along, shared)
 {
-    struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0), other = id_of(fx, 0, id);
     struct dt_entry got[4];
     bool intact;
@@ -339,9 +333,8 @@ static void a_page_that_is_gone_takes_the_marker_along(void **state)
     assert_true(fx->due.marked);
 }
 
-static void all_places_that_are_named_are_left(void **state)
+RIG_TEST(all_places_that_are_named_are_left, shared)
 {
-    struct fixture *fx = *state;
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry entries[] = {{id, 900000, 500}, {id, 900000, 100500}, {id, 900000, 333}};
 
@@ -355,9 +348,8 @@ static void all_places_that_are_named_are_left(void **state)
     assert_int_equal(score(fx, id), 0);
 }
 
-static void a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry(void **state)
+RIG_TEST(a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry, private)
 {
-    struct fixture *fx = *state;
     enum { N = 3000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
 
@@ -373,17 +365,6 @@ static void a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry(void
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes, shared),
-        T(many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set, private),
-        T(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, private),
-        T(what_came_since_the_loss_stays_beside_what_is_filled_in, shared),
-        T(an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one, shared),
-        T(a_page_that_is_gone_takes_the_marker_along, shared),
-        T(all_places_that_are_named_are_left, shared),
-        T(a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry, private),
-    };
     signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

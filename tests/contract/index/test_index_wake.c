@@ -2,13 +2,10 @@
 #include "index/index.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/job.h"
 #include "support/redis_fixture.h"
@@ -34,9 +31,10 @@ static int announced(struct fixture *fx, struct heard *heard, unsigned shard, in
     return heard->by_shard[shard] - before;
 }
 
-static void a_put_announces_its_shard_exactly_when_the_earliest_became_earlier(void **state)
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+
+RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, shared)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     const int64_t hence = real_now_ms() + 3600000;
@@ -61,9 +59,8 @@ static void a_put_announces_its_shard_exactly_when_the_earliest_became_earlier(v
 }
 
 /* Its leader cannot have cleared it, whatever the reason, and sleeps for up to a second. */
-static void while_something_overdue_stays_in_front_what_is_due_soon_is_announced(void **state)
+RIG_TEST(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, shared)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
 
@@ -81,9 +78,8 @@ static void while_something_overdue_stays_in_front_what_is_due_soon_is_announced
     dt_wake_stop(wake);
 }
 
-static void one_announcement_a_shard_is_enough_for_many_entries(void **state)
+RIG_TEST(one_announcement_a_shard_is_enough_for_many_entries, shared)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     struct dt_entry entries[500];
@@ -98,9 +94,8 @@ static void one_announcement_a_shard_is_enough_for_many_entries(void **state)
     dt_wake_stop(wake);
 }
 
-static void a_put_without_wake_announces_nothing(void **state)
+RIG_TEST(a_put_without_wake_announces_nothing, shared)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
 
@@ -111,9 +106,8 @@ static void a_put_without_wake_announces_nothing(void **state)
     dt_wake_stop(wake);
 }
 
-static void announcements_by_hand_arrive_with_their_meaning(void **state)
+RIG_TEST(announcements_by_hand_arrive_with_their_meaning, shared)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     int all = heard.all;
@@ -128,9 +122,8 @@ static void announcements_by_hand_arrive_with_their_meaning(void **state)
     dt_wake_stop(wake);
 }
 
-static void a_wake_message_of_another_installation_is_not_heard(void **state)
+RIG_TEST(a_wake_message_of_another_installation_is_not_heard, shared)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
 
@@ -163,9 +156,8 @@ static void expect_offers(_Atomic int *count, int n)
     assert_int_equal(atomic_load(count), n);
 }
 
-static void offers_reach_those_who_wait_for_pops_and_nobody_else(void **state)
+RIG_TEST(offers_reach_those_who_wait_for_pops_and_nobody_else, shared)
 {
-    struct fixture *fx = *state;
     struct offers offers = {0};
     struct heard heard;
     dt_wake *leaders = listen_to(fx, &heard, n_endpoints(fx));
@@ -187,9 +179,8 @@ static void offers_reach_those_who_wait_for_pops_and_nobody_else(void **state)
     dt_wake_stop(leaders);
 }
 
-static void a_lost_wake_channel_is_told_and_comes_back_by_itself(void **state)
+RIG_TEST(a_lost_wake_channel_is_told_and_comes_back_by_itself, private)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
 
@@ -202,9 +193,8 @@ static void a_lost_wake_channel_is_told_and_comes_back_by_itself(void **state)
     dt_wake_stop(wake);
 }
 
-static void a_server_that_is_emptied_says_so(void **state)
+RIG_TEST(a_server_that_is_emptied_says_so, private)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
 
@@ -215,11 +205,10 @@ static void a_server_that_is_emptied_says_so(void **state)
     dt_wake_stop(wake);
 }
 
-static void a_server_that_may_not_say_that_is_listened_to_all_the_same(void **state)
+RIG_TEST(a_server_that_may_not_say_that_is_listened_to_all_the_same, private)
 {
     static const char *const forbidden[][2] = {
         {"resetchannels", "&*:wake"}, {"-client|tracking", "+ping"}, {"-client|id", "+ping"}};
-    struct fixture *fx = *state;
 
     for (unsigned i = 0; i < 3; i++) {
         struct heard heard;
@@ -232,9 +221,8 @@ static void a_server_that_may_not_say_that_is_listened_to_all_the_same(void **st
     }
 }
 
-static void a_server_that_stands_still_is_noticed_by_its_missing_pong(void **state)
+RIG_TEST(a_server_that_stands_still_is_noticed_by_its_missing_pong, private)
 {
-    struct fixture *fx = *state;
     struct heard heard;
 
     fx->config.redis_timeout = 300;
@@ -246,9 +234,8 @@ static void a_server_that_stands_still_is_noticed_by_its_missing_pong(void **sta
     dt_wake_stop(wake);
 }
 
-static void the_wake_channel_can_be_stopped_while_its_server_is_down(void **state)
+RIG_TEST(the_wake_channel_can_be_stopped_while_its_server_is_down, private)
 {
-    struct fixture *fx = *state;
     struct heard heard;
     dt_wake *wake;
 
@@ -262,21 +249,6 @@ static void the_wake_channel_can_be_stopped_while_its_server_is_down(void **stat
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, shared),
-        T(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, shared),
-        T(one_announcement_a_shard_is_enough_for_many_entries, shared),
-        T(a_put_without_wake_announces_nothing, shared),
-        T(announcements_by_hand_arrive_with_their_meaning, shared),
-        T(offers_reach_those_who_wait_for_pops_and_nobody_else, shared),
-        T(a_wake_message_of_another_installation_is_not_heard, shared),
-        T(a_lost_wake_channel_is_told_and_comes_back_by_itself, private),
-        T(a_server_that_is_emptied_says_so, private),
-        T(a_server_that_may_not_say_that_is_listened_to_all_the_same, private),
-        T(a_server_that_stands_still_is_noticed_by_its_missing_pong, private),
-        T(the_wake_channel_can_be_stopped_while_its_server_is_down, private),
-    };
     signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -5,18 +5,14 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/clock.h"
 #include "index/index.h"
@@ -223,12 +219,13 @@ static int clear(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, make, clear)
+
 /* ---- quiet ---- */
 
 /* Its thread begins with all signals blocked; the mask of whoever starts it is as before. */
-static void starting_the_channel_leaves_its_makers_signals_alone(void **state)
+RIG_TEST(starting_the_channel_leaves_its_makers_signals_alone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     sigset_t before, after;
     dt_wake *wake;
@@ -241,9 +238,8 @@ static void starting_the_channel_leaves_its_makers_signals_alone(void **state)
         assert_int_equal(sigismember(&after, number), sigismember(&before, number));
 }
 
-static void a_quiet_channel_stays_up_as_long_as_it_is_answered(void **state)
+RIG_TEST(a_quiet_channel_stays_up_as_long_as_it_is_answered)
 {
-    struct rig *rig = *state;
     start(rig, NULL, false);
     int fd = greet(&rig->servers[0]);
     await_heard(1, 0);
@@ -258,9 +254,8 @@ static void a_quiet_channel_stays_up_as_long_as_it_is_answered(void **state)
     close(fd);
 }
 
-static void whatever_is_heard_puts_the_question_off(void **state)
+RIG_TEST(whatever_is_heard_puts_the_question_off)
 {
-    struct rig *rig = *state;
     start_with(rig, NULL, false, LATE_MS);
     int fd = greet(&rig->servers[0]);
     assert_false(readable(fd, PING_MS / 2)); /* the PING must be this old when the message arrives */
@@ -280,9 +275,8 @@ static void expect_end_of_silence(int fd)
     expect_end(fd);
 }
 
-static void a_server_that_does_not_answer_is_given_up_and_connected_to_anew(void **state)
+RIG_TEST(a_server_that_does_not_answer_is_given_up_and_connected_to_anew)
 {
-    struct rig *rig = *state;
     start_with(rig, NULL, false, LATE_MS);
     int fd = greet(&rig->servers[0]);
     expect_end_of_silence(fd);
@@ -298,9 +292,8 @@ static void a_server_that_does_not_answer_is_given_up_and_connected_to_anew(void
 
 /* ---- coming up ---- */
 
-static void each_step_on_the_way_up_has_its_time(void **state)
+RIG_TEST(each_step_on_the_way_up_has_its_time)
 {
-    struct rig *rig = *state;
     start_with(rig, NULL, false, LATE_MS);
     int fd = server_accept(&rig->servers[0]);
     expect(fd, "CLIENT ID"); /* no answer */
@@ -318,9 +311,8 @@ static void each_step_on_the_way_up_has_its_time(void **state)
     close(fd);
 }
 
-static void a_server_that_knows_no_tracking_is_done_without(void **state)
+RIG_TEST(a_server_that_knows_no_tracking_is_done_without)
 {
-    struct rig *rig = *state;
     start(rig, NULL, false);
     int fd = server_accept(&rig->servers[0]);
     expect(fd, "CLIENT ID");
@@ -335,9 +327,8 @@ static void a_server_that_knows_no_tracking_is_done_without(void **state)
     await_heard(2, 1);
 }
 
-static void a_server_without_client_id_is_subscribed_to_all_the_same(void **state)
+RIG_TEST(a_server_without_client_id_is_subscribed_to_all_the_same)
 {
-    struct rig *rig = *state;
     start(rig, NULL, false);
     int fd = server_accept(&rig->servers[0]);
     expect(fd, "CLIENT ID");
@@ -349,9 +340,8 @@ static void a_server_without_client_id_is_subscribed_to_all_the_same(void **stat
     close(fd);
 }
 
-static void a_password_goes_first_and_a_wrong_one_ends_it(void **state)
+RIG_TEST(a_password_goes_first_and_a_wrong_one_ends_it)
 {
-    struct rig *rig = *state;
     start(rig, "secret", false);
     int fd = server_accept(&rig->servers[0]);
     expect(fd, "AUTH secret");
@@ -368,9 +358,8 @@ static void a_password_goes_first_and_a_wrong_one_ends_it(void **state)
     close(fd);
 }
 
-static void a_channel_that_may_not_be_heard_is_tried_again(void **state)
+RIG_TEST(a_channel_that_may_not_be_heard_is_tried_again)
 {
-    struct rig *rig = *state;
     start(rig, NULL, false);
     int fd = server_accept(&rig->servers[0]);
     expect(fd, "CLIENT ID");
@@ -383,9 +372,8 @@ static void a_channel_that_may_not_be_heard_is_tried_again(void **state)
     close(fd);
 }
 
-static void a_server_that_hangs_up_is_tried_less_and_less_often_and_at_once_again_after_it_was_up(void **state)
+RIG_TEST(a_server_that_hangs_up_is_tried_less_and_less_often_and_at_once_again_after_it_was_up)
 {
-    struct rig *rig = *state;
     int64_t begin = now_us(), until_us = wait_deadline_us(), pause_us;
     start(rig, NULL, false);
     for (int tries = 0; tries < 8; tries++)
@@ -402,9 +390,8 @@ static void a_server_that_hangs_up_is_tried_less_and_less_often_and_at_once_agai
 
 /* ---- messages ---- */
 
-static void a_message_names_a_shard_or_everything(void **state)
+RIG_TEST(a_message_names_a_shard_or_everything)
 {
-    struct rig *rig = *state;
     start(rig, NULL, false);
     int fd = greet(&rig->servers[0]);
     say(fd, MESSAGE(1, "3") MESSAGE(8, "3 outbox") MESSAGE(1, "0"));
@@ -422,9 +409,8 @@ static void a_message_names_a_shard_or_everything(void **state)
     close(fd);
 }
 
-static void a_message_may_come_in_pieces(void **state)
+RIG_TEST(a_message_may_come_in_pieces)
 {
-    struct rig *rig = *state;
     static const char text[] = MESSAGE(1, "5") MESSAGE(8, "6 outbox");
     start(rig, NULL, false);
     int fd = greet(&rig->servers[0]);
@@ -437,9 +423,8 @@ static void a_message_may_come_in_pieces(void **state)
     close(fd);
 }
 
-static void what_is_no_redis_is_given_up(void **state)
+RIG_TEST(what_is_no_redis_is_given_up)
 {
-    struct rig *rig = *state;
     start(rig, NULL, false);
     int fd = greet(&rig->servers[0]);
     await_heard(1, 0);
@@ -450,9 +435,8 @@ static void what_is_no_redis_is_given_up(void **state)
 
 /* ---- several servers ---- */
 
-static void one_server_that_is_away_keeps_no_other_from_being_heard(void **state)
+RIG_TEST(one_server_that_is_away_keeps_no_other_from_being_heard)
 {
-    struct rig *rig = *state;
     start(rig, NULL, true);
     int fd = greet(&rig->servers[0]);
     await_heard(1, 0);
@@ -470,25 +454,4 @@ static void one_server_that_is_away_keeps_no_other_from_being_heard(void **state
     close(fd);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(starting_the_channel_leaves_its_makers_signals_alone),
-        T(a_quiet_channel_stays_up_as_long_as_it_is_answered),
-        T(whatever_is_heard_puts_the_question_off),
-        T(a_server_that_does_not_answer_is_given_up_and_connected_to_anew),
-        T(each_step_on_the_way_up_has_its_time),
-        T(a_server_that_knows_no_tracking_is_done_without),
-        T(a_server_without_client_id_is_subscribed_to_all_the_same),
-        T(a_password_goes_first_and_a_wrong_one_ends_it),
-        T(a_channel_that_may_not_be_heard_is_tried_again),
-        T(a_server_that_hangs_up_is_tried_less_and_less_often_and_at_once_again_after_it_was_up),
-        T(a_message_names_a_shard_or_everything),
-        T(a_message_may_come_in_pieces),
-        T(what_is_no_redis_is_given_up),
-        T(one_server_that_is_away_keeps_no_other_from_being_heard),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

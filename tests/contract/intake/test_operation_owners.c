@@ -1,12 +1,7 @@
 /* Whose operations are, how many of an owner run at once, and whose turn it is, on a real server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/owner.h"
 #include "store/operations/operations.h"
@@ -30,6 +25,8 @@ static int clean(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, clean, NULL)
+
 static int64_t make(const struct dt_operation_ask *ask)
 {
     OK(dt_store_operation_make(store, ask, 0, &arena, &op, &err));
@@ -41,9 +38,8 @@ static int64_t owner_of_last(void)
     return mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
 }
 
-static void an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked(void **state)
+FRESH_TEST(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked)
 {
-    (void)state;
     const int64_t by_name = dt_owner_by_name(S("orders"));
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     make(&ask);
@@ -63,9 +59,8 @@ static void an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked(void 
     assert_int_equal(owner_of_last(), 0);
 }
 
-static void an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside(void **state)
+FRESH_TEST(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside)
 {
-    (void)state;
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     struct dt_topic_deletion deletion;
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
@@ -85,9 +80,8 @@ static void an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside(v
     assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
 }
 
-static void each_owner_has_its_turn_however_many_operations_another_has(void **state)
+FRESH_TEST(each_owner_has_its_turn_however_many_operations_another_has)
 {
-    (void)state;
     struct dt_operation_turn *turns;
     size_t n;
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
@@ -106,11 +100,5 @@ static void each_owner_has_its_turn_however_many_operations_another_has(void **s
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, clean)
-    const struct CMUnitTest tests[] = {
-        TEST(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked),
-        TEST(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside),
-        TEST(each_owner_has_its_turn_however_many_operations_another_has),
-    };
-    return cmocka_run_group_tests(tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -16,9 +16,10 @@ static struct dt_schedule put_off(enum dt_overlap overlap)
     return s;
 }
 
-static void a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, with_topic, NULL)
+
+FRESH_TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due)
 {
-    (void)state;
     for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_SKIP; overlap++) {
         const int64_t n = overlap == DT_OVERLAP_ALLOW ? 2 : 1;
         struct dt_fire_maker maker = a_maker();
@@ -45,9 +46,8 @@ static void a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due(void **s
     }
 }
 
-static void a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire(void **state)
+FRESH_TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire)
 {
-    (void)state;
     struct dt_fire_maker maker = a_maker();
     put_off(DT_OVERLAP_ALLOW);
     OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
@@ -55,9 +55,8 @@ static void a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire(vo
 }
 
 /* The topic may have been another one when the request was looked at. */
-static void a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_its_transaction(void **state)
+FRESH_TEST(a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_its_transaction)
 {
-    (void)state;
     const struct dt_str prefixes[] = {S("mine.")};
     const struct dt_topic_bound bound = {prefixes, 1};
     struct dt_fire_maker maker = a_maker();
@@ -78,9 +77,8 @@ static void a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_it
 }
 
 /* Its number has a digit more, and stands among those of the past as text. */
-static void a_fire_of_another_century_is_withdrawn_as_well(void **state)
+FRESH_TEST(a_fire_of_another_century_is_withdrawn_as_well)
 {
-    (void)state;
     struct dt_schedule s = every(24 * HOUR_MS);
     s.has_start = true;
     s.starts_at_ms = INT64_C(10413792000000);
@@ -93,9 +91,8 @@ static void a_fire_of_another_century_is_withdrawn_as_well(void **state)
 }
 
 /* Whichever way a schedule goes on, and whatever else was changed while it was paused. */
-static void a_put_that_ends_a_pause_catches_up_as_a_resume_does(void **state)
+FRESH_TEST(a_put_that_ends_a_pause_catches_up_as_a_resume_does)
 {
-    (void)state;
     for (int by_put = 0; by_put < 2; by_put++) {
         struct dt_fire_maker maker = a_maker();
         struct dt_schedule s = every(1000);
@@ -120,9 +117,8 @@ static void a_put_that_ends_a_pause_catches_up_as_a_resume_does(void **state)
 }
 
 /* Its maker had not looked yet. */
-static void a_fire_whose_time_came_just_before_a_change_has_its_job(void **state)
+FRESH_TEST(a_fire_whose_time_came_just_before_a_change_has_its_job)
 {
-    (void)state;
     struct dt_schedule s = every(1000);
     s.overlap = DT_OVERLAP_SKIP;
     put(s);
@@ -174,9 +170,8 @@ static int64_t jobs_of(int64_t fire_ms, const char *where)
                                 (long long)fire_ms, where);
 }
 
-static void a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedule(void **state)
+FRESH_TEST(a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedule)
 {
-    (void)state;
     static void (*const changes[])(void) = {pause_now, change_times, delete_now};
     for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
         int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
@@ -189,9 +184,8 @@ static void a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_sched
     }
 }
 
-static void a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before(void **state)
+FRESH_TEST(a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before)
 {
-    (void)state;
     int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_CANCEL);
     set_paused(true);
     assert_int_equal(jobs_of(fire_ms, SCHEDULED), 1);
@@ -201,9 +195,8 @@ static void a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before(v
     assert_int_equal(jobs_of(fire_ms, SCHEDULED), 1);
 }
 
-static void a_new_tzdata_in_the_moment_of_a_fire_loses_none(void **state)
+FRESH_TEST(a_new_tzdata_in_the_moment_of_a_fire_loses_none)
 {
-    (void)state;
     int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET zone_stamp = zone_stamp + 1, look_at = 1");
     make();
@@ -211,9 +204,8 @@ static void a_new_tzdata_in_the_moment_of_a_fire_loses_none(void **state)
 }
 
 /* They only look like fires: their callers may do with them as they like. */
-static void jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn(void **state)
+FRESH_TEST(jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn)
 {
-    (void)state;
     static const char *const keys[] = {"9000000000000x", "9x", "9000000000000 ", "9000000000000@9000000000000x"};
     const size_t n = sizeof(keys) / sizeof(*keys);
     struct dt_schedule s = cron("0 9 * * *");
@@ -237,18 +229,5 @@ static void jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn(void **sta
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, with_topic)
-    const struct CMUnitTest tests[] = {
-        TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due),
-        TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire),
-        TEST(a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_its_transaction),
-        TEST(a_fire_of_another_century_is_withdrawn_as_well),
-        TEST(a_put_that_ends_a_pause_catches_up_as_a_resume_does),
-        TEST(a_fire_whose_time_came_just_before_a_change_has_its_job),
-        TEST(a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedule),
-        TEST(a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before),
-        TEST(a_new_tzdata_in_the_moment_of_a_fire_loses_none),
-        TEST(jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
+    return suite_run(begin, end);
 }

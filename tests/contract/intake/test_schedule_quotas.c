@@ -28,6 +28,8 @@ static int with_owners(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, with_owners, NULL)
+
 static struct dt_schedule schedule(const char *name, const char *topic, int64_t ms)
 {
     struct dt_schedule s = every(ms);
@@ -58,9 +60,8 @@ static void a_second_passes(void)
     looks_are_due();
 }
 
-static void schedules_make_no_more_pending_jobs_than_their_owners_quota(void **state)
+FRESH_TEST(schedules_make_no_more_pending_jobs_than_their_owners_quota)
 {
-    (void)state;
     token("a", "mine.", 0, 30);
     many(5, SECOND_MS);
     assert_int_equal(count(SCHEDULED), 30);
@@ -73,9 +74,8 @@ static void schedules_make_no_more_pending_jobs_than_their_owners_quota(void **s
     assert_true(count(SCHEDULED " AND topic = 'other.a'") > 60);
 }
 
-static void schedules_make_no_more_jobs_in_a_second_than_their_owners_quota(void **state)
+FRESH_TEST(schedules_make_no_more_jobs_in_a_second_than_their_owners_quota)
 {
-    (void)state;
     token("a", "mine.", 10, 0);
     many(5, SECOND_MS);
     const int64_t n = count(SCHEDULED);
@@ -85,10 +85,9 @@ static void schedules_make_no_more_jobs_in_a_second_than_their_owners_quota(void
     assert_in_range(count(SCHEDULED), n + 10, n + 19);
 }
 
-static void fires_and_an_api_share_a_quota(void **state)
+FRESH_TEST(fires_and_an_api_share_a_quota)
 {
     struct dt_quota_claim claim = {.token = dt_quota_token_id(S("a"))};
-    (void)state;
     claim.demand[DT_QUOTA_JOBS] = 100;
     claim.most[DT_QUOTA_JOBS] = DT_QUOTA_WHOLE;
     token("a", "mine.", 100, 0);
@@ -109,9 +108,8 @@ static void fires_and_an_api_share_a_quota(void **state)
     assert_true(count(SCHEDULED) > 90);
 }
 
-static void of_several_tokens_of_an_owner_the_largest_quota_counts(void **state)
+FRESH_TEST(of_several_tokens_of_an_owner_the_largest_quota_counts)
 {
-    (void)state;
     token("a", "mine.", 0, 10);
     token("b", "mine.", 0, 40);
     many(1, SECOND_MS);
@@ -122,9 +120,8 @@ static void of_several_tokens_of_an_owner_the_largest_quota_counts(void **state)
     assert_true(count(SCHEDULED) > 90);
 }
 
-static void topics_without_an_owner_spend_what_tokens_for_all_topics_have(void **state)
+FRESH_TEST(topics_without_an_owner_spend_what_tokens_for_all_topics_have)
 {
-    (void)state;
     token("a", DT_TOPICS_ALL, 0, 20);
     token("b", "other.", 0, 0);
     many(1, SECOND_MS);
@@ -137,9 +134,8 @@ static void topics_without_an_owner_spend_what_tokens_for_all_topics_have(void *
     assert_in_range(count(SCHEDULED " AND topic = 'mine.b'"), 100, 102);
 }
 
-static void a_fire_that_waits_for_a_quota_is_made_later(void **state)
+FRESH_TEST(a_fire_that_waits_for_a_quota_is_made_later)
 {
-    (void)state;
     token("a", "mine.", 0, 1);
     put(schedule("first", "mine.b", 24 * HOUR_MS));
     assert_int_equal(count(SCHEDULED), 1);
@@ -162,9 +158,8 @@ static void a_fire_that_waits_for_a_quota_is_made_later(void **state)
     assert_null(s.error.p);
 }
 
-static void owners_take_turns_at_the_makers(void **state)
+FRESH_TEST(owners_take_turns_at_the_makers)
 {
-    (void)state;
     token("a", "mine.", 0, 0);
     many(80, 24 * HOUR_MS);
     put(schedule("o", "other.a", 24 * HOUR_MS));
@@ -175,9 +170,8 @@ static void owners_take_turns_at_the_makers(void **state)
     assert_true(count("topic LIKE 'mine.%%'") > 0);
 }
 
-static void a_bound_token_makes_no_more_schedules_than_its_prefix_may_have(void **state)
+FRESH_TEST(a_bound_token_makes_no_more_schedules_than_its_prefix_may_have)
 {
-    (void)state;
     const struct dt_str prefixes[] = {S("mine."), S("mine.a")};
     const struct dt_topic_bound bound = {prefixes, 2};
     struct dt_fire_maker maker = a_maker();
@@ -204,16 +198,5 @@ static void a_bound_token_makes_no_more_schedules_than_its_prefix_may_have(void 
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, with_owners)
-    const struct CMUnitTest tests[] = {
-        TEST(schedules_make_no_more_pending_jobs_than_their_owners_quota),
-        TEST(schedules_make_no_more_jobs_in_a_second_than_their_owners_quota),
-        TEST(fires_and_an_api_share_a_quota),
-        TEST(of_several_tokens_of_an_owner_the_largest_quota_counts),
-        TEST(topics_without_an_owner_spend_what_tokens_for_all_topics_have),
-        TEST(a_fire_that_waits_for_a_quota_is_made_later),
-        TEST(owners_take_turns_at_the_makers),
-        TEST(a_bound_token_makes_no_more_schedules_than_its_prefix_may_have),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
+    return suite_run(begin, end);
 }

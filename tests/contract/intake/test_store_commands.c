@@ -1,14 +1,9 @@
 /* Messages of the commands topic on a real server: each has one effect, in its order, whoever reads it again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/text/timetext.h"
 #include "store/intents/commands.h"
@@ -60,6 +55,8 @@ static int end(void **state)
     dt_arena_clear(&taker.arena);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, begin, end)
 
 /* One message more, at the next offset of its partition. */
 static struct dt_command_message *say_in(int partition, const char *value)
@@ -124,9 +121,8 @@ static bool has_text(struct dt_str text, const char *part)
     "{\"action\":\"create\",\"topic\":\"t\",\"key\":\"" key "\",\"delay\":" HOUR ",\"payload\":" payload "}"
 #define ON(action, key) "{\"action\":\"" action "\",\"topic\":\"t\",\"key\":\"" key "\"}"
 
-static void a_message_is_a_job_and_its_offset_is_behind_it(void **state)
+FRESH_TEST(a_message_is_a_job_and_its_offset_is_behind_it)
 {
-    (void)state;
     say(CREATE("k", "{\"a\": 1}"));
     done(1, 0, 0);
     assert_int_equal(batch.n_moves, 1);
@@ -137,9 +133,8 @@ static void a_message_is_a_job_and_its_offset_is_behind_it(void **state)
     assert_int_equal(batch.answers.n, 0);
 }
 
-static void every_action_does_what_it_does_by_http(void **state)
+FRESH_TEST(every_action_does_what_it_does_by_http)
 {
-    (void)state;
     say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1")), say(CREATE("d", "1"));
     say(ON("cancel", "a")), say(ON("run_now", "c"));
     say("{\"action\":\"change\",\"topic\":\"t\",\"key\":\"b\",\"payload\":2}");
@@ -178,9 +173,8 @@ static void dispatch(const char *key)
         key);
 }
 
-static void reports_by_key_and_by_id_are_applied_in_their_place(void **state)
+FRESH_TEST(reports_by_key_and_by_id_are_applied_in_their_place)
 {
-    (void)state;
     char by_id[160];
     say(CREATE("a", "1")), say(CREATE("b", "1"));
     done(2, 0, 0);
@@ -200,9 +194,8 @@ static void reports_by_key_and_by_id_are_applied_in_their_place(void **state)
     batch.n = 0;
 }
 
-static void a_cancel_may_be_of_what_follows_an_attempt(void **state)
+FRESH_TEST(a_cancel_may_be_of_what_follows_an_attempt)
 {
-    (void)state;
     say(CREATE("a", "1"));
     done(1, 0, 0);
     dispatch("a");
@@ -221,9 +214,8 @@ static void a_cancel_may_be_of_what_follows_an_attempt(void **state)
     assert_int_equal(jobs("no_retries AND state = 'dispatched'"), 1);
 }
 
-static void what_is_read_again_changes_nothing(void **state)
+FRESH_TEST(what_is_read_again_changes_nothing)
 {
-    (void)state;
     struct dt_command_place old[2];
     say(CREATE("k", "1"));
     done(1, 0, 0);
@@ -244,9 +236,8 @@ static void what_is_read_again_changes_nothing(void **state)
     assert_int_equal(places[0].last, 3);
 }
 
-static void one_stale_partition_takes_nothing_of_the_others_along(void **state)
+FRESH_TEST(one_stale_partition_takes_nothing_of_the_others_along)
 {
-    (void)state;
     say_in(0, CREATE("a", "1")), say_in(1, CREATE("b", "1"));
     mysql_fixture_run(&fx, "UPDATE command_offsets SET next_offset = 7 WHERE kafka_partition = 1");
     assert_int_equal(carry_out(), DT_DEPOSED);
@@ -255,9 +246,8 @@ static void one_stale_partition_takes_nothing_of_the_others_along(void **state)
     batch.n = 0;
 }
 
-static void poison_is_refused_alone_and_told_as_it_came(void **state)
+FRESH_TEST(poison_is_refused_alone_and_told_as_it_came)
 {
-    (void)state;
     const struct dt_message_header headers[] = {{S("trace"), S("x")}, {S("empty"), S("")}};
     say(CREATE("a", "1"));
     struct dt_command_message *m = say("{\"action\":\"create\"");
@@ -282,9 +272,8 @@ static void poison_is_refused_alone_and_told_as_it_came(void **state)
 
 #define OF(topic, key) "{\"action\":\"create\",\"topic\":\"" topic "\",\"key\":\"" key "\",\"delay\":1,\"payload\":1}"
 
-static void a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go(void **state)
+FRESH_TEST(a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go)
 {
-    (void)state;
     const int64_t most = fx.config.limits_topics;
     fx.config.limits_topics = 2;
     say_in(0, OF("second", "k")), say_in(1, OF("third", "k")), say_in(1, OF("t", "k"));
@@ -316,9 +305,8 @@ static struct dt_message_page listed(void)
     return pages[0].n ? pages[0] : pages[1];
 }
 
-static void answers_are_rows_until_they_have_left(void **state)
+FRESH_TEST(answers_are_rows_until_they_have_left)
 {
-    (void)state;
     int64_t ids[MOST];
     struct dt_command_answers left;
     say(CREATE("a", "1"))->reply_to = S("a.replies");
@@ -345,9 +333,8 @@ static void answers_are_rows_until_they_have_left(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
 }
 
-static void a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic(void **state)
+FRESH_TEST(a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic)
 {
-    (void)state;
     char topics[30][24];
     char value[30][120];
     mysql_fixture_run(&fx, "UPDATE topics SET owner = 77 WHERE name = 't'");
@@ -367,9 +354,8 @@ static void a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_
     assert_true(dt_str_is(rows.v[1].kafka_topic, "evil.r0.replies"));
 }
 
-static void nobody_is_answered_where_nobody_may_write(void **state)
+FRESH_TEST(nobody_is_answered_where_nobody_may_write)
 {
-    (void)state;
     static const char *const bad[] = {"duetime.results",    "other.commands", "a b",      "",
                                       "__consumer_offsets", "orders",         "x-replies"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -383,9 +369,8 @@ static void nobody_is_answered_where_nobody_may_write(void **state)
 }
 
 /* The installation's own names are nobody's to be answered in, be they in use or not; the others are. */
-static void a_refused_message_is_not_answered_where_it_may_not_be(void **state)
+FRESH_TEST(a_refused_message_is_not_answered_where_it_may_not_be)
 {
-    (void)state;
     say(CREATE("k", "1"))->reply_to = S("duetime.mine");
     say("{")->reply_to = S("duetime.mine");
     say("{")->reply_to = S("duetime-x.replies");
@@ -397,9 +382,8 @@ static void a_refused_message_is_not_answered_where_it_may_not_be(void **state)
     assert_true(dt_str_is(batch.answers.v[3].topic, "duetime-x.replies"));
 }
 
-static void an_answer_that_is_too_large_goes_without_the_payload(void **state)
+FRESH_TEST(an_answer_that_is_too_large_goes_without_the_payload)
 {
-    (void)state;
     say(CREATE("k", "1"));
     done(1, 0, 0);
     mysql_fixture_run(&fx,
@@ -411,9 +395,8 @@ static void an_answer_that_is_too_large_goes_without_the_payload(void **state)
 }
 
 /* The clock of whoever sends may be an hour ahead, or behind: a time is a time. */
-static void a_time_is_kept_whatever_the_clock_of_the_message(void **state)
+FRESH_TEST(a_time_is_kept_whatever_the_clock_of_the_message)
 {
-    (void)state;
     static const char *const actions[] = {"create", "change", "replace"};
     static const int64_t clocks[] = {-2 * DT_DAY_MS, -3600000, 3600000};
     int64_t at_ms = mysql_now_ms(&fx) + 600000;
@@ -436,9 +419,8 @@ static void a_time_is_kept_whatever_the_clock_of_the_message(void **state)
     assert_true(mysql_fixture_number(&fx, "SELECT MIN(id) >> 40 FROM jobs") > 0); /* of a day of now */
 }
 
-static void a_report_with_an_id_and_another_topic_is_refused(void **state)
+FRESH_TEST(a_report_with_an_id_and_another_topic_is_refused)
 {
-    (void)state;
     char text[200];
     say(CREATE("a", "1"));
     done(1, 0, 0);
@@ -456,9 +438,8 @@ static void a_report_with_an_id_and_another_topic_is_refused(void **state)
     }
 }
 
-static void delays_count_from_the_message(void **state)
+FRESH_TEST(delays_count_from_the_message)
 {
-    (void)state;
     int64_t now_ms = mysql_now_ms(&fx);
     say(CREATE("then", "1"))->timestamp_ms = now_ms - 3599000;
     say(CREATE("now", "1"));
@@ -471,9 +452,8 @@ static void delays_count_from_the_message(void **state)
 }
 
 /* Behind what waits for its topic all of its partition waits, and nothing of others. */
-static void messages_wait_in_their_order(void **state)
+FRESH_TEST(messages_wait_in_their_order)
 {
-    (void)state;
     say_in(0, CREATE("a", "1"));
     say_in(0, "{\"action\":\"create\",\"topic\":\"made-then\",\"key\":\"a\",\"delay\":1}");
     say_in(0, ON("cancel", "a")), say_in(0, "{"), say_in(0, "{\"action\":\"pause\",\"topic\":\"t\"}");
@@ -493,9 +473,8 @@ static void messages_wait_in_their_order(void **state)
     assert_int_equal(next_offset(0), 6);
 }
 
-static void a_job_that_somebody_keeps_is_waited_for_so_long(void **state)
+FRESH_TEST(a_job_that_somebody_keeps_is_waited_for_so_long)
 {
-    (void)state;
     say(CREATE("a", "1"));
     done(1, 0, 0);
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
@@ -516,9 +495,8 @@ static void a_job_that_somebody_keeps_is_waited_for_so_long(void **state)
 }
 
 /* Several reports at once, one of them on a job that somebody has: each goes by itself then. */
-static void reports_behind_one_that_waits_wait(void **state)
+FRESH_TEST(reports_behind_one_that_waits_wait)
 {
-    (void)state;
     say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1"));
     done(3, 0, 0);
     dispatch("a"), dispatch("b"), dispatch("c");
@@ -542,9 +520,8 @@ static void reports_behind_one_that_waits_wait(void **state)
 }
 
 /* A transaction that fails at any step leaves nothing behind: neither an effect nor an offset, nor an answer. */
-static void a_batch_happens_as_a_whole_or_not_at_all(void **state)
+FRESH_TEST(a_batch_happens_as_a_whole_or_not_at_all)
 {
-    (void)state;
     static const char *const points[] = {"commands.carried_out=error@1", "commands.raised=error@1"};
     for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
         say(CREATE("a", "1"))->reply_to = S("a.replies");
@@ -560,9 +537,8 @@ static void a_batch_happens_as_a_whole_or_not_at_all(void **state)
     done(1, 0, 0);
 }
 
-static void a_message_that_nothing_helps_is_refused_alone(void **state)
+FRESH_TEST(a_message_that_nothing_helps_is_refused_alone)
 {
-    (void)state;
     say(CREATE("a", "1"));
     OK(dt_store_carry_out(&taker, &batch, true, &err));
     assert_int_equal(batch.refused, 1);
@@ -571,9 +547,8 @@ static void a_message_that_nothing_helps_is_refused_alone(void **state)
     batch.n = 0;
 }
 
-static void a_halted_partition_says_why_until_it_goes_on(void **state)
+FRESH_TEST(a_halted_partition_says_why_until_it_goes_on)
 {
-    (void)state;
     struct dt_command_place elsewhere = {.partition = 0, .next = 5};
     OK(dt_store_halt_commands(store, &elsewhere, "not so", &err));
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 0);
@@ -584,31 +559,4 @@ static void a_halted_partition_says_why_until_it_goes_on(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {TEST(a_message_is_a_job_and_its_offset_is_behind_it),
-                                       TEST(every_action_does_what_it_does_by_http),
-                                       TEST(reports_by_key_and_by_id_are_applied_in_their_place),
-                                       TEST(a_cancel_may_be_of_what_follows_an_attempt),
-                                       TEST(what_is_read_again_changes_nothing),
-                                       TEST(one_stale_partition_takes_nothing_of_the_others_along),
-                                       TEST(poison_is_refused_alone_and_told_as_it_came),
-                                       TEST(a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go),
-                                       TEST(answers_are_rows_until_they_have_left),
-                                       TEST(a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic),
-                                       TEST(nobody_is_answered_where_nobody_may_write),
-                                       TEST(a_refused_message_is_not_answered_where_it_may_not_be),
-                                       TEST(an_answer_that_is_too_large_goes_without_the_payload),
-                                       TEST(a_time_is_kept_whatever_the_clock_of_the_message),
-                                       TEST(a_report_with_an_id_and_another_topic_is_refused),
-                                       TEST(delays_count_from_the_message),
-                                       TEST(messages_wait_in_their_order),
-                                       TEST(a_job_that_somebody_keeps_is_waited_for_so_long),
-                                       TEST(reports_behind_one_that_waits_wait),
-                                       TEST(a_batch_happens_as_a_whole_or_not_at_all),
-                                       TEST(a_message_that_nothing_helps_is_refused_alone),
-                                       TEST(a_halted_partition_says_why_until_it_goes_on)};
-    return cmocka_run_group_tests(tests, open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -1,15 +1,10 @@
 /* job_inbox on a real server: what becomes of rows, in which order, and that several movers share them. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/intents/inbox.h"
 #include "support/fail_rule.h"
@@ -56,6 +51,8 @@ static int end(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin, end)
+
 /* action, key, delay and payload as SQL. */
 static void put(const char *values)
 {
@@ -83,9 +80,8 @@ static int64_t jobs(const char *where)
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
 }
 
-static void a_row_is_a_job_and_gone(void **state)
+FRESH_TEST(a_row_is_a_job_and_gone)
 {
-    (void)state;
     put("'create', 'k', " HOUR ", '{\"a\": 1}'");
     struct dt_inbox_moved moved = move_once(&mover);
     assert_int_equal(moved.done, 1);
@@ -96,9 +92,8 @@ static void a_row_is_a_job_and_gone(void **state)
     assert_int_equal(mysql_fixture_audit(&fx), 0);
 }
 
-static void rows_of_a_key_go_in_their_order_whatever_stands_between(void **state)
+FRESH_TEST(rows_of_a_key_go_in_their_order_whatever_stands_between)
 {
-    (void)state;
     put("'create', 'a', " HOUR ", '1'"), put("'create', 'b', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL");
     put("'replace', 'a', " HOUR ", '2'"), put("'change', 'b', NULL, '3'"), put("'change', 'a', NULL, '4'");
     put("'create', 'b', " HOUR ", '9'");
@@ -113,9 +108,8 @@ static void rows_of_a_key_go_in_their_order_whatever_stands_between(void **state
 }
 
 /* Another session has the first row of a key: what comes behind it for that key waits, and nothing else does. */
-static void a_row_that_somebody_has_keeps_its_key_waiting_alone(void **state)
+FRESH_TEST(a_row_that_somebody_has_keeps_its_key_waiting_alone)
 {
-    (void)state;
     put("'create', 'a', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL"), put("'create', 'b', " HOUR ", '1'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox ORDER BY id LIMIT 1 FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
@@ -129,9 +123,8 @@ static void a_row_that_somebody_has_keeps_its_key_waiting_alone(void **state)
 }
 
 /* Two movers whose rows of a key alternate would else wait for each other. */
-static void a_row_goes_whoever_has_those_behind_it(void **state)
+FRESH_TEST(a_row_goes_whoever_has_those_behind_it)
 {
-    (void)state;
     put("'create', 'a', " HOUR ", '1'"), put("'change', 'a', NULL, '2'"), put("'change', 'a', NULL, '3'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox WHERE payload = '2' FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
@@ -144,9 +137,8 @@ static void a_row_goes_whoever_has_those_behind_it(void **state)
 }
 
 /* The same for a job whose row somebody has. */
-static void a_job_that_somebody_has_keeps_its_own_rows_waiting_alone(void **state)
+FRESH_TEST(a_job_that_somebody_has_keeps_its_own_rows_waiting_alone)
 {
-    (void)state;
     put("'create', 'a', " HOUR ", '1'"), move_once(&mover);
     put("'cancel', 'a', NULL, NULL"), put("'replace', 'a', " HOUR ", '2'"), put("'create', 'b', " HOUR ", '1'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
@@ -159,9 +151,8 @@ static void a_job_that_somebody_has_keeps_its_own_rows_waiting_alone(void **stat
     assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled'"), 1);
 }
 
-static void a_row_that_commits_late_with_a_low_id_is_not_overlooked(void **state)
+FRESH_TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked)
 {
-    (void)state;
     dt_store *other = mysql_fixture_store(&fx);
     struct dt_inbox_mover late = a_mover(other);
     mysql_fixture_run(&fx, "BEGIN");
@@ -179,9 +170,8 @@ static void a_row_that_commits_late_with_a_low_id_is_not_overlooked(void **state
 }
 
 /* Hundreds of rows are removed while the server believes the table to be small. */
-static void rows_that_are_not_committed_keep_no_mover_waiting(void **state)
+FRESH_TEST(rows_that_are_not_committed_keep_no_mover_waiting)
 {
-    (void)state;
     dt_store *other = mysql_fixture_store(&fx);
     struct dt_inbox_mover beside = a_mover(other);
     mysql_fixture_run(&fx, "BEGIN");
@@ -200,9 +190,8 @@ static void rows_that_are_not_committed_keep_no_mover_waiting(void **state)
 }
 
 /* created_at is what delays count from, and nothing else: an application may have set it. */
-static void a_time_is_kept_whatever_created_at_says(void **state)
+FRESH_TEST(a_time_is_kept_whatever_created_at_says)
 {
-    (void)state;
     int64_t at_ms = mysql_now_ms(&fx) + 600000;
     for (int i = 0; i < 3; i++) {
         mysql_fixture_run(&fx,
@@ -219,9 +208,8 @@ static void a_time_is_kept_whatever_created_at_says(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at >= created_at FROM jobs WHERE job_key = 'old'"), 1);
 }
 
-static void a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be(void **state)
+FRESH_TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('new', 'k', " HOUR
                            "), ('a_b', 'k', " HOUR "), ('a.b', 'k', " HOUR ")");
     assert_true(move_once(&mover).again);
@@ -233,9 +221,8 @@ static void a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not
     assert_int_equal(rows("error IS NULL"), 0);
 }
 
-static void a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_go(void **state)
+FRESH_TEST(a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_go)
 {
-    (void)state;
     const int64_t most = fx.config.limits_topics;
     fx.config.limits_topics = 2;
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'k', " HOUR
@@ -254,9 +241,8 @@ static void a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_
     fx.config.limits_topics = most;
 }
 
-static void poison_is_put_aside_and_the_others_go(void **state)
+FRESH_TEST(poison_is_put_aside_and_the_others_go)
 {
-    (void)state;
     for (int i = 0; i < 50; i++)
         put("'create', NULL, " HOUR ", '{'"), put("'create', NULL, " HOUR ", '[1]'"),
             put("'cancel', 'none', NULL, NULL");
@@ -278,9 +264,8 @@ static void poison_is_put_aside_and_the_others_go(void **state)
 }
 
 /* The place is counted from the payload's own first byte, whatever the row's text is put together with. */
-static void a_payload_that_is_no_json_is_refused_with_the_place_in_it(void **state)
+FRESH_TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it)
 {
-    (void)state;
     static const char *const texts[] = {"{\"a\" 1}", "", "[1,]", "\xEF\xBB\xBF{}"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         const struct dt_json_limits limits = dt_job_json_limits(&mover.rules, 0);
@@ -296,9 +281,8 @@ static void a_payload_that_is_no_json_is_refused_with_the_place_in_it(void **sta
     }
 }
 
-static void the_key_of_a_fire_is_refused_as_what_it_is(void **state)
+FRESH_TEST(the_key_of_a_fire_is_refused_as_what_it_is)
 {
-    (void)state;
     mysql_fixture_run(&fx,
                       "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, "
                       "jitter_ms, paused, created_at, updated_at, version, digest, payload_binary, payload) VALUES "
@@ -311,9 +295,8 @@ static void the_key_of_a_fire_is_refused_as_what_it_is(void **state)
 }
 
 /* A move that fails at any of its steps leaves all as it was, or has done all. */
-static void a_move_that_fails_anywhere_has_done_nothing_and_goes_again(void **state)
+FRESH_TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again)
 {
-    (void)state;
     static const char *const points[] = {"inbox.locked", "inbox.carried_out", "inbox.written"};
     for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
         char rule[64];
@@ -359,9 +342,8 @@ static void *move_until_empty(void *arg)
 }
 
 /* Each key: made, changed ten times to a number that rises. The version says that each change was made, once. */
-static void several_movers_share_rows_and_keep_the_order_of_each_key(void **state)
+FRESH_TEST(several_movers_share_rows_and_keep_the_order_of_each_key)
 {
-    (void)state;
     pthread_t threads[MOVERS];
     dt_store *stores[MOVERS];
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) "
@@ -383,27 +365,4 @@ static void several_movers_share_rows_and_keep_the_order_of_each_key(void **stat
     assert_int_equal(mysql_fixture_audit(&fx), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_row_is_a_job_and_gone),
-        TEST(rows_of_a_key_go_in_their_order_whatever_stands_between),
-        TEST(a_row_that_somebody_has_keeps_its_key_waiting_alone),
-        TEST(a_row_goes_whoever_has_those_behind_it),
-        TEST(a_job_that_somebody_has_keeps_its_own_rows_waiting_alone),
-        TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked),
-        TEST(rows_that_are_not_committed_keep_no_mover_waiting),
-        TEST(a_time_is_kept_whatever_created_at_says),
-        TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be),
-        TEST(a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_go),
-        TEST(poison_is_put_aside_and_the_others_go),
-        TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it),
-        TEST(the_key_of_a_fire_is_refused_as_what_it_is),
-        TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
-        TEST(several_movers_share_rows_and_keep_the_order_of_each_key),
-
-    };
-    return cmocka_run_group_tests(tests, open_store, close_store);
-}
+SUITE(open_store, close_store)

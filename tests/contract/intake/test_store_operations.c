@@ -1,15 +1,10 @@
 /* Operations on a real server: which jobs they find, what becomes of them, and how a piece goes on where another
  * process has left off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/owner.h"
 #include "store/operations/operations.h"
@@ -77,11 +72,19 @@ static void jobs(int64_t n)
     job_rows_multiply(&fx, n, 1000);
 }
 
+static int empty_all(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM operation_jobs");
+    return 0;
+}
+
+#define FRESH_TEST(name) TEST_WITH(name, empty_all, NULL)
+
 /* ---- what is found ---- */
 
-static void all_scheduled_jobs_of_a_topic_are_cancelled_and_counted(void **state)
+FRESH_TEST(all_scheduled_jobs_of_a_topic_are_cancelled_and_counted)
 {
-    (void)state;
     jobs(5);
     job_row(&fx, 90, "topic = 'other'");
     job_row_dispatched(&fx, 91, 1, 0);
@@ -103,10 +106,9 @@ static int64_t events_like(const char *was, const char *became)
         &fx, "SELECT COUNT(*) FROM job_events WHERE job_id = 1 AND was LIKE '%s' AND became LIKE '%s'", was, became);
 }
 
-static void what_becomes_of_a_job_is_in_its_event_with_what_it_was(void **state)
+FRESH_TEST(what_becomes_of_a_job_is_in_its_event_with_what_it_was)
 {
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
-    (void)state;
     job_row(&fx, 1, NULL);
     dt_store_act_as(store, S("who"));
     run(&ask);
@@ -120,9 +122,8 @@ static void what_becomes_of_a_job_is_in_its_event_with_what_it_was(void **state)
     dt_store_act_as(store, DT_STR_NONE);
 }
 
-static void each_member_of_a_filter_leaves_out_what_does_not_match(void **state)
+FRESH_TEST(each_member_of_a_filter_leaves_out_what_does_not_match)
 {
-    (void)state;
     static const struct {
         const char *other;
         struct dt_operation_filter filter;
@@ -155,9 +156,8 @@ static void each_member_of_a_filter_leaves_out_what_does_not_match(void **state)
     }
 }
 
-static void listed_jobs_are_found_within_the_topics_that_bind(void **state)
+FRESH_TEST(listed_jobs_are_found_within_the_topics_that_bind)
 {
-    (void)state;
     int64_t ids[] = {1, 2, 3, 77};
     struct dt_str prefix = S("ord");
     struct dt_topic_bound bound = {&prefix, 1};
@@ -175,9 +175,8 @@ static void listed_jobs_are_found_within_the_topics_that_bind(void **state)
     assert_job(&fx, 2, "version", "1");
 }
 
-static void a_preview_finds_the_same_and_keeps_nothing(void **state)
+FRESH_TEST(a_preview_finds_the_same_and_keeps_nothing)
 {
-    (void)state;
     jobs(25);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     struct dt_operation_preview preview = {.ask = &ask};
@@ -193,9 +192,8 @@ static void a_preview_finds_the_same_and_keeps_nothing(void **state)
     assert_int_equal(number("SUM(version)"), 25);
 }
 
-static void more_than_a_window_is_found_by_id_and_by_key(void **state)
+FRESH_TEST(more_than_a_window_is_found_by_id_and_by_key)
 {
-    (void)state;
     jobs(10050);
     mysql_fixture_run(
         &fx, "UPDATE jobs SET job_key = CONCAT('k', id); INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
@@ -224,9 +222,8 @@ static void fill_days(void)
 }
 
 /* What other days have costs nothing; an edit by hand that is not counted yet hides no job. */
-static void the_jobs_of_a_topic_are_looked_for_on_its_days_alone(void **state)
+FRESH_TEST(the_jobs_of_a_topic_are_looked_for_on_its_days_alone)
 {
-    (void)state;
     fill_days();
     mysql_fixture_run(&fx, "UPDATE job_counts SET dead = scheduled, scheduled = 0");
     static const char *const names[] = {"orders", "absent", "ord*", "absent*"};
@@ -244,9 +241,8 @@ static void the_jobs_of_a_topic_are_looked_for_on_its_days_alone(void **state)
 
 /* ---- what becomes of them ---- */
 
-static void jobs_that_are_not_as_they_were_found_are_refused(void **state)
+FRESH_TEST(jobs_that_are_not_as_they_were_found_are_refused)
 {
-    (void)state;
     jobs(5);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
@@ -269,9 +265,8 @@ static void jobs_that_are_not_as_they_were_found_are_refused(void **state)
     assert_true(piece.moves[0].was_ms > 0);
 }
 
-static void a_shift_moves_each_job_from_where_it_is_and_never_before_now(void **state)
+FRESH_TEST(a_shift_moves_each_job_from_where_it_is_and_never_before_now)
 {
-    (void)state;
     jobs(3);
     mysql_fixture_run(&fx, "UPDATE jobs SET run_at = run_at + %lld, next_at = run_at, near = FALSE WHERE id = 3",
                       (long long)(100 * 24 * HOUR_MS));
@@ -290,9 +285,8 @@ static void a_shift_moves_each_job_from_where_it_is_and_never_before_now(void **
     assert_int_equal(number("SUM(run_at = next_at AND version = 3 AND near = (id < 3))"), 3);
 }
 
-static void a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times(void **state)
+FRESH_TEST(a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times)
 {
-    (void)state;
     jobs(4);
     mysql_fixture_run(&fx, "UPDATE jobs SET run_at = run_at - 5000 WHERE id = 4");
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
@@ -304,9 +298,8 @@ static void a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times(voi
 }
 
 /* 29/100 has no floating-point number: 28.999… of 100 ms. */
-static void a_spread_is_reckoned_in_whole_numbers(void **state)
+FRESH_TEST(a_spread_is_reckoned_in_whole_numbers)
 {
-    (void)state;
     jobs(100);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
     ask.at_ms = 4000000000000;
@@ -316,9 +309,8 @@ static void a_spread_is_reckoned_in_whole_numbers(void **state)
     assert_int_equal(number("SUM(run_at = 4000000000000 + id - 1)"), 100);
 }
 
-static void a_shift_takes_no_job_further_than_a_request_could(void **state)
+FRESH_TEST(a_shift_takes_no_job_further_than_a_request_could)
 {
-    (void)state;
     jobs(2);
     int64_t most = fx.config.limits_max_delay;
     mysql_fixture_run(&fx, "UPDATE jobs SET run_at = %lld, next_at = run_at, near = FALSE WHERE id = 2",
@@ -336,9 +328,8 @@ static void a_shift_takes_no_job_further_than_a_request_could(void **state)
     assert_int_equal(op.changed, 2);
 }
 
-static void a_spread_from_a_past_time_begins_now(void **state)
+FRESH_TEST(a_spread_from_a_past_time_begins_now)
 {
-    (void)state;
     jobs(4);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
     ask.at_ms = -5;
@@ -350,9 +341,8 @@ static void a_spread_from_a_past_time_begins_now(void **state)
 }
 
 /* Manual edits and dt_shift_all may bring numbers whose sum is none. */
-static void a_shift_ends_where_times_do(void **state)
+FRESH_TEST(a_shift_ends_where_times_do)
 {
-    (void)state;
     jobs(2);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = -9223372036854775808 WHERE id = 1");
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
@@ -373,9 +363,8 @@ static void a_shift_ends_where_times_do(void **state)
     assert_in_range(number("MIN(next_at)"), before, mysql_now_ms(&fx));
 }
 
-static void a_bound_of_a_filter_may_be_the_beginning_of_1970(void **state)
+FRESH_TEST(a_bound_of_a_filter_may_be_the_beginning_of_1970)
 {
-    (void)state;
     jobs(2);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     ask.filter.run = (struct dt_list_times){true, INT64_MIN, 0};
@@ -390,9 +379,8 @@ static void a_bound_of_a_filter_may_be_the_beginning_of_1970(void **state)
     assert_int_equal(op.changed, 2);
 }
 
-static void a_delay_counts_from_the_start_and_is_the_same_for_all(void **state)
+FRESH_TEST(a_delay_counts_from_the_start_and_is_the_same_for_all)
 {
-    (void)state;
     jobs(3);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
     ask.delays = true;
@@ -403,9 +391,8 @@ static void a_delay_counts_from_the_start_and_is_the_same_for_all(void **state)
     assert_int_equal(number("SUM(near)"), 3);
 }
 
-static void dead_jobs_are_redriven_also_from_history(void **state)
+FRESH_TEST(dead_jobs_are_redriven_also_from_history)
 {
-    (void)state;
     jobs(3);
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET state = 'dead', next_at = NULL, failures = 3, attempt = 3, error_code = 'boom', "
@@ -434,9 +421,8 @@ static int windows_of(const struct dt_operation_ask *ask, int64_t matched)
 }
 
 /* One window of `jobs` and one of history, whatever else is there. */
-static void dead_jobs_are_looked_for_among_what_is_finished(void **state)
+FRESH_TEST(dead_jobs_are_looked_for_among_what_is_finished)
 {
-    (void)state;
     jobs(20050);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 9000 - id, error_at = id "
                            "WHERE id MOD 4000 = 0");
@@ -456,9 +442,8 @@ static void dead_jobs_are_looked_for_among_what_is_finished(void **state)
 }
 
 /* A place is a time and an id: those of one time are passed one by one, in `jobs` as in history. */
-static void more_than_a_window_that_died_at_one_time_are_found_each_once(void **state)
+FRESH_TEST(more_than_a_window_that_died_at_one_time_are_found_each_once)
 {
-    (void)state;
     jobs(10050);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 70, error_at = 7");
     struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
@@ -472,9 +457,8 @@ static void more_than_a_window_that_died_at_one_time_are_found_each_once(void **
 }
 
 /* As a program does that looks for dead jobs in the order of their ids. */
-static void an_operation_that_another_version_began_is_looked_through_anew(void **state)
+FRESH_TEST(an_operation_that_another_version_began_is_looked_through_anew)
 {
-    (void)state;
     jobs(3);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 70");
     struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
@@ -488,9 +472,8 @@ static void an_operation_that_another_version_began_is_looked_through_anew(void 
 
 /* ---- pieces ---- */
 
-static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
+FRESH_TEST(each_job_is_changed_once_whoever_does_the_pieces)
 {
-    (void)state;
     enum { JOBS = 2600 };
     dt_store *other = mysql_fixture_store(&fx);
     int pieces = 0;
@@ -520,9 +503,8 @@ static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
 }
 
 /* An operation that nobody waits for finds its jobs while its caller makes others. */
-static void a_job_that_is_made_after_the_start_is_not_in_the_set(void **state)
+FRESH_TEST(a_job_that_is_made_after_the_start_is_not_in_the_set)
 {
-    (void)state;
     jobs(2);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
@@ -537,9 +519,8 @@ static void a_job_that_is_made_after_the_start_is_not_in_the_set(void **state)
     assert_job(&fx, 2, "state", "scheduled");
 }
 
-static void a_piece_that_is_rolled_back_leaves_nothing(void **state)
+FRESH_TEST(a_piece_that_is_rolled_back_leaves_nothing)
 {
-    (void)state;
     dt_store *impatient;
     int64_t lock_timeout = fx.config.mysql_lock_timeout;
     jobs(3);
@@ -560,9 +541,8 @@ static void a_piece_that_is_rolled_back_leaves_nothing(void **state)
     assert_int_equal(number("SUM(state = 'cancelled')"), 3);
 }
 
-static void an_operation_that_somebody_is_at_is_passed_by(void **state)
+FRESH_TEST(an_operation_that_somebody_is_at_is_passed_by)
 {
-    (void)state;
     jobs(1);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
@@ -576,9 +556,8 @@ static void an_operation_that_somebody_is_at_is_passed_by(void **state)
     assert_int_equal(piece.id, id);
 }
 
-static void a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back(void **state)
+FRESH_TEST(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back)
 {
-    (void)state;
     jobs(1);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     OK(dt_store_operation_make(store, &ask, HOUR_MS, &arena, &op, &err));
@@ -594,9 +573,8 @@ static void a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back(void *
     assert_int_equal(piece.id, id);
 }
 
-static void a_rate_bounds_a_piece_and_tells_when_the_next_may_follow(void **state)
+FRESH_TEST(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow)
 {
-    (void)state;
     jobs(40);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     ask.rate = S("100/s");
@@ -609,9 +587,8 @@ static void a_rate_bounds_a_piece_and_tells_when_the_next_may_follow(void **stat
     assert_int_equal(piece.id, 0);
 }
 
-static void a_stopped_operation_changes_nothing_more_and_leaves_nothing(void **state)
+FRESH_TEST(a_stopped_operation_changes_nothing_more_and_leaves_nothing)
 {
-    (void)state;
     jobs(2);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
@@ -635,9 +612,8 @@ static void a_stopped_operation_changes_nothing_more_and_leaves_nothing(void **s
     assert_int_equal(dt_store_operation_get(store, id, &arena, &op, &err), DT_NOT_FOUND);
 }
 
-static void operations_are_listed_latest_first_and_a_failed_one_says_why(void **state)
+FRESH_TEST(operations_are_listed_latest_first_and_a_failed_one_says_why)
 {
-    (void)state;
     struct dt_operation_list list;
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t first = make(&ask);
@@ -653,45 +629,7 @@ static void operations_are_listed_latest_first_and_a_failed_one_says_why(void **
     assert_int_equal(list.v[0].id, first);
 }
 
-static int empty_all(void **state)
-{
-    empty_tables(state);
-    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM operation_jobs");
-    return 0;
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_all)
-    const struct CMUnitTest tests[] = {
-        T(all_scheduled_jobs_of_a_topic_are_cancelled_and_counted),
-        T(what_becomes_of_a_job_is_in_its_event_with_what_it_was),
-        T(each_member_of_a_filter_leaves_out_what_does_not_match),
-        T(the_jobs_of_a_topic_are_looked_for_on_its_days_alone),
-        T(listed_jobs_are_found_within_the_topics_that_bind),
-        T(a_preview_finds_the_same_and_keeps_nothing),
-        T(more_than_a_window_is_found_by_id_and_by_key),
-        T(jobs_that_are_not_as_they_were_found_are_refused),
-        T(a_shift_moves_each_job_from_where_it_is_and_never_before_now),
-        T(a_job_that_is_made_after_the_start_is_not_in_the_set),
-        T(a_spread_is_reckoned_in_whole_numbers),
-        T(a_shift_takes_no_job_further_than_a_request_could),
-        T(a_spread_from_a_past_time_begins_now),
-        T(a_shift_ends_where_times_do),
-        T(a_bound_of_a_filter_may_be_the_beginning_of_1970),
-        T(a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times),
-        T(a_delay_counts_from_the_start_and_is_the_same_for_all),
-        T(dead_jobs_are_redriven_also_from_history),
-        T(dead_jobs_are_looked_for_among_what_is_finished),
-        T(more_than_a_window_that_died_at_one_time_are_found_each_once),
-        T(an_operation_that_another_version_began_is_looked_through_anew),
-        T(each_job_is_changed_once_whoever_does_the_pieces),
-        T(a_piece_that_is_rolled_back_leaves_nothing),
-        T(an_operation_that_somebody_is_at_is_passed_by),
-        T(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back),
-        T(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow),
-        T(a_stopped_operation_changes_nothing_more_and_leaves_nothing),
-        T(operations_are_listed_latest_first_and_a_failed_one_says_why),
-    };
-    return cmocka_run_group_tests_name("operations in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

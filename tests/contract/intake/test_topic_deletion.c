@@ -2,16 +2,11 @@
  * Topics that are deleted with their jobs, on a real server: what becomes of the jobs, when the topic goes, and who goes on when
  * somebody dies in the middle.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
@@ -69,9 +64,20 @@ static void count(void)
              "SELECT topic, 0, 0, SUM(state = 'scheduled'), SUM(state = 'dispatched') FROM jobs GROUP BY topic");
 }
 
-static void what_waits_is_cancelled_and_the_topic_gone(void **state)
+static int empty_all(void **state)
 {
-    (void)state;
+    empty_tables(state);
+    mysql_fixture_run(&fx,
+                      "DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; "
+                      "DELETE FROM topic_gates; DELETE FROM deleted_topics; "
+                      "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1), ('other', 1, 1)");
+    return 0;
+}
+
+#define FRESH_TEST(name) TEST_WITH(name, empty_all, NULL)
+
+FRESH_TEST(what_waits_is_cancelled_and_the_topic_gone)
+{
     job_row(&fx, 1, NULL);
     job_row(&fx, 2, "attempt = 1, failures = 1, claim_shard = 0");
     job_row(&fx, 3, "topic = 'other'");
@@ -95,9 +101,8 @@ static void what_waits_is_cancelled_and_the_topic_gone(void **state)
     assert_int_equal(number("SELECT SUM(cancelled) - SUM(scheduled) FROM job_counts WHERE topic = 'orders'"), 2);
 }
 
-static void the_last_attempt_keeps_the_topic_until_it_has_ended(void **state)
+FRESH_TEST(the_last_attempt_keeps_the_topic_until_it_has_ended)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     count();
     int64_t id = begin().operation.id;
@@ -117,9 +122,8 @@ static void the_last_attempt_keeps_the_topic_until_it_has_ended(void **state)
 }
 
 /* As an API makes one that had not heard of the deletion yet. */
-static void a_job_that_came_all_the_same_is_cancelled_as_well(void **state)
+FRESH_TEST(a_job_that_came_all_the_same_is_cancelled_as_well)
 {
-    (void)state;
     job_row_dispatched(&fx, 5, 1, 0);
     count();
     int64_t id = begin().operation.id;
@@ -134,9 +138,8 @@ static void a_job_that_came_all_the_same_is_cancelled_as_well(void **state)
     assert_false(is_there());
 }
 
-static void more_than_a_piece_is_ended_by_several_in_turn(void **state)
+FRESH_TEST(more_than_a_piece_is_ended_by_several_in_turn)
 {
-    (void)state;
     enum { JOBS = 3000 };
     dt_store *other = mysql_fixture_store(&fx);
     job_row(&fx, 1, "job_key = 'k'");
@@ -157,9 +160,8 @@ static void more_than_a_piece_is_ended_by_several_in_turn(void **state)
     assert_false(is_there());
 }
 
-static void stopped_or_failed_it_leaves_the_topic(void **state)
+FRESH_TEST(stopped_or_failed_it_leaves_the_topic)
 {
-    (void)state;
     for (int failed = 0; failed < 2; failed++) {
         mysql_fixture_run(&fx, "DELETE FROM jobs");
         job_row_dispatched(&fx, 1, 1, 0);
@@ -175,9 +177,8 @@ static void stopped_or_failed_it_leaves_the_topic(void **state)
     }
 }
 
-static void a_schedule_keeps_the_topic_whenever_it_came(void **state)
+FRESH_TEST(a_schedule_keeps_the_topic_whenever_it_came)
 {
-    (void)state;
     static const char *const schedule =
         "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
         "paused, created_at, updated_at, version, digest, payload_binary, payload) "
@@ -198,23 +199,12 @@ static void a_schedule_keeps_the_topic_whenever_it_came(void **state)
     assert_int_equal(deletion.operation.id, 0);
 }
 
-static void a_topic_that_is_not_there_is_not_deleted(void **state)
+FRESH_TEST(a_topic_that_is_not_there_is_not_deleted)
 {
     const struct dt_operation_ask nobody = {.filter.topic = S("nobody")};
-    (void)state;
     struct dt_topic_deletion deletion;
     assert_int_equal(dt_store_topic_delete_with_jobs(store, &nobody, 0, &arena, &deletion, &err), DT_NOT_FOUND);
     assert_int_equal(number("SELECT COUNT(*) FROM operations"), 0);
-}
-
-static int empty_all(void **state)
-{
-    empty_tables(state);
-    mysql_fixture_run(&fx,
-                      "DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; "
-                      "DELETE FROM topic_gates; DELETE FROM deleted_topics; "
-                      "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1), ('other', 1, 1)");
-    return 0;
 }
 
 /* ---- without its jobs ---- */
@@ -226,9 +216,8 @@ static struct dt_topic_deletion delete_topic(struct dt_str name, dt_status expec
     return deletion;
 }
 
-static void a_topic_goes_when_nothing_waits_for_it(void **state)
+FRESH_TEST(a_topic_goes_when_nothing_waits_for_it)
 {
-    (void)state;
     struct dt_topic t;
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
     mysql_fixture_run(&fx, "INSERT INTO topic_gates (topic) VALUES ('a'); "
@@ -248,9 +237,8 @@ static void a_topic_goes_when_nothing_waits_for_it(void **state)
     delete_topic(S("a"), DT_NOT_FOUND);
 }
 
-static void a_topic_stays_while_a_schedule_makes_jobs_of_it(void **state)
+FRESH_TEST(a_topic_stays_while_a_schedule_makes_jobs_of_it)
 {
-    (void)state;
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
     mysql_fixture_run(
         &fx, "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
@@ -261,9 +249,8 @@ static void a_topic_stays_while_a_schedule_makes_jobs_of_it(void **state)
     assert_true(dt_str_is(deletion.schedule, "s"));
 }
 
-static void a_deleted_topic_that_got_a_job_all_the_same_is_made_again(void **state)
+FRESH_TEST(a_deleted_topic_that_got_a_job_all_the_same_is_made_again)
 {
-    (void)state;
     size_t n;
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
     OK(dt_store_topic_ensure(store, S("b"), NULL, &err));
@@ -283,18 +270,5 @@ static void a_deleted_topic_that_got_a_job_all_the_same_is_made_again(void **sta
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_all)
-    const struct CMUnitTest tests[] = {
-        T(what_waits_is_cancelled_and_the_topic_gone),
-        T(the_last_attempt_keeps_the_topic_until_it_has_ended),
-        T(a_job_that_came_all_the_same_is_cancelled_as_well),
-        T(more_than_a_piece_is_ended_by_several_in_turn),
-        T(stopped_or_failed_it_leaves_the_topic),
-        T(a_schedule_keeps_the_topic_whenever_it_came),
-        T(a_topic_that_is_not_there_is_not_deleted),
-        T(a_topic_goes_when_nothing_waits_for_it),
-        T(a_topic_stays_while_a_schedule_makes_jobs_of_it),
-        T(a_deleted_topic_that_got_a_job_all_the_same_is_made_again),
-    };
-    return cmocka_run_group_tests_name("topics deleted with their jobs", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -23,12 +23,12 @@ static void move_row(struct fixture *fx, int64_t id, int64_t next_ms)
     mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)next_ms, (long long)id);
 }
 
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+
 /* ---- tests: nothing to do ---- */
 
-static void a_system_at_rest_has_no_drift_and_few_ticks(void **state)
+RIG_TEST(a_system_at_rest_has_no_drift_and_few_ticks, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_slice = 300;
     open_reconciler(fx);
     many_rows(fx, 3000, START + 60000, 1000); /* within the horizon */
@@ -40,10 +40,8 @@ static void a_system_at_rest_has_no_drift_and_few_ticks(void **state)
     assert_true(dt_shard_set_empty(&fx->wake));
 }
 
-static void nothing_is_done_for_shards_that_are_not_led(void **state)
+RIG_TEST(nothing_is_done_for_shards_that_are_not_led, shared)
 {
-    struct fixture *fx = *state;
-
     fx->leads = (struct dt_shard_set){0};
     dt_shard_set_add(&fx->leads, 2);
     many_rows(fx, 200, START + 1000, 10);
@@ -56,9 +54,8 @@ static void nothing_is_done_for_shards_that_are_not_led(void **state)
 
 /* ---- near ---- */
 
-static void a_missing_entry_is_added_within_a_period_and_counted(void **state)
+RIG_TEST(a_missing_entry_is_added_within_a_period_and_counted, shared)
 {
-    struct fixture *fx = *state;
     struct dt_reconcile_stats stats;
 
     for (int64_t id = 1; id <= 50; id++)
@@ -75,10 +72,8 @@ static void a_missing_entry_is_added_within_a_period_and_counted(void **state)
     expect_drift(fx, 1, 0, 0); /* once */
 }
 
-static void an_entry_without_a_job_is_removed_and_counted(void **state)
+RIG_TEST(an_entry_without_a_job_is_removed_and_counted, shared)
 {
-    struct fixture *fx = *state;
-
     job(fx, 1, START + 600000);
     settle(fx);
     entry(fx, 2, fx->now_ms + 4000);
@@ -92,9 +87,8 @@ static void an_entry_without_a_job_is_removed_and_counted(void **state)
     expect_drift(fx, 0, 2, 0);
 }
 
-static void an_entry_with_a_wrong_score_is_put_right_and_counted_once(void **state)
+RIG_TEST(an_entry_with_a_wrong_score_is_put_right_and_counted_once, shared)
 {
-    struct fixture *fx = *state;
     int64_t due_ms = START + 600000;
 
     settle(fx);
@@ -112,10 +106,8 @@ static void an_entry_with_a_wrong_score_is_put_right_and_counted_once(void **sta
     expect_drift(fx, 0, 0, 3);
 }
 
-static void a_row_moved_by_hand_takes_effect_within_a_period(void **state)
+RIG_TEST(a_row_moved_by_hand_takes_effect_within_a_period, shared)
 {
-    struct fixture *fx = *state;
-
     job(fx, 7, START + 2400000);
     settle(fx);
     forget_output(fx);
@@ -132,10 +124,8 @@ static void a_row_moved_by_hand_takes_effect_within_a_period(void **state)
     assert_in_range(totals(fx).drift_wrong, 1, 2);
 }
 
-static void a_far_row_moved_near_by_hand_takes_effect_within_a_period(void **state)
+RIG_TEST(a_far_row_moved_near_by_hand_takes_effect_within_a_period, shared)
 {
-    struct fixture *fx = *state;
-
     settle(fx);
     row(fx, 1, "t", "scheduled", START + INT64_C(94608000000)); /* three years */
     change_row(fx, 1, "near = 0");
@@ -144,10 +134,8 @@ static void a_far_row_moved_near_by_hand_takes_effect_within_a_period(void **sta
     assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
 }
 
-static void only_leaders_of_shards_with_something_due_are_woken(void **state)
+RIG_TEST(only_leaders_of_shards_with_something_due_are_woken, shared)
 {
-    struct fixture *fx = *state;
-
     settle(fx);
     row(fx, 1, "t", "scheduled", fx->now_ms + 9000);
     a_period(fx);
@@ -159,9 +147,8 @@ static void only_leaders_of_shards_with_something_due_are_woken(void **state)
         assert_int_equal(dt_shard_set_has(&fx->wake, shard), shard == dt_shard_of(&fx->map, 2));
 }
 
-static void what_was_changed_just_now_is_mended_but_is_no_drift(void **state)
+RIG_TEST(what_was_changed_just_now_is_mended_but_is_no_drift, shared)
 {
-    struct fixture *fx = *state;
     int64_t deadline_ms;
 
     settle(fx);
@@ -179,9 +166,8 @@ static void what_was_changed_just_now_is_mended_but_is_no_drift(void **state)
     assert_int_not_equal(score(fx, 2), 0);
 }
 
-static void entries_of_another_shard_are_removed_from_a_set(void **state)
+RIG_TEST(entries_of_another_shard_are_removed_from_a_set, shared)
 {
-    struct fixture *fx = *state;
     unsigned wrong = (dt_shard_of(&fx->map, 1) + 1) % SHARDS;
     int64_t count;
 
@@ -197,9 +183,8 @@ static void entries_of_another_shard_are_removed_from_a_set(void **state)
 
 /* ---- hand edits to finished states, pauses ---- */
 
-static void without_an_index_rows_are_counted_except_jobs_that_were_finished_by_hand(void **state)
+RIG_TEST(without_an_index_rows_are_counted_except_jobs_that_were_finished_by_hand, shared)
 {
-    struct fixture *fx = *state;
     struct dt_reconcile_stats stats = {0};
 
     dt_index_free(fx->index);
@@ -226,10 +211,8 @@ static void without_an_index_rows_are_counted_except_jobs_that_were_finished_by_
     assert_true(fx->ticks < 14); /* and it sleeps in between */
 }
 
-static void a_job_finished_by_hand_is_tidied(void **state)
+RIG_TEST(a_job_finished_by_hand_is_tidied, shared)
 {
-    struct fixture *fx = *state;
-
     row(fx, 1, "t", "scheduled", START + 90000);
     row(fx, 2, "t", "scheduled", START + 90000);
     settle(fx);
@@ -264,10 +247,8 @@ static void held_jobs_and_five_late_ones(struct fixture *fx, int held, int step_
     open_reconciler(fx);
 }
 
-static void held_jobs_do_not_hide_late_ones(void **state)
+RIG_TEST(held_jobs_do_not_hide_late_ones, shared)
 {
-    struct fixture *fx = *state;
-
     held_jobs_and_five_late_ones(fx, 25000, 0); /* all of one millisecond; three slices of 10,000 */
     tick(fx);
     a_period(fx);
@@ -278,10 +259,8 @@ static void held_jobs_do_not_hide_late_ones(void **state)
     assert_int_equal(totals(fx).overdue, 10000); /* nothing is held: one slice */
 }
 
-static void held_jobs_are_read_past_for_ten_slices(void **state)
+RIG_TEST(held_jobs_are_read_past_for_ten_slices, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_slice = 100;
     held_jobs_and_five_late_ones(fx, 1002, 1);
     tick(fx);
@@ -292,9 +271,8 @@ static void held_jobs_are_read_past_for_ten_slices(void **state)
     assert_int_equal(totals(fx).overdue, 3); /* after 997 held ones */
 }
 
-static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
+RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
 {
-    struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
     struct dt_arena arena;
     struct dt_str *topics;
@@ -328,9 +306,8 @@ static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
     expect_drift(fx, 1, 0, 0);
 }
 
-static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void **state)
+RIG_TEST(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared)
 {
-    struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
     int64_t next_ms, other = 2;
     const struct dt_entry held = {1, START - 1000, 0};
@@ -353,9 +330,8 @@ static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void
 }
 
 /* The reconciler knows by the row's URL in which of a topic's held sets a job belongs. */
-static void due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host(void **state)
+RIG_TEST(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, shared)
 {
-    struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
     int64_t other = 2;
     const struct dt_entry held = {1, START - 1000, 0};
@@ -382,9 +358,8 @@ static void due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host(
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:%s", fx->installation, shard, name), 1);
 }
 
-static void what_is_parked_already_is_not_held_again(void **state)
+RIG_TEST(what_is_parked_already_is_not_held_again, shared)
 {
-    struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
     const struct dt_entry parked = {1, START - 1000, 0};
 
@@ -400,9 +375,8 @@ static void what_is_parked_already_is_not_held_again(void **state)
     expect_drift(fx, 0, 0, 0);
 }
 
-static void what_a_leader_has_too_much_of_is_no_drift(void **state)
+RIG_TEST(what_a_leader_has_too_much_of_is_no_drift, shared)
 {
-    struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 1);
     int64_t next_ms, ids[2] = {2, 3};
     struct dt_entry parked[2];
@@ -437,9 +411,8 @@ static void what_a_leader_has_too_much_of_is_no_drift(void **state)
 
 /* ---- overdue ---- */
 
-static void overdue_jobs_are_counted_and_the_oldest_is_known(void **state)
+RIG_TEST(overdue_jobs_are_counted_and_the_oldest_is_known, shared)
 {
-    struct fixture *fx = *state;
     struct dt_reconcile_stats stats;
 
     for (int64_t id = 1; id <= 40; id++)
@@ -456,10 +429,8 @@ static void overdue_jobs_are_counted_and_the_oldest_is_known(void **state)
     assert_int_equal(totals(fx).oldest_due_at_ms, 0);
 }
 
-static void a_long_overdue_queue_is_compared_in_slices_to_its_end(void **state)
+RIG_TEST(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_slice = 100;
     open_reconciler(fx);
     many_rows(fx, 1500, START - 100000, 10);
@@ -480,10 +451,8 @@ static void a_long_overdue_queue_is_compared_in_slices_to_its_end(void **state)
     expect_drift(fx, 2, 1, 1); /* what is in a wrong place is missing in the right one, if they are far apart */
 }
 
-static void more_jobs_than_a_slice_in_one_millisecond_are_compared(void **state)
+RIG_TEST(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_slice = 100;
     open_reconciler(fx);
     many_rows(fx, 1234, START + 300000, 0);
@@ -505,10 +474,8 @@ static void more_jobs_than_a_slice_in_one_millisecond_are_compared(void **state)
 
 /* ---- horizon ---- */
 
-static void what_enters_the_horizon_is_loaded_and_is_no_drift(void **state)
+RIG_TEST(what_enters_the_horizon_is_loaded_and_is_no_drift, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.index_horizon = 120000;
     fx->mysql.config.reconcile_walk = 10000;
     many_rows(fx, 600, START + 1000, 1000);
@@ -523,10 +490,8 @@ static void what_enters_the_horizon_is_loaded_and_is_no_drift(void **state)
     expect_drift(fx, 0, 0, 0);
 }
 
-static void a_missing_entry_far_behind_is_found_by_the_full_scan(void **state)
+RIG_TEST(a_missing_entry_far_behind_is_found_by_the_full_scan, shared)
 {
-    struct fixture *fx = *state;
-
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
     entry(fx, 1900, 0);
@@ -555,27 +520,22 @@ static void expect_swapped_to_be_found(struct fixture *fx, int64_t apart_ms, int
     expect_drift(fx, 1, 1, 0);
 }
 
-static void a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few(void **state)
+RIG_TEST(a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few, shared)
 {
-    struct fixture *fx = *state;
-
     many_rows(fx, 2000, START + 60000, 1000);
     expect_swapped_to_be_found(fx, 1000, 65000);
 }
 
-static void a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many(void **state)
+RIG_TEST(a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_walk = 1000;
     many_rows(fx, 18000, START + 60000, 120);
     expect_swapped_to_be_found(fx, 120, 40000);
 }
 
 /* One entry missing and one too many in each of the steps that a round has: none of them is always the one left out. */
-static void every_part_of_many_rows_is_compared_in_its_turn(void **state)
+RIG_TEST(every_part_of_many_rows_is_compared_in_its_turn, shared)
 {
-    struct fixture *fx = *state;
     enum { ROWS = 18000, APART = 1000, APART_MS = 120 };
     int64_t strangers[ROWS / APART], next = 90001;
 
@@ -597,10 +557,8 @@ static void every_part_of_many_rows_is_compared_in_its_turn(void **state)
     }
 }
 
-static void looks_that_take_longer_than_a_period_leave_nothing_out(void **state)
+RIG_TEST(looks_that_take_longer_than_a_period_leave_nothing_out, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_period = 1000;
     many_rows(fx, 40, START + 600000, 60000);
     for (int i = 0; i < 450; i++) {
@@ -612,10 +570,8 @@ static void looks_that_take_longer_than_a_period_leave_nothing_out(void **state)
         assert_int_equal(score(fx, i + 1), START + 600000 + i * 60000);
 }
 
-static void a_row_moved_beyond_the_horizon_leaves_the_index(void **state)
+RIG_TEST(a_row_moved_beyond_the_horizon_leaves_the_index, shared)
 {
-    struct fixture *fx = *state;
-
     job(fx, 1, START + 200000);
     settle(fx);
     move_row(fx, 1, START + 80000000);
@@ -626,37 +582,5 @@ static void a_row_moved_beyond_the_horizon_leaves_the_index(void **state)
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(a_system_at_rest_has_no_drift_and_few_ticks, shared),
-        T(nothing_is_done_for_shards_that_are_not_led, shared),
-        T(a_missing_entry_is_added_within_a_period_and_counted, shared),
-        T(an_entry_without_a_job_is_removed_and_counted, shared),
-        T(an_entry_with_a_wrong_score_is_put_right_and_counted_once, shared),
-        T(a_row_moved_by_hand_takes_effect_within_a_period, shared),
-        T(a_far_row_moved_near_by_hand_takes_effect_within_a_period, shared),
-        T(only_leaders_of_shards_with_something_due_are_woken, shared),
-        T(what_was_changed_just_now_is_mended_but_is_no_drift, shared),
-        T(entries_of_another_shard_are_removed_from_a_set, shared),
-        T(a_job_finished_by_hand_is_tidied, shared),
-        T(without_an_index_rows_are_counted_except_jobs_that_were_finished_by_hand, shared),
-        T(held_jobs_do_not_hide_late_ones, shared),
-        T(held_jobs_are_read_past_for_ten_slices, shared),
-        T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
-        T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
-        T(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, shared),
-        T(what_is_parked_already_is_not_held_again, shared),
-        T(what_a_leader_has_too_much_of_is_no_drift, shared),
-        T(overdue_jobs_are_counted_and_the_oldest_is_known, shared),
-        T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),
-        T(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared),
-        T(what_enters_the_horizon_is_loaded_and_is_no_drift, shared),
-        T(a_missing_entry_far_behind_is_found_by_the_full_scan, shared),
-        T(a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few, shared),
-        T(a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many, shared),
-        T(every_part_of_many_rows_is_compared_in_its_turn, shared),
-        T(looks_that_take_longer_than_a_period_leave_nothing_out, shared),
-        T(a_row_moved_beyond_the_horizon_leaves_the_index, shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

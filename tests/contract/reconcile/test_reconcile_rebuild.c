@@ -1,11 +1,12 @@
 /* The reconciler against real servers: how a lost index is rebuilt, by one process or by several. */
 #include "contract/reconcile/reconcile_suite.h"
 
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+
 /* ---- rebuild ---- */
 
-static void a_lost_index_is_rebuilt_nearest_first_and_is_no_drift(void **state)
+RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared)
 {
-    struct fixture *fx = *state;
     int64_t built = 0;
 
     fx->mysql.config.reconcile_slice = 100;
@@ -33,9 +34,8 @@ static void a_lost_index_is_rebuilt_nearest_first_and_is_no_drift(void **state)
     expect_drift(fx, 0, 0, 0);
 }
 
-static void a_rebuild_leaves_alone_what_is_there_and_the_other_shards(void **state)
+RIG_TEST(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared)
 {
-    struct fixture *fx = *state;
     unsigned lost = dt_shard_of(&fx->map, 1);
 
     many_rows(fx, 100, START + 600000, 1000);
@@ -54,9 +54,8 @@ static void a_rebuild_leaves_alone_what_is_there_and_the_other_shards(void **sta
     assert_int_equal(score(fx, 1), START + 600000);
 }
 
-static void a_request_that_came_before_the_lead_waits_for_it(void **state)
+RIG_TEST(a_request_that_came_before_the_lead_waits_for_it, shared)
 {
-    struct fixture *fx = *state;
     struct dt_shard_set leads = fx->leads;
 
     fx->leads = (struct dt_shard_set){0};
@@ -70,10 +69,8 @@ static void a_request_that_came_before_the_lead_waits_for_it(void **state)
         assert_int_equal(dt_shard_set_has(&fx->whole, shard), shard == 3);
 }
 
-static void slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were(void **state)
+RIG_TEST(slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were, shared)
 {
-    struct fixture *fx = *state;
-
     many_rows(fx, 300, START + 300000, 1000);
     settle(fx);
     mysql_fixture_run(&fx->mysql, "UPDATE installation SET shards = 7, generation = 2");
@@ -181,9 +178,8 @@ static void two_processes(struct fixture *fx, struct process *a, struct process 
     process_loses(b, 1, 1);
 }
 
-static void one_process_fills_the_lost_sets_of_all(void **state)
+RIG_TEST(one_process_fills_the_lost_sets_of_all, shared)
 {
-    struct fixture *fx = *state;
     struct process a, b;
 
     two_processes(fx, &a, &b);
@@ -196,9 +192,8 @@ static void one_process_fills_the_lost_sets_of_all(void **state)
     process_end(&b);
 }
 
-static void who_waits_adds_nothing_meanwhile(void **state)
+RIG_TEST(who_waits_adds_nothing_meanwhile, shared)
 {
-    struct fixture *fx = *state;
     struct process a, b;
     int64_t n, heard_us = 0;
     bool waited = true;
@@ -223,9 +218,8 @@ static void who_waits_adds_nothing_meanwhile(void **state)
 }
 
 /* More than TELL_US after the pass began, so that something is noted; then it is not heard of any more. */
-static void who_falls_silent_is_succeeded(void **state)
+RIG_TEST(who_falls_silent_is_succeeded, shared)
 {
-    struct fixture *fx = *state;
     struct process a, b;
     int64_t done;
 
@@ -246,9 +240,8 @@ static void who_falls_silent_is_succeeded(void **state)
     process_end(&b);
 }
 
-static void what_was_filled_before_another_loss_does_not_count(void **state)
+RIG_TEST(what_was_filled_before_another_loss_does_not_count, shared)
 {
-    struct fixture *fx = *state;
     struct process a, b;
 
     two_processes(fx, &a, &b);
@@ -262,9 +255,8 @@ static void what_was_filled_before_another_loss_does_not_count(void **state)
     process_end(&b);
 }
 
-static void who_has_another_map_fills_his_own_only(void **state)
+RIG_TEST(who_has_another_map_fills_his_own_only, shared)
 {
-    struct fixture *fx = *state;
     struct process a, b;
 
     two_processes(fx, &a, &b);
@@ -307,9 +299,8 @@ static void divide(struct fixture *fx, struct redis_server *second, struct proce
 }
 
 /* Of two servers the one of our own sets fails in the middle, and what is left of the pass is others'. */
-static void a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own(void **state)
+RIG_TEST(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, private)
 {
-    struct fixture *fx = *state;
     struct redis_server second = {0};
     struct process a, others;
 
@@ -340,18 +331,5 @@ static void a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own(v
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared),
-        T(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared),
-        T(a_request_that_came_before_the_lead_waits_for_it, shared),
-        T(slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were, shared),
-        T(one_process_fills_the_lost_sets_of_all, shared),
-        T(who_waits_adds_nothing_meanwhile, shared),
-        T(who_falls_silent_is_succeeded, shared),
-        T(what_was_filled_before_another_loss_does_not_count, shared),
-        T(who_has_another_map_fills_his_own_only, shared),
-        T(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, private),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -17,10 +17,10 @@ static void expect_seen_soon(struct fixture *fx)
     assert_int_equal(score(fx, 9001), 0);
 }
 
-static void nothing_but_the_full_scan_sees_what_is_far_behind(void **state)
-{
-    struct fixture *fx = *state;
+#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
 
+RIG_TEST(nothing_but_the_full_scan_sees_what_is_far_behind, shared)
+{
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
     pass(fx, 30000); /* the round is beyond it */
@@ -30,10 +30,8 @@ static void nothing_but_the_full_scan_sees_what_is_far_behind(void **state)
     assert_int_not_equal(score(fx, 9001), 0);
 }
 
-static void a_full_scan_follows_a_rebuild_at_once(void **state)
+RIG_TEST(a_full_scan_follows_a_rebuild_at_once, shared)
 {
-    struct fixture *fx = *state;
-
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
     lose(fx);
@@ -44,9 +42,8 @@ static void a_full_scan_follows_a_rebuild_at_once(void **state)
     expect_seen_soon(fx);
 }
 
-static void a_full_scan_follows_the_gain_of_a_shard_at_once(void **state)
+RIG_TEST(a_full_scan_follows_the_gain_of_a_shard_at_once, shared)
 {
-    struct fixture *fx = *state;
     unsigned shard = dt_shard_of(&fx->map, 9001);
 
     many_rows(fx, 2000, START + 60000, 1000);
@@ -58,10 +55,8 @@ static void a_full_scan_follows_the_gain_of_a_shard_at_once(void **state)
     expect_seen_soon(fx);
 }
 
-static void a_full_scan_follows_at_once_when_redis_was_out_of_reach(void **state)
+RIG_TEST(a_full_scan_follows_at_once_when_redis_was_out_of_reach, shared)
 {
-    struct fixture *fx = *state;
-
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
     pass(fx, 30000);
@@ -70,10 +65,8 @@ static void a_full_scan_follows_at_once_when_redis_was_out_of_reach(void **state
     expect_seen_soon(fx);
 }
 
-static void a_full_scan_is_not_begun_anew_by_every_doubt(void **state)
+RIG_TEST(a_full_scan_is_not_begun_anew_by_every_doubt, shared)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_slice = 100;
     open_reconciler(fx);
     many_rows(fx, 3000, START + 60000, 1000);
@@ -93,10 +86,8 @@ static bool pings(void *arg)
     return dt_index_ping(fx->index, NULL) == DT_OK;
 }
 
-static void a_rebuild_survives_a_redis_that_goes_away_in_the_middle(void **state)
+RIG_TEST(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private)
 {
-    struct fixture *fx = *state;
-
     fx->mysql.config.reconcile_slice = 100;
     open_reconciler(fx);
     many_rows(fx, 1000, START + 60000, 1000);
@@ -122,10 +113,8 @@ static void a_rebuild_survives_a_redis_that_goes_away_in_the_middle(void **state
 /* ---- when a part is down ---- */
 
 /* Right after a period: nothing would be looked at for another. */
-static void what_somebody_lost_is_mended_at_once_when_that_is_told(void **state)
+RIG_TEST(what_somebody_lost_is_mended_at_once_when_that_is_told, shared)
 {
-    struct fixture *fx = *state;
-
     settle(fx);
     a_period(fx);
     pass(fx, 100);
@@ -143,10 +132,8 @@ static void what_somebody_lost_is_mended_at_once_when_that_is_told(void **state)
         assert_true(dt_shard_set_has(&fx->near, shard));
 }
 
-static void what_is_near_is_compared_soon_while_a_leader_waits_for_it(void **state)
+RIG_TEST(what_is_near_is_compared_soon_while_a_leader_waits_for_it, shared)
 {
-    struct fixture *fx = *state;
-
     settle(fx);
     a_period(fx);
     forget_output(fx);
@@ -161,10 +148,8 @@ static void what_is_near_is_compared_soon_while_a_leader_waits_for_it(void **sta
     assert_false(fx->begun);
 }
 
-static void a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared(void **state)
+RIG_TEST(a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared, private)
 {
-    struct fixture *fx = *state;
-
     settle(fx);
     redis_fixture_text(fx->endpoints, 0, "CONFIG SET maxmemory 1");
     row(fx, 1, "t", "scheduled", fx->now_ms + 3000);
@@ -182,10 +167,8 @@ static void a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared
     assert_true(score(fx, 1) > 0);
 }
 
-static void without_redis_a_tick_returns_and_is_wanted_again(void **state)
+RIG_TEST(without_redis_a_tick_returns_and_is_wanted_again, private)
 {
-    struct fixture *fx = *state;
-
     many_rows(fx, 100, START + 60000, 1000);
     settle(fx);
     redis_server_kill(&fx->server);
@@ -199,9 +182,8 @@ static void without_redis_a_tick_returns_and_is_wanted_again(void **state)
     assert_int_equal(entries_below(fx, FAR), 100);
 }
 
-static void without_mysql_a_tick_returns_and_is_wanted_in_a_second(void **state)
+RIG_TEST(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private)
 {
-    struct fixture *fx = *state;
     struct dt_config config = fx->mysql.config;
     dt_store *nowhere, *there = fx->store;
 
@@ -274,9 +256,8 @@ static void *live(void *arg)
     return NULL;
 }
 
-static void jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift(void **state)
+RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
 {
-    struct fixture *fx = *state;
     struct worker worker = {.fx = fx};
 
     assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);
@@ -303,20 +284,5 @@ static void jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift(void **state
 
 int main(void)
 {
-#define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, done)
-    const struct CMUnitTest tests[] = {
-        T(nothing_but_the_full_scan_sees_what_is_far_behind, shared),
-        T(a_full_scan_follows_a_rebuild_at_once, shared),
-        T(a_full_scan_follows_the_gain_of_a_shard_at_once, shared),
-        T(a_full_scan_follows_at_once_when_redis_was_out_of_reach, shared),
-        T(a_full_scan_is_not_begun_anew_by_every_doubt, shared),
-        T(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared),
-        T(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private),
-        T(what_somebody_lost_is_mended_at_once_when_that_is_told, shared),
-        T(what_is_near_is_compared_soon_while_a_leader_waits_for_it, shared),
-        T(a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared, private),
-        T(without_redis_a_tick_returns_and_is_wanted_again, private),
-        T(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

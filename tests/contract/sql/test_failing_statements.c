@@ -3,16 +3,10 @@
  * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. The linker wraps
  * both (tests/CMakeLists.txt).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/alerts/alerts.h"
 #include "store/db/db.h"
@@ -178,9 +172,8 @@ static dt_status replace(void)
     return dt_store_replace(store, &body, &arena, &job, &err);
 }
 
-static void a_change_of_a_job_fails_with_each_of_its_statements(void **state)
+TEST(a_change_of_a_job_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"cancel", some_jobs, cancel}, {"cancel of retries", some_jobs, cancel_retries}, {"patch", some_jobs, patch},
         {"run-now", some_jobs, run_now}, {"redrive", some_jobs, redrive}, {"another body", a_job_with_a_key, replace});
 }
@@ -226,9 +219,8 @@ static dt_status apply(void)
     return dt_store_apply(store, &map, results, 2, &err);
 }
 
-static void new_jobs_and_results_fail_with_each_of_their_statements(void **state)
+TEST(new_jobs_and_results_fail_with_each_of_their_statements)
 {
-    (void)state;
     TRY({"new jobs", some_jobs, insert}, {"results", attempts_under_way, apply});
 }
 
@@ -253,9 +245,8 @@ static dt_status pop(void)
     return status;
 }
 
-static void a_pop_fails_with_each_of_its_statements(void **state)
+TEST(a_pop_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"a pop", offered_jobs, pop});
 }
 
@@ -292,9 +283,8 @@ static dt_status waive_tokens(void)
     return dt_store_tokens_waive(store, &err);
 }
 
-static void a_change_of_tokens_fails_with_each_of_its_statements(void **state)
+TEST(a_change_of_tokens_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"a token", nothing, add_token}, {"its quota", a_token, set_quota}, {"its end", a_token, revoke_token},
         {"the rule that none is asked for", nothing, waive_tokens});
 }
@@ -325,9 +315,8 @@ static dt_status remove_topic(void)
     return dt_store_topic_delete(store, S("orders"), &arena, &deletion, &err);
 }
 
-static void a_change_of_a_topic_fails_with_each_of_its_statements(void **state)
+TEST(a_change_of_a_topic_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"a new topic", nothing, change_topic}, {"a topic's settings", some_jobs, change_topic},
         {"its pause", some_jobs, pause_topic}, {"its end", only_its_topic, remove_topic});
 }
@@ -380,9 +369,8 @@ static void marked_topic(void)
     OK(delete_topic());
 }
 
-static void an_operation_fails_with_each_of_its_statements(void **state)
+TEST(an_operation_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"an operation", some_jobs, make_operation}, {"what it finds", made_operation, step},
         {"what it changes", found_jobs, step}, {"deletion of a topic", some_jobs, delete_topic},
         {"what that cancels", marked_topic, step}, {"the stop of an operation", made_operation, stop_operation},
@@ -476,9 +464,8 @@ static dt_status fire_by_hand(void)
     return dt_store_schedule_run_now(&maker, S("hourly"), &job, &err);
 }
 
-static void a_schedule_fails_with_each_of_its_statements(void **state)
+TEST(a_schedule_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"a schedule", only_its_topic, put_schedule},
         {"its fires", a_fire_is_due_while_the_last_one_is_under_way, make_fires},
         {"its pause", that_schedule, pause_schedule},
@@ -514,23 +501,9 @@ static dt_status silence_alert(void)
     return dt_store_alert_silence(store, &silence, &arena, &alert, &err);
 }
 
-static void a_change_of_the_installation_fails_with_each_of_its_statements(void **state)
+TEST(a_change_of_the_installation_fails_with_each_of_its_statements)
 {
-    (void)state;
     TRY({"the number of shards", two_shards, three_shards}, {"the silence of an alert", an_alert, silence_alert});
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_change_of_a_job_fails_with_each_of_its_statements),
-        cmocka_unit_test(new_jobs_and_results_fail_with_each_of_their_statements),
-        cmocka_unit_test(a_pop_fails_with_each_of_its_statements),
-        cmocka_unit_test(a_change_of_tokens_fails_with_each_of_its_statements),
-        cmocka_unit_test(a_change_of_a_topic_fails_with_each_of_its_statements),
-        cmocka_unit_test(an_operation_fails_with_each_of_its_statements),
-        cmocka_unit_test(a_schedule_fails_with_each_of_its_statements),
-        cmocka_unit_test(a_change_of_the_installation_fails_with_each_of_its_statements),
-    };
-    return cmocka_run_group_tests_name("failing statements", tests, begin, end);
-}
+SUITE(begin, end)

@@ -2,15 +2,9 @@
  * What a process reads of MySQL, and what it keeps there of itself: each call of the database in it fails once, and each
  * for memory, and the failure is told.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/alerts/alerts.h"
 #include "store/archive/archive.h"
@@ -108,9 +102,8 @@ WORK(tokens, dt_store_token_list(store, &arena, &(struct dt_token *){0}, &(size_
                                  &(enum dt_token_rule){DT_TOKENS_ASKED}, &err))
 WORK(usage, dt_store_usage(store, 0, &arena, &(struct dt_usage *){0}, &(size_t){0}, &err))
 
-static void what_is_told_of_jobs_and_topics_fails_with_each_of_its_calls(void **state)
+TEST(what_is_told_of_jobs_and_topics_fails_with_each_of_its_calls)
 {
-    (void)state;
     TRY({"a job", job}, {"its attempts", attempts}, {"a key", key}, {"counts of a topic", counts}, {"a topic", topic},
         {"loads of topics", loads}, {"overdue topics", overdue}, {"pending jobs", pending}, {"in flight", in_flight},
         {"tokens", tokens}, {"usage", usage});
@@ -128,9 +121,8 @@ WORK(alerts, dt_store_alerts(store, 0, 10, &arena, &(struct dt_alert_list){0}, &
 WORK(messages, dt_store_messages(store, &(struct dt_message_page){.kind = DT_MESSAGE_ALERT}, &arena, &err))
 WORK(alert_topics, dt_store_alert_topics(store, true, &arena, &(struct dt_alert_topics){0}, &err))
 
-static void what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls(void **state)
+TEST(what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls)
 {
-    (void)state;
     TRY({"operations", operations}, {"the next operation", next_operation}, {"schedules", schedules}, {"zones", zones},
         {"alerts", alerts}, {"messages of alerts", messages}, {"alerts of topics", alert_topics});
 }
@@ -149,9 +141,8 @@ WORK(leave, dt_store_election_leave(store, 1, &err))
 WORK(end_member, dt_store_election_end(store, 1, 0, &err))
 WORK(free_leases, dt_store_election_free(store, &err))
 
-static void a_membership_fails_with_each_of_its_calls(void **state)
+TEST(a_membership_fails_with_each_of_its_calls)
 {
-    (void)state;
     TRY({"joining", join}, {"a renewal", renew}, {"a look", look}, {"both", renew_and_look}, {"taking", take},
         {"giving back", release}, {"leaving", leave}, {"the end of a member", end_member},
         {"freeing leases", free_leases});
@@ -170,9 +161,8 @@ WORK(clock_of_tests, dt_store_test_clock(store, &(struct dt_test_clock){0}, &err
 WORK(cursor_key, dt_store_cursor_key(store, (unsigned char[DT_CURSOR_KEY]){0}, &err))
 WORK(ids, dt_store_reserve_ids(store, 10, &(int64_t){0}, &err))
 
-static void what_processes_know_of_each_other_fails_with_each_of_its_calls(void **state)
+TEST(what_processes_know_of_each_other_fails_with_each_of_its_calls)
 {
-    (void)state;
     TRY({"a beat", beat}, {"processes", processes}, {"APIs", apis}, {"findings", findings}, {"deaths", deaths},
         {"the installation", installation}, {"shards", shards}, {"the server", server},
         {"the clock of tests", clock_of_tests}, {"the key of cursors", cursor_key}, {"ids", ids});
@@ -190,22 +180,11 @@ WORK(due_nth, dt_store_due_nth(store, 0, LATE_MS, 1, &(int64_t){0}, &err))
 WORK(expire_usage, dt_store_usage_expire(store, LATE_MS, &err))
 WORK(revive, dt_store_topics_revive(store, &arena, &(size_t){0}, &err))
 
-static void what_keeps_the_tables_in_order_fails_with_each_of_its_calls(void **state)
+TEST(what_keeps_the_tables_in_order_fails_with_each_of_its_calls)
 {
-    (void)state;
-    TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", senders},
-        {"what was sent", delete_messages}, {"what is due", count_due}, {"the n-th that is due", due_nth},
+    TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", outbox_waits},
+        {"what was sent", outbox_sent}, {"what is due", count_due}, {"the n-th that is due", due_nth},
         {"usage of old days", expire_usage}, {"topics that got a job", revive}, {"the owners of topics", owners});
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_told_of_jobs_and_topics_fails_with_each_of_its_calls),
-        cmocka_unit_test(what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls),
-        cmocka_unit_test(a_membership_fails_with_each_of_its_calls),
-        cmocka_unit_test(what_processes_know_of_each_other_fails_with_each_of_its_calls),
-        cmocka_unit_test(what_keeps_the_tables_in_order_fails_with_each_of_its_calls),
-    };
-    return cmocka_run_group_tests_name("failing upkeep", tests, fill, close_store);
-}
+SUITE(fill, close_store)

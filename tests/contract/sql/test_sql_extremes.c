@@ -1,11 +1,8 @@
 /* Views and procedures on rows that hold the extremes of every column of numbers that its type and CHECKs allow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
@@ -213,9 +210,8 @@ static bool bears_on(const char *table, const char *view)
 }
 
 /* Otherwise extremes of the table would be met by nobody. */
-static void every_table_that_a_view_reads_has_rows_that_it_shows(void **state)
+TEST(every_table_that_a_view_reads_has_rows_that_it_shows)
 {
-    (void)state;
     size_t pairs = 0;
     fill_every_table();
     mysql_fixture_run(&fx, "SET timestamp = 1800000000");
@@ -235,9 +231,8 @@ static void every_table_that_a_view_reads_has_rows_that_it_shows(void **state)
     assert_in_range(pairs, 20, 1000);
 }
 
-static void every_view_shows_every_row_whatever_its_numbers_are(void **state)
+TEST(every_view_shows_every_row_whatever_its_numbers_are)
 {
-    (void)state;
     const char *columns = number_columns();
     fill_every_table();
     for (size_t step = 0; step < 2; step++)
@@ -297,9 +292,8 @@ static void call_every_procedure(const char *value)
 }
 #pragma GCC diagnostic pop
 
-static void every_procedure_answers_whatever_the_numbers_of_the_rows_are(void **state)
+TEST(every_procedure_answers_whatever_the_numbers_of_the_rows_are)
 {
-    (void)state;
     const char *columns = number_columns();
     struct names procedures;
     read_names(&procedures, "SELECT GROUP_CONCAT(ROUTINE_NAME SEPARATOR ' ') FROM information_schema.ROUTINES WHERE "
@@ -315,12 +309,4 @@ static void every_procedure_answers_whatever_the_numbers_of_the_rows_are(void **
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_table_that_a_view_reads_has_rows_that_it_shows),
-        cmocka_unit_test(every_view_shows_every_row_whatever_its_numbers_are),
-        cmocka_unit_test(every_procedure_answers_whatever_the_numbers_of_the_rows_are),
-    };
-    return cmocka_run_group_tests_name("extremes in the schema", tests, open_and_read, close_store);
-}
+SUITE(open_and_read, close_store)

@@ -1,11 +1,8 @@
 /* The schema as an interface: views, CHECKs and edits by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "store/archive/housekeeping.h"
 #include "support/rigs/sql_rig.h"
@@ -15,11 +12,12 @@ static struct dt_job job;
 
 STORE_SUITE("sql", 7)
 
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
 /* ---- views ---- */
 
-static void v_jobs_shows_times_as_dates_in_utc_to_the_millisecond(void **state)
+FRESH_TEST(v_jobs_shows_times_as_dates_in_utc_to_the_millisecond)
 {
-    (void)state;
     job_row(&fx, 7,
             "run_at = 1795257000123, next_at = 4102444800001, attempt = 1, due_at = 1795257000123, "
             "dispatched_at = 1795257000130, finished_at = -1");
@@ -33,9 +31,8 @@ static void v_jobs_shows_times_as_dates_in_utc_to_the_millisecond(void **state)
                "table_name = 'v_jobs' AND column_name = 'next_at'");
 }
 
-static void v_jobs_counts_the_attempts_that_there_may_be(void **state)
+FRESH_TEST(v_jobs_counts_the_attempts_that_there_may_be)
 {
-    (void)state;
     static const char *const retries[] = {"", "1s", "15s 3m", " 15s 3m ", DT_RETRY_DEFAULT};
     static const char *const expected[] = {"1", "2", "3", "3", "10"};
     job_row(&fx, 7, NULL);
@@ -45,9 +42,8 @@ static void v_jobs_counts_the_attempts_that_there_may_be(void **state)
     }
 }
 
-static void v_jobs_says_what_a_job_waits_for(void **state)
+FRESH_TEST(v_jobs_says_what_a_job_waits_for)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('orders', TRUE, 1, 1)");
     job_row(&fx, 7, NULL);
     assert_sql("time", "SELECT waiting_for FROM v_jobs");
@@ -63,9 +59,8 @@ static void v_jobs_says_what_a_job_waits_for(void **state)
     assert_sql("", "SELECT waiting_for FROM v_jobs");
 }
 
-static void v_jobs_shows_the_slot_that_the_dispatcher_uses(void **state)
+FRESH_TEST(v_jobs_shows_the_slot_that_the_dispatcher_uses)
 {
-    (void)state;
     for (int64_t id = 1; id < INT64_C(1) << 50; id = id * 7 + 1) {
         job_row(&fx, id, NULL);
         assert_int_equal(mysql_fixture_number(&fx, "SELECT slot FROM v_jobs WHERE id = %lld", (long long)id),
@@ -73,9 +68,8 @@ static void v_jobs_shows_the_slot_that_the_dispatcher_uses(void **state)
     }
 }
 
-static void v_overdue_lists_what_should_have_happened(void **state)
+FRESH_TEST(v_overdue_lists_what_should_have_happened)
 {
-    (void)state;
     job_row(&fx, 1, NULL);
     job_row(&fx, 2, "next_at = " SQL_NOW " - 5000");
     job_row(&fx, 3, "next_at = " SQL_NOW " - 864000000, near = FALSE");
@@ -88,9 +82,8 @@ static void v_overdue_lists_what_should_have_happened(void **state)
     assert_sql("result", "SELECT missing FROM v_overdue WHERE id = 5");
 }
 
-static void v_backlog_counts_per_topic_and_state(void **state)
+FRESH_TEST(v_backlog_counts_per_topic_and_state)
 {
-    (void)state;
     job_row(&fx, 1, NULL);
     job_row(&fx, 2, "next_at = 5");
     job_row(&fx, 3, "state = 'dead', next_at = NULL, leave_at = 1");
@@ -107,9 +100,8 @@ static void v_backlog_counts_per_topic_and_state(void **state)
                "topic = 'orders' AND state = 'scheduled'"); /* held, and not overdue */
 }
 
-static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state)
+FRESH_TEST(v_shards_counts_what_is_in_flight_even_of_a_broken_list)
 {
-    (void)state;
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[1,1,1],[2,1,1]]', owner = 'host:1' WHERE shard = 3; "
                            "UPDATE shards SET inflight = 'oops' WHERE shard = 4; "
                            "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (3, " SQL_NOW
@@ -127,9 +119,8 @@ static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state
                "SELECT CONCAT_WS(' ', health, COALESCE(waiting, '-')) FROM v_shards WHERE shard = 3");
 }
 
-static void v_attempts_and_v_dead_tell_the_story_of_a_failure(void **state)
+FRESH_TEST(v_attempts_and_v_dead_tell_the_story_of_a_failure)
 {
-    (void)state;
     job_row(&fx, 7,
             "state = 'dead', next_at = NULL, attempt = 2, failures = 2, attempt_status = 'timed_out', due_at = 10, "
             "dispatched_at = 15, finished_at = 20, error_at = 20, error_code = 'ack_timeout'");
@@ -147,9 +138,8 @@ static void v_attempts_and_v_dead_tell_the_story_of_a_failure(void **state)
     assert_sql("1", "SELECT error_code IS NULL FROM v_attempts WHERE job_id = 7 AND attempt = 2");
 }
 
-static void v_audit_conserves_every_job_ever_made(void **state)
+FRESH_TEST(v_audit_conserves_every_job_ever_made)
 {
-    (void)state;
     for (int s = 0; s < DT_JOB_STATES; s++) {
         for (int i = 0; i <= s; i++)
             job_row(&fx, 10 * s + i, "leave_at = 1, state = %d, next_at = %s", s + 1, s < 2 ? "next_at" : "NULL");
@@ -174,9 +164,8 @@ static void v_audit_conserves_every_job_ever_made(void **state)
 
 /* ---- CHECKs and hand edits ---- */
 
-static void a_live_job_must_have_a_time(void **state)
+FRESH_TEST(a_live_job_must_have_a_time)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     assert_int_equal(by_hand("UPDATE jobs SET next_at = NULL WHERE id = 7"), DT_INVALID);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = 7");
@@ -185,9 +174,8 @@ static void a_live_job_must_have_a_time(void **state)
     assert_job(&fx, 7, "state", "dead");
 }
 
-static void nonsense_is_refused(void **state)
+FRESH_TEST(nonsense_is_refused)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     assert_int_not_equal(by_hand("UPDATE jobs SET state = 'done' WHERE id = 7"), DT_OK);
     assert_int_not_equal(by_hand("UPDATE jobs SET attempt = -1 WHERE id = 7"), DT_OK);
@@ -202,9 +190,8 @@ static void nonsense_is_refused(void **state)
 }
 
 /* Whatever `near` says, a hand edit cannot break the index: its key follows next_at. */
-static void a_time_that_was_set_by_hand_stands_in_the_due_index(void **state)
+FRESH_TEST(a_time_that_was_set_by_hand_stands_in_the_due_index)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 4102444800001 WHERE id = 7");
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "1 4102444800001");
@@ -214,9 +201,8 @@ static void a_time_that_was_set_by_hand_stands_in_the_due_index(void **state)
     assert_job(&fx, 7, "CONCAT_WS(' ', due_band, due_key)", "2 9");
 }
 
-static void a_time_of_zero_or_less_stands_at_one_in_the_due_index(void **state)
+FRESH_TEST(a_time_of_zero_or_less_stands_at_one_in_the_due_index)
 {
-    (void)state;
     static const char *const times[] = {"0", "-1", "-86400001", "-9223372036854775808"};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         int64_t near = 7 + 2 * (int64_t)i, far = near + 1;
@@ -230,9 +216,8 @@ static void a_time_of_zero_or_less_stands_at_one_in_the_due_index(void **state)
     assert_int_not_equal(by_hand("UPDATE jobs SET ack_timeout_ms = 0 WHERE id = 7"), DT_OK);
 }
 
-static void numbers_that_rise_with_each_attempt_leave_room_to(void **state)
+FRESH_TEST(numbers_that_rise_with_each_attempt_leave_room_to)
 {
-    (void)state;
     static const char *const columns[] = {"attempt", "failures", "version"};
     job_row(&fx, 7, NULL);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
@@ -244,9 +229,8 @@ static void numbers_that_rise_with_each_attempt_leave_room_to(void **state)
     }
 }
 
-static void texts_of_every_view_are_compared_by_a_client_of_another_collation(void **state)
+FRESH_TEST(texts_of_every_view_are_compared_by_a_client_of_another_collation)
 {
-    (void)state;
     static const char column[] = "SELECT CONCAT(table_name, ' WHERE ', column_name) FROM information_schema.columns "
                                  "WHERE table_schema = DATABASE() AND table_name LIKE 'v\\_%%' AND collation_name IS "
                                  "NOT NULL ORDER BY 1 LIMIT 1 OFFSET %d";
@@ -261,9 +245,8 @@ static void texts_of_every_view_are_compared_by_a_client_of_another_collation(vo
     assert_in_range(n, 20, 1000);
 }
 
-static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state)
+FRESH_TEST(a_job_that_is_kept_for_ever_is_cancelled_like_any_other)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', "
                            "9223372036854775807, 1, 1)");
     job_row(&fx, 7, NULL);
@@ -271,9 +254,8 @@ static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state
     assert_sql("1", "SELECT COUNT(*) FROM v_jobs WHERE id = 7 AND purge_at > '9999-01-01'");
 }
 
-static void dt_reschedule_takes_absurd_dates_for_what_they_can_mean(void **state)
+FRESH_TEST(dt_reschedule_takes_absurd_dates_for_what_they_can_mean)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "CALL dt_reschedule(7, '9999-12-31 23:59:59.999999')");
     assert_job(&fx, 7, "CONCAT_WS(' ', next_at, near)", "253402300799999 0");
@@ -289,9 +271,8 @@ static void dt_reschedule_takes_absurd_dates_for_what_they_can_mean(void **state
     assert_non_null(strstr(err.text, "needs a time"));
 }
 
-static void the_legal_hand_edits_are_what_the_store_goes_on_from(void **state)
+FRESH_TEST(the_legal_hand_edits_are_what_the_store_goes_on_from)
 {
-    (void)state;
     struct dt_shard_map map;
     dt_shard_map_init(&map, 1, 7);
     /* scheduled -> cancelled, next_at left behind */
@@ -350,26 +331,5 @@ static void the_legal_hand_edits_are_what_the_store_goes_on_from(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(v_jobs_shows_times_as_dates_in_utc_to_the_millisecond),
-        T(v_jobs_counts_the_attempts_that_there_may_be),
-        T(v_jobs_says_what_a_job_waits_for),
-        T(v_jobs_shows_the_slot_that_the_dispatcher_uses),
-        T(v_overdue_lists_what_should_have_happened),
-        T(v_backlog_counts_per_topic_and_state),
-        T(v_shards_counts_what_is_in_flight_even_of_a_broken_list),
-        T(v_attempts_and_v_dead_tell_the_story_of_a_failure),
-        T(v_audit_conserves_every_job_ever_made),
-        T(a_live_job_must_have_a_time),
-        T(nonsense_is_refused),
-        T(a_time_that_was_set_by_hand_stands_in_the_due_index),
-        T(a_time_of_zero_or_less_stands_at_one_in_the_due_index),
-        T(numbers_that_rise_with_each_attempt_leave_room_to),
-        T(dt_reschedule_takes_absurd_dates_for_what_they_can_mean),
-        T(texts_of_every_view_are_compared_by_a_client_of_another_collation),
-        T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),
-        T(the_legal_hand_edits_are_what_the_store_goes_on_from),
-    };
-    return cmocka_run_group_tests_name("the schema as an interface", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

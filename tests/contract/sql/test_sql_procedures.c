@@ -1,20 +1,18 @@
 /* The schema as an interface: its procedures. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
 
 STORE_SUITE("sql", 7)
 
-static void dt_cancel_answers_as_the_store_does(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
+FRESH_TEST(dt_cancel_answers_as_the_store_does)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     assert_string_equal(answer("CALL dt_cancel(7)"), "7|cancelled\n");
     assert_job(
@@ -35,9 +33,8 @@ static void dt_cancel_answers_as_the_store_does(void **state)
     }
 }
 
-static void dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention(void **state)
+FRESH_TEST(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention)
 {
-    (void)state;
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', 7, 1, 1)");
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
@@ -55,9 +52,8 @@ static void *cancel_seven(void *arg)
     return NULL;
 }
 
-static void dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile(void **state)
+FRESH_TEST(dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile)
 {
-    (void)state;
     pthread_t other;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
@@ -69,9 +65,8 @@ static void dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhil
     assert_job(&fx, 7, "CONCAT_WS(' ', state, version)", "cancelled 10");
 }
 
-static void dt_reschedule_takes_utc_and_follows_the_rule_of_near(void **state)
+FRESH_TEST(dt_reschedule_takes_utc_and_follows_the_rule_of_near)
 {
-    (void)state;
     job_row(&fx, 7, "next_at = next_at + 1, attempt = 1");
     mysql_fixture_run(
         &fx, "SET time_zone = '-08:00'; CALL dt_reschedule(7, '2199-12-31 23:59:59.999'); SET time_zone = '+00:00'");
@@ -101,9 +96,8 @@ static void *redrive_seven(void *arg)
 }
 
 /* The second one waits for the row in history, and finds it gone: the job is in `jobs` again. */
-static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state)
+FRESH_TEST(who_drives_a_job_back_while_another_one_does_is_told_so)
 {
-    (void)state;
     pthread_t other;
     job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1");
     mysql_fixture_run(
@@ -129,9 +123,8 @@ static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state
 
 #define LAST_FAILURES "SELECT CONCAT_WS('|', failed_from, failed_to) FROM operations ORDER BY id DESC LIMIT 1"
 
-static void a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins(void **state)
+FRESH_TEST(a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins)
 {
-    (void)state;
     assert_non_null(strstr(answer("CALL dt_redrive_all('a.b', '2026-11-25', '2026-11-26 06:00:00')"), "begun|"));
     assert_sql(
         "redrive|{\"topic\":\"a.b\",\"failed_from\":\"2026-11-25T00:00:00Z\",\"failed_to\":\"2026-11-26T06:00:00Z\"}|"
@@ -151,9 +144,8 @@ static void a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins(void *
                LAST_OPERATION);
 }
 
-static void a_set_without_a_topic_or_with_a_date_that_is_none_is_refused(void **state)
+FRESH_TEST(a_set_without_a_topic_or_with_a_date_that_is_none_is_refused)
 {
-    (void)state;
     mysql_fixture_run(&fx, "DELETE FROM operations");
     assert_int_not_equal(by_hand("CALL dt_cancel_all('', NULL, NULL)"), DT_OK);
     assert_int_not_equal(by_hand("CALL dt_redrive_all(NULL, NULL, NULL)"), DT_OK);
@@ -164,9 +156,8 @@ static void a_set_without_a_topic_or_with_a_date_that_is_none_is_refused(void **
     assert_sql("0", "SELECT COUNT(*) FROM operations");
 }
 
-static void dt_redrive_gives_a_new_budget_and_no_new_count(void **state)
+FRESH_TEST(dt_redrive_gives_a_new_budget_and_no_new_count)
 {
-    (void)state;
     job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 3, failures = 3, purge_at = 99");
     int64_t before = mysql_now_ms(&fx);
     assert_string_equal(answer("CALL dt_redrive(7)"), "7|redriven\n");
@@ -177,9 +168,8 @@ static void dt_redrive_gives_a_new_budget_and_no_new_count(void **state)
     assert_string_equal(answer("CALL dt_redrive(8)"), "8|not_found\n");
 }
 
-static void dt_explain_names_the_shard_that_the_dispatcher_uses(void **state)
+FRESH_TEST(dt_explain_names_the_shard_that_the_dispatcher_uses)
 {
-    (void)state;
     struct dt_shard_map map;
     static const unsigned counts[] = {1, 2, 7, 64, 1024};
     for (int64_t id = 5; id < INT64_C(1) << 50; id = id * 5 + 3)
@@ -204,9 +194,8 @@ static void dt_explain_names_the_shard_that_the_dispatcher_uses(void **state)
             fail_msg("expected \"%s\" in:\n%s", words, cell);                                                          \
     } while (0)
 
-static void dt_explain_gives_the_reason_for_waiting(void **state)
+FRESH_TEST(dt_explain_gives_the_reason_for_waiting)
 {
-    (void)state;
     struct dt_shard_map map;
     dt_shard_map_init(&map, 1, 7);
     unsigned shard = dt_shard_of(&map, 7);
@@ -260,9 +249,8 @@ static void dt_explain_gives_the_reason_for_waiting(void **state)
     assert_explained("1970-01-01 00:00:00.005 boom");
 }
 
-static void dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting(void **state)
+FRESH_TEST(dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting)
 {
-    (void)state;
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, max_in_flight, created_at, updated_at) VALUES ('orders', 2, 1, 1)");
     mysql_fixture_run(&fx, "DELETE FROM processes");
@@ -279,9 +267,8 @@ static void dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting(void **state)
     assert_explained("scheduled: due, and nobody has popped it yet");
 }
 
-static void dt_explain_tells_of_rows_of_the_inbox(void **state)
+FRESH_TEST(dt_explain_tells_of_rows_of_the_inbox)
 {
-    (void)state;
     job_row(&fx, 7, "job_key = 'k'");
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (id, action, topic, job_key, job_id) VALUES "
                            "(11, 'cancel', 'orders', 'k', NULL), (12, 'run_now', NULL, NULL, 7), "
@@ -293,9 +280,8 @@ static void dt_explain_tells_of_rows_of_the_inbox(void **state)
     assert_null(strstr(answer("CALL dt_explain(7)"), "inbox"));
 }
 
-static void dt_clear_halt_lets_the_operator_choose(void **state)
+FRESH_TEST(dt_clear_halt_lets_the_operator_choose)
 {
-    (void)state;
     static const char halted[] =
         "UPDATE shards SET halted = 'why', inflight = '[[7,1,1]]', send_n = 1, ledger_offset = 40, "
         "version = 3, epoch = 9 WHERE shard = 2";
@@ -320,9 +306,8 @@ static void dt_clear_halt_lets_the_operator_choose(void **state)
     assert_sql("0 [[7,1,1]] 1 40 3 9", "%s", row);
 }
 
-static void a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon(void **state)
+FRESH_TEST(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 2, 2);
     job_row_dispatched(&fx, 8, 2, 2);
     job_row_dispatched(&fx, 9, 2, 2);
@@ -337,9 +322,8 @@ static void a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_de
     assert_sql("1", "SELECT next_at > " SQL_NOW " + 8000000 FROM jobs WHERE id = 9");
 }
 
-static void v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled(void **state)
+FRESH_TEST(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 2, 2);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,2,1],[8,1,5]]', send_n = 1 WHERE shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,2' WHERE shard = 1");
@@ -351,9 +335,8 @@ static void v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled(void 
     assert_sql("2", "SELECT COUNT(*) FROM v_in_flight");
 }
 
-static void a_procedure_leaves_no_transaction_and_no_isolation_behind(void **state)
+FRESH_TEST(a_procedure_leaves_no_transaction_and_no_isolation_behind)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; CALL dt_cancel(7)");
     dt_db *db;
@@ -367,9 +350,8 @@ static void a_procedure_leaves_no_transaction_and_no_isolation_behind(void **sta
     "CONCAT_WS(' ', state, attempt, attempt_status, near, next_at - dispatched_at = ack_timeout_ms, finished_at, "     \
     "claim_shard)"
 
-static void dt_mark_sent_dispatches_what_a_restored_row_does_not_know(void **state)
+FRESH_TEST(dt_mark_sent_dispatches_what_a_restored_row_does_not_know)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     assert_string_equal(answer("CALL dt_mark_sent(7, 1)"), "7|marked\n");
     assert_job(&fx, 7, AS_MARKED, "dispatched 1 dispatched 1 1 0 -1");
@@ -385,9 +367,8 @@ static void dt_mark_sent_dispatches_what_a_restored_row_does_not_know(void **sta
     assert_int_not_equal(by_hand("CALL dt_mark_sent(7, NULL)"), DT_OK);
 }
 
-static void dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs(void **state)
+FRESH_TEST(dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', due_at = 3, dispatched_at = 4, finished_at = 5");
     assert_string_equal(answer("CALL dt_mark_sent(7, 2)"), "7|marked\n");
     assert_sql("1 failed 3 4 5",
@@ -403,9 +384,8 @@ static void dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs
     }
 }
 
-static void views_and_procedures_need_no_definer(void **state)
+FRESH_TEST(views_and_procedures_need_no_definer)
 {
-    (void)state;
     assert_sql(
         "0",
         "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
@@ -415,37 +395,13 @@ static void views_and_procedures_need_no_definer(void **state)
     assert_sql("13", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
-static void every_table_and_the_telling_columns_have_comments(void **state)
+FRESH_TEST(every_table_and_the_telling_columns_have_comments)
 {
-    (void)state;
     assert_sql("", "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE() "
                    "AND table_type = 'BASE TABLE' AND table_comment = '' AND table_name <> 'schema_migrations'");
 }
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(dt_cancel_answers_as_the_store_does),
-        T(dt_cancel_looks_at_the_claiming_shards_list_and_the_topics_retention),
-        T(dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile),
-        T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
-        T(dt_redrive_gives_a_new_budget_and_no_new_count),
-        T(a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins),
-        T(a_set_without_a_topic_or_with_a_date_that_is_none_is_refused),
-        T(who_drives_a_job_back_while_another_one_does_is_told_so),
-        T(dt_explain_names_the_shard_that_the_dispatcher_uses),
-        T(dt_explain_gives_the_reason_for_waiting),
-        T(dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting),
-        T(dt_explain_tells_of_rows_of_the_inbox),
-        T(dt_clear_halt_lets_the_operator_choose),
-        T(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon),
-        T(dt_mark_sent_dispatches_what_a_restored_row_does_not_know),
-        T(dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs),
-        T(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled),
-        T(a_procedure_leaves_no_transaction_and_no_isolation_behind),
-        T(views_and_procedures_need_no_definer),
-        T(every_table_and_the_telling_columns_have_comments),
-    };
-    return cmocka_run_group_tests_name("the schema as an interface", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

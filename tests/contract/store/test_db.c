@@ -1,15 +1,10 @@
 /* db.h on a real server. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/clock.h"
 #include "support/mysql_fixture.h"
@@ -44,6 +39,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static int64_t ask(dt_db *db, const char *sql)
 {
     struct dt_error err = {0};
@@ -62,9 +59,8 @@ static void kill_session(struct rig *rig)
 
 static const char insert[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?)";
 
-static void values_come_back_as_they_were_given(void **state)
+RIG_TEST(values_come_back_as_they_were_given)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     static const char bytes[] = {'\xff', 0, '\x80', '\'', '\\', '\xc3', ' ', 'x', ' '};
     char *big = malloc(300000);
@@ -105,9 +101,8 @@ static void values_come_back_as_they_were_given(void **state)
     free(big);
 }
 
-static void a_column_that_is_not_there_is_null(void **state)
+RIG_TEST(a_column_that_is_not_there_is_null)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     assert_true(dt_db_is_null(rig->db, 0)); /* nothing was asked yet */
     OK(dt_db_query(rig->db, "SELECT 7", DT_NO_PARAMS, &err));
@@ -122,10 +117,9 @@ static void a_column_that_is_not_there_is_null(void **state)
     assert_true(dt_db_is_null(rig->db, 0));
 }
 
-static void numbers_come_by_text_as_well(void **state)
+RIG_TEST(numbers_come_by_text_as_well)
 {
     static const char sql[] = "SELECT id, IF(id = 2, NULL, -id) FROM t WHERE id >= ? AND id < ? ORDER BY id LIMIT ?";
-    struct rig *rig = *state;
     struct dt_error err = {0};
     for (int id = 1; id < 5; id++)
         OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(id), DT_P_NULL, DT_P_NULL), NULL, &err));
@@ -151,9 +145,8 @@ static void numbers_come_by_text_as_well(void **state)
     OK(dt_db_query_index(rig->db, "SELECT 1", DT_NO_PARAMS, &err)); /* never ended: freed with the connection */
 }
 
-static void trailing_spaces_tell_keys_apart(void **state)
+RIG_TEST(trailing_spaces_tell_keys_apart)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_STR(DT_STR_LIT("a")), DT_P_NULL), NULL, &err));
     OK(dt_db_query(rig->db, "SELECT id FROM t WHERE k = ?", DT_PARAMS(DT_P_STR(DT_STR_LIT("a "))), &err));
@@ -161,9 +154,8 @@ static void trailing_spaces_tell_keys_apart(void **state)
     OK(dt_db_end(rig->db, &err));
 }
 
-static void a_json_parameter_can_be_joined(void **state)
+RIG_TEST(a_json_parameter_can_be_joined)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     for (int i = 1; i < 5; i++)
         OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(i), DT_P_NULL, DT_P_NULL), NULL, &err));
@@ -181,9 +173,8 @@ static void a_json_parameter_can_be_joined(void **state)
     OK(dt_db_end(rig->db, &err));
 }
 
-static void many_rows_are_inserted_as_one_by_one(void **state)
+RIG_TEST(many_rows_are_inserted_as_one_by_one)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     enum { ROWS = 2500 };
     static const char or_keep[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE id = id";
@@ -215,9 +206,8 @@ static void many_rows_are_inserted_as_one_by_one(void **state)
     free(params);
 }
 
-static void a_statement_goes_with_the_commit_all_or_nothing(void **state)
+RIG_TEST(a_statement_goes_with_the_commit_all_or_nothing)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     enum { ROWS = 64 };
     struct dt_param params[ROWS * 3];
@@ -256,9 +246,8 @@ static void a_statement_goes_with_the_commit_all_or_nothing(void **state)
     assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, 1}, &err), DT_UNAVAILABLE);
 }
 
-static void a_lock_that_was_waited_for_in_vain_moves_the_number(void **state)
+RIG_TEST(a_lock_that_was_waited_for_in_vain_moves_the_number)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_param row[] = {DT_P_INT(1), DT_P_NULL, DT_P_NULL};
     mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1)");
@@ -272,9 +261,8 @@ static void a_lock_that_was_waited_for_in_vain_moves_the_number(void **state)
     dt_db_rollback(rig->fx.db);
 }
 
-static void rows_that_exceed_a_packet_go_in_several(void **state)
+RIG_TEST(rows_that_exceed_a_packet_go_in_several)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     size_t rows = dt_db_packet_max(rig->db) / 800000 + 3, bytes = 800000;
     if (rows > 200)
@@ -293,9 +281,8 @@ static void rows_that_exceed_a_packet_go_in_several(void **state)
     free(payload);
 }
 
-static void errors_have_their_statuses(void **state)
+RIG_TEST(errors_have_their_statuses)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db = rig->db;
     struct dt_str longer = DT_STR_LIT("longer than twenty bytes");
@@ -312,9 +299,8 @@ static void errors_have_their_statuses(void **state)
     assert_int_equal(ask(db, "SELECT COUNT(*) FROM t"), 1);
 }
 
-static void a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back(void **state)
+RIG_TEST(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     static const char update[] = "UPDATE t SET k = 'x' WHERE id = ?";
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
@@ -331,9 +317,8 @@ static void a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back(void *
 }
 
 /* The lock of a row is waited for when the answer has begun, so the error comes in the place of a row. */
-static void a_statement_whose_rows_ended_in_an_error_is_executed_again(void **state)
+RIG_TEST(a_statement_whose_rows_ended_in_an_error_is_executed_again)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     static const char lock[] = "SELECT id FROM t WHERE id >= ? ORDER BY id FOR UPDATE";
     struct dt_config patient = rig->fx.config; /* whoever holds the lock keeps it for as long as it is waited for */
@@ -358,9 +343,8 @@ static void a_statement_whose_rows_ended_in_an_error_is_executed_again(void **st
     }
 }
 
-static void a_lost_connection_stays_dead_until_it_is_reconnected(void **state)
+RIG_TEST(a_lost_connection_stays_dead_until_it_is_reconnected)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
@@ -376,9 +360,8 @@ static void a_lost_connection_stays_dead_until_it_is_reconnected(void **state)
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 0);
 }
 
-static void a_connection_with_an_open_answer_is_made_anew(void **state)
+RIG_TEST(a_connection_with_an_open_answer_is_made_anew)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
     OK(dt_db_reconnect(rig->db, &err));
@@ -387,9 +370,8 @@ static void a_connection_with_an_open_answer_is_made_anew(void **state)
     assert_int_equal(ask(rig->db, "SELECT 3"), 3);
 }
 
-static void a_commit_without_an_answer_is_unknown(void **state)
+RIG_TEST(a_commit_without_an_answer_is_unknown)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
@@ -399,9 +381,8 @@ static void a_commit_without_an_answer_is_unknown(void **state)
     assert_int_equal(dt_db_commit(rig->db, &err), DT_UNAVAILABLE);
 }
 
-static void a_rolled_back_transaction_leaves_nothing(void **state)
+RIG_TEST(a_rolled_back_transaction_leaves_nothing)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db_rollback(rig->db);
     OK(dt_db_begin(rig->db, &err));
@@ -412,9 +393,8 @@ static void a_rolled_back_transaction_leaves_nothing(void **state)
     assert_int_equal(dt_db_commit(rig->db, &err), DT_INTERNAL);
 }
 
-static void begin_at_tells_the_servers_time(void **state)
+RIG_TEST(begin_at_tells_the_servers_time)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t before = ask(rig->db, "SELECT " DT_SQL_NOW_MS), now = 0;
     OK(dt_db_begin_at(rig->db, &now, &err));
@@ -424,9 +404,8 @@ static void begin_at_tells_the_servers_time(void **state)
     OK(dt_db_commit(rig->db, &err));
 }
 
-static void sessions_are_strict_read_committed_and_in_utc(void **state)
+RIG_TEST(sessions_are_strict_read_committed_and_in_utc)
 {
-    struct rig *rig = *state;
     assert_int_equal(ask(rig->db, "SELECT @@time_zone = '+00:00'"), 1);
     assert_int_equal(ask(rig->db, "SELECT @@sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"), 1);
     assert_int_equal(ask(rig->db, "SELECT @@innodb_lock_wait_timeout"), 1);
@@ -439,9 +418,8 @@ static void sessions_are_strict_read_committed_and_in_utc(void **state)
     assert_int_equal(ask(rig->db, level), 1);
 }
 
-static void a_session_that_stops_inside_a_transaction_loses_its_locks(void **state)
+RIG_TEST(a_session_that_stops_inside_a_transaction_loses_its_locks)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
     OK(dt_db_begin(rig->db, &err));
@@ -455,9 +433,8 @@ static void a_session_that_stops_inside_a_transaction_loses_its_locks(void **sta
     assert_int_equal(dt_db_commit(rig->db, &err), DT_UNKNOWN);
 }
 
-static void scripts_discard_what_they_select(void **state)
+RIG_TEST(scripts_discard_what_they_select)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_script(rig->db, DT_STR_LIT("CREATE PROCEDURE two() BEGIN SELECT 1; SELECT 2, 3; END"), &err));
     OK(dt_db_script(rig->db, DT_STR_LIT("CALL two()"), &err));
@@ -467,9 +444,8 @@ static void scripts_discard_what_they_select(void **state)
     assert_int_equal(dt_db_script(rig->db, DT_STR_LIT("CREATE TABLE"), &err), DT_INTERNAL);
 }
 
-static void an_open_result_set_refuses_other_statements(void **state)
+RIG_TEST(an_open_result_set_refuses_other_statements)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
     assert_int_equal(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err), DT_INTERNAL);
@@ -486,9 +462,8 @@ static void fill_with(struct rig *rig, int rows, int bytes)
                       rows, bytes);
 }
 
-static void a_stream_gives_each_row_as_it_comes(void **state)
+RIG_TEST(a_stream_gives_each_row_as_it_comes)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     fill_with(rig, 50, 100000);
     for (int twice = 0; twice < 2; twice++) {
@@ -505,10 +480,9 @@ static void a_stream_gives_each_row_as_it_comes(void **state)
     assert_true(dt_db_alive(rig->db));
 }
 
-static void a_stream_that_ends_early_leaves_the_rest_with_the_server(void **state)
+RIG_TEST(a_stream_that_ends_early_leaves_the_rest_with_the_server)
 {
     static const char select[] = "SELECT id, p FROM t ORDER BY id";
-    struct rig *rig = *state;
     struct dt_error err = {0};
     fill_with(rig, 200, 500000);
     OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
@@ -526,9 +500,8 @@ static void a_stream_that_ends_early_leaves_the_rest_with_the_server(void **stat
     assert_int_equal(ask(rig->db, "SELECT 8"), 8);
 }
 
-static void a_stream_that_breaks_off_ends_and_says_so(void **state)
+RIG_TEST(a_stream_that_breaks_off_ends_and_says_so)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int rows = 0;
     fill_with(rig, 200, 500000);
@@ -544,9 +517,8 @@ static void a_stream_that_breaks_off_ends_and_says_so(void **state)
     assert_int_equal(ask(rig->db, "SELECT 7"), 7);
 }
 
-static void a_stream_inside_a_transaction_is_refused(void **state)
+RIG_TEST(a_stream_inside_a_transaction_is_refused)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_db_begin(rig->db, &err));
     assert_int_equal(dt_db_query_stream(rig->db, "SELECT id FROM t", DT_NO_PARAMS, &err), DT_INTERNAL);
@@ -554,9 +526,8 @@ static void a_stream_inside_a_transaction_is_refused(void **state)
     assert_true(dt_db_alive(rig->db));
 }
 
-static void a_server_that_is_not_there_is_unavailable(void **state)
+RIG_TEST(a_server_that_is_not_there_is_unavailable)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db = NULL;
     struct dt_config config = rig->fx.config;
@@ -574,9 +545,8 @@ static void a_server_that_is_not_there_is_unavailable(void **state)
     dt_db_free(NULL);
 }
 
-static void a_server_that_does_not_answer_is_given_up(void **state)
+RIG_TEST(a_server_that_does_not_answer_is_given_up)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db;
     struct dt_config config = rig->fx.config;
@@ -601,9 +571,8 @@ static void *cut_the_wait(void *arg)
     return NULL;
 }
 
-static void a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so(void **state)
+RIG_TEST(a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     pthread_t other;
     dt_db *db;
@@ -617,38 +586,4 @@ static void a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so(vo
     dt_db_free(db);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(values_come_back_as_they_were_given, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_column_that_is_not_there_is_null, setup, teardown),
-        cmocka_unit_test_setup_teardown(numbers_come_by_text_as_well, setup, teardown),
-        cmocka_unit_test_setup_teardown(trailing_spaces_tell_keys_apart, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_json_parameter_can_be_joined, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_rows_are_inserted_as_one_by_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_statement_goes_with_the_commit_all_or_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_that_was_waited_for_in_vain_moves_the_number, setup, teardown),
-        cmocka_unit_test_setup_teardown(rows_that_exceed_a_packet_go_in_several, setup, teardown),
-        cmocka_unit_test_setup_teardown(errors_have_their_statuses, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_statement_whose_rows_ended_in_an_error_is_executed_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_connection_stays_dead_until_it_is_reconnected, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_connection_with_an_open_answer_is_made_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_without_an_answer_is_unknown, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_rolled_back_transaction_leaves_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(begin_at_tells_the_servers_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(sessions_are_strict_read_committed_and_in_utc, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_session_that_stops_inside_a_transaction_loses_its_locks, setup, teardown),
-        cmocka_unit_test_setup_teardown(scripts_discard_what_they_select, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_open_result_set_refuses_other_statements, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_gives_each_row_as_it_comes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_that_ends_early_leaves_the_rest_with_the_server, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_that_breaks_off_ends_and_says_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_inside_a_transaction_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_unavailable, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so, setup,
-                                        teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,14 +1,9 @@
 /* The test clock: its row, what time sessions have by it, how it is advanced; on a server. Nobody leads here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/thread.h"
 #include "store/clock/clock_follower.h"
@@ -51,6 +46,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static int64_t ahead_of(int64_t now_ms, int64_t system_ms)
 {
     return now_ms - system_ms;
@@ -79,9 +76,8 @@ static void advance(struct rig *rig, int64_t by_ms)
     assert_true(walk.whole);
 }
 
-static void an_installation_made_with_it_has_it_for_good(void **state)
+RIG_TEST(an_installation_made_with_it_has_it_for_good)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_check_test_clock(rig->store, &err));
     OK(dt_store_test_clock(rig->store, &rig->clock, &err));
@@ -92,13 +88,12 @@ static void an_installation_made_with_it_has_it_for_good(void **state)
     rig->fx.config.installation_test_clock = true;
 }
 
-static void one_in_which_something_was_made_gets_none(void **state)
+RIG_TEST(one_in_which_something_was_made_gets_none)
 {
     struct mysql_fixture fx;
     struct dt_error err = {0};
     struct dt_test_clock clock;
     struct dt_clock_walk walk = {.by_ms = 1};
-    (void)state;
     mysql_fixture_make(&fx, "store_clock_real");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
@@ -115,9 +110,8 @@ static void one_in_which_something_was_made_gets_none(void **state)
     mysql_fixture_drop(&fx);
 }
 
-static void every_statement_has_its_time_and_sysdate_the_servers(void **state)
+RIG_TEST(every_statement_has_its_time_and_sysdate_the_servers)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db;
     int64_t now_ms, system_ms;
@@ -133,9 +127,8 @@ static void every_statement_has_its_time_and_sysdate_the_servers(void **state)
     dt_db_rollback(db);
 }
 
-static void a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too(void **state)
+RIG_TEST(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_store *other = mysql_fixture_store(&rig->fx);
     dt_db *db;
@@ -150,9 +143,8 @@ static void a_session_has_the_new_time_at_its_next_statement_in_a_transaction_to
     dt_store_free(other);
 }
 
-static void frozen_it_stands_still_until_it_is_advanced_or_released(void **state)
+RIG_TEST(frozen_it_stands_still_until_it_is_advanced_or_released)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db;
     OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
@@ -172,9 +164,8 @@ static void frozen_it_stands_still_until_it_is_advanced_or_released(void **state
     assert_in_range(dt_test_clock_now_ms(&rig->clock), at_ms + 60000, at_ms + 60000 + NEAR_MS);
 }
 
-static void it_is_changed_by_one_at_a_time_and_never_beyond_its_end(void **state)
+RIG_TEST(it_is_changed_by_one_at_a_time_and_never_beyond_its_end)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_clock_walk walk = {.by_ms = 12 * 366 * DAY_MS};
     struct dt_test_clock clock;
@@ -199,9 +190,8 @@ static void count(void *arg)
     ((struct told *)arg)->times++;
 }
 
-static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
+RIG_TEST(a_process_hears_of_a_change_and_has_the_new_time)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct told told = {0};
     dt_refclock ref;
@@ -232,15 +222,5 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        T(an_installation_made_with_it_has_it_for_good),
-        T(one_in_which_something_was_made_gets_none),
-        T(every_statement_has_its_time_and_sysdate_the_servers),
-        T(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too),
-        T(frozen_it_stands_still_until_it_is_advanced_or_released),
-        T(it_is_changed_by_one_at_a_time_and_never_beyond_its_end),
-        T(a_process_hears_of_a_change_and_has_the_new_time),
-    };
-    return cmocka_run_group_tests_name("the test clock", tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

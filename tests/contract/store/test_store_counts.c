@@ -3,17 +3,12 @@
  * what hands change is found by the audit or by the housekeeper, and counted once.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/archive/archive.h"
 #include "store/archive/housekeeping.h"
@@ -64,6 +59,8 @@ static int empty_tables(void **state)
                            "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 1, 1), ('b', 1, 1)");
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
 
 /* ---- making and leading ---- */
 
@@ -198,9 +195,8 @@ static void assert_counted(void)
 
 /* ---- one by one ---- */
 
-static void each_step_of_a_life_is_counted(void **state)
+FRESH_TEST(each_step_of_a_life_is_counted)
 {
-    (void)state;
     const int64_t ids[] = {1, 2, 3, 4 + DAY, 5 + 40 * DAY, 6};
     OK(make(store, ids, 5, "a", false, 1));
     OK(make(store, ids + 5, 1, "b", true, INT64_C(4000000000000)));
@@ -253,9 +249,8 @@ static void each_step_of_a_life_is_counted(void **state)
         leader_close(&l[s]);
 }
 
-static void what_is_archived_and_comes_back_is_counted(void **state)
+FRESH_TEST(what_is_archived_and_comes_back_is_counted)
 {
-    (void)state;
     struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     struct dt_archived archived;
     struct dt_tended tended;
@@ -297,9 +292,8 @@ static void end_edits(void)
     OK(dt_store_promote(store, mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS), 1000, &done, &err));
 }
 
-static void what_hands_change_is_corrected_once_and_told(void **state)
+FRESH_TEST(what_hands_change_is_corrected_once_and_told)
 {
-    (void)state;
     const int64_t ids[] = {1, 2, 3 + DAY, 4 + 33 * DAY, 5 + 70 * DAY};
     OK(make(store, ids, 5, "a", false, INT64_C(4000000000000)));
     assert_int_equal(mysql_fixture_audit(&fx), 0);
@@ -323,9 +317,8 @@ static void what_hands_change_is_corrected_once_and_told(void **state)
     assert_int_equal(counts.by_state[DT_CANCELLED], 2);
 }
 
-static void of_two_audits_of_a_piece_only_one_corrects(void **state)
+FRESH_TEST(of_two_audits_of_a_piece_only_one_corrects)
 {
-    (void)state;
     dt_audit *audits[2];
     dt_store *stores[2];
     struct dt_audited out;
@@ -350,9 +343,8 @@ static void of_two_audits_of_a_piece_only_one_corrects(void **state)
     }
 }
 
-static void what_changes_while_a_piece_is_counted_is_no_difference(void **state)
+FRESH_TEST(what_changes_while_a_piece_is_counted_is_no_difference)
 {
-    (void)state;
     dt_audit *audit;
     dt_store *own;
     struct dt_audited out;
@@ -395,9 +387,8 @@ static void hold_counters(void)
     } while (0)
 
 /* A wait in vain ends the statement, and what came with it must not be committed. */
-static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(void **state)
+FRESH_TEST(what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again)
 {
-    (void)state;
     struct leader l;
     struct dt_archived archived;
     struct dt_archiver *archiver = calloc(1, sizeof *archiver);
@@ -470,9 +461,8 @@ static void *cancel_one(void *arg)
 }
 
 /* The server has taken all back by then: the COMMIT that was sent along must not pass for one of anything. */
-static void a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew(void **state)
+FRESH_TEST(a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew)
 {
-    (void)state;
     const int64_t ids[] = {1, 2};
     pthread_t thread;
     dt_status status = DT_INTERNAL;
@@ -606,9 +596,8 @@ static void *audit_all_along(void *arg)
     return NULL;
 }
 
-static void counters_and_rows_agree_at_every_moment_whatever_is_killed(void **state)
+FRESH_TEST(counters_and_rows_agree_at_every_moment_whatever_is_killed)
 {
-    (void)state;
     enum { OTHERS = SHARDS + 2 + 1 + 1 };
     pthread_t makers[MAKERS], others[OTHERS];
     void *(*const work[OTHERS])(void *) = {lead_one,          lead_one,  report_and_change,
@@ -645,16 +634,5 @@ static void counters_and_rows_agree_at_every_moment_whatever_is_killed(void **st
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(each_step_of_a_life_is_counted),
-        T(what_is_archived_and_comes_back_is_counted),
-        T(what_hands_change_is_corrected_once_and_told),
-        T(of_two_audits_of_a_piece_only_one_corrects),
-        T(what_changes_while_a_piece_is_counted_is_no_difference),
-        T(what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again),
-        T(a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew),
-        T(counters_and_rows_agree_at_every_moment_whatever_is_killed),
-    };
-    return cmocka_run_group_tests_name("counters in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

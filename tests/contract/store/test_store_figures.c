@@ -1,15 +1,10 @@
 /* Figures in MySQL: what several processes wrote of one step is added up, in both lengths of steps, and goes with its time. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/figures/backlog.h"
 #include "store/figures/figures.h"
@@ -46,6 +41,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 /* The process counted so many jobs made of topic "t", and as many attempts of 10 ms lateness. */
 static void write_step(struct rig *rig, int64_t writer, int64_t at_ms, int64_t n)
 {
@@ -68,9 +65,8 @@ static struct dt_figures_row *read_range(struct rig *rig, int64_t step_ms, int64
     return rows;
 }
 
-static void steps_of_all_writers_are_added_up(void **state)
+RIG_TEST(steps_of_all_writers_are_added_up)
 {
-    struct rig *rig = *state;
     size_t n;
     write_step(rig, 1, AT_MS + 1, 3);
     write_step(rig, 2, AT_MS + DT_FINE_MS - 1, 4);
@@ -88,9 +84,8 @@ static void steps_of_all_writers_are_added_up(void **state)
 }
 
 /* What is overdue is a number of a moment: adding up moments would say nothing. */
-static void a_longer_slot_has_the_highest_number_that_was_overdue(void **state)
+RIG_TEST(a_longer_slot_has_the_highest_number_that_was_overdue)
 {
-    struct rig *rig = *state;
     size_t n;
     write_step(rig, 1, AT_MS, 3);
     write_step(rig, 2, AT_MS, 4);
@@ -101,9 +96,8 @@ static void a_longer_slot_has_the_highest_number_that_was_overdue(void **state)
     assert_int_equal(rows[0].overdue, 7);
 }
 
-static void lateness_of_all_writers_is_one_histogram(void **state)
+RIG_TEST(lateness_of_all_writers_is_one_histogram)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_lateness *buckets;
     size_t n;
@@ -116,9 +110,8 @@ static void lateness_of_all_writers_is_one_histogram(void **state)
     assert_int_equal(buckets[0].attempts, 7);
 }
 
-static void what_was_kept_long_enough_goes_and_nothing_else(void **state)
+RIG_TEST(what_was_kept_long_enough_goes_and_nothing_else)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     bool more;
     write_step(rig, 1, AT_MS, 1);
@@ -149,9 +142,8 @@ static void *move_jobs(void *db)
     return NULL;
 }
 
-static void jobs_that_move_to_history_meanwhile_are_counted_once(void **state)
+RIG_TEST(jobs_that_move_to_history_meanwhile_are_counted_once)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     pthread_t thread;
     mysql_fixture_run(&rig->fx, "INSERT INTO job_counts (topic, piece, writer, dead) VALUES ('t', 1, 1, 5)");
@@ -179,9 +171,8 @@ static double jobs_due_of(const char *topic)
     return dt_metric_value(dt_gauge("duetime_backlog_jobs", "", label));
 }
 
-static void what_is_due_is_told_by_topic_until_it_is_gone(void **state)
+RIG_TEST(what_is_due_is_told_by_topic_until_it_is_gone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     static struct dt_backlog backlog;
     dt_arena_init(&backlog.arena);
@@ -214,9 +205,8 @@ static void due_row(struct rig *rig, int id, const char *topic, int64_t next_ms)
                       id, topic, (long long)next_ms);
 }
 
-static void held_jobs_do_not_hide_the_late_ones_of_another_topic(void **state)
+RIG_TEST(held_jobs_do_not_hide_the_late_ones_of_another_topic)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_overdue *topics;
     size_t n;
@@ -241,18 +231,4 @@ static void held_jobs_do_not_hide_the_late_ones_of_another_topic(void **state)
     assert_int_equal(topics[0].jobs, 11); /* nothing is held: one slice */
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(steps_of_all_writers_are_added_up),
-        TEST(a_longer_slot_has_the_highest_number_that_was_overdue),
-        TEST(lateness_of_all_writers_is_one_histogram),
-        TEST(what_was_kept_long_enough_goes_and_nothing_else),
-        TEST(jobs_that_move_to_history_meanwhile_are_counted_once),
-        TEST(what_is_due_is_told_by_topic_until_it_is_gone),
-        TEST(held_jobs_do_not_hide_the_late_ones_of_another_topic),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,8 @@
 /* store/hands/ on a real server: claims into hands, outcomes, owners that are gone, and what may not come between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/callback/callback_url.h"
 #include "store/archive/housekeeping.h"
@@ -59,6 +54,8 @@ static int end(void **state)
     dt_inflight_clear(&flight);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, begin, end)
 
 /* ---- jobs and leader transactions ---- */
 
@@ -144,9 +141,8 @@ static int64_t count(const char *of)
 
 /* ---- where callbacks go ---- */
 
-static void a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size(void **state)
+FRESH_TEST(a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size)
 {
-    (void)state;
     int64_t small = job("h");
     int64_t large = job("h");
     int64_t plain = job("h");
@@ -165,9 +161,8 @@ static void a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size(
     assert_null(t.hands.claimed.jobs[0].callback_url.p);
 }
 
-static void what_finds_no_place_at_the_host_that_it_names_says_which_host(void **state)
+FRESH_TEST(what_finds_no_place_at_the_host_that_it_names_says_which_host)
 {
-    (void)state;
     int64_t own = job("h");
     int64_t plain = job("h");
     mysql_fixture_run(&fx, "UPDATE jobs SET callback_url = 'http://own:81/path' WHERE id = %lld", (long long)own);
@@ -181,9 +176,8 @@ static void what_finds_no_place_at_the_host_that_it_names_says_which_host(void *
     places = 100;
 }
 
-static void a_job_without_any_url_is_claimed_so_that_it_can_tell(void **state)
+FRESH_TEST(a_job_without_any_url_is_claimed_so_that_it_can_tell)
 {
-    (void)state;
     int64_t id = job("h");
     mysql_fixture_run(&fx, "UPDATE topics SET callback_url = NULL WHERE name = 'h'");
     mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
@@ -198,9 +192,8 @@ static void let_owner_end(void)
 
 /* ---- claims ---- */
 
-static void a_callback_is_claimed_into_hands_and_not_into_the_list(void **state)
+FRESH_TEST(a_callback_is_claimed_into_hands_and_not_into_the_list)
 {
-    (void)state;
     int64_t ids[] = {job("h"), job("k")};
     struct dt_leader_txn t = lead(ids, 2);
     assert_int_equal(t.hands.claimed.n, 1);
@@ -214,9 +207,8 @@ static void a_callback_is_claimed_into_hands_and_not_into_the_list(void **state)
         mysql_fixture_number(&fx, "SELECT COUNT(*) FROM shards WHERE inflight LIKE '%%%lld%%'", (long long)ids[0]), 0);
 }
 
-static void a_large_message_comes_with_its_claim(void **state)
+FRESH_TEST(a_large_message_comes_with_its_claim)
 {
-    (void)state;
     int64_t id = job("h");
     mysql_fixture_run(&fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id = %lld", (long long)id);
     struct dt_leader_txn t = lead_one(id);
@@ -224,9 +216,8 @@ static void a_large_message_comes_with_its_claim(void **state)
     assert_int_equal(t.hands.claimed.jobs[0].payload.n, 9000);
 }
 
-static void what_has_no_place_is_held_and_claimed_later(void **state)
+FRESH_TEST(what_has_no_place_is_held_and_claimed_later)
 {
-    (void)state;
     int64_t ids[] = {job("h"), job("h")};
     places = 1;
     struct dt_leader_txn t = lead(ids, 2);
@@ -240,9 +231,8 @@ static void what_has_no_place_is_held_and_claimed_later(void **state)
 
 /* ---- outcomes ---- */
 
-static void an_outcome_ends_the_attempt_with_what_was_answered(void **state)
+FRESH_TEST(an_outcome_ends_the_attempt_with_what_was_answered)
 {
-    (void)state;
     int64_t good = claimed("h"), bad = claimed("h");
     assert_true(record(answer_of(good, 1, DT_RESULT_SUCCEEDED)).held);
     assert_int_equal(record(answer_of(bad, 1, DT_RESULT_FAILED)).apply.outcome, DT_OUTCOME_APPLIED);
@@ -251,9 +241,8 @@ static void an_outcome_ends_the_attempt_with_what_was_answered(void **state)
     assert_int_equal(count("hands"), 0);
 }
 
-static void a_taken_callback_leaves_the_hands_and_stays_dispatched(void **state)
+FRESH_TEST(a_taken_callback_leaves_the_hands_and_stays_dispatched)
 {
-    (void)state;
     int64_t id = claimed("h");
     struct dt_hand_answer answer = answer_of(id, 1, DT_RESULT_SUCCEEDED);
     answer.taken = true;
@@ -263,9 +252,8 @@ static void a_taken_callback_leaves_the_hands_and_stays_dispatched(void **state)
     assert_int_equal(count("hands"), 0);
 }
 
-static void an_outcome_of_what_is_in_no_hands_or_in_others_writes_nothing(void **state)
+FRESH_TEST(an_outcome_of_what_is_in_no_hands_or_in_others_writes_nothing)
 {
-    (void)state;
     int64_t id = claimed("h");
     struct dt_hand_answer other = answer_of(id, 1, DT_RESULT_SUCCEEDED), late = answer_of(id, 1, DT_RESULT_SUCCEEDED);
     other.owner = OWNER + 1;
@@ -276,18 +264,16 @@ static void an_outcome_of_what_is_in_no_hands_or_in_others_writes_nothing(void *
     assert_job(&fx, id, "CONCAT_WS(' ', state, COALESCE(http_status, 0))", "dispatched 0");
 }
 
-static void an_outcome_that_is_recorded_twice_counts_once(void **state)
+FRESH_TEST(an_outcome_that_is_recorded_twice_counts_once)
 {
-    (void)state;
     int64_t id = claimed("h");
     assert_true(record(answer_of(id, 1, DT_RESULT_FAILED)).held);
     assert_false(record(answer_of(id, 1, DT_RESULT_FAILED)).held);
     assert_job(&fx, id, "failures", "1");
 }
 
-static void what_a_report_ended_before_the_answer_leaves_the_hands_as_it_is(void **state)
+FRESH_TEST(what_a_report_ended_before_the_answer_leaves_the_hands_as_it_is)
 {
-    (void)state;
     int64_t id = claimed("h");
     struct dt_apply report = {
         .result = {.job_id = id, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}};
@@ -299,9 +285,8 @@ static void what_a_report_ended_before_the_answer_leaves_the_hands_as_it_is(void
     assert_int_equal(count("hands"), 0);
 }
 
-static void a_batch_of_answers_is_recorded_together(void **state)
+FRESH_TEST(a_batch_of_answers_is_recorded_together)
 {
-    (void)state;
     int64_t ids[] = {job("h"), job("h"), job("h")};
     assert_int_equal(lead(ids, 3).hands.claimed.n, 3);
     struct dt_hand_answer answers[] = {answer_of(ids[2], 1, DT_RESULT_SUCCEEDED),
@@ -313,9 +298,8 @@ static void a_batch_of_answers_is_recorded_together(void **state)
     assert_int_equal(count("hands"), 0);
 }
 
-static void of_many_answers_each_keeps_its_own(void **state)
+FRESH_TEST(of_many_answers_each_keeps_its_own)
 {
-    (void)state;
     static struct dt_hand_answer answers[MANY];
     int64_t ids[MANY];
     places = MANY;
@@ -335,9 +319,8 @@ static void of_many_answers_each_keeps_its_own(void **state)
     assert_int_equal(count("hands"), 0);
 }
 
-static void of_a_batch_only_what_is_in_hands_still_is_recorded(void **state)
+FRESH_TEST(of_a_batch_only_what_is_in_hands_still_is_recorded)
 {
-    (void)state;
     int64_t ids[] = {job("h"), job("h"), job("h")};
     assert_int_equal(lead(ids, 3).hands.claimed.n, 3);
     mysql_fixture_run(&fx, "UPDATE hands SET owner = %d WHERE job_id = %lld", OWNER + 1, (long long)ids[1]);
@@ -354,9 +337,8 @@ static void of_a_batch_only_what_is_in_hands_still_is_recorded(void **state)
 
 /* ---- what may not come between ---- */
 
-static void what_is_in_hands_does_not_time_out(void **state)
+FRESH_TEST(what_is_in_hands_does_not_time_out)
 {
-    (void)state;
     int64_t id = claimed("h");
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)id);
     assert_int_equal(lead_one(id).timed_out.n, 0);
@@ -365,9 +347,8 @@ static void what_is_in_hands_does_not_time_out(void **state)
     assert_int_equal(lead_one(id).timed_out.n, 1);
 }
 
-static void no_attempt_is_claimed_while_an_earlier_one_is_in_hands(void **state)
+FRESH_TEST(no_attempt_is_claimed_while_an_earlier_one_is_in_hands)
 {
-    (void)state;
     int64_t id = claimed("h");
     size_t done;
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', next_at = 5 WHERE id = %lld", (long long)id);
@@ -380,9 +361,8 @@ static void no_attempt_is_claimed_while_an_earlier_one_is_in_hands(void **state)
     assert_int_equal(lead_one(id).batch.n, 1);
 }
 
-static void a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands(void **state)
+FRESH_TEST(a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands)
 {
-    (void)state;
     struct dt_job row;
     int64_t id = claimed("h");
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled' WHERE id = %lld", (long long)id);
@@ -394,9 +374,8 @@ static void a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands(void **sta
 
 /* ---- owners that are gone ---- */
 
-static void the_attempt_of_an_owner_that_is_gone_is_lost_and_the_next_is_claimed_at_once(void **state)
+FRESH_TEST(the_attempt_of_an_owner_that_is_gone_is_lost_and_the_next_is_claimed_at_once)
 {
-    (void)state;
     int64_t id = claimed("h"), found[4];
     struct dt_lost lost = {.v = found, .limit = 4};
     OK(dt_store_hands_lost(store, &lost, &err));
@@ -417,9 +396,8 @@ static void the_attempt_of_an_owner_that_is_gone_is_lost_and_the_next_is_claimed
     assert_false(record(answer_of(id, 1, DT_RESULT_SUCCEEDED)).held);
 }
 
-static void a_lost_attempt_of_a_topic_that_is_paused_leaves_its_job_due(void **state)
+FRESH_TEST(a_lost_attempt_of_a_topic_that_is_paused_leaves_its_job_due)
 {
-    (void)state;
     int64_t id = claimed("h");
     let_owner_end();
     mysql_fixture_run(&fx, "UPDATE topics SET paused = TRUE");
@@ -429,9 +407,8 @@ static void a_lost_attempt_of_a_topic_that_is_paused_leaves_its_job_due(void **s
     assert_int_equal(count("hands"), 0);
 }
 
-static void a_lost_attempt_without_a_place_for_the_next_leaves_its_job_due(void **state)
+FRESH_TEST(a_lost_attempt_without_a_place_for_the_next_leaves_its_job_due)
 {
-    (void)state;
     int64_t id = claimed("h");
     let_owner_end();
     places = 0;
@@ -441,9 +418,8 @@ static void a_lost_attempt_without_a_place_for_the_next_leaves_its_job_due(void 
     assert_job(&fx, id, "CONCAT_WS(' ', state, attempt, attempt_status)", "scheduled 1 lost");
 }
 
-static void a_lost_attempt_whose_retries_were_cancelled_ends_its_job(void **state)
+FRESH_TEST(a_lost_attempt_whose_retries_were_cancelled_ends_its_job)
 {
-    (void)state;
     struct dt_job row;
     int64_t id = claimed("h");
     OK(dt_store_cancel(store, id, true, &arena, &row, &err));
@@ -453,9 +429,8 @@ static void a_lost_attempt_whose_retries_were_cancelled_ends_its_job(void **stat
     assert_int_equal(count("hands"), 0);
 }
 
-static void a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka(void **state)
+FRESH_TEST(a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka)
 {
-    (void)state;
     int64_t id = claimed("h");
     let_owner_end();
     mysql_fixture_run(&fx, "UPDATE topics SET delivery = 'kafka'");
@@ -466,9 +441,8 @@ static void a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafk
     assert_int_equal(count("hands"), 0);
 }
 
-static void hands_on_a_job_that_has_ended_are_emptied(void **state)
+FRESH_TEST(hands_on_a_job_that_has_ended_are_emptied)
 {
-    (void)state;
     int64_t id = claimed("h"), found[4];
     struct dt_lost lost = {.v = found, .limit = 4};
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = %lld", (long long)id);
@@ -482,9 +456,8 @@ static void hands_on_a_job_that_has_ended_are_emptied(void **state)
     assert_int_equal(count("hands"), 0);
 }
 
-static void a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over(void **state)
+FRESH_TEST(a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over)
 {
-    (void)state;
     struct dt_renewals renewals = {0};
     bool there;
     int64_t found[4];
@@ -502,9 +475,8 @@ static void a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over(voi
     assert_false(there);
 }
 
-static void a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed(void **state)
+FRESH_TEST(a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed)
 {
-    (void)state;
     bool there;
     struct dt_renewals renewals = {0};
     claimed("h");
@@ -519,9 +491,8 @@ static void a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed(void *
     assert_false(there);
 }
 
-static void lost_attempts_are_found_page_by_page(void **state)
+FRESH_TEST(lost_attempts_are_found_page_by_page)
 {
-    (void)state;
     int64_t ids[] = {claimed("h"), claimed("h"), claimed("h")}, found[2];
     struct dt_lost lost = {.v = found, .limit = 2};
     let_owner_end();
@@ -536,9 +507,8 @@ static void lost_attempts_are_found_page_by_page(void **state)
     assert_int_equal(lost.n, 0);
 }
 
-static void what_a_process_gives_away_is_lost_and_nothing_else(void **state)
+FRESH_TEST(what_a_process_gives_away_is_lost_and_nothing_else)
 {
-    (void)state;
     int64_t ids[] = {claimed("h"), claimed("h")}, found[4];
     struct dt_hand *of_shard;
     struct dt_lost lost = {.v = found, .limit = 4};
@@ -555,38 +525,4 @@ static void what_a_process_gives_away_is_lost_and_nothing_else(void **state)
     assert_int_equal(found[0], ids[1]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size),
-        TEST(what_finds_no_place_at_the_host_that_it_names_says_which_host),
-        TEST(a_job_without_any_url_is_claimed_so_that_it_can_tell),
-        TEST(a_callback_is_claimed_into_hands_and_not_into_the_list),
-        TEST(a_large_message_comes_with_its_claim),
-        TEST(what_has_no_place_is_held_and_claimed_later),
-        TEST(an_outcome_ends_the_attempt_with_what_was_answered),
-        TEST(a_taken_callback_leaves_the_hands_and_stays_dispatched),
-        TEST(an_outcome_of_what_is_in_no_hands_or_in_others_writes_nothing),
-        TEST(an_outcome_that_is_recorded_twice_counts_once),
-        TEST(what_a_report_ended_before_the_answer_leaves_the_hands_as_it_is),
-        TEST(a_batch_of_answers_is_recorded_together),
-        TEST(of_many_answers_each_keeps_its_own),
-        TEST(of_a_batch_only_what_is_in_hands_still_is_recorded),
-        TEST(what_is_in_hands_does_not_time_out),
-        TEST(no_attempt_is_claimed_while_an_earlier_one_is_in_hands),
-        TEST(a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands),
-        TEST(the_attempt_of_an_owner_that_is_gone_is_lost_and_the_next_is_claimed_at_once),
-        TEST(a_lost_attempt_of_a_topic_that_is_paused_leaves_its_job_due),
-        TEST(a_lost_attempt_without_a_place_for_the_next_leaves_its_job_due),
-        TEST(a_lost_attempt_whose_retries_were_cancelled_ends_its_job),
-        TEST(a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka),
-        TEST(hands_on_a_job_that_has_ended_are_emptied),
-        TEST(a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over),
-        TEST(a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed),
-        TEST(lost_attempts_are_found_page_by_page),
-        TEST(what_a_process_gives_away_is_lost_and_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, open_store, close_store);
-}
+SUITE(open_store, close_store)

@@ -1,12 +1,9 @@
 /* Inserting jobs: ids, rows and keys. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
@@ -62,9 +59,10 @@ static void set_next_number(struct rig *rig, int64_t next)
     mysql_fixture_run(&rig->fx, "UPDATE id_sequence SET next_id = %lld", (long long)next);
 }
 
-static void blocks_of_ids_never_overlap(void **state)
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
+RIG_TEST(blocks_of_ids_never_overlap)
 {
-    struct rig *rig = *state;
     struct taker t[4];
     int64_t sum = 0, expected = 0;
     set_next_number(rig, AHEAD_OF_THE_CLOCK);
@@ -83,9 +81,8 @@ static void blocks_of_ids_never_overlap(void **state)
     assert_int_equal(number(rig, "SELECT next_id FROM id_sequence"), AHEAD_OF_THE_CLOCK + 800);
 }
 
-static void a_block_whose_commit_is_lost_is_not_used(void **state)
+RIG_TEST(a_block_whose_commit_is_lost_is_not_used)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t first;
     set_next_number(rig, AHEAD_OF_THE_CLOCK);
@@ -95,9 +92,8 @@ static void a_block_whose_commit_is_lost_is_not_used(void **state)
     assert_int_equal(first, AHEAD_OF_THE_CLOCK + 10);
 }
 
-static void a_restored_server_gives_no_number_out_again(void **state)
+RIG_TEST(a_restored_server_gives_no_number_out_again)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t before, after;
     OK(dt_store_reserve_ids(rig->store, 1000, &before, &err));
@@ -110,9 +106,8 @@ static void a_restored_server_gives_no_number_out_again(void **state)
 
 /* ---- rows ---- */
 
-static void a_row_is_stored_as_it_was_given(void **state)
+RIG_TEST(a_row_is_stored_as_it_was_given)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     char text[200];
     static const char payload[] = {'\xff', 0, '\x80', '"'};
@@ -137,9 +132,8 @@ static void a_row_is_stored_as_it_was_given(void **state)
     assert_in_range(number(rig, "SELECT " DT_SQL_NOW_MS) - rig->created_ms, 0, 60000);
 }
 
-static void what_is_absent_is_null(void **state)
+RIG_TEST(what_is_absent_is_null)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, NULL, 0)->job.retry = S("");
     add(rig, 2, "", 0);
@@ -168,9 +162,8 @@ static void add_mixed(struct rig *rig, int64_t id, bool near, bool key, bool ext
     add(rig, id + 1, NULL, 0);
 }
 
-static void what_one_job_of_a_batch_has_no_other_gets(void **state)
+RIG_TEST(what_one_job_of_a_batch_has_no_other_gets)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     char text[200], expected[200];
     for (unsigned has = 0; has < 8; has++) {
@@ -196,9 +189,8 @@ static void what_one_job_of_a_batch_has_no_other_gets(void **state)
     }
 }
 
-static void each_thing_that_a_job_may_have_is_stored_alone(void **state)
+RIG_TEST(each_thing_that_a_job_may_have_is_stored_alone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     char text[200];
     static const char *const expected[] = {"0", "p|0", "c|0", "h|0", "1", "0|k"};
@@ -225,9 +217,8 @@ static void each_thing_that_a_job_may_have_is_stored_alone(void **state)
             expected[id % 6]);
 }
 
-static void a_past_time_becomes_now_and_near_follows_the_time(void **state)
+RIG_TEST(a_past_time_becomes_now_and_near_follows_the_time)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t now = number(rig, "SELECT " DT_SQL_NOW_MS), end = dt_near_end_ms(now);
     struct dt_insert *past = add(rig, 1, NULL, 0);
@@ -244,9 +235,8 @@ static void a_past_time_becomes_now_and_near_follows_the_time(void **state)
     assert_int_equal(number(rig, "SELECT near FROM jobs WHERE id = 3"), 0);
 }
 
-static void a_thousand_keyed_jobs_take_few_statements(void **state)
+RIG_TEST(a_thousand_keyed_jobs_take_few_statements)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add_keyed(rig, 1000);
     OK(dt_store_ping(rig->store, &err));
@@ -271,9 +261,8 @@ static void a_thousand_keyed_jobs_take_few_statements(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1000);
 }
 
-static void jobs_without_keys_are_two_round_trips(void **state)
+RIG_TEST(jobs_without_keys_are_two_round_trips)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1000, NULL, 0);
     OK(insert_in_few_trips(rig, &err));
@@ -297,9 +286,8 @@ static void jobs_without_keys_are_two_round_trips(void **state)
 }
 
 /* So an operation that begins then has in its set what was made before, and nothing else. */
-static void jobs_are_made_no_later_than_the_server_says_afterwards(void **state)
+RIG_TEST(jobs_are_made_no_later_than_the_server_says_afterwards)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     for (int i = 0; i < 100; i++) {
         rig->n = 0;
@@ -309,9 +297,8 @@ static void jobs_are_made_no_later_than_the_server_says_afterwards(void **state)
     }
 }
 
-static void one_at_fault_among_jobs_without_keys_is_refused_alone(void **state)
+RIG_TEST(one_at_fault_among_jobs_without_keys_is_refused_alone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 2, NULL, 7);
     OK(insert(rig, &err));
@@ -326,9 +313,8 @@ static void one_at_fault_among_jobs_without_keys_is_refused_alone(void **state)
 
 /* ---- keys ---- */
 
-static void a_key_that_is_taken_concerns_its_row_alone(void **state)
+RIG_TEST(a_key_that_is_taken_concerns_its_row_alone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, "b", 7);
     OK(insert(rig, &err));
@@ -350,9 +336,8 @@ static void a_key_that_is_taken_concerns_its_row_alone(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 3);
 }
 
-static void keys_that_are_taken_are_told_however_many_they_are(void **state)
+RIG_TEST(keys_that_are_taken_are_told_however_many_they_are)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add_keyed(rig, ROWS_MAX);
     OK(insert(rig, &err));
@@ -372,9 +357,8 @@ static void keys_that_are_taken_are_told_however_many_they_are(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), ROWS_MAX);
 }
 
-static void the_same_key_in_another_topic_is_another_key(void **state)
+RIG_TEST(the_same_key_in_another_topic_is_another_key)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *x = add(rig, 1, "k", 1), *y = add(rig, 2, "k", 2), *z = add(rig, 3, "k ", 3);
     y->job.topic = S("u");
@@ -385,9 +369,8 @@ static void the_same_key_in_another_topic_is_another_key(void **state)
     assert_int_equal(number(rig, "SELECT job_id FROM job_keys WHERE topic = 'u'"), 2);
 }
 
-static void of_two_with_one_key_in_a_batch_the_first_wins(void **state)
+RIG_TEST(of_two_with_one_key_in_a_batch_the_first_wins)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *first = add(rig, 9, "k", 1), *same = add(rig, 5, "k", 1), *other = add(rig, 3, "k", 2);
     OK(insert(rig, &err));
@@ -408,9 +391,8 @@ static void of_two_with_one_key_in_a_batch_the_first_wins(void **state)
     assert_int_equal(y->existing_id, 9);
 }
 
-static void taking_over_a_key_leaves_those_of_live_jobs_alone(void **state)
+RIG_TEST(taking_over_a_key_leaves_those_of_live_jobs_alone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, "live", 1);
     OK(insert(rig, &err));
@@ -426,9 +408,8 @@ static void taking_over_a_key_leaves_those_of_live_jobs_alone(void **state)
     assert_int_equal(job_of_key(rig, "live"), 1);
 }
 
-static void a_key_whose_job_is_gone_is_taken_over(void **state)
+RIG_TEST(a_key_whose_job_is_gone_is_taken_over)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'k', 1), ('t', 'l', 2)");
     struct dt_insert *k = add(rig, 11, "k", 1), *again = add(rig, 12, "k", 2), *m = add(rig, 13, "m", 1);
@@ -497,18 +478,16 @@ static int write_from_all_sides(struct rig *rig, bool by_command)
     return created;
 }
 
-static void writers_with_the_same_ids_of_commands_make_each_once(void **state)
+RIG_TEST(writers_with_the_same_ids_of_commands_make_each_once)
 {
-    struct rig *rig = *state;
     int created = write_from_all_sides(rig, true);
     assert_int_equal(
         number(rig, "SELECT COUNT(*) FROM jobs j JOIN command_ids c ON c.job_id = j.id AND c.id = j.job_key"), created);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), created);
 }
 
-static void writers_with_the_same_keys_make_each_once(void **state)
+RIG_TEST(writers_with_the_same_keys_make_each_once)
 {
-    struct rig *rig = *state;
     int created = write_from_all_sides(rig, false);
     assert_int_equal(
         number(rig, "SELECT COUNT(*) FROM jobs j JOIN job_keys k ON k.job_id = j.id AND k.job_key = j.job_key"),
@@ -525,9 +504,8 @@ static struct dt_insert *add_by_command(struct rig *rig, int64_t id, const char 
     return row;
 }
 
-static void an_id_of_a_command_is_unique_in_the_installation(void **state)
+RIG_TEST(an_id_of_a_command_is_unique_in_the_installation)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *first = add_by_command(rig, 1, "x", S("t"), 1);
     struct dt_insert *other = add_by_command(rig, 2, "x", S("u"), 2);
@@ -551,9 +529,8 @@ static void an_id_of_a_command_is_unique_in_the_installation(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), 2);
 }
 
-static void an_id_of_a_command_and_a_key_are_two_things(void **state)
+RIG_TEST(an_id_of_a_command_and_a_key_are_two_things)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *key = add(rig, 1, "x", 1);
     struct dt_insert *id = add_by_command(rig, 2, "x", S("t"), 2);
@@ -567,9 +544,8 @@ static void an_id_of_a_command_and_a_key_are_two_things(void **state)
     assert_int_equal(number(rig, "SELECT job_id FROM command_ids WHERE id = 'x'"), 2);
 }
 
-static void an_id_of_a_command_whose_job_is_gone_is_taken_over(void **state)
+RIG_TEST(an_id_of_a_command_whose_job_is_gone_is_taken_over)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add_by_command(rig, 1, "x", S("t"), 1);
     OK(insert(rig, &err));
@@ -581,9 +557,8 @@ static void an_id_of_a_command_whose_job_is_gone_is_taken_over(void **state)
     assert_int_equal(number(rig, "SELECT job_id FROM command_ids"), 2);
 }
 
-static void an_id_that_is_taken_leaves_no_id_of_a_command(void **state)
+RIG_TEST(an_id_that_is_taken_leaves_no_id_of_a_command)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, NULL, 1);
     OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
@@ -597,9 +572,8 @@ static void an_id_that_is_taken_leaves_no_id_of_a_command(void **state)
     assert_int_equal(number(rig, "SELECT job_id FROM job_keys"), 2);
 }
 
-static void jobs_are_found_by_what_commands_call_them(void **state)
+RIG_TEST(jobs_are_found_by_what_commands_call_them)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_arena arena;
     dt_arena_init(&arena);
@@ -621,34 +595,4 @@ static void jobs_are_found_by_what_commands_call_them(void **state)
     dt_arena_clear(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(blocks_of_ids_never_overlap, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_block_whose_commit_is_lost_is_not_used, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_restored_server_gives_no_number_out_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_row_is_stored_as_it_was_given, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_absent_is_null, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_one_job_of_a_batch_has_no_other_gets, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_thing_that_a_job_may_have_is_stored_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_thousand_keyed_jobs_take_few_statements, setup, teardown),
-        cmocka_unit_test_setup_teardown(jobs_without_keys_are_two_round_trips, setup, teardown),
-        cmocka_unit_test_setup_teardown(jobs_are_made_no_later_than_the_server_says_afterwards, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_at_fault_among_jobs_without_keys_is_refused_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_key_that_is_taken_concerns_its_row_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(keys_that_are_taken_are_told_however_many_they_are, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_same_key_in_another_topic_is_another_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
-        cmocka_unit_test_setup_teardown(taking_over_a_key_leaves_those_of_live_jobs_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_key_whose_job_is_gone_is_taken_over, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_of_a_command_is_unique_in_the_installation, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_of_a_command_and_a_key_are_two_things, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_of_a_command_whose_job_is_gone_is_taken_over, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_that_is_taken_leaves_no_id_of_a_command, setup, teardown),
-        cmocka_unit_test_setup_teardown(jobs_are_found_by_what_commands_call_them, setup, teardown),
-        cmocka_unit_test_setup_teardown(writers_with_the_same_ids_of_commands_make_each_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(writers_with_the_same_keys_make_each_once, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

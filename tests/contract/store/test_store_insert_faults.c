@@ -1,21 +1,19 @@
 /* Inserting jobs when a row is at fault, when there is no server, and when COMMITs are lost. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "support/rigs/insert_rig.h"
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 /* ---- rows at fault ---- */
 
-static void an_id_that_is_taken_is_told_and_leaves_no_key(void **state)
+RIG_TEST(an_id_that_is_taken_is_told_and_leaves_no_key)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, NULL, 1);
     OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
@@ -31,9 +29,8 @@ static void an_id_that_is_taken_is_told_and_leaves_no_key(void **state)
     assert_int_equal(number(rig, "SELECT maker FROM jobs WHERE id = 1"), MAKER + 1);
 }
 
-static void the_same_batch_again_makes_nothing_twice(void **state)
+RIG_TEST(the_same_batch_again_makes_nothing_twice)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, "k", 1);
     add(rig, 2, NULL, 2);
@@ -49,9 +46,8 @@ static void the_same_batch_again_makes_nothing_twice(void **state)
     assert_int_equal(rig->rows[1].outcome, DT_INSERT_ID_TAKEN);
 }
 
-static void a_row_at_fault_is_refused_alone(void **state)
+RIG_TEST(a_row_at_fault_is_refused_alone)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     static char longer[300];
     memset(longer, 'x', sizeof longer);
@@ -69,9 +65,8 @@ static void a_row_at_fault_is_refused_alone(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
 }
 
-static void a_row_without_its_topics_settings_has_no_topic(void **state)
+RIG_TEST(a_row_without_its_topics_settings_has_no_topic)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *no_retry = add(rig, 1, "a", 1), *no_timeout = add(rig, 2, NULL, 1), *good = add(rig, 3, NULL, 1);
     no_retry->job.retry = DT_STR_NONE;
@@ -84,9 +79,8 @@ static void a_row_without_its_topics_settings_has_no_topic(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 0);
 }
 
-static void without_a_server_nothing_is_made(void **state)
+RIG_TEST(without_a_server_nothing_is_made)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     char nowhere[] = "/nonexistent/mysql.sock";
     struct dt_config config = rig->fx.config;
@@ -100,9 +94,8 @@ static void without_a_server_nothing_is_made(void **state)
     OK(insert(rig, &err));
 }
 
-static void a_connection_that_broke_while_idle_is_replaced_unnoticed(void **state)
+RIG_TEST(a_connection_that_broke_while_idle_is_replaced_unnoticed)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db;
     add(rig, 1, NULL, 1);
@@ -121,9 +114,8 @@ static void a_connection_that_broke_while_idle_is_replaced_unnoticed(void **stat
 
 /* ---- lost commits ---- */
 
-static void a_commit_lost_before_the_server_saw_it_is_made_again(void **state)
+RIG_TEST(a_commit_lost_before_the_server_saw_it_is_made_again)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *k = add(rig, 1, "k", 1), *p = add(rig, 2, NULL, 2);
     wire_loss = LOSE_BEFORE;
@@ -134,9 +126,8 @@ static void a_commit_lost_before_the_server_saw_it_is_made_again(void **state)
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
 }
 
-static void a_commit_whose_answer_was_lost_is_read_back(void **state)
+RIG_TEST(a_commit_whose_answer_was_lost_is_read_back)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     add(rig, 1, "x", 9);
     OK(insert(rig, &err));
@@ -152,9 +143,8 @@ static void a_commit_whose_answer_was_lost_is_read_back(void **state)
     assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);
 }
 
-static void an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once(void **state)
+RIG_TEST(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
@@ -171,9 +161,8 @@ static void an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once
     }
 }
 
-static void a_commit_that_never_arrives_is_waited_out_and_made_again(void **state)
+RIG_TEST(a_commit_that_never_arrives_is_waited_out_and_made_again)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_insert *k = add(rig, 1, "k", 1);
     wire_loss = HOLD; /* the old session keeps its locks until the server ends it */
@@ -196,9 +185,8 @@ static void *commit_late(void *arg)
     return NULL;
 }
 
-static void a_commit_that_arrives_late_is_found(void **state)
+RIG_TEST(a_commit_that_arrives_late_is_found)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     pthread_t thread;
     struct dt_insert *k = add(rig, 1, "k", 1);
@@ -211,21 +199,4 @@ static void a_commit_that_arrives_late_is_found(void **state)
     assert_int_equal(number(rig, "SELECT created_at FROM jobs"), rig->created_ms);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_id_that_is_taken_is_told_and_leaves_no_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_same_batch_again_makes_nothing_twice, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_row_at_fault_is_refused_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_row_without_its_topics_settings_has_no_topic, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_server_nothing_is_made, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_connection_that_broke_while_idle_is_replaced_unnoticed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_lost_before_the_server_saw_it_is_made_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_whose_answer_was_lost_is_read_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_commit_that_never_arrives_is_waited_out_and_made_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_commit_that_arrives_late_is_found, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,8 @@
 /* Members of the election and their leases, as MySQL keeps them: store_leases.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/store_leases.h"
 #include "support/mysql_fixture.h"
@@ -52,6 +47,8 @@ static int fresh(void **state)
     mysql_fixture_run(&rig->fx, "DELETE FROM election_members; DELETE FROM leases; DELETE FROM processes");
     return 0;
 }
+
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, fresh, NULL)
 
 static void join(struct rig *rig, int64_t id, const char *name)
 {
@@ -115,10 +112,8 @@ static void make_silent(struct rig *rig, int64_t id, int64_t ms)
                       (long long)ms, (long long)id);
 }
 
-static void members_come_in_the_order_of_joining(void **state)
+RIG_TEST(members_come_in_the_order_of_joining)
 {
-    struct rig *rig = *state;
-
     join(rig, TWO, "host:2");
     mysql_fixture_run(&rig->fx, "UPDATE election_members SET joined_at = joined_at - 5");
     join(rig, ONE, "host:1");
@@ -130,19 +125,16 @@ static void members_come_in_the_order_of_joining(void **state)
     assert_false(rig->view.members[0].leaving);
 }
 
-static void a_number_that_is_taken_is_told(void **state)
+RIG_TEST(a_number_that_is_taken_is_told)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
 
     join(rig, ONE, "host:1");
     assert_int_equal(dt_store_election_join(rig->store, ONE, "host:1", TIMEOUT_MS, &err), DT_EXISTS);
 }
 
-static void each_renewal_counts_also_within_a_millisecond(void **state)
+RIG_TEST(each_renewal_counts_also_within_a_millisecond)
 {
-    struct rig *rig = *state;
-
     join(rig, ONE, "host:1");
     for (int i = 1; i <= 20; i++) {
         assert_true(renew(rig, ONE, false));
@@ -152,9 +144,8 @@ static void each_renewal_counts_also_within_a_millisecond(void **state)
     assert_true(look(rig)->members[0].leaving);
 }
 
-static void who_has_no_row_or_has_ended_is_not_renewed(void **state)
+RIG_TEST(who_has_no_row_or_has_ended_is_not_renewed)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
 
     assert_false(renew(rig, ONE, false));
@@ -164,10 +155,8 @@ static void who_has_no_row_or_has_ended_is_not_renewed(void **state)
     assert_int_equal(look(rig)->n, 0);
 }
 
-static void only_what_nobody_holds_is_taken(void **state)
+RIG_TEST(only_what_nobody_holds_is_taken)
 {
-    struct rig *rig = *state;
-
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
     take(rig, ONE, 0, 1);
@@ -180,10 +169,8 @@ static void only_what_nobody_holds_is_taken(void **state)
     assert_int_equal(rig->view.n, 2); /* a member is one, whatever it holds */
 }
 
-static void only_the_holder_gives_back(void **state)
+RIG_TEST(only_the_holder_gives_back)
 {
-    struct rig *rig = *state;
-
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
     take(rig, ONE, 0, 1);
@@ -194,10 +181,8 @@ static void only_the_holder_gives_back(void **state)
     assert_int_equal(rig->view.holder[1], ONE);
 }
 
-static void a_member_is_ended_after_its_timeout_and_not_before(void **state)
+RIG_TEST(a_member_is_ended_after_its_timeout_and_not_before)
 {
-    struct rig *rig = *state;
-
     join(rig, ONE, "host:1");
     make_silent(rig, ONE, TIMEOUT_MS - 5000);
     end(rig, ONE, 0);
@@ -210,9 +195,8 @@ static void a_member_is_ended_after_its_timeout_and_not_before(void **state)
     assert_false(renew(rig, ONE, false));
 }
 
-static void a_renewal_tells_the_election_in_the_same_statement(void **state)
+RIG_TEST(a_renewal_tells_the_election_in_the_same_statement)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     bool there = false;
 
@@ -237,10 +221,8 @@ static void a_renewal_tells_the_election_in_the_same_statement(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT renewals FROM election_members WHERE id = %d", ONE), 1);
 }
 
-static void a_clock_that_was_set_back_keeps_nobody(void **state)
+RIG_TEST(a_clock_that_was_set_back_keeps_nobody)
 {
-    struct rig *rig = *state;
-
     join(rig, ONE, "host:1");
     make_silent(rig, ONE, -3600000);
     assert_true(look(rig)->members[0].age_ms < 0);
@@ -248,9 +230,8 @@ static void a_clock_that_was_set_back_keeps_nobody(void **state)
     assert_int_equal(look(rig)->n, 0);
 }
 
-static void leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free(void **state)
+RIG_TEST(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
 
     join(rig, ONE, "host:1");
@@ -267,10 +248,8 @@ static void leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_fre
     assert_int_equal(look(rig)->holder[0], TWO);
 }
 
-static void leases_of_nobody_are_freed(void **state)
+RIG_TEST(leases_of_nobody_are_freed)
 {
-    struct rig *rig = *state;
-
     mysql_fixture_run(&rig->fx, "INSERT INTO leases (shard, member) VALUES (1, 999)");
     join(rig, ONE, "host:1");
     let_free(rig);
@@ -278,9 +257,8 @@ static void leases_of_nobody_are_freed(void **state)
     assert_int_equal(look(rig)->holder[1], ONE);
 }
 
-static void who_has_ended_takes_nothing(void **state)
+RIG_TEST(who_has_ended_takes_nothing)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
 
     join(rig, ONE, "host:1");
@@ -298,10 +276,8 @@ static void beat(struct rig *rig, int64_t id, const char *elected_by, const char
     OK(dt_store_beat(rig->store, &p, &err));
 }
 
-static void a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_leads_or_not(void **state)
+RIG_TEST(a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_leads_or_not)
 {
-    struct rig *rig = *state;
-
     join(rig, ONE, "host:1");
     beat(rig, 1, "mysql", "0,1,2,3");
     assert_false(look(rig)->elsewhere);
@@ -317,9 +293,8 @@ static void a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_
     assert_false(look(rig)->elsewhere);
 }
 
-static void members_that_ended_are_forgotten_after_a_minute(void **state)
+RIG_TEST(members_that_ended_are_forgotten_after_a_minute)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
 
     join(rig, ONE, "host:1");
@@ -333,24 +308,4 @@ static void members_that_ended_are_forgotten_after_a_minute(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM election_members"), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(members_come_in_the_order_of_joining, fresh),
-        cmocka_unit_test_setup(a_number_that_is_taken_is_told, fresh),
-        cmocka_unit_test_setup(each_renewal_counts_also_within_a_millisecond, fresh),
-        cmocka_unit_test_setup(who_has_no_row_or_has_ended_is_not_renewed, fresh),
-        cmocka_unit_test_setup(only_what_nobody_holds_is_taken, fresh),
-        cmocka_unit_test_setup(only_the_holder_gives_back, fresh),
-        cmocka_unit_test_setup(a_member_is_ended_after_its_timeout_and_not_before, fresh),
-        cmocka_unit_test_setup(a_renewal_tells_the_election_in_the_same_statement, fresh),
-        cmocka_unit_test_setup(a_clock_that_was_set_back_keeps_nobody, fresh),
-        cmocka_unit_test_setup(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free, fresh),
-        cmocka_unit_test_setup(leases_of_nobody_are_freed, fresh),
-        cmocka_unit_test_setup(who_has_ended_takes_nothing, fresh),
-        cmocka_unit_test_setup(a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_leads_or_not, fresh),
-        cmocka_unit_test_setup(members_that_ended_are_forgotten_after_a_minute, fresh),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+SUITE(setup, teardown)

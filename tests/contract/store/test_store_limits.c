@@ -1,13 +1,8 @@
 /* Limits of topics on a real server: gates, room, and leader transactions within them (limits/topic_gate.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/archive/housekeeping.h"
 #include "store/db/db.h"
@@ -79,6 +74,8 @@ static int teardown(void **state)
     free(rig);
     return 0;
 }
+
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
 
 static int64_t now_ms(struct rig *rig)
 {
@@ -179,9 +176,8 @@ static int64_t in_flight(struct rig *rig, const char *topic)
 
 /* ---- max_in_flight ---- */
 
-static void the_longest_due_go_and_the_others_are_held_as_at_their_limit(void **state)
+RIG_TEST(the_longest_due_go_and_the_others_are_held_as_at_their_limit)
 {
-    struct rig *rig = *state;
     int64_t ids[5];
     jobs(rig, 0, "t", 5, ids);
     int64_t other = job(rig, 0, "u", 1);
@@ -199,9 +195,8 @@ static void the_longest_due_go_and_the_others_are_held_as_at_their_limit(void **
     assert_int_equal(in_flight(rig, "t"), 2);
 }
 
-static void places_are_shared_by_all_shards_and_free_when_attempts_end(void **state)
+RIG_TEST(places_are_shared_by_all_shards_and_free_when_attempts_end)
 {
-    struct rig *rig = *state;
     int64_t a[4], b[4];
     jobs(rig, 0, "t", 4, a);
     jobs(rig, 1, "t", 4, b);
@@ -214,9 +209,8 @@ static void places_are_shared_by_all_shards_and_free_when_attempts_end(void **st
     assert_int_equal(in_flight(rig, "t"), 3);
 }
 
-static void of_a_limit_that_was_lowered_nothing_goes_until_there_is_room(void **state)
+RIG_TEST(of_a_limit_that_was_lowered_nothing_goes_until_there_is_room)
 {
-    struct rig *rig = *state;
     int64_t ids[10];
     jobs(rig, 0, "t", 10, ids);
     limit(rig, "t", 5, NULL);
@@ -231,9 +225,8 @@ static void of_a_limit_that_was_lowered_nothing_goes_until_there_is_room(void **
     assert_int_equal(leader_txn(rig, 0, ids + 6, 4).batch.n, 4);
 }
 
-static void whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds(void **state)
+RIG_TEST(whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds)
 {
-    struct rig *rig = *state;
     int64_t ids[2] = {job(rig, 0, "t", 5), job(rig, 0, "u", 5)};
     limit(rig, "t", 5, NULL);
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
@@ -250,7 +243,7 @@ static void whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds(vo
 
 /* Legal manual edits of an attempt that is out: whatever a leader, the audit and the housekeeper do next, and in
  * whatever order, its place is free once. */
-static void test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once(void **state)
+RIG_TEST(test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once)
 {
     static const char *const edits[] = {"'succeeded', next_at = NULL",
                                         "'dead', next_at = NULL",
@@ -259,7 +252,6 @@ static void test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once(void
                                         "'scheduled'",
                                         "'scheduled', next_at = 1",
                                         "'scheduled', next_at = next_at + 864000000"};
-    struct rig *rig = *state;
     size_t n_edits = sizeof(edits) / sizeof(edits[0]);
     int64_t ids[8];
     jobs(rig, 0, "t", n_edits + 1, ids);
@@ -294,9 +286,8 @@ static void test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once(void
     assert_int_equal(leader_txn(rig, 0, ids + 5, 1).batch.n, 1); /* scheduled by hand, and due */
 }
 
-static void no_more_than_the_caller_lets_go_are_claimed(void **state)
+RIG_TEST(no_more_than_the_caller_lets_go_are_claimed)
 {
-    struct rig *rig = *state;
     int64_t ids[4];
     jobs(rig, 0, "t", 4, ids);
     limit(rig, "t", 10, NULL);
@@ -310,9 +301,8 @@ static void no_more_than_the_caller_lets_go_are_claimed(void **state)
     assert_int_equal(t.limits.held, 1);
 }
 
-static void many_topics_with_limits_are_asked_about_together(void **state)
+RIG_TEST(many_topics_with_limits_are_asked_about_together)
 {
-    struct rig *rig = *state;
     int64_t ids[40];
     char name[8];
     for (size_t i = 0; i < 20; i++) {
@@ -326,9 +316,8 @@ static void many_topics_with_limits_are_asked_about_together(void **state)
     assert_int_equal(t.limits.held, 20);
 }
 
-static void a_limit_that_was_made_by_hand_gets_its_gate(void **state)
+RIG_TEST(a_limit_that_was_made_by_hand_gets_its_gate)
 {
-    struct rig *rig = *state;
     int64_t ids[3];
     jobs(rig, 0, "t", 3, ids);
     mysql_fixture_run(&rig->fx, "UPDATE topics SET max_in_flight = 2 WHERE name = 't'");
@@ -338,9 +327,8 @@ static void a_limit_that_was_made_by_hand_gets_its_gate(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topic_gates WHERE topic = 't'"), 1);
 }
 
-static void claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit(void **state)
+RIG_TEST(claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit)
 {
-    struct rig *rig = *state;
     struct dt_gate gate = {.topic = DT_STR_LIT("t")};
     const struct dt_topic put = {.name = gate.topic, .retention_ms = -1, .max_in_flight = 5};
     struct dt_topic_now now = {.arena = &rig->leaders[0].arena};
@@ -367,9 +355,8 @@ static struct dt_pop pop(struct rig *rig, size_t max)
     return popped;
 }
 
-static void pops_keep_to_the_limits_that_leaders_keep_to(void **state)
+RIG_TEST(pops_keep_to_the_limits_that_leaders_keep_to)
 {
-    struct rig *rig = *state;
     int64_t ids[12];
     jobs(rig, 0, "t", 12, ids);
     limit(rig, "t", 5, NULL);
@@ -406,9 +393,8 @@ static void pops_keep_to_the_limits_that_leaders_keep_to(void **state)
 
 /* ---- rate_limit ---- */
 
-static void a_rate_lets_begin_what_a_burst_has_and_then_one_by_one(void **state)
+RIG_TEST(a_rate_lets_begin_what_a_burst_has_and_then_one_by_one)
 {
-    struct rig *rig = *state;
     int64_t ids[20];
     jobs(rig, 0, "t", 20, ids);
     limit(rig, "t", 0, "600/m");
@@ -426,9 +412,8 @@ static void a_rate_lets_begin_what_a_burst_has_and_then_one_by_one(void **state)
     assert_true(gate.room > 0 || gate.opens_ms > first_ms);
 }
 
-static void another_rate_holds_at_once(void **state)
+RIG_TEST(another_rate_holds_at_once)
 {
-    struct rig *rig = *state;
     int64_t ids[20];
     jobs(rig, 0, "t", 20, ids);
     limit(rig, "t", 0, "1/m");
@@ -444,9 +429,8 @@ static void another_rate_holds_at_once(void **state)
 
 /* ---- what is looked at, and what it costs ---- */
 
-static void topics_without_limits_ask_nothing(void **state)
+RIG_TEST(topics_without_limits_ask_nothing)
 {
-    struct rig *rig = *state;
     int64_t ids[3];
     jobs(rig, 0, "t", 3, ids);
     leader_txn(rig, 0, ids, 1); /* statements are prepared */
@@ -462,9 +446,8 @@ static void topics_without_limits_ask_nothing(void **state)
     assert_in_range(wire_statements, without - 1, without + 1); /* the topics were read again */
 }
 
-static void a_topic_without_a_limit_has_any_room(void **state)
+RIG_TEST(a_topic_without_a_limit_has_any_room)
 {
-    struct rig *rig = *state;
     struct dt_gate gates[] = {{.topic = DT_STR_LIT("t")}, {.topic = DT_STR_LIT("nobody")}, {.topic = DT_STR_LIT("u")}};
     limit(rig, "u", 4, NULL);
     OK(dt_store_gates_look(rig->leaders[0].store, gates, 3, &err));
@@ -473,9 +456,8 @@ static void a_topic_without_a_limit_has_any_room(void **state)
     assert_false(gates[2].full);
 }
 
-static void limits_that_are_none_are_refused_by_the_table(void **state)
+RIG_TEST(limits_that_are_none_are_refused_by_the_table)
 {
-    struct rig *rig = *state;
     static const char *const bad[] = {"max_in_flight = 0", "max_in_flight = -1", "rate_limit = '5/h'",
                                       "rate_limit = ''", "rate_limit = '0/s'"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -486,26 +468,4 @@ static void limits_that_are_none_are_refused_by_the_table(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE topics SET max_in_flight = 1, rate_limit = '9999999/s' WHERE name = 't'");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_longest_due_go_and_the_others_are_held_as_at_their_limit),
-        TEST(places_are_shared_by_all_shards_and_free_when_attempts_end),
-        TEST(of_a_limit_that_was_lowered_nothing_goes_until_there_is_room),
-        TEST(whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds),
-        TEST(test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once),
-        TEST(no_more_than_the_caller_lets_go_are_claimed),
-        TEST(many_topics_with_limits_are_asked_about_together),
-        TEST(a_limit_that_was_made_by_hand_gets_its_gate),
-        TEST(claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit),
-        TEST(pops_keep_to_the_limits_that_leaders_keep_to),
-        TEST(a_rate_lets_begin_what_a_burst_has_and_then_one_by_one),
-        TEST(another_rate_holds_at_once),
-        TEST(topics_without_limits_ask_nothing),
-        TEST(a_topic_without_a_limit_has_any_room),
-        TEST(limits_that_are_none_are_refused_by_the_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

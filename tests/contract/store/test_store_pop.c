@@ -1,13 +1,8 @@
 /* store/pop/ and what leaders offer, on a real server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/dispatch/leader_txn.h"
 #include "store/dispatch/takeover.h"
@@ -71,6 +66,8 @@ static int teardown(void **state)
     free(rig);
     return 0;
 }
+
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
 
 static int64_t now_ms(struct rig *rig)
 {
@@ -145,9 +142,8 @@ static struct dt_pop popped(struct rig *rig, const char *topic, size_t max)
 
 /* ---- what leaders offer ---- */
 
-static void test_a_leader_offers_due_jobs_and_their_entries_go_away(void **state)
+RIG_TEST(test_a_leader_offers_due_jobs_and_their_entries_go_away)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig);
     int64_t id = job_of(rig, "p", now - 5);
     int64_t kafka = job_of(rig, "k", now - 5);
@@ -165,9 +161,8 @@ static void test_a_leader_offers_due_jobs_and_their_entries_go_away(void **state
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT due_at FROM pop_queue WHERE topic = 'p'"), now - 5);
 }
 
-static void test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_paused_topic(void **state)
+RIG_TEST(test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_paused_topic)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig);
     int64_t id = job_of(rig, "p", now - 5);
     job_of(rig, "p", now + 10 * MINUTE);
@@ -186,9 +181,8 @@ static void test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of
 
 /* ---- the claim ---- */
 
-static void test_a_pop_claims_in_order_and_says_what_stands_in_the_rows(void **state)
+RIG_TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig);
     int64_t late = job_of(rig, "p", now - 10), early = job_of(rig, "p", now - 30), third = job_of(rig, "p", now - 5);
     mysql_fixture_audit(&rig->fx); /* these were not counted when they were made */
@@ -215,9 +209,8 @@ static void test_a_pop_claims_in_order_and_says_what_stands_in_the_rows(void **s
     assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
 }
 
-static void test_a_pop_has_its_own_time_to_report_until_the_next_claim(void **state)
+RIG_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -243,9 +236,8 @@ static void test_a_pop_has_its_own_time_to_report_until_the_next_claim(void **st
                      1);
 }
 
-static void test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it(void **state)
+RIG_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     const int64_t ttrs_ms[] = {9000, 0, 7000, 9000, 5000};
     int64_t ids[5];
@@ -268,9 +260,8 @@ static void test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_get
     assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
 }
 
-static void test_a_leader_times_out_what_was_popped_and_offers_it_again(void **state)
+RIG_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET retry = '1ms' WHERE id = %lld", (long long)id);
@@ -286,9 +277,8 @@ static void test_a_leader_times_out_what_was_popped_and_offers_it_again(void **s
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
-static void test_two_pops_share_nothing_while_neither_has_committed(void **state)
+RIG_TEST(test_two_pops_share_nothing_while_neither_has_committed)
 {
-    struct rig *rig = *state;
     int64_t first = job_of(rig, "p", now_ms(rig) - 5), second = job_of(rig, "p", now_ms(rig) - 4);
     lead(rig);
     mysql_fixture_run(&rig->fx, "BEGIN");
@@ -304,9 +294,8 @@ static void test_two_pops_share_nothing_while_neither_has_committed(void **state
     assert_int_equal(popped(rig, "p", 5).jobs[0].id, first);
 }
 
-static void test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery(void **state)
+RIG_TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery)
 {
-    struct rig *rig = *state;
     job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 'p'");
@@ -319,9 +308,8 @@ static void test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_del
     assert_int_equal(popped(rig, "nobody", 5).n, 0);
 }
 
-static void test_an_offer_is_a_hint_the_row_decides(void **state)
+RIG_TEST(test_an_offer_is_a_hint_the_row_decides)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig);
     int64_t later = job_of(rig, "p", now - 9), cancelled = job_of(rig, "p", now - 8), gone = job_of(rig, "p", now - 7);
     int64_t good = job_of(rig, "p", now - 6);
@@ -339,9 +327,8 @@ static void test_an_offer_is_a_hint_the_row_decides(void **state)
     assert_int_equal(field(rig, "state = 'cancelled' AND attempt = 0", cancelled), 1);
 }
 
-static void test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped(void **state)
+RIG_TEST(test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped)
 {
-    struct rig *rig = *state;
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 0 WHERE id = %lld", (long long)id);
     lead(rig);
@@ -352,9 +339,8 @@ static void test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped(void 
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
-static void test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped(void **state)
+RIG_TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped)
 {
-    struct rig *rig = *state;
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, http_status = 500 WHERE id = %lld", (long long)id);
     lead(rig);
@@ -366,9 +352,8 @@ static void test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped(void *
     assert_int_equal(field(rig, "http_status", id), 0);
 }
 
-static void test_an_answer_has_a_bound_of_bytes_and_one_job_at_least(void **state)
+RIG_TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     for (int i = 0; i < 3; i++)
         job_of(rig, "p", now_ms(rig) - 9 + i);
@@ -385,9 +370,8 @@ static void test_an_answer_has_a_bound_of_bytes_and_one_job_at_least(void **stat
     assert_int_equal(pop.n, 1);
 }
 
-static void test_a_pop_whose_commit_is_lost_hands_out_nothing(void **state)
+RIG_TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -400,9 +384,8 @@ static void test_a_pop_whose_commit_is_lost_hands_out_nothing(void **state)
     assert_int_equal(popped(rig, "p", 1).n, 0);
 }
 
-static void test_looking_tells_topics_apart(void **state)
+RIG_TEST(test_looking_tells_topics_apart)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     const struct dt_str topics[] = {dt_str("q"), dt_str("nobody"), dt_str("k"), dt_str("p"), dt_str("a\"b")};
     enum dt_pop_topic seen[5];
@@ -434,9 +417,8 @@ static size_t tidy(struct rig *rig, size_t limit)
     return all;
 }
 
-static void test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew(void **state)
+RIG_TEST(test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig);
     int64_t ids[6];
     for (int i = 0; i < 6; i++)
@@ -457,9 +439,8 @@ static void test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew(void
     assert_int_equal(tidy(rig, 1), 0);
 }
 
-static void test_a_topic_whose_delivery_changes_goes_the_new_way_and_back(void **state)
+RIG_TEST(test_a_topic_whose_delivery_changes_goes_the_new_way_and_back)
 {
-    struct rig *rig = *state;
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
     mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'kafka' WHERE name = 'p'");
@@ -496,9 +477,8 @@ static struct dt_insert made(struct rig *rig, const char *topic, int64_t run_at_
     return row;
 }
 
-static void test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks(void **state)
+RIG_TEST(test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks)
 {
-    struct rig *rig = *state;
     struct dt_insert first = made(rig, "p", 0, true);
     made(rig, "p", now_ms(rig) + MINUTE, true);
     struct dt_insert other = made(rig, "k", 0, false);
@@ -519,28 +499,4 @@ static void test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_l
     assert_int_equal(offers(rig), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_leader_offers_due_jobs_and_their_entries_go_away),
-        TEST(test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_paused_topic),
-        TEST(test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks),
-        TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows),
-        TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim),
-        TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it),
-        TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again),
-        TEST(test_two_pops_share_nothing_while_neither_has_committed),
-        TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery),
-        TEST(test_an_offer_is_a_hint_the_row_decides),
-        TEST(test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped),
-        TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped),
-        TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least),
-        TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing),
-        TEST(test_looking_tells_topics_apart),
-        TEST(test_a_walk_takes_stale_offers_away_and_has_lost_ones_made_anew),
-        TEST(test_a_topic_whose_delivery_changes_goes_the_new_way_and_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,8 @@
 /* Rows of processes: what leaders learn from them without Redis. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/process_findings.h"
 #include "store/store.h"
@@ -39,6 +34,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static void beat(struct rig *rig, int64_t id, const char *down, int64_t losses)
 {
     struct dt_error err = {0};
@@ -54,9 +51,8 @@ static struct dt_index_debts debts(struct rig *rig)
     return out;
 }
 
-static void a_process_has_one_row_that_says_when_it_was_seen_last(void **state)
+RIG_TEST(a_process_has_one_row_that_says_when_it_was_seen_last)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_process p = {.id = 7, .dispatcher = true, .name = "host:2", .leads = "0,3", .elected_by = "mysql"};
     OK(dt_store_beat(rig->store, &p, &err));
@@ -73,9 +69,8 @@ static void a_process_has_one_row_that_says_when_it_was_seen_last(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes"), 1);
 }
 
-static void every_loss_of_every_process_that_lives_makes_another_number(void **state)
+RIG_TEST(every_loss_of_every_process_that_lives_makes_another_number)
 {
-    struct rig *rig = *state;
     uint64_t seen[6];
     beat(rig, 1, NULL, 0);
     beat(rig, 2, NULL, 0);
@@ -98,9 +93,8 @@ static void every_loss_of_every_process_that_lives_makes_another_number(void **s
     assert_true(seen[5] == seen[1]);
 }
 
-static void endpoints_are_down_while_a_process_that_lives_says_so(void **state)
+RIG_TEST(endpoints_are_down_while_a_process_that_lives_says_so)
 {
-    struct rig *rig = *state;
     char long_list[900];
     assert_string_equal(debts(rig).down, "");
     beat(rig, 1, "a:1,b:2", 1);
@@ -119,9 +113,8 @@ static void endpoints_are_down_while_a_process_that_lives_says_so(void **state)
     assert_string_equal(debts(rig).down, "*");
 }
 
-static void rows_that_are_an_hour_old_are_removed_when_a_process_begins(void **state)
+RIG_TEST(rows_that_are_an_hour_old_are_removed_when_a_process_begins)
 {
-    struct rig *rig = *state;
     beat(rig, 1, NULL, 0);
     beat(rig, 2, NULL, 0);
     mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 3700000 WHERE id = 1");
@@ -158,9 +151,8 @@ static const char *findings(struct rig *rig)
     return told;
 }
 
-static void what_a_process_finds_stands_in_place_of_what_it_found_before(void **state)
+RIG_TEST(what_a_process_finds_stands_in_place_of_what_it_found_before)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     beat(rig, 1, NULL, 0);
     beat(rig, 2, NULL, 0);
@@ -174,9 +166,8 @@ static void what_a_process_finds_stands_in_place_of_what_it_found_before(void **
     assert_string_equal(findings(rig), "clock mysql");
 }
 
-static void what_is_found_counts_while_its_process_lives_and_goes_an_hour_later(void **state)
+RIG_TEST(what_is_found_counts_while_its_process_lives_and_goes_an_hour_later)
 {
-    struct rig *rig = *state;
     beat(rig, 1, NULL, 0);
     find(rig, 1, "clock", "mysql");
     find(rig, 2, "replicas", "t"); /* it has no row any more */
@@ -202,9 +193,8 @@ static int64_t wait_ms(struct rig *rig, unsigned shard)
     return deaths.wait_ms;
 }
 
-static void a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute(void **state)
+RIG_TEST(a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute)
 {
-    struct rig *rig = *state;
     const struct dt_config *config = &rig->fx.config;
     dt_store_put_death(config, 1, "fence.c:120", "held == sum (3, 4)", 3);
     dt_store_put_death(config, 2, "fence.c:120", "held == sum (3, 4)", 3);
@@ -227,9 +217,8 @@ static void a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute
     assert_int_equal(wait_ms(rig, 3), 0);
 }
 
-static void a_death_is_found_for_an_hour_although_its_process_is_gone(void **state)
+RIG_TEST(a_death_is_found_for_an_hour_although_its_process_is_gone)
 {
-    struct rig *rig = *state;
     beat(rig, 7, NULL, 0);
     dt_store_put_death(&rig->fx.config, 7, "fence.c:120", "held == sum (3, 4)", 3);
     find(rig, 7, "clock", "mysql");
@@ -242,19 +231,4 @@ static void a_death_is_found_for_an_hour_although_its_process_is_gone(void **sta
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM process_findings WHERE process = -7"), 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_process_has_one_row_that_says_when_it_was_seen_last),
-        T(every_loss_of_every_process_that_lives_makes_another_number),
-        T(endpoints_are_down_while_a_process_that_lives_says_so),
-        T(rows_that_are_an_hour_old_are_removed_when_a_process_begins),
-        T(what_a_process_finds_stands_in_place_of_what_it_found_before),
-        T(what_is_found_counts_while_its_process_lives_and_goes_an_hour_later),
-        T(a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute),
-        T(a_death_is_found_for_an_hour_although_its_process_is_gone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

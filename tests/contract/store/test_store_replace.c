@@ -3,16 +3,11 @@
  * finished job live again.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/jobs/change_txn.h"
 #include "store/jobs/insert_txn.h"
@@ -61,11 +56,12 @@ static enum dt_insert_outcome insert_with(int64_t id, int n, bool replaces, int6
     return row.outcome;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
 /* ---- what becomes of the job ---- */
 
-static void a_scheduled_job_takes_the_body_and_keeps_its_id_and_its_attempts(void **state)
+FRESH_TEST(a_scheduled_job_takes_the_body_and_keeps_its_id_and_its_attempts)
 {
-    (void)state;
     keyed_row(
         7, "k",
         "attempt = 2, failures = 2, attempt_status = 'failed', no_retries = TRUE, partition_key = 'p', headers = '{}'");
@@ -87,9 +83,8 @@ static void a_scheduled_job_takes_the_body_and_keeps_its_id_and_its_attempts(voi
     assert_job(&fx, 7, "CONCAT(near, due_band)", "00");
 }
 
-static void an_equal_request_afterwards_finds_the_job_that_took_it(void **state)
+FRESH_TEST(an_equal_request_afterwards_finds_the_job_that_took_it)
 {
-    (void)state;
     int64_t existing;
     keyed_row(7, "k", "");
     OK(replace(3));
@@ -100,9 +95,8 @@ static void an_equal_request_afterwards_finds_the_job_that_took_it(void **state)
     assert_int_equal(job.version, 3);
 }
 
-static void what_the_body_leaves_out_is_the_topics(void **state)
+FRESH_TEST(what_the_body_leaves_out_is_the_topics)
 {
-    (void)state;
     mysql_fixture_run(
         &fx,
         "INSERT INTO topics (name, retry, ack_timeout_ms, created_at, updated_at) VALUES ('orders', '4m', 99, 1, 1)");
@@ -118,9 +112,8 @@ static void what_the_body_leaves_out_is_the_topics(void **state)
     assert_in_range(job.run_at_ms, before, mysql_now_ms(&fx));
 }
 
-static void a_key_without_a_job_or_with_a_finished_one_has_nothing_to_replace(void **state)
+FRESH_TEST(a_key_without_a_job_or_with_a_finished_one_has_nothing_to_replace)
 {
-    (void)state;
     assert_int_equal(replace(1), DT_NOT_FOUND);
     static const char *const ends[] = {"succeeded", "dead", "cancelled"};
     for (int i = 0; i < 3; i++) {
@@ -133,9 +126,8 @@ static void a_key_without_a_job_or_with_a_finished_one_has_nothing_to_replace(vo
     }
 }
 
-static void a_dispatched_job_is_too_late_to_replace(void **state)
+FRESH_TEST(a_dispatched_job_is_too_late_to_replace)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 4, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET job_key = 'k'; INSERT INTO job_keys VALUES ('orders', 'k', 7)");
     assert_int_equal(replace(1), DT_TOO_LATE);
@@ -145,9 +137,8 @@ static void a_dispatched_job_is_too_late_to_replace(void **state)
     assert_job(&fx, 7, "CONCAT(version, payload)", "1{\"n\":1}");
 }
 
-static void a_job_whose_earlier_attempt_is_in_flight_is_unsettled(void **state)
+FRESH_TEST(a_job_whose_earlier_attempt_is_in_flight_is_unsettled)
 {
-    (void)state;
     keyed_row(7, "k", "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     assert_int_equal(replace(1), DT_TOO_LATE);
@@ -157,9 +148,8 @@ static void a_job_whose_earlier_attempt_is_in_flight_is_unsettled(void **state)
     OK(replace(1));
 }
 
-static void the_fires_of_a_schedule_are_its_own(void **state)
+FRESH_TEST(the_fires_of_a_schedule_are_its_own)
 {
-    (void)state;
     keyed_row(7, "s@1000", "");
     mysql_fixture_run(
         &fx, "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
@@ -173,9 +163,8 @@ static void the_fires_of_a_schedule_are_its_own(void **state)
 
 /* ---- the key of a finished job ---- */
 
-static void a_finished_job_hands_its_key_to_a_row_that_replaces_and_to_no_other(void **state)
+FRESH_TEST(a_finished_job_hands_its_key_to_a_row_that_replaces_and_to_no_other)
 {
-    (void)state;
     int64_t existing;
     keyed_row(7, "k", "state = 'dead', next_at = NULL, purge_at = 8000000000000000");
     assert_int_equal(insert_with(8, 1, false, &existing), DT_INSERT_CONFLICT);
@@ -186,9 +175,8 @@ static void a_finished_job_hands_its_key_to_a_row_that_replaces_and_to_no_other(
     assert_int_equal(existing, 8);
 }
 
-static void a_callers_transaction_replaces_or_makes(void **state)
+FRESH_TEST(a_callers_transaction_replaces_or_makes)
 {
-    (void)state;
     dt_db *db;
     int64_t now_ms;
     struct dt_counts counts;
@@ -259,9 +247,8 @@ static void claim(int64_t id)
         (long long)id, (long long)id);
 }
 
-static void a_job_that_is_replaced_and_claimed_at_once_goes_out_with_the_body_that_was_answered(void **state)
+FRESH_TEST(a_job_that_is_replaced_and_claimed_at_once_goes_out_with_the_body_that_was_answered)
 {
-    (void)state;
     enum { JOBS = 300 };
     struct replacer r = {.first = 1, .n = JOBS};
     pthread_t thread;
@@ -283,9 +270,8 @@ static void a_job_that_is_replaced_and_claimed_at_once_goes_out_with_the_body_th
                      r.too_late);
 }
 
-static void a_replace_that_waited_for_a_claim_is_too_late(void **state)
+FRESH_TEST(a_replace_that_waited_for_a_claim_is_too_late)
 {
-    (void)state;
     struct replacer r = {.first = 7, .n = 1};
     pthread_t thread;
     keyed_row(7, "k7", "");
@@ -300,9 +286,8 @@ static void a_replace_that_waited_for_a_claim_is_too_late(void **state)
     assert_job(&fx, 7, "payload", "{\"n\":1}");
 }
 
-static void a_replace_that_waited_for_the_key_meets_the_job_that_has_it_by_then(void **state)
+FRESH_TEST(a_replace_that_waited_for_the_key_meets_the_job_that_has_it_by_then)
 {
-    (void)state;
     struct replacer r = {.first = 7, .n = 1};
     pthread_t thread;
     keyed_row(7, "k7", "");
@@ -319,20 +304,5 @@ static void a_replace_that_waited_for_the_key_meets_the_job_that_has_it_by_then(
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(a_scheduled_job_takes_the_body_and_keeps_its_id_and_its_attempts),
-        T(an_equal_request_afterwards_finds_the_job_that_took_it),
-        T(what_the_body_leaves_out_is_the_topics),
-        T(a_key_without_a_job_or_with_a_finished_one_has_nothing_to_replace),
-        T(a_dispatched_job_is_too_late_to_replace),
-        T(a_job_whose_earlier_attempt_is_in_flight_is_unsettled),
-        T(the_fires_of_a_schedule_are_its_own),
-        T(a_finished_job_hands_its_key_to_a_row_that_replaces_and_to_no_other),
-        T(a_callers_transaction_replaces_or_makes),
-        T(a_job_that_is_replaced_and_claimed_at_once_goes_out_with_the_body_that_was_answered),
-        T(a_replace_that_waited_for_a_claim_is_too_late),
-        T(a_replace_that_waited_for_the_key_meets_the_job_that_has_it_by_then),
-    };
-    return cmocka_run_group_tests_name("replacing in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -1,22 +1,18 @@
 /* Schedules and their fires on a real server. Time is moved by hand: a schedule's row says how far it is. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "support/rigs/schedules_rig.h"
 
-static void there_is_always_a_fire_ahead(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, with_topic, NULL)
+
+FRESH_TEST(there_is_always_a_fire_ahead)
 {
-    (void)state;
     struct dt_schedule s = put(cron("0 9 * * *"));
     assert_int_equal(s.version, 1);
     assert_jobs(1, 0);
@@ -28,9 +24,8 @@ static void there_is_always_a_fire_ahead(void **state)
     assert_jobs(1, 0);
 }
 
-static void all_that_comes_soon_is_made_at_once(void **state)
+FRESH_TEST(all_that_comes_soon_is_made_at_once)
 {
-    (void)state;
     put(every(2000));
     int64_t n = count(SCHEDULED);
     assert_in_range(n, 60, 62);
@@ -41,18 +36,16 @@ static void all_that_comes_soon_is_made_at_once(void **state)
     assert_in_range(count(SCHEDULED), n, n + 2);
 }
 
-static void a_quick_schedule_has_a_hundred_fires_ahead_and_is_looked_at_when_half_are_over(void **state)
+FRESH_TEST(a_quick_schedule_has_a_hundred_fires_ahead_and_is_looked_at_when_half_are_over)
 {
-    (void)state;
     put(every(100));
     assert_in_range(count(SCHEDULED), DT_FIRES_AHEAD, DT_FIRES_AHEAD + 1);
     assert_int_equal(
         mysql_fixture_number(&fx, "SELECT look_at - (SELECT MIN(run_at) FROM jobs) FROM schedule_fires") / 1000, 5);
 }
 
-static void many_missed_fires_are_made_in_pieces(void **state)
+FRESH_TEST(many_missed_fires_are_made_in_pieces)
 {
-    (void)state;
     struct dt_schedule s = every(100);
     s.catch_up_ms = HOUR_MS;
     put(s);
@@ -65,17 +58,15 @@ static void many_missed_fires_are_made_in_pieces(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT job_key) FROM jobs"), count(SCHEDULED));
 }
 
-static void an_equal_request_changes_nothing(void **state)
+FRESH_TEST(an_equal_request_changes_nothing)
 {
-    (void)state;
     put(cron("0 9 * * *"));
     assert_int_equal(put(cron("0 9 * * *")).version, 1);
     assert_jobs(1, 0);
 }
 
-static void a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it(void **state)
+FRESH_TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it)
 {
-    (void)state;
     put(cron("0 9 * * *"));
     int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
     set_paused(true);
@@ -89,9 +80,8 @@ static void a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it(void **sta
     assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0"), id);
 }
 
-static void a_change_reaches_the_fires_that_lie_ahead(void **state)
+FRESH_TEST(a_change_reaches_the_fires_that_lie_ahead)
 {
-    (void)state;
     put(cron("0 9 * * *"));
     int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
     struct dt_schedule s = cron("0 9 * * *");
@@ -110,9 +100,8 @@ static void a_change_reaches_the_fires_that_lie_ahead(void **state)
     assert_jobs(1, 1);
 }
 
-static void a_fire_that_its_caller_cancelled_stays_cancelled(void **state)
+FRESH_TEST(a_fire_that_its_caller_cancelled_stays_cancelled)
 {
-    (void)state;
     struct dt_job job;
     put(cron("0 9 * * *"));
     OK(dt_store_cancel(store, mysql_fixture_number(&fx, "SELECT id FROM jobs"), false, &arena, &job, &err));
@@ -121,9 +110,8 @@ static void a_fire_that_its_caller_cancelled_stays_cancelled(void **state)
     assert_jobs(0, 0);
 }
 
-static void a_fire_that_is_under_way_is_not_withdrawn(void **state)
+FRESH_TEST(a_fire_that_is_under_way_is_not_withdrawn)
 {
-    (void)state;
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1");
     set_paused(true);
@@ -131,9 +119,8 @@ static void a_fire_that_is_under_way_is_not_withdrawn(void **state)
     assert_int_equal(count(WITHDRAWN), 0);
 }
 
-static void what_was_missed_is_left_out(void **state)
+FRESH_TEST(what_was_missed_is_left_out)
 {
-    (void)state;
     put(every(60000));
     int64_t before = count(SCHEDULED);
     was_away(2 * HOUR_MS);
@@ -141,9 +128,8 @@ static void what_was_missed_is_left_out(void **state)
     assert_in_range(count(SCHEDULED), before, before + 2);
 }
 
-static void what_was_missed_is_caught_up_with_within_bounds(void **state)
+FRESH_TEST(what_was_missed_is_caught_up_with_within_bounds)
 {
-    (void)state;
     struct dt_schedule s = every(60000);
     s.catch_up_ms = 10 * 60000;
     put(s);
@@ -161,9 +147,8 @@ static void what_was_missed_is_caught_up_with_within_bounds(void **state)
     assert_in_range(count(SCHEDULED), before + 2, before + 4);
 }
 
-static void a_pause_without_catching_up_makes_nothing_of_its_time(void **state)
+FRESH_TEST(a_pause_without_catching_up_makes_nothing_of_its_time)
 {
-    (void)state;
     put(every(1000));
     set_paused(true);
     mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
@@ -189,9 +174,8 @@ static void fire_meets_a_job_that_is_under_way(enum dt_overlap overlap)
     wait_for_the_next_fire();
 }
 
-static void a_fire_that_overlaps_is_a_cancelled_job(void **state)
+FRESH_TEST(a_fire_that_overlaps_is_a_cancelled_job)
 {
-    (void)state;
     fire_meets_a_job_that_is_under_way(DT_OVERLAP_SKIP);
     int64_t first = mysql_fixture_number(&fx, "SELECT id FROM jobs");
     assert_int_equal(make().skipped, 1);
@@ -205,9 +189,8 @@ static void a_fire_that_overlaps_is_a_cancelled_job(void **state)
     assert_int_equal(make().made, 1);
 }
 
-static void a_fire_ends_the_retries_of_the_one_before(void **state)
+FRESH_TEST(a_fire_ends_the_retries_of_the_one_before)
 {
-    (void)state;
     fire_meets_a_job_that_is_under_way(DT_OVERLAP_CANCEL);
     assert_int_equal(make().made, 0);
     assert_int_equal(count("no_retries AND state = 'dispatched'"), 1);
@@ -215,9 +198,8 @@ static void a_fire_ends_the_retries_of_the_one_before(void **state)
     assert_int_equal(count(SCHEDULED), 1);
 }
 
-static void a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it(void **state)
+FRESH_TEST(a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it)
 {
-    (void)state;
     struct dt_fire_maker maker = a_maker();
     put(every(10000));
     int64_t n = count(SCHEDULED);
@@ -250,9 +232,8 @@ static enum dt_insert_outcome insert(const char *topic, const char *key)
     return row.outcome;
 }
 
-static void keys_of_fires_are_reserved_while_the_schedule_is_there(void **state)
+FRESH_TEST(keys_of_fires_are_reserved_while_the_schedule_is_there)
 {
-    (void)state;
     struct dt_fire_maker maker = a_maker();
     assert_int_equal(insert("t", NAME "@1"), DT_INSERT_CREATED);
     put(cron("0 9 * * *"));
@@ -265,9 +246,8 @@ static void keys_of_fires_are_reserved_while_the_schedule_is_there(void **state)
     assert_int_equal(insert("t", NAME "@1"), DT_INSERT_CREATED);
 }
 
-static void a_job_for_this_very_moment_is_made_also_while_paused(void **state)
+FRESH_TEST(a_job_for_this_very_moment_is_made_also_while_paused)
 {
-    (void)state;
     struct dt_fire_maker maker = a_maker();
     struct dt_job job;
     put(cron("0 9 * * *"));
@@ -280,9 +260,8 @@ static void a_job_for_this_very_moment_is_made_also_while_paused(void **state)
     assert_int_equal(dt_store_schedule_run_now(&maker, S("other"), &job, &err), DT_NOT_FOUND);
 }
 
-static void a_schedule_whose_topic_went_says_so(void **state)
+FRESH_TEST(a_schedule_whose_topic_went_says_so)
 {
-    (void)state;
     struct dt_schedule s;
     put(every(1000));
     mysql_fixture_run(&fx, "DELETE FROM topics; UPDATE schedule_fires SET look_at = 1");
@@ -297,9 +276,8 @@ static void a_schedule_whose_topic_went_says_so(void **state)
     assert_null(s.error.p);
 }
 
-static void settings_that_somebody_holds_locked_are_as_they_were_committed_last(void **state)
+FRESH_TEST(settings_that_somebody_holds_locked_are_as_they_were_committed_last)
 {
-    (void)state;
     put(every(1000));
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE schedules SET paused = 1");
@@ -308,9 +286,8 @@ static void settings_that_somebody_holds_locked_are_as_they_were_committed_last(
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at > 1"), 1);
 }
 
-static void what_a_manual_edit_left_of_a_schedule_goes(void **state)
+FRESH_TEST(what_a_manual_edit_left_of_a_schedule_goes)
 {
-    (void)state;
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "DELETE FROM schedules; UPDATE schedule_fires SET look_at = 1");
     assert_int_equal(make().schedules, 1);
@@ -334,9 +311,8 @@ static void two_with(const char *column, const char *number)
                       column, number);
 }
 
-static void no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires(void **state)
+FRESH_TEST(no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires)
 {
-    (void)state;
     static const char *const columns[] = {"every_ms",     "anchor_at",   "starts_at",      "ends_at",
                                           "catch_up_ms",  "jitter_ms",   "paused",         "s.created_at",
                                           "s.updated_at", "s.version",   "ack_timeout_ms", "next_fire_at",
@@ -359,9 +335,8 @@ static void no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires(vo
         }
 }
 
-static void a_number_of_missed_fires_below_zero_means_all_of_them(void **state)
+FRESH_TEST(a_number_of_missed_fires_below_zero_means_all_of_them)
 {
-    (void)state;
     struct dt_schedule s = every(1000);
     s.catch_up_ms = 2 * HOUR_MS;
     s.catch_up_max = 1;
@@ -373,9 +348,8 @@ static void a_number_of_missed_fires_below_zero_means_all_of_them(void **state)
     assert_int_equal(count(SCHEDULED), DT_FIRES_AT_ONCE);
 }
 
-static void a_schedule_ends_where_times_do(void **state)
+FRESH_TEST(a_schedule_ends_where_times_do)
 {
-    (void)state;
     struct dt_schedule s = every(1000);
     s.has_start = true;
     s.starts_at_ms = INT64_C(253402300799999);
@@ -388,9 +362,8 @@ static void a_schedule_ends_where_times_do(void **state)
     assert_jobs(0, 1);
 }
 
-static void a_schedule_may_begin_with_1970_or_end_with_it(void **state)
+FRESH_TEST(a_schedule_may_begin_with_1970_or_end_with_it)
 {
-    (void)state;
     struct dt_schedule s = every(HOUR_MS);
     s.has_start = true;
     assert_true(put(s).has_start);
@@ -402,9 +375,8 @@ static void a_schedule_may_begin_with_1970_or_end_with_it(void **state)
     assert_int_equal(count(SCHEDULED), 0);
 }
 
-static void a_large_payload_is_made_a_few_at_a_time(void **state)
+FRESH_TEST(a_large_payload_is_made_a_few_at_a_time)
 {
-    (void)state;
     static char payload[900002];
     struct dt_schedule s = every(1000);
     memset(payload, 'x', sizeof(payload) - 1);
@@ -417,9 +389,8 @@ static void a_large_payload_is_made_a_few_at_a_time(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT payload) FROM jobs"), 1);
 }
 
-static void a_new_tzdata_moves_the_fires_that_lie_ahead(void **state)
+FRESH_TEST(a_new_tzdata_moves_the_fires_that_lie_ahead)
 {
-    (void)state;
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, zone_stamp = 5; UPDATE job_keys SET job_key = '" NAME
                            "@4000000000000'; "
@@ -446,9 +417,8 @@ static void *pause_it(void *arg)
     return NULL;
 }
 
-static void a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed(void **state)
+FRESH_TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed)
 {
-    (void)state;
     pthread_t thread;
     dt_status status = DT_INTERNAL;
     put(cron("0 9 * * *"));
@@ -484,9 +454,8 @@ static void *make_all(void *arg)
     return NULL;
 }
 
-static void makers_at_once_make_each_fire_once(void **state)
+FRESH_TEST(makers_at_once_make_each_fire_once)
 {
-    (void)state;
     pthread_t threads[MAKERS];
     char name[32];
     for (int i = 0; i < 100; i++) {
@@ -512,36 +481,5 @@ static void makers_at_once_make_each_fire_once(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup(f, with_topic)
-    const struct CMUnitTest tests[] = {
-        TEST(there_is_always_a_fire_ahead),
-        TEST(all_that_comes_soon_is_made_at_once),
-        TEST(a_quick_schedule_has_a_hundred_fires_ahead_and_is_looked_at_when_half_are_over),
-        TEST(many_missed_fires_are_made_in_pieces),
-        TEST(an_equal_request_changes_nothing),
-        TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it),
-        TEST(a_change_reaches_the_fires_that_lie_ahead),
-        TEST(a_fire_that_its_caller_cancelled_stays_cancelled),
-        TEST(a_fire_that_is_under_way_is_not_withdrawn),
-        TEST(what_was_missed_is_left_out),
-        TEST(what_was_missed_is_caught_up_with_within_bounds),
-        TEST(a_pause_without_catching_up_makes_nothing_of_its_time),
-        TEST(a_fire_that_overlaps_is_a_cancelled_job),
-        TEST(a_fire_ends_the_retries_of_the_one_before),
-        TEST(a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it),
-        TEST(keys_of_fires_are_reserved_while_the_schedule_is_there),
-        TEST(a_job_for_this_very_moment_is_made_also_while_paused),
-        TEST(a_schedule_whose_topic_went_says_so),
-        TEST(settings_that_somebody_holds_locked_are_as_they_were_committed_last),
-        TEST(what_a_manual_edit_left_of_a_schedule_goes),
-        TEST(no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires),
-        TEST(a_number_of_missed_fires_below_zero_means_all_of_them),
-        TEST(a_schedule_ends_where_times_do),
-        TEST(a_schedule_may_begin_with_1970_or_end_with_it),
-        TEST(a_large_payload_is_made_a_few_at_a_time),
-        TEST(a_new_tzdata_moves_the_fires_that_lie_ahead),
-        TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed),
-        TEST(makers_at_once_make_each_fire_once),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
+    return suite_run(begin, end);
 }

@@ -1,15 +1,10 @@
 /* Migrations and the installation row on a real server. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/migrations.h"
 #include "support/mysql_fixture.h"
@@ -38,6 +33,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct mysql_fixture *fx, name, setup, teardown)
+
 static void set_text(char **option, const char *value)
 {
     free(*option);
@@ -45,9 +42,8 @@ static void set_text(char **option, const char *value)
     assert_non_null(*option);
 }
 
-static void the_first_run_makes_the_installation(void **state)
+RIG_TEST(the_first_run_makes_the_installation)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     struct dt_installation inst;
     dt_store *store = mysql_fixture_store(fx);
@@ -68,9 +64,8 @@ static void the_first_run_makes_the_installation(void **state)
     dt_store_free(store);
 }
 
-static void a_second_run_changes_nothing(void **state)
+RIG_TEST(a_second_run_changes_nothing)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     struct dt_installation before, after;
     dt_store *store = mysql_fixture_store(fx);
@@ -105,12 +100,12 @@ static void *migrate(void *arg)
     return NULL;
 }
 
-static void many_that_start_at_once_migrate_once(void **state)
+RIG_TEST(many_that_start_at_once_migrate_once)
 {
     enum { N = 5 };
     struct migrator m[N];
     for (int i = 0; i < N; i++) {
-        m[i] = (struct migrator){.fx = *state};
+        m[i] = (struct migrator){.fx = fx};
         assert_int_equal(pthread_create(&m[i].thread, NULL, migrate, &m[i]), 0);
     }
     for (int i = 0; i < N; i++) {
@@ -120,9 +115,8 @@ static void many_that_start_at_once_migrate_once(void **state)
     assert_int_equal(logged, dt_migrations_n);
 }
 
-static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
+RIG_TEST(an_interrupted_migration_goes_on_where_it_stopped)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, count_log, &err));
@@ -147,39 +141,8 @@ static void an_interrupted_migration_goes_on_where_it_stopped(void **state)
     dt_store_free(store);
 }
 
-static void messages_of_three_tables_move_into_one_each_once(void **state)
+RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
 {
-    struct mysql_fixture *fx = *state;
-    struct dt_error err = {0};
-    char found[200];
-    dt_store *store = mysql_fixture_store(fx);
-    OK(dt_store_migrate(store, count_log, &err));
-    mysql_fixture_run(
-        fx,
-        "CREATE TABLE outbox SELECT 1 id, 3 shard, 7 job_id, 2 attempt, 100 made_at; CREATE TABLE command_answers "
-        "SELECT 1 id, 5 kafka_partition, '[]' answers, 101 created_at, 't' of_topic, 'a.replies' topic; CREATE TABLE "
-        "alert_messages SELECT 1 id, 9 alert, 'ended' type, 'kafka' target, 't' topic, 'dead' kind, 4 value, 3 bound, "
-        "2 began_at, 102 made_at, 103 next_at, 6 tries, 'why' error");
-    for (int killed = 0; killed <= 1; killed++) { /* the second time as if it had not been recorded */
-        mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = 0 WHERE version = 3");
-        OK(dt_store_migrate(store, count_log, &err));
-        mysql_fixture_text(fx, found, sizeof(found),
-                           "SELECT GROUP_CONCAT(CONCAT_WS(' ', kind, sender, made_at, next_at, tries, job_id, attempt, "
-                           "topic, kafka_topic, answers, alert, type, target, alert_kind, value, bound, began_at, "
-                           "error) ORDER BY id) FROM messages");
-        assert_string_equal(found, "dead 3 100 0 0 7 2 ,answers 5 101 0 0 t a.replies [],"
-                                   "alert 0 102 103 6 t 9 ended kafka dead 4 3 2 why");
-    }
-    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
-                                              "DATABASE() AND table_name IN ('outbox', 'command_answers', "
-                                              "'alert_messages')"),
-                     0);
-    dt_store_free(store);
-}
-
-static void a_statement_that_was_done_before_its_step_was_counted_is_done(void **state)
-{
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -192,9 +155,8 @@ static void a_statement_that_was_done_before_its_step_was_counted_is_done(void *
     dt_store_free(store);
 }
 
-static void files_that_were_run_by_hand_before_do_no_harm(void **state)
+RIG_TEST(files_that_were_run_by_hand_before_do_no_harm)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -206,9 +168,8 @@ static void files_that_were_run_by_hand_before_do_no_harm(void **state)
     dt_store_free(store);
 }
 
-static void another_schema_than_this_programs_is_refused(void **state)
+RIG_TEST(another_schema_than_this_programs_is_refused)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     struct dt_installation inst;
@@ -238,9 +199,8 @@ static void assert_newer(struct mysql_fixture *fx, dt_store *store, int64_t need
         assert_non_null(strstr(err.text, "which needs programs of"));
 }
 
-static void a_newer_schema_is_worked_on_where_its_migrations_permit_it(void **state)
+RIG_TEST(a_newer_schema_is_worked_on_where_its_migrations_permit_it)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -259,9 +219,8 @@ static void a_newer_schema_is_worked_on_where_its_migrations_permit_it(void **st
 }
 
 /* Later ones that permit it do not make up for one of its own that is missing. */
-static void a_missing_migration_is_seen_beside_later_ones(void **state)
+RIG_TEST(a_missing_migration_is_seen_beside_later_ones)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -290,9 +249,8 @@ static void make_chain(struct mysql_fixture *fx, int n)
                           i, i > 32 ? i - 1 : 0);
 }
 
-static void a_schema_of_the_last_migration_before_the_baseline_is_adopted(void **state)
+RIG_TEST(a_schema_of_the_last_migration_before_the_baseline_is_adopted)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     struct dt_installation before, after;
     dt_store *store = mysql_fixture_store(fx);
@@ -321,9 +279,8 @@ static void a_schema_of_the_last_migration_before_the_baseline_is_adopted(void *
     dt_store_free(store);
 }
 
-static void an_earlier_schema_from_before_the_baseline_is_refused(void **state)
+RIG_TEST(an_earlier_schema_from_before_the_baseline_is_refused)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -350,9 +307,8 @@ static void an_earlier_schema_from_before_the_baseline_is_refused(void **state)
     dt_store_free(store);
 }
 
-static void a_bad_installation_name_is_refused(void **state)
+RIG_TEST(a_bad_installation_name_is_refused)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     set_text(&fx->config.installation_name, "no spaces");
@@ -364,9 +320,8 @@ static void a_bad_installation_name_is_refused(void **state)
     dt_store_free(store);
 }
 
-static void due_columns_follow_next_at(void **state)
+RIG_TEST(due_columns_follow_next_at)
 {
-    struct mysql_fixture *fx = *state;
     mysql_fixture_migrate(fx);
     mysql_fixture_run(
         fx, "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
@@ -389,9 +344,8 @@ static dt_status sample(dt_store *store, dt_refclock *ref, struct dt_error *err)
     return status;
 }
 
-static void a_ping_feeds_the_clock_and_reconnects(void **state)
+RIG_TEST(a_ping_feeds_the_clock_and_reconnects)
 {
-    struct mysql_fixture *fx = *state;
     struct dt_error err = {0};
     dt_refclock ref;
     dt_store *store;
@@ -412,24 +366,4 @@ static void a_ping_feeds_the_clock_and_reconnects(void **state)
     dt_store_free(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_first_run_makes_the_installation, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_second_run_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_that_start_at_once_migrate_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_interrupted_migration_goes_on_where_it_stopped, setup, teardown),
-        cmocka_unit_test_setup_teardown(messages_of_three_tables_move_into_one_each_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_statement_that_was_done_before_its_step_was_counted_is_done, setup, teardown),
-        cmocka_unit_test_setup_teardown(files_that_were_run_by_hand_before_do_no_harm, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_newer_schema_is_worked_on_where_its_migrations_permit_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_missing_migration_is_seen_beside_later_ones, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_schema_of_the_last_migration_before_the_baseline_is_adopted, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_earlier_schema_from_before_the_baseline_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_bad_installation_name_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(due_columns_follow_next_at, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_ping_feeds_the_clock_and_reconnects, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

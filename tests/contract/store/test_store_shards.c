@@ -1,13 +1,8 @@
 /* Another number of shards, in MySQL: store_shards.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/dispatch/fence.h"
 #include "store/dispatch/inflight.h"
@@ -43,6 +38,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static void ask_for(struct rig *rig, unsigned shards)
 {
     struct dt_error err = {0};
@@ -56,9 +53,8 @@ static void look(struct rig *rig)
     OK(dt_store_shard_range(rig->store, &rig->inst, &rig->range, &err));
 }
 
-static void more_shards_get_rows_and_a_generation(void **state)
+RIG_TEST(more_shards_get_rows_and_a_generation)
 {
-    struct rig *rig = *state;
     ask_for(rig, 7);
     assert_int_equal(rig->inst.shards, 7);
     assert_int_equal(rig->inst.generation, 2);
@@ -70,18 +66,16 @@ static void more_shards_get_rows_and_a_generation(void **state)
     assert_int_equal(rig->range.rows, 7);
 }
 
-static void the_same_number_again_changes_nothing(void **state)
+RIG_TEST(the_same_number_again_changes_nothing)
 {
-    struct rig *rig = *state;
     ask_for(rig, 7);
     ask_for(rig, 7);
     assert_int_equal(rig->inst.shards, 7);
     assert_int_equal(rig->inst.generation, 2);
 }
 
-static void a_number_that_cannot_be_is_refused(void **state)
+RIG_TEST(a_number_that_cannot_be_is_refused)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     assert_int_equal(dt_store_set_shards(rig->store, 0, &rig->inst, &err), DT_INVALID);
     assert_int_equal(dt_store_set_shards(rig->store, DT_SHARDS_MAX + 1, &rig->inst, &err), DT_INVALID);
@@ -90,9 +84,8 @@ static void a_number_that_cannot_be_is_refused(void **state)
     assert_int_equal(rig->inst.generation, 1);
 }
 
-static void no_slot_moves_while_a_shard_is_halted(void **state)
+RIG_TEST(no_slot_moves_while_a_shard_is_halted)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'by hand' WHERE shard = 1");
     assert_int_equal(dt_store_set_shards(rig->store, 7, &rig->inst, &err), DT_HALTED);
@@ -102,9 +95,8 @@ static void no_slot_moves_while_a_shard_is_halted(void **state)
     assert_int_equal(rig->range.rows, 4);
 }
 
-static void a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back(void **state)
+RIG_TEST(a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back)
 {
-    struct rig *rig = *state;
     mysql_fixture_run(&rig->fx, "UPDATE shards SET epoch = 9, ledger_offset = 77 WHERE shard = 3");
     ask_for(rig, 2);
     ask_for(rig, 4);
@@ -113,9 +105,8 @@ static void a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back(voi
     assert_int_equal(rig->inst.generation, 3);
 }
 
-static void a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty(void **state)
+RIG_TEST(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty)
 {
-    struct rig *rig = *state;
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
     ask_for(rig, 1);
     look(rig);
@@ -127,9 +118,8 @@ static void a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty(vo
     assert_int_equal(rig->range.rows, 4);
 }
 
-static void a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down(void **state)
+RIG_TEST(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_fence named, gone;
     struct dt_inflight flight = {0};
@@ -147,9 +137,8 @@ static void a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_ha
     dt_inflight_clear(&flight);
 }
 
-static void only_shards_that_are_named_or_still_at_work_are_told_of(void **state)
+RIG_TEST(only_shards_that_are_named_or_still_at_work_are_told_of)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_arena arena;
     struct dt_shard_info *shards;
@@ -167,9 +156,8 @@ static void only_shards_that_are_named_or_still_at_work_are_told_of(void **state
     dt_arena_clear(&arena);
 }
 
-static void a_change_waits_for_no_leaders_transaction(void **state)
+RIG_TEST(a_change_waits_for_no_leaders_transaction)
 {
-    struct rig *rig = *state;
     struct dt_db *db;
     struct dt_error err = {0};
     dt_store *other = mysql_fixture_store(&rig->fx);
@@ -185,9 +173,8 @@ static void a_change_waits_for_no_leaders_transaction(void **state)
     dt_store_free(other);
 }
 
-static void a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed(void **state)
+RIG_TEST(a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_fence fence;
     struct dt_inflight flight = {0};
@@ -202,21 +189,4 @@ static void a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_
     dt_inflight_clear(&flight);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(more_shards_get_rows_and_a_generation),
-        T(the_same_number_again_changes_nothing),
-        T(a_number_that_cannot_be_is_refused),
-        T(no_slot_moves_while_a_shard_is_halted),
-        T(a_row_keeps_its_epoch_and_its_offsets_when_its_number_comes_back),
-        T(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty),
-        T(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down),
-        T(only_shards_that_are_named_or_still_at_work_are_told_of),
-        T(a_change_waits_for_no_leaders_transaction),
-        T(a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,19 +1,14 @@
 /* Tokens on a real server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/topic_owners.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
-static void tokens_are_added_listed_and_revoked(void **state)
+TEST(tokens_are_added_listed_and_revoked)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
@@ -22,7 +17,6 @@ static void tokens_are_added_listed_and_revoked(void **state)
         a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("write,read"), .topics = DT_STR_LIT("x.,y.")};
     enum dt_token_rule rule;
     size_t n;
-    (void)state;
     mysql_fixture_make(&fx, "tokens");
     mysql_fixture_migrate(&fx);
     dt_arena_init(&arena);
@@ -64,13 +58,12 @@ static enum dt_token_rule rule_now(dt_store *store, size_t *n)
     return rule;
 }
 
-static void whoever_made_a_token_asks_for_one_until_that_is_waived(void **state)
+TEST(whoever_made_a_token_asks_for_one_until_that_is_waived)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
-    (void)state;
     mysql_fixture_make(&fx, "tokenrule");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
@@ -94,13 +87,12 @@ static void whoever_made_a_token_asks_for_one_until_that_is_waived(void **state)
     mysql_fixture_drop(&fx);
 }
 
-static void a_rule_that_cannot_be_read_asks_for_a_token(void **state)
+TEST(a_rule_that_cannot_be_read_asks_for_a_token)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
-    (void)state;
     mysql_fixture_make(&fx, "tokenrule");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
@@ -118,7 +110,7 @@ static void a_rule_that_cannot_be_read_asks_for_a_token(void **state)
     mysql_fixture_drop(&fx);
 }
 
-static void rows_that_hands_spoiled_are_read_as_giving_nothing(void **state)
+TEST(rows_that_hands_spoiled_are_read_as_giving_nothing)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
@@ -126,7 +118,6 @@ static void rows_that_hands_spoiled_are_read_as_giving_nothing(void **state)
     struct dt_token *tokens,
         a = {.name = DT_STR_LIT("a"), .hash = {1}, .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
-    (void)state;
     mysql_fixture_make(&fx, "tokennull");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
@@ -172,7 +163,7 @@ static int64_t version_of(struct mysql_fixture *fx)
     return mysql_fixture_number(fx, "SELECT topics_version FROM installation");
 }
 
-static void topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go(void **state)
+TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go)
 {
     struct dt_error err = {0};
     struct mysql_fixture fx;
@@ -180,7 +171,6 @@ static void topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_an
         .name = DT_STR_LIT("atk"), .hash = {1}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk")};
     const struct dt_token vip = {
         .name = DT_STR_LIT("vip"), .hash = {2}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk2.,shop.")};
-    (void)state;
     mysql_fixture_make(&fx, "owners");
     mysql_fixture_migrate(&fx);
     dt_store *store = mysql_fixture_store(&fx);
@@ -239,14 +229,4 @@ static void topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_an
     mysql_fixture_drop(&fx);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_are_added_listed_and_revoked),
-        cmocka_unit_test(whoever_made_a_token_asks_for_one_until_that_is_waived),
-        cmocka_unit_test(a_rule_that_cannot_be_read_asks_for_a_token),
-        cmocka_unit_test(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go),
-        cmocka_unit_test(rows_that_hands_spoiled_are_read_as_giving_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

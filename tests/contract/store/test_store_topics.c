@@ -1,14 +1,9 @@
 /* Topics and shard information on a real server. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/db/db.h"
 #include "support/mysql_fixture.h"
@@ -42,6 +37,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static int64_t topics_version(struct rig *rig)
 {
     struct dt_error err = {0};
@@ -66,9 +63,8 @@ static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
     return now.created;
 }
 
-static void settings_come_back_as_they_were_put(void **state)
+RIG_TEST(settings_come_back_as_they_were_put)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic t;
     assert_int_equal(dt_store_topic_get(rig->store, S("a"), &rig->arena, &t, &err), DT_NOT_FOUND);
@@ -100,9 +96,8 @@ static void settings_come_back_as_they_were_put(void **state)
     assert_int_equal(t.version, 2);
 }
 
-static void a_put_without_a_delivery_keeps_the_topics(void **state)
+RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_KAFKA);
@@ -117,9 +112,8 @@ static void a_put_without_a_delivery_keeps_the_topics(void **state)
 }
 
 /* Written into the topic when it is made, whoever makes it; a Kafka that comes later changes nothing that is there. */
-static void without_kafka_a_topic_is_made_for_pops(void **state)
+RIG_TEST(without_kafka_a_topic_is_made_for_pops)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     char *brokers = rig->fx.config.kafka_brokers;
     rig->fx.config.kafka_brokers = (char[]){""};
@@ -134,9 +128,8 @@ static void without_kafka_a_topic_is_made_for_pops(void **state)
     assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_PULL);
 }
 
-static void a_put_leaves_paused_alone_unless_told(void **state)
+RIG_TEST(a_put_leaves_paused_alone_unless_told)
 {
-    struct rig *rig = *state;
     put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .paused = true}, true);
     put(rig, (struct dt_topic){.name = S("a"), .retention_ms = 9}, false);
     assert_true(get(rig, S("a")).paused);
@@ -153,9 +146,8 @@ static bool rose(struct rig *rig, int64_t *version)
 }
 
 /* A process that has read the version keeps what it read of topics. */
-static void a_mysql_that_went_back_reaches_no_version_that_it_had(void **state)
+RIG_TEST(a_mysql_that_went_back_reaches_no_version_that_it_had)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     int64_t copied = topics_version(rig);
@@ -168,9 +160,8 @@ static void a_mysql_that_went_back_reaches_no_version_that_it_had(void **state)
     assert_int_not_equal(topics_version(rig), forgotten);
 }
 
-static void changes_raise_the_topics_version_and_nothing_else_does(void **state)
+RIG_TEST(changes_raise_the_topics_version_and_nothing_else_does)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t v = topics_version(rig);
     struct dt_topic topic = {.name = S("a"), .retry = S("1s"), .retention_ms = -1};
@@ -194,9 +185,8 @@ static void changes_raise_the_topics_version_and_nothing_else_does(void **state)
     assert_null(get(rig, S("a")).kafka_topic.p);
 }
 
-static void pause_and_resume(void **state)
+RIG_TEST(pause_and_resume)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err), DT_NOT_FOUND);
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
@@ -207,9 +197,8 @@ static void pause_and_resume(void **state)
     assert_false(get(rig, S("a")).paused);
 }
 
-static void clashing_kafka_names_are_refused(void **state)
+RIG_TEST(clashing_kafka_names_are_refused)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_now now = {.arena = &rig->arena};
     OK(dt_store_topic_ensure(rig->store, S("a.b"), NULL, &err));
@@ -252,9 +241,8 @@ static void *ensure(void *arg)
     return NULL;
 }
 
-static void of_two_that_clash_made_at_once_one_gets_in(void **state)
+RIG_TEST(of_two_that_clash_made_at_once_one_gets_in)
 {
-    struct rig *rig = *state;
     for (int round = 0; round < 5; round++) {
         char names[8][20];
         struct maker m[8];
@@ -288,9 +276,8 @@ static dt_status try_put(struct rig *rig, const char *name, const char *kafka_to
 }
 
 /* Whoever has read a topic changes what was read, and not what another has made of it meanwhile. */
-static void a_topic_is_put_onto_the_version_that_was_read_alone(void **state)
+RIG_TEST(a_topic_is_put_onto_the_version_that_was_read_alone)
 {
-    struct rig *rig = *state;
     struct dt_topic_terms absent = {.of_version = true};
     struct dt_topic_terms read = {.of_version = true, .version = 1};
     assert_int_equal(try_put(rig, "a", NULL, &read), DT_INVALID); /* there is none to have been read */
@@ -308,12 +295,11 @@ static const char *const internal[] = {
     "other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected",
     "other.dead",   "a.b.c.ledger",  "__consumer_offsets",     ".results",       "other.alerts"};
 
-static void jobs_never_go_where_an_installation_keeps_its_records(void **state)
+RIG_TEST(jobs_never_go_where_an_installation_keeps_its_records)
 {
     static const char *const fine[] = {
         "ledger",         "results",        "exam_results", "other.results.daily", "orders.commands.create",
         "other.deadline", "x.dead.letters", "other.Ledger", "unledgered",          "orders.alerts.sms"};
-    struct rig *rig = *state;
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
         struct dt_topic_terms terms = {0};
         assert_int_equal(dt_store_topic_ensure(rig->store, dt_str(internal[i]), &terms, NULL), DT_INVALID);
@@ -329,9 +315,8 @@ static void jobs_never_go_where_an_installation_keeps_its_records(void **state)
     assert_int_equal(try_put(rig, "other.ledger", NULL, NULL), DT_INVALID);
 }
 
-static void not_even_hands_send_jobs_to_an_internal_topic(void **state)
+RIG_TEST(not_even_hands_send_jobs_to_an_internal_topic)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     dt_db *db;
     OK(dt_store_db(rig->store, &db, &err));
@@ -349,9 +334,8 @@ static void not_even_hands_send_jobs_to_an_internal_topic(void **state)
                       "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
 }
 
-static void a_clash_names_nobody_elses_topic(void **state)
+RIG_TEST(a_clash_names_nobody_elses_topic)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_terms terms = {0};
     OK(dt_store_topic_ensure(rig->store, S("their.secret"), NULL, &err));
@@ -360,9 +344,8 @@ static void a_clash_names_nobody_elses_topic(void **state)
     assert_null(strstr(err.text, "their"));
 }
 
-static void a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew(void **state)
+RIG_TEST(a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew)
 {
-    struct rig *rig = *state;
     struct dt_topic_terms terms = {.foreign = true};
     assert_int_equal(try_put(rig, "in.a", "out", &terms), DT_INVALID);
     assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
@@ -375,9 +358,8 @@ static void a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew(void *
     assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
 }
 
-static void no_more_topics_are_made_than_there_may_be(void **state)
+RIG_TEST(no_more_topics_are_made_than_there_may_be)
 {
-    struct rig *rig = *state;
     struct dt_topic_terms terms = {.topics_max = 2};
     assert_int_equal(DT_OK, dt_store_topic_ensure(rig->store, S("a"), &terms, NULL));
     assert_int_equal(try_put(rig, "b", NULL, &terms), DT_OK);
@@ -392,9 +374,8 @@ static void no_more_topics_are_made_than_there_may_be(void **state)
     assert_int_equal(try_put(rig, "c", NULL, &terms), DT_OK);
 }
 
-static void topics_are_counted_for_each_prefix_that_the_name_begins_with(void **state)
+RIG_TEST(topics_are_counted_for_each_prefix_that_the_name_begins_with)
 {
-    struct rig *rig = *state;
     struct dt_topic_terms terms = {
         .prefix_topics_max = 2, .prefixes = (struct dt_str[]){S("in."), S("also-"), S("in.deep.")}, .n_prefixes = 3};
     put(rig, (struct dt_topic){.name = S("in"), .retention_ms = -1}, false);
@@ -422,9 +403,8 @@ static void *ensure_bounded(void *arg)
     return NULL;
 }
 
-static void of_many_makers_at_once_no_more_get_in_than_there_is_room(void **state)
+RIG_TEST(of_many_makers_at_once_no_more_get_in_than_there_is_room)
 {
-    struct rig *rig = *state;
     char names[16][8];
     struct maker m[16];
     int in = 0;
@@ -459,9 +439,8 @@ static const char *names(struct rig *rig, struct dt_topic_filter filter)
     return text;
 }
 
-static void the_list_goes_on_behind_a_name_in_byte_order(void **state)
+RIG_TEST(the_list_goes_on_behind_a_name_in_byte_order)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 10}), "");
     OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
@@ -471,10 +450,9 @@ static void the_list_goes_on_behind_a_name_in_byte_order(void **state)
     assert_string_equal(names(rig, (struct dt_topic_filter){.after = S("a-"), .limit = 2}), "b");
 }
 
-static void a_bound_list_looks_at_nothing_outside_of_its_prefixes(void **state)
+RIG_TEST(a_bound_list_looks_at_nothing_outside_of_its_prefixes)
 {
     static const char *const all[] = {"a", "in", "in-x", "in.a", "in.b", "in.b.c", "in0", "mail", "mailing", "z"};
-    struct rig *rig = *state;
     struct dt_error err = {0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         OK(dt_store_topic_ensure(rig->store, dt_str(all[i]), NULL, &err));
@@ -496,9 +474,8 @@ static void a_bound_list_looks_at_nothing_outside_of_its_prefixes(void **state)
     assert_string_equal(names(rig, f), "");
 }
 
-static void a_page_looks_at_a_bounded_number_of_prefixes(void **state)
+RIG_TEST(a_page_looks_at_a_bounded_number_of_prefixes)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_str prefixes[250];
     char texts[250][8];
@@ -528,9 +505,8 @@ static void make_job(struct rig *rig, int id, const char *topic, const char *sta
         id, topic, state, next);
 }
 
-static void counts_and_the_oldest_overdue(void **state)
+RIG_TEST(counts_and_the_oldest_overdue)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_counts c;
     OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
@@ -553,9 +529,8 @@ static void counts_and_the_oldest_overdue(void **state)
     assert_in_range(c.oldest_overdue_ms, 90000, 150000);
 }
 
-static void counts_of_a_large_table_are_exact(void **state)
+RIG_TEST(counts_of_a_large_table_are_exact)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_topic_counts c;
     mysql_fixture_run(
@@ -573,9 +548,8 @@ static void counts_of_a_large_table_are_exact(void **state)
     assert_int_equal(c.by_state[DT_SCHEDULED], 230 * 230);
 }
 
-static void shards_are_listed_with_what_their_leaders_said(void **state)
+RIG_TEST(shards_are_listed_with_what_their_leaders_said)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_shard_info *shards;
     struct dt_dispatchers dispatchers;
@@ -620,32 +594,4 @@ static void shards_are_listed_with_what_their_leaders_said(void **state)
                      2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(settings_come_back_as_they_were_put, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_put_without_a_delivery_keeps_the_topics, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_kafka_a_topic_is_made_for_pops, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_put_leaves_paused_alone_unless_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(changes_raise_the_topics_version_and_nothing_else_does, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_mysql_that_went_back_reaches_no_version_that_it_had, setup, teardown),
-        cmocka_unit_test_setup_teardown(pause_and_resume, setup, teardown),
-        cmocka_unit_test_setup_teardown(clashing_kafka_names_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(of_two_that_clash_made_at_once_one_gets_in, setup, teardown),
-        cmocka_unit_test_setup_teardown(jobs_never_go_where_an_installation_keeps_its_records, setup, teardown),
-        cmocka_unit_test_setup_teardown(not_even_hands_send_jobs_to_an_internal_topic, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_clash_names_nobody_elses_topic, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_topic_is_put_onto_the_version_that_was_read_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_more_topics_are_made_than_there_may_be, setup, teardown),
-        cmocka_unit_test_setup_teardown(topics_are_counted_for_each_prefix_that_the_name_begins_with, setup, teardown),
-        cmocka_unit_test_setup_teardown(of_many_makers_at_once_no_more_get_in_than_there_is_room, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_list_goes_on_behind_a_name_in_byte_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_bound_list_looks_at_nothing_outside_of_its_prefixes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_page_looks_at_a_bounded_number_of_prefixes, setup, teardown),
-        cmocka_unit_test_setup_teardown(counts_and_the_oldest_overdue, setup, teardown),
-        cmocka_unit_test_setup_teardown(counts_of_a_large_table_are_exact, setup, teardown),
-        cmocka_unit_test_setup_teardown(shards_are_listed_with_what_their_leaders_said, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

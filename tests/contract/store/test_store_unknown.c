@@ -2,14 +2,9 @@
  * What changes jobs and topics on a real server, over a wire that loses COMMITs (support/mysql_wire.h): nobody is told
  * that nothing happened when something may have.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "support/job_rows.h"
 #include "support/mysql_wire.h"
@@ -52,6 +47,8 @@ static int empty_tables(void **state)
     mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
 
 /* ---- what changes something ---- */
 
@@ -124,17 +121,17 @@ static void expect_honest(void **state, enum wire_loss loss)
     }
 }
 
-static void a_change_whose_commit_the_server_never_saw_is_not_called_undone(void **state)
+FRESH_TEST(a_change_whose_commit_the_server_never_saw_is_not_called_undone)
 {
     expect_honest(state, LOSE_BEFORE);
 }
 
-static void a_change_whose_commit_was_not_answered_is_not_called_undone(void **state)
+FRESH_TEST(a_change_whose_commit_was_not_answered_is_not_called_undone)
 {
     expect_honest(state, LOSE_AFTER);
 }
 
-static void a_change_without_any_fault_is_done(void **state)
+FRESH_TEST(a_change_without_any_fault_is_done)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         empty_tables(state);
@@ -143,7 +140,7 @@ static void a_change_without_any_fault_is_done(void **state)
     }
 }
 
-static void a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done(void **state)
+FRESH_TEST(a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         empty_tables(state);
@@ -158,12 +155,5 @@ static void a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(a_change_without_any_fault_is_done),
-        T(a_change_whose_commit_the_server_never_saw_is_not_called_undone),
-        T(a_change_whose_commit_was_not_answered_is_not_called_undone),
-        T(a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done),
-    };
-    return cmocka_run_group_tests_name("unknown outcomes in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -2,15 +2,10 @@
  * The wait of a process in MySQL, and what ends it: store_watch.c and the procedure dt_wait, on a server. A second session
  * changes things meanwhile.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/thread.h"
 #include "store/watch/watch.h"
@@ -88,6 +83,8 @@ static int fresh(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, fresh, NULL)
+
 static void job(struct rig *rig, int64_t id, int64_t next_ms, bool near)
 {
     mysql_fixture_run(
@@ -117,9 +114,8 @@ static int64_t look_while(struct rig *rig, int64_t wait_ms, const char *edit)
 
 /* ---- the tests ---- */
 
-static void where_nothing_happens_it_takes_its_time(void **state)
+RIG_TEST(where_nothing_happens_it_takes_its_time)
 {
-    struct rig *rig = *state;
     job(rig, 5, rig->seen.now_ms + 60000, true);
     job(rig, 6, rig->seen.now_ms, false); /* not near: a far row is nobody's yet */
     assert_true(look(rig, WAIT_MS) >= WAIT_MS - 5);
@@ -129,9 +125,8 @@ static void where_nothing_happens_it_takes_its_time(void **state)
     assert_true(look(rig, 0) < LONG_MS);
 }
 
-static void what_becomes_due_ends_it_and_is_told_in_order(void **state)
+RIG_TEST(what_becomes_due_ends_it_and_is_told_in_order)
 {
-    struct rig *rig = *state;
     int64_t now_ms = rig->seen.now_ms;
     job(rig, 5, now_ms + 300, true);
     assert_true(look(rig, LONG_MS) < LONG_MS);
@@ -150,9 +145,8 @@ static void what_becomes_due_ends_it_and_is_told_in_order(void **state)
     assert_int_equal(rig->seen.due[0].id, 7);
 }
 
-static void a_commit_that_comes_meanwhile_ends_it(void **state)
+RIG_TEST(a_commit_that_comes_meanwhile_ends_it)
 {
-    struct rig *rig = *state;
     int64_t took_ms =
         look_while(rig, LONG_MS,
                    "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
@@ -163,9 +157,8 @@ static void a_commit_that_comes_meanwhile_ends_it(void **state)
     assert_int_equal(rig->seen.due[0].id, 8);
 }
 
-static void no_more_rows_are_told_than_there_is_room_for(void **state)
+RIG_TEST(no_more_rows_are_told_than_there_is_room_for)
 {
-    struct rig *rig = *state;
     mysql_fixture_run(
         &rig->fx,
         "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, "
@@ -179,9 +172,8 @@ static void no_more_rows_are_told_than_there_is_room_for(void **state)
     assert_true(rig->seen.due[DT_WATCH_DUE - 1].next_ms < 1600);
 }
 
-static void changes_of_topics_and_of_the_shard_map_end_it(void **state)
+RIG_TEST(changes_of_topics_and_of_the_shard_map_end_it)
 {
-    struct rig *rig = *state;
     assert_true(look_while(rig, LONG_MS, "UPDATE installation SET topics_version = topics_version + 1") < LONG_MS);
     assert_int_equal(rig->seen.topics_version, rig->watch.topics_version + 1);
     know(rig);
@@ -189,9 +181,8 @@ static void changes_of_topics_and_of_the_shard_map_end_it(void **state)
     assert_int_equal(rig->seen.generation, rig->watch.generation + 1);
 }
 
-static void a_leadership_that_begins_or_ends_or_is_halted_ends_it(void **state)
+RIG_TEST(a_leadership_that_begins_or_ends_or_is_halted_ends_it)
 {
-    struct rig *rig = *state;
     assert_int_equal(rig->seen.n_rows, 0);
     assert_true(look_while(rig, LONG_MS,
                            "UPDATE shards SET owner = '" OWNER
@@ -215,7 +206,7 @@ static void a_leadership_that_begins_or_ends_or_is_halted_ends_it(void **state)
     "INSERT INTO operations (kind, request, topic_from, topic_to, run_from, run_to, created_from, created_to, walk, "  \
     "look_at, started_at) VALUES ('cancel', '', '', '', 0, 0, 0, 0, 'jobs', " look_at ", 1)"
 
-static void rows_operations_and_schedules_end_it_for_those_who_ask_for_them(void **state)
+RIG_TEST(rows_operations_and_schedules_end_it_for_those_who_ask_for_them)
 {
     static const struct {
         const char *later, *now; /* nothing to do yet; and now there is */
@@ -224,7 +215,6 @@ static void rows_operations_and_schedules_end_it_for_those_who_ask_for_them(void
                 {OPERATION("8000000000000"), "UPDATE operations SET look_at = 1", DT_WATCH_OPERATIONS},
                 {"INSERT INTO schedule_fires (name, look_at) VALUES ('s', 8000000000000)",
                  "UPDATE schedule_fires SET look_at = 1", DT_WATCH_SCHEDULES}};
-    struct rig *rig = *state;
     rig->watch.owner = NULL;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         mysql_fixture_run(&rig->fx, "%s", rows[i].later);
@@ -253,9 +243,8 @@ static void process(struct rig *rig, unsigned id, const char *kind, int age_ms)
                       id, kind, age_ms);
 }
 
-static void dispatchers_look_in_turns_and_a_dead_one_keeps_none(void **state)
+RIG_TEST(dispatchers_look_in_turns_and_a_dead_one_keeps_none)
 {
-    struct rig *rig = *state;
     rig->watch.owner = NULL;
     rig->watch.intake = DT_WATCH_INTAKE;
     for (unsigned rank = 0; rank < 3; rank++) { /* so many that live have ids below 5 */
@@ -272,9 +261,8 @@ static void dispatchers_look_in_turns_and_a_dead_one_keeps_none(void **state)
     }
 }
 
-static void a_change_of_the_test_clock_ends_it(void **state)
+RIG_TEST(a_change_of_the_test_clock_ends_it)
 {
-    struct rig *rig = *state;
     mysql_fixture_run(&rig->fx, "INSERT INTO test_clock (one, changed_at) VALUES (1, 0)");
     rig->watch.owner = NULL;
     (void)look(rig, 0);
@@ -288,9 +276,8 @@ static void a_change_of_the_test_clock_ends_it(void **state)
 
 /* ---- leases of what one process at a time does ---- */
 
-static void a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it(void **state)
+RIG_TEST(a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_work_lease first = {.work = "test", .ms = 60000};
     struct dt_work_lease second = first;
@@ -320,18 +307,5 @@ static void a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it(voi
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup(f, fresh)
-    const struct CMUnitTest tests[] = {
-        T(where_nothing_happens_it_takes_its_time),
-        T(what_becomes_due_ends_it_and_is_told_in_order),
-        T(a_commit_that_comes_meanwhile_ends_it),
-        T(no_more_rows_are_told_than_there_is_room_for),
-        T(changes_of_topics_and_of_the_shard_map_end_it),
-        T(a_leadership_that_begins_or_ends_or_is_halted_ends_it),
-        T(rows_operations_and_schedules_end_it_for_those_who_ask_for_them),
-        T(dispatchers_look_in_turns_and_a_dead_one_keeps_none),
-        T(a_change_of_the_test_clock_ends_it),
-        T(a_lease_is_one_holders_until_it_releases_it_or_stops_renewing_it),
-    };
-    return cmocka_run_group_tests_name("the wait in MySQL", tests, setup, teardown);
+    return suite_run(setup, teardown);
 }

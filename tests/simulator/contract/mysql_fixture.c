@@ -2,13 +2,10 @@
  * empty. */
 #include "support/mysql_fixture.h"
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "simulator/mysql.h"
 #include "support/mysql_wire.h"

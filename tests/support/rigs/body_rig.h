@@ -2,14 +2,7 @@
 #ifndef DT_SUPPORT_BODY_RIG_H
 #define DT_SUPPORT_BODY_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/json.h"
 #include "job/request/job_decode.h"

@@ -2,15 +2,9 @@
 #ifndef DT_SUPPORT_ELECTOR_RIG_H
 #define DT_SUPPORT_ELECTOR_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "election/elector.h"
 #include "election/elector_kind.h"

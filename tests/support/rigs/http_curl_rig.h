@@ -9,11 +9,7 @@
 #include <glob.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/http/http_outcome.h"
 #include "http/http_client.h"
@@ -549,6 +543,6 @@ static inline void allow_many_descriptors(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define RIG_TEST(name) TEST_WITH(name, setup, teardown)
 
 #endif

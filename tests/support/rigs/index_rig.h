@@ -6,15 +6,10 @@
 #define DT_SUPPORT_INDEX_RIG_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "index/index.h"
 #include "job/job.h"

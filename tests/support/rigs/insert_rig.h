@@ -2,15 +2,10 @@
 #ifndef DT_SUPPORT_INSERT_RIG_H
 #define DT_SUPPORT_INSERT_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"

@@ -2,14 +2,9 @@
 #ifndef DT_SUPPORT_JSON_RIG_H
 #define DT_SUPPORT_JSON_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/json.h"
 
@@ -54,7 +49,7 @@ static inline const struct dt_json_node *parsed(dt_json *json, const char *text)
     return dt_json_root(json);
 }
 
-#define WITH_JSON(test) cmocka_unit_test_setup_teardown(test, open_json, close_json)
+#define JSON_TEST(name) TEST_OF(dt_json *json, name, open_json, close_json)
 
 static inline int free_held(void **state)
 {

@@ -3,15 +3,9 @@
 #define DT_SUPPORT_KAFKA_PRODUCER_RIG_H
 
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/metrics.h"
 #include "delivery/kafka/kafka_ledger.h"
@@ -81,6 +75,6 @@ static inline size_t committed(const char *topic, size_t n)
     return seen;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, clear)
+#define RIG_TEST(name) TEST_WITH(name, make, clear)
 
 #endif

@@ -2,15 +2,10 @@
 #ifndef DT_SUPPORT_LOG_RIG_H
 #define DT_SUPPORT_LOG_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/log.h"
 

@@ -2,13 +2,7 @@
 #ifndef DT_SUPPORT_OUTGOING_RIG_H
 #define DT_SUPPORT_OUTGOING_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/json.h"
 #include "store/dispatch/outgoing.h"

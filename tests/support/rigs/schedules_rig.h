@@ -2,14 +2,9 @@
 #ifndef DT_SUPPORT_SCHEDULES_RIG_H
 #define DT_SUPPORT_SCHEDULES_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/schedules/schedules.h"
 #include "support/store_suite.h"

@@ -5,17 +5,11 @@
 #ifndef DT_UNIT_BATCH_SUITE_H
 #define DT_UNIT_BATCH_SUITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "auth/auth.h"
 #include "intake/batch.h"
@@ -275,6 +269,6 @@ static inline unsigned count(const char *text, const char *word)
     return n;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, everything_is_back)
+#define RIG_TEST(name) TEST_WITH(name, make, everything_is_back)
 
 #endif

@@ -1,18 +1,11 @@
 /* An attempt as an answer shows it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "jobs/job_json.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
 
-static void an_attempt_shows_its_lateness_and_error(void **state)
+TEST(an_attempt_shows_its_lateness_and_error)
 {
     struct dt_strbuf out;
     struct dt_attempt a = {.attempt = 2,
@@ -23,7 +16,6 @@ static void an_attempt_shows_its_lateness_and_error(void **state)
                            .error_code = DT_STR_LIT("ack_timeout"),
                            .error_message = DT_STR_LIT("m"),
                            .http_status = 503};
-    (void)state;
     dt_strbuf_init(&out);
     dt_attempt_add(&out, &a);
     assert_string_equal(out.p,
@@ -42,10 +34,4 @@ static void an_attempt_shows_its_lateness_and_error(void **state)
     dt_strbuf_clear(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_attempt_shows_its_lateness_and_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

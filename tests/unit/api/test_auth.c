@@ -1,12 +1,8 @@
 /* Who gets in, with which scopes, and which topics they see; on lists that the test gives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "auth/auth.h"
 
@@ -43,6 +39,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+
 static bool sees(const struct dt_caller *caller, struct dt_str topic)
 {
     return dt_topic_within(dt_caller_bound(caller), topic);
@@ -54,18 +52,16 @@ static dt_status check(struct fixture *f, const char *scheme, const char *token,
     return dt_auth_check(f->auth, dt_str(f->header), caller);
 }
 
-static void before_the_list_is_known_nobody_is_judged(void **state)
+RIG_TEST(before_the_list_is_known_nobody_is_judged)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     assert_false(dt_auth_known(f->auth));
     assert_int_equal(dt_auth_check(f->auth, DT_STR_NONE, &caller), DT_UNAVAILABLE);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_UNAVAILABLE);
 }
 
-static void without_tokens_everybody_may_do_everything(void **state)
+RIG_TEST(without_tokens_everybody_may_do_everything)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
     assert_true(dt_auth_known(f->auth));
@@ -76,9 +72,8 @@ static void without_tokens_everybody_may_do_everything(void **state)
     dt_caller_clear(&caller);
 }
 
-static void without_tokens_nobody_gets_in_from_beyond_the_loopback(void **state)
+RIG_TEST(without_tokens_nobody_gets_in_from_beyond_the_loopback)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     dt_auth *strict;
     assert_int_equal(dt_auth_new(true, &strict), DT_OK);
@@ -92,9 +87,8 @@ static void without_tokens_nobody_gets_in_from_beyond_the_loopback(void **state)
     dt_auth_free(strict);
 }
 
-static void a_token_gives_its_scopes_and_no_others(void **state)
+RIG_TEST(a_token_gives_its_scopes_and_no_others)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(dt_auth_count(f->auth), TOKENS);
@@ -110,9 +104,8 @@ static void a_token_gives_its_scopes_and_no_others(void **state)
     dt_caller_clear(&caller);
 }
 
-static void what_is_no_known_token_is_denied(void **state)
+RIG_TEST(what_is_no_known_token_is_denied)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     char wrong[DT_TOKEN_TEXT_MAX];
     assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
@@ -127,9 +120,8 @@ static void what_is_no_known_token_is_denied(void **state)
     assert_null(caller.set);
 }
 
-static void prefixes_decide_which_topics_are_seen(void **state)
+RIG_TEST(prefixes_decide_which_topics_are_seen)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &caller), DT_OK);
@@ -146,9 +138,8 @@ static void prefixes_decide_which_topics_are_seen(void **state)
     dt_caller_clear(&caller);
 }
 
-static void a_revoked_token_is_denied_while_its_caller_is_still_served(void **state)
+RIG_TEST(a_revoked_token_is_denied_while_its_caller_is_still_served)
 {
-    struct fixture *f = *state;
     struct dt_caller served, caller;
     assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
     assert_int_equal(check(f, "Bearer ", f->texts[0], &served), DT_OK);
@@ -158,9 +149,8 @@ static void a_revoked_token_is_denied_while_its_caller_is_still_served(void **st
     dt_caller_clear(&served);
 }
 
-static void scopes_edited_into_nonsense_give_nothing(void **state)
+RIG_TEST(scopes_edited_into_nonsense_give_nothing)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     f->tokens[0].scopes = dt_str("write,everything");
     assert_int_equal(dt_auth_set(f->auth, f->tokens, 1, DT_TOKENS_ASKED), DT_OK);
@@ -169,10 +159,9 @@ static void scopes_edited_into_nonsense_give_nothing(void **state)
     dt_caller_clear(&caller);
 }
 
-static void topics_edited_into_nonsense_show_nothing(void **state)
+RIG_TEST(topics_edited_into_nonsense_show_nothing)
 {
     static const char *const nonsense[] = {"", ",", " ", "orders .", "*,", "orders*", "**", "a/b", "*,*"};
-    struct fixture *f = *state;
     struct dt_caller caller;
     for (size_t i = 0; i <= sizeof(nonsense) / sizeof(*nonsense); i++) {
         f->tokens[0].topics = i > 0 ? dt_str(nonsense[i - 1]) : DT_STR_NONE;
@@ -185,17 +174,15 @@ static void topics_edited_into_nonsense_show_nothing(void **state)
     }
 }
 
-static void a_caller_that_nothing_was_said_of_sees_nothing(void **state)
+TEST(a_caller_that_nothing_was_said_of_sees_nothing)
 {
     struct dt_caller caller = {0};
-    (void)state;
     assert_false(sees(&caller, dt_str("any")));
     assert_false(dt_caller_may(&caller, DT_SCOPE_READ));
 }
 
-static void what_concerns_all_topics_is_not_for_a_bound_token(void **state)
+RIG_TEST(what_concerns_all_topics_is_not_for_a_bound_token)
 {
-    struct fixture *f = *state;
     struct dt_caller caller;
     f->tokens[0].scopes = dt_str("admin");
     assert_int_equal(dt_auth_set(f->auth, f->tokens, TOKENS, DT_TOKENS_ASKED), DT_OK);
@@ -217,9 +204,8 @@ static bool lets_in_without_a_token(struct fixture *f)
     return status == DT_OK;
 }
 
-static void who_once_asked_for_tokens_asks_until_that_is_waived(void **state)
+RIG_TEST(who_once_asked_for_tokens_asks_until_that_is_waived)
 {
-    struct fixture *f = *state;
     assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
     assert_true(lets_in_without_a_token(f));
     assert_int_equal(dt_auth_set(f->auth, f->tokens, 1, DT_TOKENS_NEVER_MADE), DT_OK);
@@ -235,7 +221,7 @@ static void who_once_asked_for_tokens_asks_until_that_is_waived(void **state)
     assert_false(lets_in_without_a_token(f));
 }
 
-static void scope_words_are_parsed_or_named(void **state)
+TEST(scope_words_are_parsed_or_named)
 {
     static const char *const wrong[][2] = {{"read,fly", "fly"},      {"", "no scope"},
                                            {",", "empty"},           {"read,", "empty"},
@@ -243,7 +229,6 @@ static void scope_words_are_parsed_or_named(void **state)
                                            {"READ", "\"READ\""},     {"read write", "read write"}};
     struct dt_error err = {0};
     unsigned scopes;
-    (void)state;
     assert_int_equal(dt_scopes_parse(dt_str("write,report"), &scopes, &err), DT_OK);
     assert_int_equal(scopes, DT_SCOPE_WRITE | DT_SCOPE_REPORT);
     assert_int_equal(dt_scopes_parse(dt_str("admin"), &scopes, &err), DT_OK);
@@ -254,7 +239,7 @@ static void scope_words_are_parsed_or_named(void **state)
     }
 }
 
-static void topics_of_a_token_are_checked_to_the_last_element(void **state)
+TEST(topics_of_a_token_are_checked_to_the_last_element)
 {
     static const char *const fine[] = {"a", "orders.,mail", "a.b-c_D9,x"};
     static const char *const wrong[][2] = {{"", "no topics"},  {",", "empty"},    {"a,", "empty"},
@@ -263,7 +248,6 @@ static void topics_of_a_token_are_checked_to_the_last_element(void **state)
                                            {"*,a", "\"*\""},   {"a\tb", "a\tb"},  {"\xc3\xa4", "begin"}};
     char longest[202];
     struct dt_error err = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++)
         assert_int_equal(dt_token_topics_check(dt_str(fine[i]), &err), DT_OK);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
@@ -277,11 +261,10 @@ static void topics_of_a_token_are_checked_to_the_last_element(void **state)
     assert_int_equal(dt_token_topics_check(dt_str(longest), &err), DT_OK);
 }
 
-static void absurd_names_of_tokens_are_refused(void **state)
+TEST(absurd_names_of_tokens_are_refused)
 {
     static const char *const wrong[] = {"", " ", "a b", "a\tb", "a\n", "\x1b[2J", "\xc3\xa4", "a,b"};
     char longest[102];
-    (void)state;
     assert_int_equal(dt_token_name_check(dt_str("ci-bot.1_a@shop:x"), NULL), DT_OK);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         assert_int_equal(dt_token_name_check(dt_str(wrong[i]), NULL), DT_INVALID);
@@ -292,34 +275,12 @@ static void absurd_names_of_tokens_are_refused(void **state)
     assert_int_equal(dt_token_name_check(dt_str(longest), NULL), DT_OK);
 }
 
-static void tokens_are_long_and_differ(void **state)
+RIG_TEST(tokens_are_long_and_differ)
 {
-    struct fixture *f = *state;
     assert_int_equal(strlen(f->texts[0]), 46);
     assert_memory_equal(f->texts[0], "dt_", 3);
     assert_string_not_equal(f->texts[0], f->texts[1]);
     assert_memory_not_equal(f->tokens[0].hash, f->tokens[1].hash, 32);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(before_the_list_is_known_nobody_is_judged, make, drop),
-        cmocka_unit_test_setup_teardown(without_tokens_everybody_may_do_everything, make, drop),
-        cmocka_unit_test_setup_teardown(without_tokens_nobody_gets_in_from_beyond_the_loopback, make, drop),
-        cmocka_unit_test_setup_teardown(a_token_gives_its_scopes_and_no_others, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_no_known_token_is_denied, make, drop),
-        cmocka_unit_test_setup_teardown(prefixes_decide_which_topics_are_seen, make, drop),
-        cmocka_unit_test_setup_teardown(a_revoked_token_is_denied_while_its_caller_is_still_served, make, drop),
-        cmocka_unit_test_setup_teardown(scopes_edited_into_nonsense_give_nothing, make, drop),
-        cmocka_unit_test_setup_teardown(topics_edited_into_nonsense_show_nothing, make, drop),
-        cmocka_unit_test(a_caller_that_nothing_was_said_of_sees_nothing),
-        cmocka_unit_test_setup_teardown(what_concerns_all_topics_is_not_for_a_bound_token, make, drop),
-        cmocka_unit_test_setup_teardown(who_once_asked_for_tokens_asks_until_that_is_waived, make, drop),
-        cmocka_unit_test(scope_words_are_parsed_or_named),
-        cmocka_unit_test(topics_of_a_token_are_checked_to_the_last_element),
-        cmocka_unit_test(absurd_names_of_tokens_are_refused),
-        cmocka_unit_test_setup_teardown(tokens_are_long_and_differ, make, drop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

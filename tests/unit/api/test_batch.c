@@ -1,9 +1,8 @@
 /* Batches of creates: their results, refusals, chunks and waits. */
 #include "unit/api/batch_suite.h"
 
-static void results_stand_in_the_order_of_elements(void **state)
+RIG_TEST(results_stand_in_the_order_of_elements)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
@@ -28,9 +27,8 @@ static void results_stand_in_the_order_of_elements(void **state)
     request_clear(&req);
 }
 
-static void refused_elements_keep_their_place_and_make_no_job(void **state)
+RIG_TEST(refused_elements_keep_their_place_and_make_no_job)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, true);
@@ -58,9 +56,8 @@ static void refused_elements_keep_their_place_and_make_no_job(void **state)
     request_clear(&req);
 }
 
-static void a_refusal_says_what_is_wrong_and_in_which_line(void **state)
+RIG_TEST(a_refusal_says_what_is_wrong_and_in_which_line)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
@@ -79,9 +76,8 @@ static void a_refusal_says_what_is_wrong_and_in_which_line(void **state)
     request_clear(&req);
 }
 
-static void a_batch_of_refusals_needs_no_committer(void **state)
+RIG_TEST(a_batch_of_refusals_needs_no_committer)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, true);
@@ -96,9 +92,8 @@ static void a_batch_of_refusals_needs_no_committer(void **state)
     request_clear(&req);
 }
 
-static void an_empty_batch_is_an_empty_answer(void **state)
+RIG_TEST(an_empty_batch_is_an_empty_answer)
 {
-    (void)state;
     for (int array = 0; array < 2; array++) {
         struct dt_request req;
         request_init(&req);
@@ -111,9 +106,8 @@ static void an_empty_batch_is_an_empty_answer(void **state)
     }
 }
 
-static void outcomes_become_results(void **state)
+RIG_TEST(outcomes_become_results)
 {
-    (void)state;
     static const struct {
         dt_status status;
         enum dt_insert_outcome outcome;
@@ -144,9 +138,8 @@ static void outcomes_become_results(void **state)
 }
 
 /* The queue bounds bytes, too, and large elements of batches must leave half of these to others. */
-static void chunks_of_many_bytes_weigh_as_more_rows(void **state)
+RIG_TEST(chunks_of_many_bytes_weigh_as_more_rows)
 {
-    (void)state;
     enum { ROOM = 8, LARGE = 3000 };
     struct dt_request req;
     char text[LARGE + 100];
@@ -169,9 +162,8 @@ static void chunks_of_many_bytes_weigh_as_more_rows(void **state)
     request_clear(&req);
 }
 
-static void at_most_so_many_chunks_of_a_batch_are_under_way(void **state)
+RIG_TEST(at_most_so_many_chunks_of_a_batch_are_under_way)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     /* More room than a batch may have. */
@@ -198,9 +190,8 @@ static void at_most_so_many_chunks_of_a_batch_are_under_way(void **state)
     request_clear(&req);
 }
 
-static void batches_share_half_of_the_queue_and_wait_in_line(void **state)
+RIG_TEST(batches_share_half_of_the_queue_and_wait_in_line)
 {
-    (void)state;
     struct dt_request req[3];
     dt_batch *batch[3];
     for (int i = 0; i < 3; i++) {
@@ -233,9 +224,8 @@ static void batches_share_half_of_the_queue_and_wait_in_line(void **state)
     }
 }
 
-static void a_batch_outlives_a_client_that_left_until_its_chunks_are_back(void **state)
+RIG_TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
@@ -256,9 +246,8 @@ static void a_batch_outlives_a_client_that_left_until_its_chunks_are_back(void *
     request_clear(&req);
 }
 
-static void elements_beyond_the_limit_are_refused_and_then_not_answered(void **state)
+RIG_TEST(elements_beyond_the_limit_are_refused_and_then_not_answered)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     config.limits_batch_lines = 3;
@@ -277,9 +266,8 @@ static void elements_beyond_the_limit_are_refused_and_then_not_answered(void **s
     request_clear(&req);
 }
 
-static void chunks_that_share_a_key_are_committed_one_after_the_other(void **state)
+RIG_TEST(chunks_that_share_a_key_are_committed_one_after_the_other)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
@@ -305,9 +293,8 @@ static void chunks_that_share_a_key_are_committed_one_after_the_other(void **sta
     request_clear(&req);
 }
 
-static void kept_elements_do_not_need_their_text_any_more(void **state)
+RIG_TEST(kept_elements_do_not_need_their_text_any_more)
 {
-    (void)state;
     struct dt_request req;
     char text[] = "{\"topic\":\"t\",\"key\":\"k\",\"delay\":5,\"payload\":[1,2,3],\"headers\":{\"a\":\"b\"}}";
     request_init(&req);
@@ -324,22 +311,4 @@ static void kept_elements_do_not_need_their_text_any_more(void **state)
     request_clear(&req);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(results_stand_in_the_order_of_elements),
-        TEST(refused_elements_keep_their_place_and_make_no_job),
-        TEST(a_refusal_says_what_is_wrong_and_in_which_line),
-        TEST(a_batch_of_refusals_needs_no_committer),
-        TEST(an_empty_batch_is_an_empty_answer),
-        TEST(outcomes_become_results),
-        TEST(chunks_of_many_bytes_weigh_as_more_rows),
-        TEST(at_most_so_many_chunks_of_a_batch_are_under_way),
-        TEST(batches_share_half_of_the_queue_and_wait_in_line),
-        TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back),
-        TEST(elements_beyond_the_limit_are_refused_and_then_not_answered),
-        TEST(chunks_that_share_a_key_are_committed_one_after_the_other),
-        TEST(kept_elements_do_not_need_their_text_any_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

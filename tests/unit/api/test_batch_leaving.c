@@ -44,9 +44,8 @@ static void answer_all(struct dt_request *req, dt_batch **batch, int n)
     }
 }
 
-static void a_batch_that_was_called_and_leaves_hands_its_place_on(void **state)
+RIG_TEST(a_batch_that_was_called_and_leaves_hands_its_place_on)
 {
-    (void)state;
     struct dt_request req[4];
     dt_batch *batch[4];
     make_line(req, batch, 4);
@@ -64,9 +63,8 @@ static void a_batch_that_was_called_and_leaves_hands_its_place_on(void **state)
     assert_int_equal(resumed, 4);
 }
 
-static void a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made(void **state)
+RIG_TEST(a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made)
 {
-    (void)state;
     struct dt_request req[3];
     dt_batch *batch[3];
     make_line(req, batch, 3);
@@ -101,9 +99,8 @@ static void a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_mad
     request_clear(&req[2]);
 }
 
-static void the_end_of_the_server_calls_everybody_in_line(void **state)
+RIG_TEST(the_end_of_the_server_calls_everybody_in_line)
 {
-    (void)state;
     struct dt_request req[3];
     dt_batch *batch[3];
     make_line(req, batch, 3);
@@ -125,9 +122,8 @@ static void the_end_of_the_server_calls_everybody_in_line(void **state)
     assert_int_equal(n_units, 4);
 }
 
-static void chunks_that_never_come_back_are_told_as_unknown(void **state)
+RIG_TEST(chunks_that_never_come_back_are_told_as_unknown)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
@@ -153,9 +149,8 @@ static void chunks_that_never_come_back_are_told_as_unknown(void **state)
     give_all_back();
 }
 
-static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **state)
+RIG_TEST(a_body_that_breaks_off_is_answered_when_all_chunks_are_back)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
@@ -177,9 +172,8 @@ static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **s
     assert_int_equal(resumed, 0);
 }
 
-static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
+RIG_TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so)
 {
-    (void)state;
     struct dt_request req;
     struct dt_hold others;
     dt_hold_init(&others, &memory);
@@ -205,9 +199,8 @@ static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
     dt_hold_less(&others, DT_HOLD_ALL);
 }
 
-static void two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes(void **state)
+RIG_TEST(two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes)
 {
-    (void)state;
     struct dt_request req;
     request_init(&req);
     config.limits_batch_lines = 100000;
@@ -252,9 +245,8 @@ static void answer_and_end(struct dt_request *req, dt_batch *batch)
 static const char no_topic[] = "{\"topic\":\"hidden\",\"delay\":5}";
 static const char no_job[] = "{\"topic\":\"t\",\"delay\":-5}";
 
-static void what_a_batch_has_refused_is_told_and_it_rests_until_its_time(void **state)
+RIG_TEST(what_a_batch_has_refused_is_told_and_it_rests_until_its_time)
 {
-    (void)state;
     struct dt_request req;
     rest_us = INT64_C(3000000);
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic, no_job, fine, ""}, 6);
@@ -270,9 +262,8 @@ static void what_a_batch_has_refused_is_told_and_it_rests_until_its_time(void **
     answer_and_end(&req, batch);
 }
 
-static void a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs(void **state)
+RIG_TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs)
 {
-    (void)state;
     struct dt_request req[2];
     rest_us = INT64_C(500000000);
     int64_t deadline_us = dt_clock_mono_us(api.clock) + 100000000;
@@ -291,9 +282,8 @@ static void a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_serve
     answer_and_end(&req[0], behind);
 }
 
-static void what_is_nobodys_fault_is_not_told_as_refused(void **state)
+RIG_TEST(what_is_nobodys_fault_is_not_told_as_refused)
 {
-    (void)state;
     struct dt_request req;
     rest_us = INT64_C(3000000);
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, fine}, 2);
@@ -309,9 +299,8 @@ static void what_is_nobodys_fault_is_not_told_as_refused(void **state)
     assert_int_equal(refused_elements, 0);
 }
 
-static void a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused(void **state)
+RIG_TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused)
 {
-    (void)state;
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", fine}, 3);
     dt_batch_end(batch, DT_BATCH_LATE); /* and nothing more for the reason that comes second */
@@ -327,9 +316,8 @@ static void a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused
 }
 
 /* Its body dripped until its time was up; or it was too long, and its client left before an answer. */
-static void a_batch_that_ends_without_a_rest_has_what_was_refused_told_once(void **state)
+RIG_TEST(a_batch_that_ends_without_a_rest_has_what_was_refused_told_once)
 {
-    (void)state;
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic}, 3);
     dt_batch_end(batch, DT_BATCH_LATE);
@@ -350,9 +338,8 @@ static void a_batch_that_ends_without_a_rest_has_what_was_refused_told_once(void
     assert_int_equal(refused_elements, 5);
 }
 
-static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
+RIG_TEST(a_batch_whose_token_owes_rests_before_it_begins)
 {
-    (void)state;
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, NULL, 0);
     assert_int_equal(dt_batch_begin(batch), DT_BATCH_AT_ONCE);
@@ -374,9 +361,8 @@ static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
     assert_int_equal(places_left, 1);
 }
 
-static void no_more_batches_of_a_token_rest_than_there_are_places(void **state)
+RIG_TEST(no_more_batches_of_a_token_rest_than_there_are_places)
 {
-    (void)state;
     struct dt_request req[2];
     rest_us = INT64_C(3000000);
     dt_batch *first = batch_of_token(&req[0], NEVER, NULL, 0), *next = batch_of_token(&req[1], NEVER, NULL, 0);
@@ -388,23 +374,4 @@ static void no_more_batches_of_a_token_rest_than_there_are_places(void **state)
     assert_int_equal(places_left, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_batch_that_was_called_and_leaves_hands_its_place_on),
-        TEST(a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made),
-        TEST(the_end_of_the_server_calls_everybody_in_line),
-        TEST(chunks_that_never_come_back_are_told_as_unknown),
-        TEST(a_body_that_breaks_off_is_answered_when_all_chunks_are_back),
-        TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so),
-        TEST(two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes),
-        TEST(what_a_batch_has_refused_is_told_and_it_rests_until_its_time),
-        TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs),
-        TEST(what_is_nobodys_fault_is_not_told_as_refused),
-        TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused),
-        TEST(a_batch_that_ends_without_a_rest_has_what_was_refused_told_once),
-        TEST(a_batch_whose_token_owes_rests_before_it_begins),
-        TEST(no_more_batches_of_a_token_rest_than_there_are_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* The bytes that all requests may hold together. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "request/budget.h"
 #include "request/request.h"
@@ -14,11 +10,10 @@
 #define THREADS 4
 #define ROUNDS  20000
 
-static void what_is_held_is_never_more_than_the_budget(void **state)
+TEST(what_is_held_is_never_more_than_the_budget)
 {
     struct dt_budget budget;
     struct dt_hold a, b;
-    (void)state;
     dt_budget_init(&budget, 100);
     dt_hold_init(&a, &budget);
     dt_hold_init(&b, &budget);
@@ -34,11 +29,10 @@ static void what_is_held_is_never_more_than_the_budget(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void bulk_leaves_an_eighth_to_others(void **state)
+TEST(bulk_leaves_an_eighth_to_others)
 {
     struct dt_budget budget;
     struct dt_hold bulk, small;
-    (void)state;
     dt_budget_init(&budget, 80);
     dt_hold_init(&bulk, &budget);
     dt_hold_init(&small, &budget);
@@ -58,11 +52,10 @@ static void bulk_leaves_an_eighth_to_others(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void a_refusal_is_counted_and_charges_nothing(void **state)
+TEST(a_refusal_is_counted_and_charges_nothing)
 {
     struct dt_budget budget;
     struct dt_hold hold;
-    (void)state;
     dt_budget_init(&budget, 10);
     dt_hold_init(&hold, &budget);
     double before = dt_metric_value(budget.refused);
@@ -72,11 +65,10 @@ static void a_refusal_is_counted_and_charges_nothing(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void a_hold_gives_back_no_more_than_it_has(void **state)
+TEST(a_hold_gives_back_no_more_than_it_has)
 {
     struct dt_budget budget;
     struct dt_hold a, b;
-    (void)state;
     dt_budget_init(&budget, 100);
     dt_hold_init(&a, &budget);
     dt_hold_init(&b, &budget);
@@ -89,11 +81,10 @@ static void a_hold_gives_back_no_more_than_it_has(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void a_hold_follows_what_it_is_set_to(void **state)
+TEST(a_hold_follows_what_it_is_set_to)
 {
     struct dt_budget budget;
     struct dt_hold hold;
-    (void)state;
     dt_budget_init(&budget, 100);
     dt_hold_init(&hold, &budget);
     assert_true(dt_hold_exactly(&hold, 70));
@@ -105,10 +96,9 @@ static void a_hold_follows_what_it_is_set_to(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void a_request_without_a_budget_may_hold_nothing(void **state)
+TEST(a_request_without_a_budget_may_hold_nothing)
 {
     struct dt_request req = {0};
-    (void)state;
     assert_false(dt_hold_more(&req.hold, 1));
     dt_hold_less(&req.hold, 1);
 }
@@ -127,11 +117,10 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-static void what_one_hold_hands_to_another_stays_charged(void **state)
+TEST(what_one_hold_hands_to_another_stays_charged)
 {
     struct dt_budget budget;
     struct dt_hold from, to;
-    (void)state;
     dt_budget_init(&budget, 100);
     dt_hold_init(&from, &budget);
     dt_hold_init(&to, &budget);
@@ -147,11 +136,10 @@ static void what_one_hold_hands_to_another_stays_charged(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void threads_share_it_without_losing_a_byte(void **state)
+TEST(threads_share_it_without_losing_a_byte)
 {
     struct dt_budget budget;
     pthread_t threads[THREADS];
-    (void)state;
     dt_budget_init(&budget, 100);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &budget), 0);
@@ -160,17 +148,4 @@ static void threads_share_it_without_losing_a_byte(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_held_is_never_more_than_the_budget),
-        cmocka_unit_test(bulk_leaves_an_eighth_to_others),
-        cmocka_unit_test(a_refusal_is_counted_and_charges_nothing),
-        cmocka_unit_test(a_hold_gives_back_no_more_than_it_has),
-        cmocka_unit_test(a_hold_follows_what_it_is_set_to),
-        cmocka_unit_test(what_one_hold_hands_to_another_stays_charged),
-        cmocka_unit_test(a_request_without_a_budget_may_hold_nothing),
-        cmocka_unit_test(threads_share_it_without_losing_a_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,7 @@
 /* Command lines are judged by the table, and requests are made of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "cli/request.h"
 #include "cli/texts/help.h"
@@ -18,9 +12,8 @@
 #define READ(call, err, ...)                                                                                           \
     dt_cli_read_words((int)(sizeof(WORDS(__VA_ARGS__)) / sizeof(char *)), WORDS(__VA_ARGS__), call, err)
 
-static void distances_count_letters_and_swaps(void **state)
+TEST(distances_count_letters_and_swaps)
 {
-    (void)state;
     assert_int_equal(dt_cli_distance("topic", "topic", 3), 0);
     assert_int_equal(dt_cli_distance("tpic", "topic", 3), 1);
     assert_int_equal(dt_cli_distance("tpoic", "topic", 3), 1);
@@ -29,10 +22,9 @@ static void distances_count_letters_and_swaps(void **state)
     assert_int_equal(dt_cli_distance("12345678901234567890123456789012345678901", "x", 3), 4);
 }
 
-static void words_become_a_call(void **state)
+TEST(words_become_a_call)
 {
     struct dt_cli_call call;
-    (void)state;
     assert_int_equal(READ(&call, NULL, "jobs", "get", "orders", "--", "--key"), DT_OK);
     assert_string_equal(call.verb->verb, "get");
     assert_int_equal(call.n_args, 2);
@@ -54,9 +46,8 @@ static const char *time_of(const char *text)
     return dt_cli_value(&call, "due-from");
 }
 
-static void times_may_be_words(void **state)
+TEST(times_may_be_words)
 {
-    (void)state;
     assert_string_equal(time_of("now"), "2026-11-25T23:41:01.007Z");
     assert_string_equal(time_of("today"), "2026-11-25T00:00:00.000Z");
     assert_string_equal(time_of("yesterday"), "2026-11-24T00:00:00.000Z");
@@ -69,11 +60,10 @@ static void times_may_be_words(void **state)
     assert_string_equal(time_of("noon"), "noon");
 }
 
-static void wrong_words_name_what_is_nearest(void **state)
+TEST(wrong_words_name_what_is_nearest)
 {
     struct dt_cli_call call;
     struct dt_error err = {0};
-    (void)state;
     assert_int_equal(READ(&call, &err, "jobs", "cancle", "1"), DT_INVALID);
     assert_non_null(strstr(err.text, "did you mean cancel?"));
     assert_int_equal(READ(&call, &err, "jobs", "create", "--paylaod", "1"), DT_INVALID);
@@ -90,11 +80,10 @@ static void build(struct dt_cli_request *request, const struct dt_cli_call *call
         fail_msg("%s", err.text);
 }
 
-static void options_become_members_and_arguments_the_path(void **state)
+TEST(options_become_members_and_arguments_the_path)
 {
     struct dt_cli_call call;
     struct dt_cli_request request;
-    (void)state;
     assert_int_equal(READ(&call, NULL, "topics", "set", "a b/ä", "--retry", "1s, 2s", "--max-in-flight", "7",
                           "--ack-timeout", "null", "--kafka-topic", "\"x\""),
                      DT_OK);
@@ -121,9 +110,8 @@ static void merged(const char *present, const char *body, const char *want)
     dt_cli_request_clear(&request);
 }
 
-static void what_is_there_stays_unless_it_is_changed_or_contradicted(void **state)
+TEST(what_is_there_stays_unless_it_is_changed_or_contradicted)
 {
-    (void)state;
     merged("{}", "", "{}");
     merged("{\"a\":1,\"b\":[2]}", "", "{\"a\":1,\"b\":[2]}");
     merged("{\"a\":1,\"b\":[2]}", "{\"b\":3}", "{\"a\":1,\"b\":3}");
@@ -133,13 +121,12 @@ static void what_is_there_stays_unless_it_is_changed_or_contradicted(void **stat
 }
 
 /* Each row has what help, man page and completion need, and no option twice. */
-static void every_row_is_whole(void **state)
+TEST(every_row_is_whole)
 {
     size_t n;
     size_t n_common;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     const struct dt_cli_option *common = dt_cli_common(&n_common);
-    (void)state;
     for (size_t i = 0; i < n; i++) {
         const struct dt_cli_verb *verb = &verbs[i];
         assert_true(verb->help[strlen(verb->help) - 1] == '.' && strlen(dt_cli_noun_help(verb->noun)) > 0);
@@ -155,16 +142,4 @@ static void every_row_is_whole(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances_count_letters_and_swaps),
-        cmocka_unit_test(words_become_a_call),
-        cmocka_unit_test(times_may_be_words),
-        cmocka_unit_test(wrong_words_name_what_is_nearest),
-        cmocka_unit_test(options_become_members_and_arguments_the_path),
-        cmocka_unit_test(what_is_there_stays_unless_it_is_changed_or_contradicted),
-        cmocka_unit_test(every_row_is_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

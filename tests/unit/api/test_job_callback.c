@@ -1,11 +1,7 @@
 /* What bodies of jobs say of callbacks: a URL of their own, and headers that a callback cannot carry. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "jobs/job_json.h"
 
@@ -35,6 +31,8 @@ static int end(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin, end)
+
 static void parse(const char *text)
 {
     const struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
@@ -57,9 +55,8 @@ static dt_status patch(const char *text)
 
 #define assert_str(slice, text) assert_true(dt_str_is(slice, text))
 
-static void a_job_may_have_a_url_of_its_own(void **state)
+FRESH_TEST(a_job_may_have_a_url_of_its_own)
 {
-    (void)state;
     assert_int_equal(decode(BODY("\"delay\":0,\"callback_url\":\"https://hooks.example.com/a?b=c\"")), DT_OK);
     assert_str(job.callback_url, "https://hooks.example.com/a?b=c");
     assert_int_equal(decode(BODY("\"delay\":0")), DT_OK);
@@ -79,9 +76,8 @@ static void a_job_may_have_a_url_of_its_own(void **state)
     assert_int_equal(decode(long_body), DT_INVALID);
 }
 
-static void a_host_that_may_never_be_called_is_refused(void **state)
+FRESH_TEST(a_host_that_may_never_be_called_is_refused)
 {
-    (void)state;
     rules.allow_hosts = DT_STR_LIT("*.example.com");
     assert_int_equal(decode(BODY("\"delay\":0,\"callback_url\":\"https://hooks.example.com/\"")), DT_OK);
     assert_int_equal(decode(BODY("\"delay\":0,\"callback_url\":\"https://example.org/\"")), DT_INVALID);
@@ -91,9 +87,8 @@ static void a_host_that_may_never_be_called_is_refused(void **state)
 }
 
 /* Where it matters is told by the topic: a Kafka message has other headers of ours. */
-static void headers_that_a_callback_cannot_carry_are_noted(void **state)
+FRESH_TEST(headers_that_a_callback_cannot_carry_are_noted)
 {
-    (void)state;
     assert_int_equal(decode(BODY("\"delay\":0,\"headers\":{\"x\":\"1\",\"webhook-id\":\"2\",\"host\":\"3\"}")), DT_OK);
     assert_str(job.header_fault.name, "webhook-id");
     assert_non_null(job.header_fault.reason);
@@ -105,14 +100,4 @@ static void headers_that_a_callback_cannot_carry_are_noted(void **state)
     assert_str(patched.header_fault.name, "host");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_may_have_a_url_of_its_own),
-        TEST(a_host_that_may_never_be_called_is_refused),
-        TEST(headers_that_a_callback_cannot_carry_are_noted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

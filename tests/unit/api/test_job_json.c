@@ -1,14 +1,10 @@
 /* Jobs between JSON and the domain: what bodies are taken, which faults are found in the others, what equal means, how
  * jobs read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/text/base64.h"
 #include "job/retry.h"
@@ -52,6 +48,8 @@ static int drop(void **state)
     dt_arena_clear(&f->arena);
     return 0;
 }
+
+#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
 
 static void parse(struct fixture *f, const char *text)
 {
@@ -117,9 +115,8 @@ static void assert_str(struct dt_str s, const char *text)
 
 /* ---- what is taken ---- */
 
-static void a_full_body_is_decoded(void **state)
+RIG_TEST(a_full_body_is_decoded)
 {
-    struct fixture *f = *state;
     static const char text[] =
         "{\"topic\":\"orders.close\",\"key\":\"order-42\",\"delay\":\"PT30M\",\"payload\": {\"order\" : 42, "
         "\"x\":\"\\u00e9\"} ,\"partition_key\":\"customer-7\",\"retry\":[\"15s\",\"PT3M\",600000,0.2,\"1.5s\"],"
@@ -144,9 +141,8 @@ static void a_full_body_is_decoded(void **state)
     assert_null(f->job.content_type.p);
 }
 
-static void what_is_absent_stays_absent_and_the_payload_is_null(void **state)
+RIG_TEST(what_is_absent_stays_absent_and_the_payload_is_null)
 {
-    struct fixture *f = *state;
     assert_ok(f, decode(f, "{\"topic\":\"t\",\"delay\":0}"), "least");
     assert_null(f->job.key.p);
     assert_null(f->job.retry.p);
@@ -157,17 +153,15 @@ static void what_is_absent_stays_absent_and_the_payload_is_null(void **state)
     assert_str(f->job.payload, "null");
 }
 
-static void an_empty_retry_list_is_not_an_absent_one(void **state)
+RIG_TEST(an_empty_retry_list_is_not_an_absent_one)
 {
-    struct fixture *f = *state;
     assert_ok(f, decode(f, "{\"topic\":\"t\",\"delay\":0,\"retry\":[]}"), "empty retry");
     assert_non_null(f->job.retry.p);
     assert_int_equal(f->job.retry.n, 0);
 }
 
-static void times_are_instants_and_past_ones_are_now(void **state)
+RIG_TEST(times_are_instants_and_past_ones_are_now)
 {
-    struct fixture *f = *state;
     assert_ok(f, decode(f, "{\"topic\":\"t\",\"run_at\":\"2026-11-21T12:30:01+02:00\"}"), "offset");
     assert_int_equal(f->job.run_at_ms, NOW + 1000);
     assert_ok(f, decode(f, "{\"topic\":\"t\",\"run_at\":\"2026-11-21T10:30:00.0001Z\"}"), "finer than a millisecond");
@@ -176,9 +170,8 @@ static void times_are_instants_and_past_ones_are_now(void **state)
     assert_int_equal(f->job.run_at_ms, NOW);
 }
 
-static void delays_are_read_in_every_form(void **state)
+RIG_TEST(delays_are_read_in_every_form)
 {
-    struct fixture *f = *state;
     static const struct {
         const char *json;
         int64_t ms;
@@ -195,9 +188,8 @@ static void delays_are_read_in_every_form(void **state)
     }
 }
 
-static void a_binary_payload_is_decoded_with_its_content_type(void **state)
+RIG_TEST(a_binary_payload_is_decoded_with_its_content_type)
 {
-    struct fixture *f = *state;
     assert_ok(f,
               decode(f, "{\"topic\":\"t\",\"delay\":0,\"payload_base64\":\"AAEC/w==\",\"content_type\":\"image/png\"}"),
               "binary");
@@ -207,9 +199,8 @@ static void a_binary_payload_is_decoded_with_its_content_type(void **state)
     assert_str(f->job.content_type, "image/png");
 }
 
-static void path_and_body_may_both_name_topic_and_key_when_they_agree(void **state)
+RIG_TEST(path_and_body_may_both_name_topic_and_key_when_they_agree)
 {
-    struct fixture *f = *state;
     assert_ok(f, decode_in(f, "{\"delay\":0}", "t", "k/1"), "path only");
     assert_str(f->job.topic, "t");
     assert_str(f->job.key, "k/1");
@@ -220,9 +211,8 @@ static void path_and_body_may_both_name_topic_and_key_when_they_agree(void **sta
 
 /* ---- what is refused ---- */
 
-static void every_fault_is_reported_with_its_pointer(void **state)
+RIG_TEST(every_fault_is_reported_with_its_pointer)
 {
-    struct fixture *f = *state;
     static const struct {
         const char *text, *pointers;
     } cases[] = {
@@ -309,9 +299,8 @@ static void assert_long(struct fixture *f, const char *name, const char *open, s
     free(text);
 }
 
-static void sizes_are_bounded(void **state)
+RIG_TEST(sizes_are_bounded)
 {
-    struct fixture *f = *state;
     assert_long(f, "key", "\"", 255, "\"", DT_OK);
     assert_long(f, "key", "\"", 256, "\"", DT_INVALID);
     assert_long(f, "partition_key", "\"", 255, "\"", DT_OK);
@@ -325,9 +314,8 @@ static void sizes_are_bounded(void **state)
     assert_long(f, "payload_base64", "\"", 1340, "\",\"content_type\":\"a/b\"", DT_TOO_LARGE);
 }
 
-static void a_schedule_has_at_most_a_hundred_delays(void **state)
+RIG_TEST(a_schedule_has_at_most_a_hundred_delays)
 {
-    struct fixture *f = *state;
     for (int n = 100; n <= 101; n++) {
         struct dt_strbuf text;
         dt_strbuf_init(&text);
@@ -359,9 +347,8 @@ static bool same(struct fixture *f, const char *a, const char *b)
 
 #define BODY(rest) "{\"topic\":\"t\",\"key\":\"k\"," rest "}"
 
-static void equal_requests_have_equal_digests(void **state)
+RIG_TEST(equal_requests_have_equal_digests)
 {
-    struct fixture *f = *state;
     assert_true(same(f, BODY("\"delay\":60000"), "{ \"delay\" : \"PT1M\", \"key\":\"k\", \"topic\":\"t\" }"));
     assert_true(same(f, BODY("\"delay\":\"1m\""), BODY("\"delay\":\"PT60S\"")));
     assert_true(same(f, BODY("\"run_at\":\"2026-11-21T12:30:00+02:00\""), BODY("\"run_at\":\"2026-11-21T10:30:00Z\"")));
@@ -374,9 +361,8 @@ static void equal_requests_have_equal_digests(void **state)
     assert_true(same(f, BODY("\"delay\":0,\"payload\": [1]"), BODY("\"payload\":[1] ,\"delay\":0")));
 }
 
-static void unequal_requests_have_unequal_digests(void **state)
+RIG_TEST(unequal_requests_have_unequal_digests)
 {
-    struct fixture *f = *state;
     static const char *const bodies[] = {
         BODY("\"delay\":0"),
         BODY("\"delay\":1"),
@@ -410,9 +396,8 @@ static void unequal_requests_have_unequal_digests(void **state)
                 fail_msg("%s and %s have one digest", bodies[i], bodies[j]);
 }
 
-static void a_digest_never_changes_between_versions(void **state)
+RIG_TEST(a_digest_never_changes_between_versions)
 {
-    struct fixture *f = *state;
     unsigned char digest[16];
     char hex[33];
     digest_of(f,
@@ -426,9 +411,8 @@ static void a_digest_never_changes_between_versions(void **state)
 
 /* ---- PATCH ---- */
 
-static void a_patch_tells_missing_null_and_values_apart(void **state)
+RIG_TEST(a_patch_tells_missing_null_and_values_apart)
 {
-    struct fixture *f = *state;
     assert_ok(f, patch(f, "{}"), "{}");
     assert_false(f->patch.has_run_at || f->patch.has_payload || f->patch.has_retry || f->patch.has_ack_timeout ||
                  f->patch.has_partition_key || f->patch.has_headers || f->patch.has_callback_url);
@@ -457,9 +441,8 @@ static void a_patch_tells_missing_null_and_values_apart(void **state)
     assert_int_equal(f->patch.run_at_ms, NOW + 5000);
 }
 
-static void a_patch_refuses_what_cannot_change(void **state)
+RIG_TEST(a_patch_refuses_what_cannot_change)
 {
-    struct fixture *f = *state;
     assert_int_equal(patch(f, "{\"topic\":\"u\",\"key\":\"v\",\"state\":\"dead\",\"run_at\":null,\"x\":1}"),
                      DT_INVALID);
     assert_string_equal(pointers(f), "/topic /key /state /run_at /x");
@@ -477,9 +460,8 @@ static dt_status topic(struct fixture *f, const char *text, struct dt_topic_sett
     return dt_topic_decode(f->json, DT_STR_LIT("orders"), &f->rules, &f->faults, out);
 }
 
-static void topic_settings_are_decoded_and_omitted_ones_are_defaults(void **state)
+RIG_TEST(topic_settings_are_decoded_and_omitted_ones_are_defaults)
 {
-    struct fixture *f = *state;
     struct dt_topic_setting t;
     assert_ok(f, topic(f, "{}", &t), "{}");
     assert_str(t.topic.name, "orders");
@@ -503,9 +485,8 @@ static void topic_settings_are_decoded_and_omitted_ones_are_defaults(void **stat
     assert_true(t.set_paused && t.topic.paused);
 }
 
-static void settings_that_are_wrong_or_not_offered_are_refused(void **state)
+RIG_TEST(settings_that_are_wrong_or_not_offered_are_refused)
 {
-    struct fixture *f = *state;
     struct dt_topic_setting t;
     assert_int_equal(topic(f,
                            "{\"delivery\":\"http\",\"callback_url\":\"ftp://x\",\"rate_limit\":5,\"max_in_flight\":0,"
@@ -517,9 +498,8 @@ static void settings_that_are_wrong_or_not_offered_are_refused(void **state)
                                      "/ack_timeout /retry/0 /colour /counts /delivery");
 }
 
-static void what_a_topic_shows_can_be_put_back(void **state)
+RIG_TEST(what_a_topic_shows_can_be_put_back)
 {
-    struct fixture *f = *state;
     struct dt_topic t = {.name = DT_STR_LIT("orders"),
                          .delivery = DT_DELIVERY_KAFKA,
                          .kafka_topic = DT_STR_LIT("o"),
@@ -559,9 +539,8 @@ static const char *shown(struct fixture *f, const struct dt_job *job, const stru
     return f->out.p;
 }
 
-static void a_new_job_reads_as_the_contract_shows(void **state)
+RIG_TEST(a_new_job_reads_as_the_contract_shows)
 {
-    struct fixture *f = *state;
     struct dt_job job;
     struct dt_job_view view = {.payload = true, .waiting_for = "time"};
     decode(f,
@@ -579,9 +558,8 @@ static void a_new_job_reads_as_the_contract_shows(void **state)
         "\"version\":1}");
 }
 
-static void a_dead_job_tells_what_failed(void **state)
+RIG_TEST(a_dead_job_tells_what_failed)
 {
-    struct fixture *f = *state;
     struct dt_job job = {.id = 1,
                          .topic = DT_STR_LIT("t"),
                          .state = DT_DEAD,
@@ -606,9 +584,8 @@ static void a_dead_job_tells_what_failed(void **state)
         "\"finished_at\":\"2026-11-21T10:30:00.001Z\",\"version\":3,\"outcome\":\"applied\"}");
 }
 
-static void a_payload_broken_by_hand_is_shown_as_base64(void **state)
+RIG_TEST(a_payload_broken_by_hand_is_shown_as_base64)
 {
-    struct fixture *f = *state;
     struct dt_job job = {.id = 1,
                          .topic = DT_STR_LIT("t"),
                          .retry = DT_STR_LIT("15s,PT3M nonsense"),
@@ -626,9 +603,8 @@ static void a_payload_broken_by_hand_is_shown_as_base64(void **state)
 
 /* ---- base64 ---- */
 
-static void base64_goes_there_and_back(void **state)
+RIG_TEST(base64_goes_there_and_back)
 {
-    struct fixture *f = *state;
     char bytes[64], back[64];
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (char)(i * 37 + 200);
@@ -643,9 +619,8 @@ static void base64_goes_there_and_back(void **state)
     }
 }
 
-static void base64_that_is_not_exact_is_refused(void **state)
+RIG_TEST(base64_that_is_not_exact_is_refused)
 {
-    (void)state;
     static const char *const bad[] = {
         "A", "AA", "AAA", "=AAA", "A=AA", "A===", "====", "AAAA=", "AA==AAAA", "AB==", "AAB=", "AA A", "AA\nA", "A_-A"};
     char out[16];
@@ -655,34 +630,4 @@ static void base64_that_is_not_exact_is_refused(void **state)
             fail_msg("%s was taken", bad[i]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_full_body_is_decoded),
-        TEST(what_is_absent_stays_absent_and_the_payload_is_null),
-        TEST(an_empty_retry_list_is_not_an_absent_one),
-        TEST(times_are_instants_and_past_ones_are_now),
-        TEST(delays_are_read_in_every_form),
-        TEST(a_binary_payload_is_decoded_with_its_content_type),
-        TEST(path_and_body_may_both_name_topic_and_key_when_they_agree),
-        TEST(every_fault_is_reported_with_its_pointer),
-        TEST(sizes_are_bounded),
-        TEST(a_schedule_has_at_most_a_hundred_delays),
-        TEST(equal_requests_have_equal_digests),
-        TEST(unequal_requests_have_unequal_digests),
-        TEST(a_digest_never_changes_between_versions),
-        TEST(a_patch_tells_missing_null_and_values_apart),
-        TEST(a_patch_refuses_what_cannot_change),
-        TEST(topic_settings_are_decoded_and_omitted_ones_are_defaults),
-        TEST(settings_that_are_wrong_or_not_offered_are_refused),
-        TEST(what_a_topic_shows_can_be_put_back),
-        TEST(a_new_job_reads_as_the_contract_shows),
-        TEST(a_dead_job_tells_what_failed),
-        TEST(a_payload_broken_by_hand_is_shown_as_base64),
-        TEST(base64_goes_there_and_back),
-        TEST(base64_that_is_not_exact_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

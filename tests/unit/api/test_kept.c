@@ -1,11 +1,7 @@
 /* Answers that are kept for a moment: how old one may be, and that the oldest makes room. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "overview/kept.h"
 
@@ -56,9 +52,8 @@ static int asked(dt_kept *kept, const char *key, int64_t max_age_us)
     return n;
 }
 
-static void an_answer_is_given_until_it_is_too_old(void **state)
+TEST(an_answer_is_given_until_it_is_too_old)
 {
-    (void)state;
     dt_kept *kept = kept_for(0);
     assert_int_equal(asked(kept, "a", 1000), 1);
     now_us += 1000;
@@ -69,9 +64,8 @@ static void an_answer_is_given_until_it_is_too_old(void **state)
     dt_kept_free(kept);
 }
 
-static void one_that_took_long_may_be_older(void **state)
+TEST(one_that_took_long_may_be_older)
 {
-    (void)state;
     dt_kept *kept = kept_for(SHARE);
     takes_us = 300;
     assert_int_equal(asked(kept, "a", 0), 1);
@@ -85,9 +79,8 @@ static void one_that_took_long_may_be_older(void **state)
     dt_kept_free(kept);
 }
 
-static void what_failed_is_not_kept(void **state)
+TEST(what_failed_is_not_kept)
 {
-    (void)state;
     dt_kept *kept = kept_for(0);
     fails = DT_UNAVAILABLE;
     assert_int_equal(asked(kept, "a", 1000), -1);
@@ -96,9 +89,8 @@ static void what_failed_is_not_kept(void **state)
     dt_kept_free(kept);
 }
 
-static void the_oldest_makes_room(void **state)
+TEST(the_oldest_makes_room)
 {
-    (void)state;
     char key[] = "a";
     dt_kept *kept = kept_for(0);
     for (int i = 0; i <= DT_KEPT; i++) {
@@ -111,13 +103,4 @@ static void the_oldest_makes_room(void **state)
     dt_kept_free(kept);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_is_given_until_it_is_too_old),
-        cmocka_unit_test(one_that_took_long_may_be_older),
-        cmocka_unit_test(what_failed_is_not_kept),
-        cmocka_unit_test(the_oldest_makes_room),
-    };
-    return cmocka_run_group_tests_name("answers that are kept", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

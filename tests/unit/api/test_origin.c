@@ -1,11 +1,7 @@
 /* Which hosts and origins an installation without tokens answers to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "request/origin.h"
 
@@ -17,17 +13,16 @@ static void assert_local(const char *host, const char *names, bool local)
         fail_msg("\"%s\" with \"%s\" is %slocal", host, names, local ? "not " : "");
 }
 
-static void loopback_names_and_addresses_are_local_with_any_port(void **state)
+TEST(loopback_names_and_addresses_are_local_with_any_port)
 {
     static const char *const local[] = {
         "localhost",    "LocalHost:8080", "localhost.", "localhost:", "a.localhost:80",    "127.0.0.1",
         "127.8.9.10:1", "[::1]",          "[::1]:8080", "[::1]:",     "[::ffff:127.0.0.1]"};
-    (void)state;
     for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
         assert_local(local[i], "", true);
 }
 
-static void names_of_others_are_not_local(void **state)
+TEST(names_of_others_are_not_local)
 {
     static const char *const foreign[] = {"",
                                           ":80",
@@ -59,16 +54,14 @@ static void names_of_others_are_not_local(void **state)
                                           "localhost,attacker.example",
                                           "local host"};
     char longest[300];
-    (void)state;
     for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
         assert_local(foreign[i], "", false);
     snprintf(longest, sizeof(longest), "%0260d.localhost", 0);
     assert_local(longest, "", false);
 }
 
-static void names_of_the_settings_are_local(void **state)
+TEST(names_of_the_settings_are_local)
 {
-    (void)state;
     assert_local("duetime.example", NAMES, true);
     assert_local("DUETIME.example.:8080", NAMES, true);
     assert_local("a.inside.example", NAMES, true);
@@ -80,7 +73,7 @@ static void names_of_the_settings_are_local(void **state)
     assert_local("attacker.example", " ", false);
 }
 
-static void an_origin_is_a_page_of_its_host_alone(void **state)
+TEST(an_origin_is_a_page_of_its_host_alone)
 {
     static const struct {
         const char *origin, *host;
@@ -98,19 +91,9 @@ static void an_origin_is_a_page_of_its_host_alone(void **state)
                 {"http://", "", false},
                 {"null", "localhost", false},
                 {"", "", false}};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (dt_origin_is_host(dt_str(rows[i].origin), dt_str(rows[i].host)) != rows[i].same)
             fail_msg("%s of %s", rows[i].origin, rows[i].host);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loopback_names_and_addresses_are_local_with_any_port),
-        cmocka_unit_test(names_of_others_are_not_local),
-        cmocka_unit_test(names_of_the_settings_are_local),
-        cmocka_unit_test(an_origin_is_a_page_of_its_host_alone),
-    };
-    return cmocka_run_group_tests_name("origins", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

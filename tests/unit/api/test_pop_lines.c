@@ -1,14 +1,8 @@
 /* Lines of waiting pops: which pop stands where, and whose line is served next. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "pull/pop_lines.h"
 
@@ -65,16 +59,16 @@ static int teardown(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
 static bool is_next(int64_t now_us, struct dt_str topic)
 {
     const struct dt_pop_line *line = dt_pop_lines_next_ready(&lines, now_us);
     return line && dt_str_eq(line->topic, topic);
 }
 
-static void test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for(
-    void **state)
+FRESH_TEST(test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for)
 {
-    (void)state;
     struct dt_pop_waiter *first = stand(WISH(0, A));
     struct dt_pop_waiter *second = stand(WISH(7, B, A));
     struct dt_pop_waiter *third = stand(WISH(8, A));
@@ -92,10 +86,9 @@ static void test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_ca
 }
 
 /* Each pop has another time to report and another list of topics: these are the caller's to choose. */
-static void test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for(void **state)
+FRESH_TEST(test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for)
 {
     char names[100][16];
-    (void)state;
     for (int i = 0; i < 100; i++) {
         snprintf(names[i], sizeof(names[i]), "evil.%d", i);
         stand(WISH(60000 + i, A, dt_str(names[i])));
@@ -107,9 +100,8 @@ static void test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_wa
     assert_null(dt_pop_lines_next_ready(&lines, 0));
 }
 
-static void test_the_last_pop_of_a_ready_line_says_so_when_it_leaves(void **state)
+FRESH_TEST(test_the_last_pop_of_a_ready_line_says_so_when_it_leaves)
 {
-    (void)state;
     struct dt_pop_waiter *first = stand(WISH(0, A));
     struct dt_pop_waiter *last = stand(WISH(0, A));
     dt_pop_lines_ready(&lines, A, 0);
@@ -118,9 +110,8 @@ static void test_the_last_pop_of_a_ready_line_says_so_when_it_leaves(void **stat
     assert_false(leave(stand(WISH(0, A))));
 }
 
-static void test_locked_rows_are_tried_again_less_and_less_often(void **state)
+FRESH_TEST(test_locked_rows_are_tried_again_less_and_less_often)
 {
-    (void)state;
     const struct dt_popped locked = {.passed = true};
     const struct dt_popped some = {.n = 1, .passed = true};
     stand(WISH(0, A));
@@ -133,10 +124,9 @@ static void test_locked_rows_are_tried_again_less_and_less_often(void **state)
     assert_int_equal(dt_pop_lines_next_us(&lines), DT_POP_LATER_US);
 }
 
-static void test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one(void **state)
+FRESH_TEST(test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one)
 {
     char names[200][16];
-    (void)state;
     for (int i = 0; i < 200; i++) {
         snprintf(names[i], sizeof(names[i]), "evil.%d", i);
         stand(WISH(0, dt_str(names[i])));
@@ -154,7 +144,7 @@ static void test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_on
     assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 0);
 }
 
-static void test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_came_meanwhile(void **state)
+FRESH_TEST(test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_came_meanwhile)
 {
     static const struct {
         dt_status status;
@@ -171,7 +161,6 @@ static void test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_
         {DT_OK, {.refused = DT_STR_LIT("evil.a")}, 0},
         {DT_UNAVAILABLE, {.n = 1}, 100 + DT_POP_AGAIN_US},
     };
-    (void)state;
     stand(WISH(0, A));
     for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
         dt_pop_lines_ready(&lines, A, 0);
@@ -195,9 +184,8 @@ static void test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_
     assert_true(is_next(100, A));
 }
 
-static void test_a_line_that_ends_while_it_is_ready_is_not_served(void **state)
+FRESH_TEST(test_a_line_that_ends_while_it_is_ready_is_not_served)
 {
-    (void)state;
     struct dt_pop_waiter *both = stand(WISH(0, A, B));
     stand(WISH(0, B));
     dt_pop_lines_ready(&lines, A, 0);
@@ -207,18 +195,4 @@ static void test_a_line_that_ends_while_it_is_ready_is_not_served(void **state)
     assert_null(dt_pop_lines_next_ready(&lines, 0));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for),
-        TEST(test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for),
-        TEST(test_the_last_pop_of_a_ready_line_says_so_when_it_leaves),
-        TEST(test_locked_rows_are_tried_again_less_and_less_often),
-        TEST(test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one),
-        TEST(test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_came_meanwhile),
-        TEST(test_a_line_that_ends_while_it_is_ready_is_not_served),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* Problem documents: the table of types, the statuses behind them, faults and their pointers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/json.h"
 #include "job/request/problem.h"
@@ -16,6 +12,8 @@ static int make(void **state)
 {
     return open_body_rig(state, (struct dt_job_rules){0});
 }
+
+#define RIG_TEST(name) TEST_OF(struct body_rig *f, name, make, close_body_rig)
 
 static const struct dt_json_node *document(struct body_rig *f, const struct dt_problem *problem, struct dt_str id)
 {
@@ -39,9 +37,8 @@ static void assert_text(struct body_rig *f, const struct dt_json_node *object, c
     assert_string_equal(member(f, object, name)->str.p, text);
 }
 
-static void a_problem_names_its_type_title_and_status(void **state)
+RIG_TEST(a_problem_names_its_type_title_and_status)
 {
-    struct body_rig *f = *state;
     for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
         struct dt_problem problem = {.type = (enum dt_problem_type)t};
         char type[64];
@@ -56,9 +53,8 @@ static void a_problem_names_its_type_title_and_status(void **state)
     }
 }
 
-static void a_problem_carries_detail_request_id_and_the_job_it_is_about(void **state)
+RIG_TEST(a_problem_carries_detail_request_id_and_the_job_it_is_about)
 {
-    struct body_rig *f = *state;
     struct dt_job job = {.id = 7316522, .state = DT_DISPATCHED, .attempt = 3, .version = 9};
     struct dt_problem problem = {
         .type = DT_PROBLEM_TOO_LATE, .detail = DT_STR_LIT("a \"quoted\" reason"), .id = 7316522, .job = &job};
@@ -73,9 +69,8 @@ static void a_problem_carries_detail_request_id_and_the_job_it_is_about(void **s
     assert_int_equal(member(f, root, "version")->i, 9);
 }
 
-static void faults_become_errors_with_escaped_pointers(void **state)
+RIG_TEST(faults_become_errors_with_escaped_pointers)
 {
-    struct body_rig *f = *state;
     dt_faults_add(&f->faults, "/run_at", "is wrong");
     dt_faults_add_member(&f->faults, "/headers", DT_STR_LIT("a/b~c"), "is ours");
     dt_faults_add_item(&f->faults, "/retry", 12, "is no duration");
@@ -90,9 +85,8 @@ static void faults_become_errors_with_escaped_pointers(void **state)
         assert_text(f, e, "pointer", pointers[i]);
 }
 
-static void faults_beyond_the_limit_are_counted(void **state)
+RIG_TEST(faults_beyond_the_limit_are_counted)
 {
-    struct body_rig *f = *state;
     for (int i = 0; i < DT_FAULTS_MAX + 50; i++)
         dt_faults_add_member(&f->faults, "", DT_STR_LIT("x"), "is not known");
     const struct dt_json_node *root =
@@ -101,9 +95,8 @@ static void faults_beyond_the_limit_are_counted(void **state)
     assert_int_equal(member(f, root, "errors_in_all")->i, DT_FAULTS_MAX + 50);
 }
 
-static void faults_beyond_the_limit_are_counted_however_they_are_added(void **state)
+RIG_TEST(faults_beyond_the_limit_are_counted_however_they_are_added)
 {
-    struct body_rig *f = *state;
     for (int i = 0; i < DT_FAULTS_MAX; i++)
         dt_faults_add(&f->faults, "/a", "is wrong");
     assert_int_equal(f->faults.n, DT_FAULTS_MAX);
@@ -116,9 +109,8 @@ static void faults_beyond_the_limit_are_counted_however_they_are_added(void **st
         assert_true(dt_str_is(f->faults.v[i].pointer, "/a"));
 }
 
-static void statuses_map_to_what_they_are_to_a_caller(void **state)
+TEST(statuses_map_to_what_they_are_to_a_caller)
 {
-    (void)state;
     assert_int_equal(dt_problem_of_status(DT_UNAVAILABLE), DT_PROBLEM_UNAVAILABLE);
     assert_int_equal(dt_problem_of_status(DT_FULL), DT_PROBLEM_UNAVAILABLE);
     assert_int_equal(dt_problem_of_status(DT_UNKNOWN), DT_PROBLEM_OUTCOME_UNKNOWN);
@@ -133,9 +125,8 @@ static void statuses_map_to_what_they_are_to_a_caller(void **state)
     assert_int_equal(dt_problem_of_status(DT_OK), DT_PROBLEM_INTERNAL);
 }
 
-static void only_503_asks_to_come_back(void **state)
+TEST(only_503_asks_to_come_back)
 {
-    (void)state;
     for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
         enum dt_problem_type type = (enum dt_problem_type)t;
         assert_int_equal(dt_problem_retry_after_s(&(struct dt_problem){.type = type}) > 0,
@@ -143,18 +134,4 @@ static void only_503_asks_to_come_back(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_problem_names_its_type_title_and_status, make, close_body_rig),
-        cmocka_unit_test_setup_teardown(a_problem_carries_detail_request_id_and_the_job_it_is_about, make,
-                                        close_body_rig),
-        cmocka_unit_test_setup_teardown(faults_become_errors_with_escaped_pointers, make, close_body_rig),
-        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted, make, close_body_rig),
-        cmocka_unit_test_setup_teardown(faults_beyond_the_limit_are_counted_however_they_are_added, make,
-                                        close_body_rig),
-        cmocka_unit_test(statuses_map_to_what_they_are_to_a_caller),
-        cmocka_unit_test(only_503_asks_to_come_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* Which route a path takes, and the small decodings around it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "request/router.h"
 
@@ -34,6 +30,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 static struct dt_match match(void **state, const char *method, const char *path)
 {
     struct dt_match m = {.params = {DT_STR_NONE}};
@@ -55,7 +53,7 @@ static void assert_nothing(void **state, const char *path)
     assert_string_equal(m.allow, "");
 }
 
-static void a_path_and_a_method_find_their_route(void **state)
+FRESH_TEST(a_path_and_a_method_find_their_route)
 {
     assert_route(state, "POST", "/v1/jobs", 0);
     assert_route(state, "GET", "/v1/jobs", 1);
@@ -65,7 +63,7 @@ static void a_path_and_a_method_find_their_route(void **state)
     assert_route(state, "PUT", "/v1/topics/a.b/jobs/k", 5);
 }
 
-static void parameters_are_the_raw_segments(void **state)
+FRESH_TEST(parameters_are_the_raw_segments)
 {
     struct dt_match m = match(state, "PUT", "/v1/topics/a.b/jobs/x%2Fy%20z");
     assert_true(dt_str_is(m.params[0], "a.b"));
@@ -74,7 +72,7 @@ static void parameters_are_the_raw_segments(void **state)
     assert_true(dt_str_is(m.params[0], ":batch"));
 }
 
-static void paths_that_nobody_serves_find_nothing(void **state)
+FRESH_TEST(paths_that_nobody_serves_find_nothing)
 {
     const char *paths[] = {"",
                            "/",
@@ -96,7 +94,7 @@ static void paths_that_nobody_serves_find_nothing(void **state)
         assert_nothing(state, paths[i]);
 }
 
-static void another_method_is_told_which_ones_there_are(void **state)
+FRESH_TEST(another_method_is_told_which_ones_there_are)
 {
     struct dt_match m = match(state, "DELETE", "/v1/jobs");
     assert_null(m.route);
@@ -105,13 +103,13 @@ static void another_method_is_told_which_ones_there_are(void **state)
     assert_string_equal(match(state, "get", "/v1/jobs/1").allow, "GET, HEAD");
 }
 
-static void head_takes_the_route_of_get(void **state)
+FRESH_TEST(head_takes_the_route_of_get)
 {
     assert_route(state, "HEAD", "/v1/jobs/9", 3);
     assert_null(match(state, "HEAD", "/v1/jobs:batch").route);
 }
 
-static void a_segment_may_be_written_with_escapes(void **state)
+FRESH_TEST(a_segment_may_be_written_with_escapes)
 {
     assert_route(state, "GET", "/v1/%6Aobs", 1);
     assert_route(state, "GET", "/v1/%6aobs", 1);
@@ -125,7 +123,25 @@ static void a_segment_may_be_written_with_escapes(void **state)
     assert_nothing(state, "/v1/%6Aobs%00");
 }
 
-static void a_charset_that_is_not_utf8_is_another_media_type(void **state)
+TEST(the_path_of_an_absolute_target_is_what_follows_the_host)
+{
+    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
+                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
+                                             {"http://h", "/"},
+                                             {"http://", "/"},
+                                             {"/v1/jobs", "/v1/jobs"},
+                                             {"/http://h/", "/http://h/"},
+                                             {"*", "*"},
+                                             {"ftp://h/x", "ftp://h/x"},
+                                             {"", ""}};
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
+        if (!dt_str_is(path, targets[i][1]))
+            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
+    }
+}
+
+TEST(a_charset_that_is_not_utf8_is_another_media_type)
 {
     static const char *const fine[] = {
         "application/json;charset=utf-8",      "application/json; charset=\"UTF-8\"",
@@ -138,7 +154,6 @@ static void a_charset_that_is_not_utf8_is_another_media_type(void **state)
                                         "application/json; charset=",
                                         "application/json; charset",
                                         "application/x-ndjson; charset=utf-32"};
-    (void)state;
     for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
         if (dt_media_parse(dt_str(fine[i])) != DT_MEDIA_JSON)
             fail_msg("%s", fine[i]);
@@ -154,14 +169,13 @@ static void assert_refused(const struct dt_route *row)
     assert_null(router);
 }
 
-static void a_table_with_too_many_parameters_is_refused(void **state)
+TEST(a_table_with_too_many_parameters_is_refused)
 {
     static const struct dt_route bad = {"GET", "/{a}/{b}/{c}", DT_SCOPE_READ, DT_WALL_FILTER, .body = DT_BODY_NONE};
-    (void)state;
     assert_refused(&bad);
 }
 
-static void a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused(void **state)
+TEST(a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused)
 {
     static const struct dt_route bad[] = {
         {.method = "GET", .path = "/a", .scope = DT_SCOPE_READ},
@@ -171,7 +185,6 @@ static void a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused(void
         {.method = "GET", .path = "/{id}", .scope = DT_SCOPE_READ, .wall = DT_WALL_TOPIC_IN_PATH},
         {.method = "GET", .path = "/a", .scope = DT_SCOPE_NONE, .wall = DT_WALL_FILTER},
         {.method = "GET", .path = "/a", .scope = DT_SCOPE_NONE, .wall = DT_WALL_ALL_TOPICS}};
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_refused(&bad[i]);
 }
@@ -185,9 +198,8 @@ static void assert_decodes(const char *text, const char *expected, size_t n)
     assert_memory_equal(out, expected, n + 1);
 }
 
-static void escapes_are_decoded_to_bytes(void **state)
+TEST(escapes_are_decoded_to_bytes)
 {
-    (void)state;
     assert_decodes("", "", 0);
     assert_decodes("plain", "plain", 5);
     assert_decodes("a%2Fb%2fc", "a/b/c", 5);
@@ -197,19 +209,17 @@ static void escapes_are_decoded_to_bytes(void **state)
     assert_decodes("a+b", "a+b", 3);
 }
 
-static void bad_escapes_are_malformed(void **state)
+TEST(bad_escapes_are_malformed)
 {
     const char *bad[] = {"%", "%4", "a%", "a%4", "%zz", "%4g", "%g4", "%%41", "% 1"};
     char out[64];
     size_t n;
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(dt_percent_decode(dt_str(bad[i]), out, &n), DT_MALFORMED);
 }
 
-static void media_types_are_read_without_case_and_parameters(void **state)
+TEST(media_types_are_read_without_case_and_parameters)
 {
-    (void)state;
     assert_int_equal(dt_media_parse(DT_STR_NONE), DT_MEDIA_JSON);
     assert_int_equal(dt_media_parse(dt_str("application/json")), DT_MEDIA_JSON);
     assert_int_equal(dt_media_parse(dt_str("Application/JSON ; charset=utf-8")), DT_MEDIA_JSON);
@@ -220,13 +230,12 @@ static void media_types_are_read_without_case_and_parameters(void **state)
     assert_int_equal(dt_media_parse(dt_str("application/x-www-form-urlencoded")), DT_MEDIA_OTHER);
 }
 
-static void other_character_sets_than_utf8_are_no_media_type_of_ours(void **state)
+TEST(other_character_sets_than_utf8_are_no_media_type_of_ours)
 {
     static const char *const fine[] = {"utf-8", "UTF8", "us-ascii", "\"utf-8\"", " \"Utf-8\" "};
     static const char *const others[] = {"utf-16",   "latin1",   "",   "\"utf-8", "utf-8\"",
                                          "\"utf-8x", "xutf-8\"", "\"", "\"\""};
     char text[100];
-    (void)state;
     for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++) {
         snprintf(text, sizeof(text), "application/json; a=b; charset=%s", fine[i]);
         if (dt_media_parse(dt_str(text)) != DT_MEDIA_JSON)
@@ -239,12 +248,11 @@ static void other_character_sets_than_utf8_are_no_media_type_of_ours(void **stat
     }
 }
 
-static void every_route_of_the_api_finds_itself(void **state)
+TEST(every_route_of_the_api_finds_itself)
 {
     size_t n;
     const struct dt_route *routes = dt_routes(&n);
     dt_router *router;
-    (void)state;
     assert_int_equal(dt_router_new(routes, n, &router), DT_OK);
     assert_int_equal(dt_router_count(router), n);
     for (size_t i = 0; i < n; i++) {
@@ -258,23 +266,4 @@ static void every_route_of_the_api_finds_itself(void **state)
     dt_router_free(router);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_path_and_a_method_find_their_route, make, drop),
-        cmocka_unit_test_setup_teardown(parameters_are_the_raw_segments, make, drop),
-        cmocka_unit_test_setup_teardown(paths_that_nobody_serves_find_nothing, make, drop),
-        cmocka_unit_test_setup_teardown(another_method_is_told_which_ones_there_are, make, drop),
-        cmocka_unit_test_setup_teardown(head_takes_the_route_of_get, make, drop),
-        cmocka_unit_test_setup_teardown(a_segment_may_be_written_with_escapes, make, drop),
-        cmocka_unit_test(a_charset_that_is_not_utf8_is_another_media_type),
-        cmocka_unit_test(a_table_with_too_many_parameters_is_refused),
-        cmocka_unit_test(a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused),
-        cmocka_unit_test(escapes_are_decoded_to_bytes),
-        cmocka_unit_test(bad_escapes_are_malformed),
-        cmocka_unit_test(media_types_are_read_without_case_and_parameters),
-        cmocka_unit_test(other_character_sets_than_utf8_are_no_media_type_of_ours),
-        cmocka_unit_test(every_route_of_the_api_finds_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,15 +1,9 @@
 /* Schedules as JSON: what an answer shows can be put back, and a fault names the member that is wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "schedules/schedule_json.h"
 #include "support/rigs/body_rig.h"
@@ -23,6 +17,8 @@ static int make(void **state)
                                                       .installation = DT_STR_LIT("duetime")});
 }
 
+#define RIG_TEST(name) TEST_OF(struct body_rig *f, name, make, close_body_rig)
+
 static dt_status decode(struct body_rig *f, struct dt_str text, struct dt_schedule_body *out)
 {
     struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
@@ -31,7 +27,7 @@ static dt_status decode(struct body_rig *f, struct dt_str text, struct dt_schedu
     return dt_schedule_decode(f->json, &f->rules, DT_STR_LIT("nightly"), &f->faults, out);
 }
 
-static void an_answer_can_be_put_back_and_means_the_same(void **state)
+RIG_TEST(an_answer_can_be_put_back_and_means_the_same)
 {
     static const char *const bodies[] = {
         "{\"topic\":\"t\",\"cron\":\"0 9 * * MON-FRI\",\"time_zone\":\"Europe/Berlin\",\"overlap\":\"skip\","
@@ -42,7 +38,6 @@ static void an_answer_can_be_put_back_and_means_the_same(void **state)
         "\"partition_key\":\"p\",\"headers\":{\"h\":\"x\"},\"content_type\":\"text/"
         "plain\",\"payload_base64\":\"AAE=\"}",
     };
-    struct body_rig *f = *state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
         struct dt_schedule_body given, back;
         assert_int_equal(decode(f, dt_str(bodies[i]), &given), DT_OK);
@@ -63,7 +58,7 @@ static void an_answer_can_be_put_back_and_means_the_same(void **state)
     }
 }
 
-static void a_fault_names_the_member_when_a_schedule_is_refused(void **state)
+RIG_TEST(a_fault_names_the_member_when_a_schedule_is_refused)
 {
     static const struct {
         const char *body, *pointer;
@@ -86,7 +81,6 @@ static void a_fault_names_the_member_when_a_schedule_is_refused(void **state)
         {"{\"topic\":\"t\",\"every\":\"PT5M\",\"paused\":1}", "/paused"},
         {"{\"topic\":\"t\",\"every\":\"PT5M\",\"delay\":\"PT5M\"}", "/delay"},
     };
-    struct body_rig *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct dt_schedule_body out;
         assert_int_equal(decode(f, dt_str(cases[i].body), &out), DT_INVALID);
@@ -96,10 +90,9 @@ static void a_fault_names_the_member_when_a_schedule_is_refused(void **state)
     }
 }
 
-static void a_name_has_letters_digits_and_three_signs(void **state)
+TEST(a_name_has_letters_digits_and_three_signs)
 {
     char longest[DT_SCHEDULE_NAME_MAX + 1];
-    (void)state;
     memset(longest, 'a', sizeof(longest));
     assert_null(dt_schedule_name_check(DT_STR_LIT("Nightly_1.a-b")));
     assert_null(dt_schedule_name_check((struct dt_str){longest, DT_SCHEDULE_NAME_MAX}));
@@ -109,12 +102,4 @@ static void a_name_has_letters_digits_and_three_signs(void **state)
     assert_non_null(dt_schedule_name_check(DT_STR_LIT("a/b")));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_answer_can_be_put_back_and_means_the_same, make, close_body_rig),
-        cmocka_unit_test_setup_teardown(a_fault_names_the_member_when_a_schedule_is_refused, make, close_body_rig),
-        cmocka_unit_test(a_name_has_letters_digits_and_three_signs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

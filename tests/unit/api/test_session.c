@@ -2,15 +2,9 @@
  * When a connection to MySQL is asked how it is, and when nobody need try it: on a store that answers as the test says,
  * by a clock that the test turns.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/db/db.h"
 #include "work/session.h"
@@ -108,6 +102,8 @@ static int clear(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
+
 static dt_status begin(void)
 {
     struct dt_error err = {0};
@@ -123,9 +119,8 @@ static void work(int64_t us)
 
 /* ---- the tests ---- */
 
-static void waits_are_as_short_as_somebody_waits(void **state)
+FRESH_TEST(waits_are_as_short_as_somebody_waits)
 {
-    (void)state;
     assert_ptr_equal(fake.config, &session.config);
     assert_ptr_equal(fake.ref, &ref);
     assert_int_equal(session.config.mysql_io_timeout, 5000);
@@ -133,7 +128,7 @@ static void waits_are_as_short_as_somebody_waits(void **state)
     assert_int_equal(session.config.mysql_lock_timeout, 1000);
 }
 
-static void shorter_waits_of_the_process_stay(void **state)
+FRESH_TEST(shorter_waits_of_the_process_stay)
 {
     const struct dt_config config = {.api_database_timeout = 1500,
                                      .mysql_io_timeout = 1200,
@@ -141,7 +136,6 @@ static void shorter_waits_of_the_process_stay(void **state)
                                      .mysql_lock_timeout = 800};
     const struct dt_session_env env = {.config = &config, .clock = &turned, .ref = &ref};
     struct dt_session other;
-    (void)state;
     assert_int_equal(dt_session_init(&other, &env), DT_OK);
     assert_int_equal(other.config.mysql_io_timeout, 1200);
     assert_int_equal(other.config.mysql_connect_timeout, 700);
@@ -150,9 +144,8 @@ static void shorter_waits_of_the_process_stay(void **state)
     fake.made = true;
 }
 
-static void a_connection_is_asked_when_it_was_idle_for_a_second(void **state)
+FRESH_TEST(a_connection_is_asked_when_it_was_idle_for_a_second)
 {
-    (void)state;
     work(10 * MS);
     assert_int_equal(fake.n_pings, 1); /* it was never used */
     fake.us += SECOND - 1;
@@ -163,18 +156,16 @@ static void a_connection_is_asked_when_it_was_idle_for_a_second(void **state)
     assert_int_equal(fake.n_pings, 2);
 }
 
-static void a_connection_that_the_server_ended_is_made_anew_at_once(void **state)
+FRESH_TEST(a_connection_that_the_server_ended_is_made_anew_at_once)
 {
-    (void)state;
     fake.pings[0] = DT_UNAVAILABLE;
     fake.ping_takes_us = SECOND - 1;
     work(0);
     assert_int_equal(fake.n_pings, 2);
 }
 
-static void a_server_that_was_waited_for_is_not_waited_for_twice(void **state)
+FRESH_TEST(a_server_that_was_waited_for_is_not_waited_for_twice)
 {
-    (void)state;
     fake.pings[0] = DT_UNAVAILABLE;
     fake.ping_takes_us = SECOND;
     assert_int_equal(begin(), DT_UNAVAILABLE);
@@ -182,9 +173,8 @@ static void a_server_that_was_waited_for_is_not_waited_for_twice(void **state)
     dt_session_end(&session);
 }
 
-static void a_refusal_is_not_asked_for_again(void **state)
+FRESH_TEST(a_refusal_is_not_asked_for_again)
 {
-    (void)state;
     fake.pings[0] = DT_SCHEMA;
     fake.lost = true;
     assert_int_equal(begin(), DT_SCHEMA);
@@ -195,9 +185,8 @@ static void a_refusal_is_not_asked_for_again(void **state)
     assert_int_equal(fake.n_pings, 2);
 }
 
-static void after_a_failure_nobody_tries_for_half_a_second(void **state)
+FRESH_TEST(after_a_failure_nobody_tries_for_half_a_second)
 {
-    (void)state;
     fake.pings[0] = fake.pings[1] = fake.pings[2] = fake.pings[3] = DT_UNAVAILABLE;
     fake.lost = true;
     assert_int_equal(begin(), DT_UNAVAILABLE);
@@ -219,9 +208,8 @@ static void after_a_failure_nobody_tries_for_half_a_second(void **state)
     assert_int_equal(fake.n_pings, 5);
 }
 
-static void after_a_failure_anybody_tries_once_another_session_was_answered(void **state)
+FRESH_TEST(after_a_failure_anybody_tries_once_another_session_was_answered)
 {
-    (void)state;
     fake.pings[0] = fake.pings[1] = DT_UNAVAILABLE;
     fake.lost = true;
     assert_int_equal(begin(), DT_UNAVAILABLE);
@@ -237,9 +225,8 @@ static void after_a_failure_anybody_tries_once_another_session_was_answered(void
     assert_int_equal(atomic_load(&answered_us), fake.us);
 }
 
-static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void **state)
+FRESH_TEST(a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung)
 {
-    (void)state;
     work(0);
     assert_int_equal(begin(), DT_OK);
     fake.us += STALLED;
@@ -261,9 +248,8 @@ static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void
     assert_int_equal(fake.n_pings, 3);
 }
 
-static void work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled(void **state)
+FRESH_TEST(work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled)
 {
-    (void)state;
     assert_false(dt_session_stalled(&session));
     assert_int_equal(begin(), DT_OK);
     fake.us += STALLED;
@@ -274,21 +260,4 @@ static void work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled(v
     assert_false(dt_session_stalled(&session));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(waits_are_as_short_as_somebody_waits),
-        T(shorter_waits_of_the_process_stay),
-        T(a_connection_is_asked_when_it_was_idle_for_a_second),
-        T(a_connection_that_the_server_ended_is_made_anew_at_once),
-        T(a_server_that_was_waited_for_is_not_waited_for_twice),
-        T(a_refusal_is_not_asked_for_again),
-        T(after_a_failure_nobody_tries_for_half_a_second),
-        T(after_a_failure_anybody_tries_once_another_session_was_answered),
-        T(a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung),
-        T(work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled),
-    };
-    return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,11 +1,7 @@
 /* Work in time slices: nobody waits for all of another's work, and the end leaves nothing undone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -51,9 +47,8 @@ static bool hold(struct dt_slice *slice)
     return false;
 }
 
-static void small_work_does_not_wait_for_large_work_before_it(void **state)
+TEST(small_work_does_not_wait_for_large_work_before_it)
 {
-    (void)state;
     dt_workers *pool;
     struct dt_slice holder = {.run = hold};
     struct work large = {.slice.run = one_piece, .pieces = 1000}, small = {.slice.run = one_piece, .pieces = 2};
@@ -71,9 +66,8 @@ static void small_work_does_not_wait_for_large_work_before_it(void **state)
     pthread_barrier_destroy(&begin);
 }
 
-static void as_many_slices_run_at_once_as_threads_are_allowed(void **state)
+TEST(as_many_slices_run_at_once_as_threads_are_allowed)
 {
-    (void)state;
     struct dt_slice slices[3] = {{.run = hold}, {.run = hold}, {.run = hold}};
     pthread_barrier_init(&begin, NULL, 4); /* this thread, and each that runs a slice */
     dt_workers *pool = start(3);
@@ -85,9 +79,8 @@ static void as_many_slices_run_at_once_as_threads_are_allowed(void **state)
     pthread_barrier_destroy(&begin);
 }
 
-static void the_end_does_what_is_queued_and_takes_no_more(void **state)
+TEST(the_end_does_what_is_queued_and_takes_no_more)
 {
-    (void)state;
     enum { MANY = 50 };
     dt_workers *pool;
     struct work work[MANY], late = {.slice.run = one_piece, .pieces = 1};
@@ -104,12 +97,4 @@ static void the_end_does_what_is_queued_and_takes_no_more(void **state)
     dt_workers_free(pool);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_work_does_not_wait_for_large_work_before_it),
-        cmocka_unit_test(as_many_slices_run_at_once_as_threads_are_allowed),
-        cmocka_unit_test(the_end_does_what_is_queued_and_takes_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

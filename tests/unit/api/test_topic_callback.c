@@ -1,15 +1,9 @@
 /* Callback settings of a topic: decoded, kept and shown, without what is secret in any answer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "jobs/job_json.h"
 #include "jobs/topic_callback.h"
@@ -20,6 +14,8 @@ static int make(void **state)
     return open_body_rig(
         state, (struct dt_job_rules){.headers_max = 64, .json_depth = 8, .installation = DT_STR_LIT("duetime")});
 }
+
+#define RIG_TEST(name) TEST_OF(struct body_rig *f, name, make, close_body_rig)
 
 static dt_status topic(struct body_rig *f, const char *text, struct dt_topic_setting *out)
 {
@@ -55,9 +51,8 @@ static void assert_str(struct dt_str s, const char *text)
     assert_memory_equal(s.p, text, s.n);
 }
 
-static void callback_settings_are_decoded_and_shown_without_what_is_secret(void **state)
+RIG_TEST(callback_settings_are_decoded_and_shown_without_what_is_secret)
 {
-    struct body_rig *f = *state;
     struct dt_topic_setting t;
     struct dt_strbuf out;
     f->rules.callbacks = true;
@@ -80,9 +75,8 @@ static void callback_settings_are_decoded_and_shown_without_what_is_secret(void 
     dt_strbuf_clear(&out);
 }
 
-static void callback_settings_that_are_wrong_are_refused(void **state)
+RIG_TEST(callback_settings_that_are_wrong_are_refused)
 {
-    struct body_rig *f = *state;
     struct dt_topic_setting t;
     f->rules.callbacks = true;
     assert_int_equal(
@@ -111,9 +105,8 @@ static dt_status keep(struct body_rig *f, const char *text, struct dt_topic *out
     return dt_topic_callback_keep(f->json, &there, &t, &f->faults, out);
 }
 
-static void stars_keep_what_a_topic_has(void **state)
+RIG_TEST(stars_keep_what_a_topic_has)
 {
-    struct body_rig *f = *state;
     struct dt_topic t;
     assert_ok(f, keep(f, "{" URL "\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t),
               "kept");
@@ -127,13 +120,12 @@ static void stars_keep_what_a_topic_has(void **state)
     assert_string_equal(pointers(f), "/callback_secret");
 }
 
-static void stars_keep_nothing_that_would_go_to_another_place(void **state)
+RIG_TEST(stars_keep_nothing_that_would_go_to_another_place)
 {
     static const char *const others[] = {
         "\"callback_url\":\"http://a.test/x\"", "\"callback_url\":\"https://a.test:8443/x\"",
         "\"callback_url\":\"https://b.test/x\"", URL "\"callback_hosts\":[\"https://b.test\"]",
         "\"callback_hosts\":[\"https://b.test\"]"};
-    struct body_rig *f = *state;
     struct dt_topic t;
     char body[512];
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
@@ -147,9 +139,8 @@ static void stars_keep_nothing_that_would_go_to_another_place(void **state)
     assert_ok(f, keep(f, "{\"callback_hosts\":[\"https://A.test:443\"],\"callback_secret\":\"***\"}", &t), "same");
 }
 
-static void secrets_need_a_place_to_go_to(void **state)
+RIG_TEST(secrets_need_a_place_to_go_to)
 {
-    struct body_rig *f = *state;
     struct dt_topic_setting t;
     assert_int_equal(topic(f, "{\"callback_headers\":{\"a\":\"1\"},\"callback_secret\":\"whsec_YQ==\"}", &t),
                      DT_INVALID);
@@ -160,9 +151,8 @@ static void secrets_need_a_place_to_go_to(void **state)
     assert_string_equal(pointers(f), "/alerts/secret");
 }
 
-static void hosts_are_a_list_of_origins(void **state)
+RIG_TEST(hosts_are_a_list_of_origins)
 {
-    struct body_rig *f = *state;
     struct dt_topic_setting t;
     assert_ok(f, topic(f, "{\"callback_hosts\":[\"https://B.test\",\"http://[::1]:81\"]}", &t), "hosts");
     assert_str(t.topic.callback.places.hosts, "https://B.test,http://[::1]:81");
@@ -184,9 +174,8 @@ static void hosts_are_a_list_of_origins(void **state)
     f->rules.allow_hosts = DT_STR_NONE;
 }
 
-static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **state)
+RIG_TEST(want_of_memory_is_told_though_there_is_some_for_the_secret)
 {
-    struct body_rig *f = *state;
     struct dt_topic_setting t;
     struct dt_topic out;
     assert_ok(f, topic(f, "{" URL "\"callback_secret\":\"***\"}", &t), "kept");
@@ -194,27 +183,11 @@ static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **st
     assert_int_equal(dt_topic_callback_keep(f->json, &there, &t, &f->faults, &out), DT_NOMEM);
 }
 
-static void a_topic_that_is_not_enabled_is_refused(void **state)
+RIG_TEST(a_topic_that_is_not_enabled_is_refused)
 {
-    struct body_rig *f = *state;
     struct dt_topic_setting t;
     assert_int_equal(topic(f, "{\"delivery\":\"http\"}", &t), DT_INVALID);
     assert_string_equal(pointers(f), "/delivery");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, close_body_rig)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(callback_settings_are_decoded_and_shown_without_what_is_secret),
-        TEST(callback_settings_that_are_wrong_are_refused),
-        TEST(stars_keep_what_a_topic_has),
-        TEST(stars_keep_nothing_that_would_go_to_another_place),
-        TEST(secrets_need_a_place_to_go_to),
-        TEST(hosts_are_a_list_of_origins),
-        TEST(want_of_memory_is_told_though_there_is_some_for_the_secret),
-        TEST(a_topic_that_is_not_enabled_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

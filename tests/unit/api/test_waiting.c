@@ -1,12 +1,8 @@
 /* What a job waits for: every word, from snapshots made by hand (the cache and the store are stood in for here). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "jobs/waiting.h"
 #include "store/limits/topic_gate.h"
@@ -87,6 +83,8 @@ static int healthy(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, healthy, NULL)
+
 static const char *word_of(const struct dt_job *job)
 {
     static int store;
@@ -109,27 +107,24 @@ static struct dt_job dispatched(void)
                            .claim_shard = 1};
 }
 
-static void a_job_ahead_waits_for_its_time_whatever_else_is_wrong(void **state)
+FRESH_TEST(a_job_ahead_waits_for_its_time_whatever_else_is_wrong)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW + 1);
     topic.paused = true;
     infos[0].owner = DT_STR_NONE;
     assert_string_equal(word_of(&job), "time");
 }
 
-static void a_due_job_of_a_paused_topic_is_paused(void **state)
+FRESH_TEST(a_due_job_of_a_paused_topic_is_paused)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW);
     topic.paused = true;
     infos[0].owner = DT_STR_NONE;
     assert_string_equal(word_of(&job), "paused");
 }
 
-static void a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka(void **state)
+FRESH_TEST(a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW);
     infos[0].waiting = DT_STR_LIT("kafka");
     infos[0].callbacks = DT_STR_LIT("full");
@@ -145,9 +140,8 @@ static void a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka(
     assert_string_equal(word_of(&job), "leader");
 }
 
-static void a_due_job_of_a_topic_at_its_limit_waits_for_room(void **state)
+FRESH_TEST(a_due_job_of_a_topic_at_its_limit_waits_for_room)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW);
     assert_string_equal(word_of(&job), "leader");
     assert_int_equal(looked, 0); /* it has no limit: nobody is asked */
@@ -162,9 +156,8 @@ static void a_due_job_of_a_topic_at_its_limit_waits_for_room(void **state)
     assert_string_equal(word_of(&job), "paused");
 }
 
-static void of_many_jobs_of_a_topic_the_limit_is_asked_once(void **state)
+FRESH_TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once)
 {
-    (void)state;
     static int store;
     struct dt_waiting w = {.view = &view, .shards = &shards, .now_ms = NOW, .store = (dt_store *)&store};
     struct dt_job job = scheduled(NOW);
@@ -176,9 +169,8 @@ static void of_many_jobs_of_a_topic_the_limit_is_asked_once(void **state)
     assert_string_equal(dt_waiting_for(&w, &job), "leader"); /* nobody can be asked */
 }
 
-static void a_due_job_waits_for_a_leader_that_is_not_there(void **state)
+FRESH_TEST(a_due_job_waits_for_a_leader_that_is_not_there)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW);
     infos[0].waiting = DT_STR_LIT("kafka");
     infos[0].owner = DT_STR_NONE;
@@ -193,9 +185,8 @@ static void a_due_job_waits_for_a_leader_that_is_not_there(void **state)
     assert_string_equal(word_of(&job), "leader");
 }
 
-static void a_due_job_waits_for_kafka_while_dispatchers_wait_for_it_before_they_elect_a_leader(void **state)
+FRESH_TEST(a_due_job_waits_for_kafka_while_dispatchers_wait_for_it_before_they_elect_a_leader)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW);
     infos[0].owner = DT_STR_NONE;
     shards.dispatchers.waits_kafka = true;
@@ -206,9 +197,8 @@ static void a_due_job_waits_for_kafka_while_dispatchers_wait_for_it_before_they_
     assert_string_equal(word_of(&job), "leader");
 }
 
-static void a_due_job_waits_for_what_its_leader_waits_for(void **state)
+FRESH_TEST(a_due_job_waits_for_what_its_leader_waits_for)
 {
-    (void)state;
     struct dt_job job = scheduled(NOW - 1000);
     assert_string_equal(word_of(&job), "leader");
     infos[0].waiting = DT_STR_LIT("kafka");
@@ -219,9 +209,8 @@ static void a_due_job_waits_for_what_its_leader_waits_for(void **state)
     assert_string_equal(word_of(&job), "leader");
 }
 
-static void a_dispatched_job_waits_for_kafka_only_while_it_is_unsent(void **state)
+FRESH_TEST(a_dispatched_job_waits_for_kafka_only_while_it_is_unsent)
 {
-    (void)state;
     struct dt_job job = dispatched();
     assert_string_equal(word_of(&job), "ack");
     infos[1].waiting = DT_STR_LIT("kafka");
@@ -234,40 +223,20 @@ static void a_dispatched_job_waits_for_kafka_only_while_it_is_unsent(void **stat
     assert_int_equal(asked, 2);
 }
 
-static void a_finished_job_waits_for_nothing(void **state)
+FRESH_TEST(a_finished_job_waits_for_nothing)
 {
-    (void)state;
     for (int s = DT_SUCCEEDED; s < DT_JOB_STATES; s++) {
         struct dt_job job = {.id = 7, .topic = DT_STR_LIT("t"), .state = (enum dt_job_state)s};
         assert_null(word_of(&job));
     }
 }
 
-static void without_snapshots_a_due_job_waits_for_a_leader(void **state)
+FRESH_TEST(without_snapshots_a_due_job_waits_for_a_leader)
 {
-    (void)state;
     struct dt_job due = scheduled(NOW), sent = dispatched();
     struct dt_waiting w = {.now_ms = NOW};
     assert_string_equal(dt_waiting_for(&w, &due), "leader");
     assert_string_equal(dt_waiting_for(&w, &sent), "ack");
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, healthy)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_ahead_waits_for_its_time_whatever_else_is_wrong),
-        TEST(a_due_job_of_a_paused_topic_is_paused),
-        TEST(a_due_job_of_a_topic_at_its_limit_waits_for_room),
-        TEST(a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka),
-        TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once),
-        TEST(a_due_job_waits_for_a_leader_that_is_not_there),
-        TEST(a_due_job_waits_for_kafka_while_dispatchers_wait_for_it_before_they_elect_a_leader),
-        TEST(a_due_job_waits_for_what_its_leader_waits_for),
-        TEST(a_dispatched_job_waits_for_kafka_only_while_it_is_unsent),
-        TEST(a_finished_job_waits_for_nothing),
-        TEST(without_snapshots_a_due_job_waits_for_a_leader),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,14 +1,10 @@
 /* What the wall says of each kind of route, and that a handler which does not ask it cannot answer. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "request/wall.h"
 
@@ -41,7 +37,7 @@ static int refusal(bool (*step)(struct dt_request *), struct dt_request req)
     return status;
 }
 
-static void each_wall_refuses_what_it_is_for(void **state)
+TEST(each_wall_refuses_what_it_is_for)
 {
     static const struct {
         enum dt_wall wall;
@@ -62,7 +58,6 @@ static void each_wall_refuses_what_it_is_for(void **state)
         {DT_WALL_OWN_TOKEN, &other, 0, 0},
         {DT_WALL_NOTHING, &other, 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct dt_str topic = rows[i].topic ? *rows[i].topic : DT_STR_NONE;
         const struct dt_request bound = request_of(rows[i].wall, topic, true);
@@ -76,11 +71,10 @@ static void each_wall_refuses_what_it_is_for(void **state)
     }
 }
 
-static void a_row_of_another_topic_is_not_found(void **state)
+TEST(a_row_of_another_topic_is_not_found)
 {
     struct dt_request bound = request_of(DT_WALL_ROW_IN_PATH, DT_STR_NONE, true);
     struct dt_request all = request_of(DT_WALL_ROW_IN_PATH, DT_STR_NONE, false);
-    (void)state;
     assert_int_equal(dt_wall_found(&bound, mine), DT_OK);
     assert_int_equal(dt_wall_found(&bound, other), DT_NOT_FOUND);
     assert_int_equal(dt_wall_found(&bound, DT_STR_NONE), DT_NOT_FOUND);
@@ -89,11 +83,10 @@ static void a_row_of_another_topic_is_not_found(void **state)
     assert_null(dt_wall_bound(&all));
 }
 
-static void a_token_is_shown_to_itself_and_to_who_rules_all(void **state)
+TEST(a_token_is_shown_to_itself_and_to_who_rules_all)
 {
     const struct dt_request bound = request_of(DT_WALL_OWN_TOKEN, DT_STR_NONE, true);
     const struct dt_request all = request_of(DT_WALL_OWN_TOKEN, DT_STR_NONE, false);
-    (void)state;
     assert_true(dt_wall_shows_token(&bound, DT_STR_LIT("token")));
     assert_false(dt_wall_shows_token(&bound, DT_STR_LIT("another")));
     assert_true(dt_wall_shows_token(&all, DT_STR_LIT("another")));
@@ -118,10 +111,9 @@ static bool dies(enum dt_wall wall, int status, bool asks, struct dt_str found)
     return WIFSIGNALED(end) && WTERMSIG(end) == SIGABRT;
 }
 
-static void an_answer_that_did_not_pass_the_wall_ends_the_process(void **state)
+TEST(an_answer_that_did_not_pass_the_wall_ends_the_process)
 {
     static const enum dt_wall walls[] = {DT_WALL_ROW_IN_PATH, DT_WALL_IN_BODY, DT_WALL_FILTER};
-    (void)state;
     for (size_t i = 0; i < sizeof(walls) / sizeof(*walls); i++) {
         assert_true(dies(walls[i], 200, false, DT_STR_NONE));
         assert_true(dies(walls[i], 409, false, DT_STR_NONE));
@@ -138,13 +130,4 @@ static void an_answer_that_did_not_pass_the_wall_ends_the_process(void **state)
     assert_true(dies(DT_WALL_NOTHING, 200, true, DT_STR_NONE)); /* the handler and its column contradict each other */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_wall_refuses_what_it_is_for),
-        cmocka_unit_test(a_row_of_another_topic_is_not_found),
-        cmocka_unit_test(a_token_is_shown_to_itself_and_to_who_rules_all),
-        cmocka_unit_test(an_answer_that_did_not_pass_the_wall_ends_the_process),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

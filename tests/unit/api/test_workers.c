@@ -256,6 +256,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 static void start(int workers)
 {
     rig->config.http_workers = workers;
@@ -275,9 +277,8 @@ static void hold(struct call *calls, int n, uint8_t caller)
 
 /* ---- the tests ---- */
 
-static void each_request_is_run_once_and_answered_once(void **state)
+FRESH_TEST(each_request_is_run_once_and_answered_once)
 {
-    (void)state;
     start(4);
     for (int i = 0; i < 500; i++)
         submit_by(&rig->calls[i], (uint8_t)i);
@@ -288,9 +289,8 @@ static void each_request_is_run_once_and_answered_once(void **state)
     assert_shown(0, 0);
 }
 
-static void a_request_that_was_handed_on_is_left_alone(void **state)
+FRESH_TEST(a_request_that_was_handed_on_is_left_alone)
 {
-    (void)state;
     start(1);
     rig->calls[0].handed_on = true;
     submit(&rig->calls[0]);
@@ -300,19 +300,17 @@ static void a_request_that_was_handed_on_is_left_alone(void **state)
     assert_int_equal(rig->calls[0].trimmed, 0);
 }
 
-static void a_request_that_is_suspended_already_is_not_suspended_again(void **state)
+FRESH_TEST(a_request_that_is_suspended_already_is_not_suspended_again)
 {
-    (void)state;
     start(1);
     rig->calls[0].suspended = true; /* a unit's done hands it on */
     submit(&rig->calls[0]);
     assert_served(&rig->calls[0]);
 }
 
-static void what_waits_and_what_is_at_work_is_shown(void **state)
+FRESH_TEST(what_waits_and_what_is_at_work_is_shown)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(2);
     assert_shown(0, 0);
     hold(calls, 2, 0);
@@ -327,12 +325,11 @@ static void what_waits_and_what_is_at_work_is_shown(void **state)
     assert_shown(0, 0);
 }
 
-static void the_caller_whom_none_has_served_for_the_longest_time_is_next(void **state)
+FRESH_TEST(the_caller_whom_none_has_served_for_the_longest_time_is_next)
 {
     struct call *calls = rig->calls;
     static const uint8_t callers[] = {1, 1, 1, 2, 3, 2};
     static const int order[] = {2, 5, 7, 3, 4, 6}; /* in which each is run */
-    (void)state;
     start(1);
     hold(&calls[10], 1, 4);
     for (int i = 0; i < 6; i++)
@@ -344,10 +341,9 @@ static void the_caller_whom_none_has_served_for_the_longest_time_is_next(void **
     }
 }
 
-static void no_caller_has_all_workers_but_one_that_is_alone(void **state)
+FRESH_TEST(no_caller_has_all_workers_but_one_that_is_alone)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(4);
     hold(calls, 3, 7);
     submit_by(&calls[3], 7);
@@ -365,12 +361,11 @@ static void no_caller_has_all_workers_but_one_that_is_alone(void **state)
     assert_shown(0, 0);
 }
 
-static void a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody(void **state)
+FRESH_TEST(a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody)
 {
     static const struct {
         int workers, most;
     } rows[] = {{1, 1}, {2, 1}, {3, 2}, {4, 3}, {5, 3}, {8, 6}, {9, 6}};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct call *calls = &rig->calls[20 * i];
         start(rows[i].workers);
@@ -386,10 +381,9 @@ static void a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody(
     }
 }
 
-static void long_requests_of_a_caller_are_run_together_when_nobody_else_asks(void **state)
+FRESH_TEST(long_requests_of_a_caller_are_run_together_when_nobody_else_asks)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(4);
     dt_activity_note(&rig->activity, 7, now_us());
     for (int i = 0; i < 3; i++) {
@@ -404,11 +398,10 @@ static void long_requests_of_a_caller_are_run_together_when_nobody_else_asks(voi
     }
 }
 
-static void while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests(void **state)
+FRESH_TEST(while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests)
 {
     struct call *calls = rig->calls;
     enum { TOOK_US = 30000 };
-    (void)state;
     start(4);
     dt_activity_note(&rig->activity, 9, now_us());
     dt_activity_note(&rig->activity, 7, now_us());
@@ -434,10 +427,9 @@ static void while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_wit
     assert_shown(0, 0);
 }
 
-static void when_every_connection_hangs_a_request_is_refused_at_once(void **state)
+FRESH_TEST(when_every_connection_hangs_a_request_is_refused_at_once)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(2);
     hold(calls, 1, 0);
     rig->n_stalled = 1;
@@ -451,9 +443,8 @@ static void when_every_connection_hangs_a_request_is_refused_at_once(void **stat
     rig->n_stalled = 0;
 }
 
-static void a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_started(void **state)
+FRESH_TEST(a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_started)
 {
-    (void)state;
     start(3);
     hold(rig->calls, 2, 0);
     assert_int_equal(rig->sessions, 2);
@@ -465,10 +456,9 @@ static void a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_sta
     let_go(&rig->calls[1]);
 }
 
-static void a_full_queue_refuses_and_says_so(void **state)
+FRESH_TEST(a_full_queue_refuses_and_says_so)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(1);
     hold(calls, 1, 0);
     for (int i = 1; i <= FULL; i++)
@@ -485,11 +475,10 @@ static void a_full_queue_refuses_and_says_so(void **state)
     assert_shown(0, 0);
 }
 
-static void a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order(void **state)
+FRESH_TEST(a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order)
 {
     struct call *calls = rig->calls;
     int64_t us = now_us();
-    (void)state;
     start(1);
     hold(&calls[10], 1, 0);
     for (int i = 0; i < 6; i++) {
@@ -510,10 +499,9 @@ static void a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_thei
     }
 }
 
-static void without_the_database_a_request_is_refused_unless_it_has_changed_something(void **state)
+FRESH_TEST(without_the_database_a_request_is_refused_unless_it_has_changed_something)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(1);
     rig->begin = DT_UNAVAILABLE;
     calls[0].req.changed = true;
@@ -529,10 +517,9 @@ static void without_the_database_a_request_is_refused_unless_it_has_changed_some
     assert_shown(0, 0);
 }
 
-static void a_request_whose_time_is_up_when_its_turn_comes_is_not_run(void **state)
+FRESH_TEST(a_request_whose_time_is_up_when_its_turn_comes_is_not_run)
 {
     struct call *calls = rig->calls;
-    (void)state;
     start(1);
     calls[0].req.deadline_us = calls[1].req.deadline_us = now_us();
     calls[1].req.changed = true;
@@ -543,11 +530,10 @@ static void a_request_whose_time_is_up_when_its_turn_comes_is_not_run(void **sta
     assert_int_equal(calls[0].runs + calls[1].runs, 0);
 }
 
-static void a_request_that_is_put_off_holds_no_worker_and_is_run_again(void **state)
+FRESH_TEST(a_request_that_is_put_off_holds_no_worker_and_is_run_again)
 {
     struct call *calls = rig->calls;
     int64_t us = now_us();
-    (void)state;
     start(1);
     for (int i = 0; i < 3; i++) {
         calls[i].times_later = 4;
@@ -564,11 +550,10 @@ static void a_request_that_is_put_off_holds_no_worker_and_is_run_again(void **st
     assert_shown(0, 0);
 }
 
-static void a_request_that_is_put_off_is_refused_when_its_time_is_up(void **state)
+FRESH_TEST(a_request_that_is_put_off_is_refused_when_its_time_is_up)
 {
     struct call *calls = rig->calls;
     int64_t us = now_us();
-    (void)state;
     start(2);
     calls[2].held = true; /* the other worker serves the others */
     submit(&calls[2]);
@@ -619,11 +604,10 @@ static int submit_until_the_end(struct call *calls)
     return n;
 }
 
-static void the_end_refuses_what_waits_and_lets_what_runs_end(void **state)
+FRESH_TEST(the_end_refuses_what_waits_and_lets_what_runs_end)
 {
     struct call *calls = rig->calls;
     pthread_t stopper;
-    (void)state;
     start(2);
     calls[2].times_later = 1000000;
     submit(&calls[2]);
@@ -646,9 +630,8 @@ static void the_end_refuses_what_waits_and_lets_what_runs_end(void **state)
     assert_shown(0, 0);
 }
 
-static void what_comes_after_the_end_is_refused(void **state)
+FRESH_TEST(what_comes_after_the_end_is_refused)
 {
-    (void)state;
     start(1);
     dt_workers_stop(rig->pool);
     submit(&rig->calls[0]);
@@ -657,9 +640,8 @@ static void what_comes_after_the_end_is_refused(void **state)
     rig->pool = NULL;
 }
 
-static void a_pool_that_cannot_start_gives_everything_back(void **state)
+FRESH_TEST(a_pool_that_cannot_start_gives_everything_back)
 {
-    (void)state;
     rig->fail_session = 0;
     rig->config.http_workers = 3;
     assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_NOMEM);
@@ -667,31 +649,4 @@ static void a_pool_that_cannot_start_gives_everything_back(void **state)
     assert_int_equal(rig->sessions, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(each_request_is_run_once_and_answered_once),
-        T(a_request_that_was_handed_on_is_left_alone),
-        T(a_request_that_is_suspended_already_is_not_suspended_again),
-        T(what_waits_and_what_is_at_work_is_shown),
-        T(the_caller_whom_none_has_served_for_the_longest_time_is_next),
-        T(no_caller_has_all_workers_but_one_that_is_alone),
-        T(a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody),
-        T(long_requests_of_a_caller_are_run_together_when_nobody_else_asks),
-        T(while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests),
-        T(when_every_connection_hangs_a_request_is_refused_at_once),
-        T(a_pool_grows_while_requests_wait_and_does_without_what_cannot_be_started),
-        T(a_full_queue_refuses_and_says_so),
-        T(a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order),
-        T(without_the_database_a_request_is_refused_unless_it_has_changed_something),
-        T(a_request_whose_time_is_up_when_its_turn_comes_is_not_run),
-        T(a_request_that_is_put_off_holds_no_worker_and_is_run_again),
-        T(a_request_that_is_put_off_is_refused_when_its_time_is_up),
-        T(the_end_refuses_what_waits_and_lets_what_runs_end),
-        T(what_comes_after_the_end_is_refused),
-        T(a_pool_that_cannot_start_gives_everything_back),
-    };
-    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -7,17 +7,11 @@
 #ifndef DT_UNIT_OUT_OF_MEMORY_SUITE_H
 #define DT_UNIT_OUT_OF_MEMORY_SUITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "auth/cursor.h"
 #include "base/clock.h"

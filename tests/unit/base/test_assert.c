@@ -1,15 +1,11 @@
 /* How a process dies at an assertion: each death in a child of its own. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/assert.h"
 #include "base/thread.h"
@@ -55,24 +51,23 @@ static void break_comparison(void)
     dt_assert_cmp(n, >=, 2 + 2);
 }
 
-static void nothing_happens_while_assertions_hold(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, catch_stderr, release_stderr)
+
+FRESH_TEST(nothing_happens_while_assertions_hold)
 {
-    (void)state;
     assert_int_equal(signal_of(hold), 0);
     assert_string_equal(written(), "");
 }
 
-static void a_false_condition_is_logged_and_ends_the_process(void **state)
+FRESH_TEST(a_false_condition_is_logged_and_ends_the_process)
 {
-    (void)state;
     assert_int_equal(signal_of(break_condition), SIGABRT);
     expect("level=error component=assert msg=\"an invariant does not hold\" file=test_assert.c line=");
     expect(" condition=\"n == 4\" shard=-1\n");
 }
 
-static void a_false_comparison_is_logged_with_its_numbers_and_the_shard(void **state)
+FRESH_TEST(a_false_comparison_is_logged_with_its_numbers_and_the_shard)
 {
-    (void)state;
     assert_int_equal(signal_of(break_comparison), SIGABRT);
     expect(" condition=\"n >= 2 + 2 (-3, 4)\" shard=7\n");
 }
@@ -92,9 +87,8 @@ static void break_with_hook(void)
     break_comparison();
 }
 
-static void the_hook_hears_where_and_of_what_the_process_dies(void **state)
+FRESH_TEST(the_hook_hears_where_and_of_what_the_process_dies)
 {
-    (void)state;
     assert_int_equal(signal_of(break_with_hook), SIGABRT);
     expect("component=test msg=died file=test_assert.c what=\"n >= 2 + 2 (-3, 4)\" shard=7\n");
 }
@@ -111,9 +105,8 @@ static void break_twice(void)
     break_condition();
 }
 
-static void an_assertion_that_fails_in_the_hook_ends_the_process(void **state)
+FRESH_TEST(an_assertion_that_fails_in_the_hook_ends_the_process)
 {
-    (void)state;
     assert_int_equal(signal_of(break_twice), SIGABRT);
 }
 
@@ -133,9 +126,8 @@ static void break_and_hang(void)
     break_condition();
 }
 
-static void a_hook_that_hangs_does_not_keep_the_process_alive(void **state)
+FRESH_TEST(a_hook_that_hangs_does_not_keep_the_process_alive)
 {
-    (void)state;
     assert_int_equal(signal_of(break_and_hang), SIGABRT);
 }
 
@@ -165,24 +157,9 @@ static void break_in_two_threads(void)
     break_condition();
 }
 
-static void of_two_threads_that_fail_the_hook_hears_one(void **state)
+FRESH_TEST(of_two_threads_that_fail_the_hook_hears_one)
 {
-    (void)state;
     assert_int_equal(signal_of(break_in_two_threads), SIGABRT);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, catch_stderr, release_stderr)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(nothing_happens_while_assertions_hold),
-        T(a_false_condition_is_logged_and_ends_the_process),
-        T(a_false_comparison_is_logged_with_its_numbers_and_the_shard),
-        T(the_hook_hears_where_and_of_what_the_process_dies),
-        T(an_assertion_that_fails_in_the_hook_ends_the_process),
-        T(a_hook_that_hangs_does_not_keep_the_process_alive),
-        T(of_two_threads_that_fail_the_hook_hears_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

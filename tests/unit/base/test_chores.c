@@ -1,13 +1,9 @@
 /* Chores on real threads and the real monotonic clock. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/chores.h"
 #include "support/wait.h"
@@ -72,11 +68,10 @@ static void add(dt_chores *chores, struct work *w)
     dt_chores_add(chores, &w->chore);
 }
 
-static void a_chore_is_ticked_at_once_and_again_when_woken(void **state)
+TEST(a_chore_is_ticked_at_once_and_again_when_woken)
 {
     dt_chores *chores = start(2);
     struct work w = work("a");
-    (void)state;
     add(chores, &w);
     AWAIT(w.ticks == 1);
     usleep(20000);
@@ -87,12 +82,11 @@ static void a_chore_is_ticked_at_once_and_again_when_woken(void **state)
     dt_chores_stop(chores);
 }
 
-static void a_chore_is_ticked_at_the_time_that_it_returned(void **state)
+TEST(a_chore_is_ticked_at_the_time_that_it_returned)
 {
     dt_chores *chores = start(3);
     struct work far = work("far");
     struct work near = work("near");
-    (void)state;
     const int64_t began_us = now_us();
     far.next_us = began_us + 3600 * INT64_C(1000000);
     add(chores, &far);
@@ -106,11 +100,10 @@ static void a_chore_is_ticked_at_the_time_that_it_returned(void **state)
     dt_chores_stop(chores);
 }
 
-static void a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once(void **state)
+TEST(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once)
 {
     dt_chores *chores = start(4);
     struct work w = work("a");
-    (void)state;
     w.hold = true;
     add(chores, &w);
     AWAIT(w.ticks == 1);
@@ -125,13 +118,12 @@ static void a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_onc
     dt_chores_stop(chores);
 }
 
-static void other_chores_go_on_while_some_ticks_do_not_return(void **state)
+TEST(other_chores_go_on_while_some_ticks_do_not_return)
 {
     dt_chores *chores = start(3);
     struct work stuck[2] = {work("stuck"), work("stuck-too")};
     struct work w = work("well");
     const char *name;
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         stuck[i].hold = true;
         add(chores, &stuck[i]);
@@ -148,12 +140,11 @@ static void other_chores_go_on_while_some_ticks_do_not_return(void **state)
     dt_chores_stop(chores);
 }
 
-static void a_chore_that_is_always_due_leaves_turns_to_the_others(void **state)
+TEST(a_chore_that_is_always_due_leaves_turns_to_the_others)
 {
     dt_chores *chores = start(1);
     struct work greedy = work("greedy");
     struct work w = work("other");
-    (void)state;
     greedy.next_us = 1;
     add(chores, &greedy);
     add(chores, &w);
@@ -169,10 +160,9 @@ static void a_chore_that_is_always_due_leaves_turns_to_the_others(void **state)
     dt_chores_stop(chores);
 }
 
-static void a_removed_chore_is_ticked_no_more_once_it_was_removed(void **state)
+TEST(a_removed_chore_is_ticked_no_more_once_it_was_removed)
 {
     dt_chores *chores = start(2);
-    (void)state;
     for (int i = 0; i < 300; i++) {
         struct work w = work("short-lived");
         w.next_us = 1;
@@ -188,11 +178,10 @@ static void a_removed_chore_is_ticked_no_more_once_it_was_removed(void **state)
     dt_chores_stop(chores);
 }
 
-static void a_wake_does_not_shorten_the_pause_that_a_tick_asked_for(void **state)
+TEST(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for)
 {
     dt_chores *chores = start(2);
     struct work w = work("a");
-    (void)state;
     w.apart_us = 60000;
     const int64_t began_us = now_us();
     add(chores, &w);
@@ -205,11 +194,10 @@ static void a_wake_does_not_shorten_the_pause_that_a_tick_asked_for(void **state
     dt_chores_stop(chores);
 }
 
-static void a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it(void **state)
+TEST(a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it)
 {
     dt_chores *chores = start(2);
     struct work w = work("a");
-    (void)state;
     w.fails = true;
     const int64_t began_us = now_us();
     add(chores, &w);
@@ -223,11 +211,10 @@ static void a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it(voi
     dt_chores_stop(chores);
 }
 
-static void a_tick_that_asks_no_server_ends_no_outage(void **state)
+TEST(a_tick_that_asks_no_server_ends_no_outage)
 {
     dt_chores *chores = start(1);
     struct work w = work("a");
-    (void)state;
     w.of = DT_OUTAGE_KAFKA;
     w.fails = true;
     add(chores, &w);
@@ -248,12 +235,11 @@ static void a_tick_that_asks_no_server_ends_no_outage(void **state)
     dt_outage_forget();
 }
 
-static void chores_that_wait_for_other_servers_leave_two_threads_to_the_others(void **state)
+TEST(chores_that_wait_for_other_servers_leave_two_threads_to_the_others)
 {
     dt_chores *chores = start(4);
     struct work waiting[3] = {work("a"), work("b"), work("c")};
     struct work w = work("well");
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         waiting[i].hold = waiting[i].chore.waits = true;
         add(chores, &waiting[i]);
@@ -272,10 +258,9 @@ static void chores_that_wait_for_other_servers_leave_two_threads_to_the_others(v
     dt_chores_stop(chores);
 }
 
-static void a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed(void **state)
+TEST(a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed)
 {
     dt_chores *chores = start(2);
-    (void)state;
     for (int i = 0; i < 100; i++) {
         struct work w = work("a");
         w.chore.last = true;
@@ -317,7 +302,7 @@ static void check_context(const void *context)
     checked++;
 }
 
-static void each_thread_has_a_context_which_is_checked_after_each_tick(void **state)
+TEST(each_thread_has_a_context_which_is_checked_after_each_tick)
 {
     int most = 3;
     struct dt_chores_env env = {.name = "chores",
@@ -330,7 +315,6 @@ static void each_thread_has_a_context_which_is_checked_after_each_tick(void **st
     struct work w = work("a");
     dt_chores *chores = NULL;
     struct dt_error err = {0};
-    (void)state;
     opened = closed = checked = ticked = 0;
     assert_int_equal(dt_chores_start(&env, &chores, &err), DT_OK);
     assert_int_equal(opened, 1);
@@ -350,7 +334,7 @@ static void each_thread_has_a_context_which_is_checked_after_each_tick(void **st
     assert_int_equal(closed, 0);
 }
 
-static void chores_go_on_when_no_further_thread_can_be_had(void **state)
+TEST(chores_go_on_when_no_further_thread_can_be_had)
 {
     int most = 1;
     struct dt_chores_env env = {.name = "chores",
@@ -361,7 +345,6 @@ static void chores_go_on_when_no_further_thread_can_be_had(void **state)
                                 .arg = &most};
     struct work w[3] = {work("a"), work("b"), work("c")};
     dt_chores *chores = NULL;
-    (void)state;
     opened = closed = ticked = 0;
     assert_int_equal(dt_chores_start(&env, &chores, NULL), DT_OK);
     for (size_t i = 0; i < 3; i++) {
@@ -376,22 +359,4 @@ static void chores_go_on_when_no_further_thread_can_be_had(void **state)
     assert_int_equal(closed, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chore_is_ticked_at_once_and_again_when_woken),
-        cmocka_unit_test(a_chore_is_ticked_at_the_time_that_it_returned),
-        cmocka_unit_test(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once),
-        cmocka_unit_test(other_chores_go_on_while_some_ticks_do_not_return),
-        cmocka_unit_test(a_chore_that_is_always_due_leaves_turns_to_the_others),
-        cmocka_unit_test(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for),
-        cmocka_unit_test(a_tick_that_failed_is_repeated_after_its_pause_whatever_wakes_it),
-        cmocka_unit_test(a_tick_that_asks_no_server_ends_no_outage),
-        cmocka_unit_test(chores_that_wait_for_other_servers_leave_two_threads_to_the_others),
-        cmocka_unit_test(a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed),
-        cmocka_unit_test(a_removed_chore_is_ticked_no_more_once_it_was_removed),
-        cmocka_unit_test(chores_go_on_when_no_further_thread_can_be_had),
-        cmocka_unit_test(each_thread_has_a_context_which_is_checked_after_each_tick),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

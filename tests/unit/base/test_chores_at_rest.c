@@ -1,11 +1,7 @@
 /* Threads of chores that come and go, by a clock that the test moves. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/chores.h"
 #include "support/rigs/hand_clock.h"
@@ -44,7 +40,7 @@ static int64_t beat(void *arg, void *context)
     return hand_us + 1000000;
 }
 
-static void threads_are_started_for_ticks_and_end_without_any(void **state)
+TEST(threads_are_started_for_ticks_and_end_without_any)
 {
     const struct dt_chores_env env = {.name = "chores",
                                       .threads = 4,
@@ -56,7 +52,6 @@ static void threads_are_started_for_ticks_and_end_without_any(void **state)
     _Atomic int beats = 0;
     struct dt_chore often = {.name = "often", .tick = beat, .arg = (void *)&beats};
     dt_chores *chores = NULL;
-    (void)state;
     hold = true;
     assert_int_equal(dt_chores_start(&env, &chores, NULL), DT_OK);
     assert_int_equal(opened, 1);
@@ -87,10 +82,4 @@ static void threads_are_started_for_ticks_and_end_without_any(void **state)
     assert_int_equal(closed, opened);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_are_started_for_ticks_and_end_without_any),
-    };
-    return cmocka_run_group_tests_name("chores at rest", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,11 +1,7 @@
 /* The host's clocks and the estimate of MySQL's clock, with a clock that the test moves. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/clock.h"
 
@@ -33,11 +29,10 @@ static void start(struct hand_clock *hand, dt_refclock *ref)
     dt_refclock_init(ref, &hand->clock);
 }
 
-static void the_monotonic_clock_never_steps_back(void **state)
+TEST(the_monotonic_clock_never_steps_back)
 {
     const dt_clock *clock = dt_clock_system();
     int64_t last = dt_clock_mono_us(clock);
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         int64_t now = dt_clock_mono_us(clock);
         assert_true(now >= last);
@@ -46,11 +41,10 @@ static void the_monotonic_clock_never_steps_back(void **state)
     assert_true(dt_clock_real_ms(clock) > INT64_C(1700000000000));
 }
 
-static void before_any_sample_the_hosts_clock_is_used(void **state)
+TEST(before_any_sample_the_hosts_clock_is_used)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
     assert_true(dt_refclock_latest_ms(&ref) > hand.real_ms); /* the reading was cut to a millisecond */
@@ -58,11 +52,10 @@ static void before_any_sample_the_hosts_clock_is_used(void **state)
 }
 
 /* For every moment at which the server may have been read, the truth lies between earliest and latest. */
-static void the_servers_time_lies_between_earliest_and_latest(void **state)
+TEST(the_servers_time_lies_between_earliest_and_latest)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     for (int64_t read_after_us = 0; read_after_us <= 4000; read_after_us += 100)
         for (int64_t cut_us = 0; cut_us < 1000; cut_us += 111) {
             int64_t truth_us;
@@ -75,23 +68,21 @@ static void the_servers_time_lies_between_earliest_and_latest(void **state)
         }
 }
 
-static void a_sample_is_never_wider_than_its_round_trip_and_a_millisecond(void **state)
+TEST(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS);
     assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 2); /* 1.299 ms, rounded up */
 }
 
-static void a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample(void **state)
+TEST(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample)
 {
     struct hand_clock hand;
     dt_refclock ref;
     int64_t before;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
     before = dt_refclock_earliest_ms(&ref);
@@ -99,21 +90,19 @@ static void a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample(voi
     assert_int_equal(dt_refclock_earliest_ms(&ref), before);
 }
 
-static void a_clock_that_knows_no_suspension_goes_by_the_monotonic_one(void **state)
+TEST(a_clock_that_knows_no_suspension_goes_by_the_monotonic_one)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     assert_int_equal(dt_clock_boot_us(ref.clock), hand.mono_us);
     assert_true(dt_clock_boot_us(dt_clock_system()) >= dt_clock_mono_us(dt_clock_system()) - 1);
 }
 
-static void a_sample_counts_also_when_the_monotonic_clock_has_just_begun(void **state)
+TEST(a_sample_counts_also_when_the_monotonic_clock_has_just_begun)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     hand.mono_us = 0;
     dt_refclock_sample(&ref, SERVER_MS, 0, 0);
@@ -121,11 +110,10 @@ static void a_sample_counts_also_when_the_monotonic_clock_has_just_begun(void **
     assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 1);
 }
 
-static void the_tighter_of_two_samples_wins(void **state)
+TEST(the_tighter_of_two_samples_wins)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 500, hand.mono_us);
     hand.mono_us += 10000;
@@ -137,11 +125,10 @@ static void the_tighter_of_two_samples_wins(void **state)
     assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 22);
 }
 
-static void an_old_sample_is_given_up_for_a_wider_new_one(void **state)
+TEST(an_old_sample_is_given_up_for_a_wider_new_one)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
     hand.mono_us += 60 * SECOND_US;
@@ -150,11 +137,10 @@ static void an_old_sample_is_given_up_for_a_wider_new_one(void **state)
     assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 60000 + 6);
 }
 
-static void the_bounds_widen_as_a_sample_ages(void **state)
+TEST(the_bounds_widen_as_a_sample_ages)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
     hand.mono_us += 100 * SECOND_US;
@@ -163,11 +149,10 @@ static void the_bounds_widen_as_a_sample_ages(void **state)
     assert_in_range(dt_refclock_latest_ms(&ref) - dt_refclock_earliest_ms(&ref), 40, 45); /* 200 ppm each way */
 }
 
-static void a_server_whose_clock_was_stepped_is_believed_at_once(void **state)
+TEST(a_server_whose_clock_was_stepped_is_believed_at_once)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     for (int64_t step_ms = -3600000; step_ms <= 3600000; step_ms += 7200000) {
         start(&hand, &ref);
         dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
@@ -177,22 +162,20 @@ static void a_server_whose_clock_was_stepped_is_believed_at_once(void **state)
     }
 }
 
-static void a_sample_whose_readings_are_in_the_wrong_order_is_ignored(void **state)
+TEST(a_sample_whose_readings_are_in_the_wrong_order_is_ignored)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us, hand.mono_us - 1);
     assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
 }
 
 /* A loop that sleeps until mono_us_at(due) finds it due when it wakes up, and not a microsecond before. */
-static void one_who_sleeps_until_a_due_time_wakes_up_exactly_then(void **state)
+TEST(one_who_sleeps_until_a_due_time_wakes_up_exactly_then)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     for (int64_t ahead_ms = 0; ahead_ms < 20000000; ahead_ms = ahead_ms * 3 + 1) {
         int64_t wake_us;
         start(&hand, &ref);
@@ -205,11 +188,10 @@ static void one_who_sleeps_until_a_due_time_wakes_up_exactly_then(void **state)
     }
 }
 
-static void a_due_time_in_the_past_is_a_monotonic_time_in_the_past(void **state)
+TEST(a_due_time_in_the_past_is_a_monotonic_time_in_the_past)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 700, hand.mono_us);
     assert_true(dt_refclock_mono_us_at(&ref, SERVER_MS - 5) < hand.mono_us);
@@ -232,13 +214,12 @@ static void *sample_in_turns(void *arg)
     return NULL;
 }
 
-static void readers_never_see_half_of_a_sample(void **state)
+TEST(readers_never_see_half_of_a_sample)
 {
     struct hand_clock hand;
     struct race race = {.stop = 0};
     pthread_t writers[2];
     int mixed = 0;
-    (void)state;
     start(&hand, &race.ref);
     dt_refclock_sample(&race.ref, SERVER_MS, hand.mono_us - 1, hand.mono_us);
     for (int i = 0; i < 2; i++)
@@ -254,14 +235,13 @@ static void readers_never_see_half_of_a_sample(void **state)
     assert_int_equal(mixed, 0);
 }
 
-static void a_test_clock_is_ahead_of_the_servers_and_moves_with_it(void **state)
+TEST(a_test_clock_is_ahead_of_the_servers_and_moves_with_it)
 {
     enum { AHEAD = 3 * 86400000 };
     struct hand_clock hand;
     dt_refclock ref;
     int64_t wake_us;
 
-    (void)state;
     start(&hand, &ref);
     dt_refclock_follow(&ref, (struct dt_test_time){AHEAD, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD);
@@ -274,12 +254,11 @@ static void a_test_clock_is_ahead_of_the_servers_and_moves_with_it(void **state)
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD + 1000);
 }
 
-static void a_frozen_clock_stands_still_and_who_waits_for_it_looks_again(void **state)
+TEST(a_frozen_clock_stands_still_and_who_waits_for_it_looks_again)
 {
     const struct dt_test_time frozen = {.ahead_ms = 5, .frozen_ms = SERVER_MS + 777};
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_follow(&ref, frozen, SERVER_MS, hand.mono_us - 300, hand.mono_us);
     hand.mono_us += 100 * SECOND_US;
@@ -291,11 +270,10 @@ static void a_frozen_clock_stands_still_and_who_waits_for_it_looks_again(void **
 }
 
 /* A session that asked before the clock was advanced says the old time after it. */
-static void what_sessions_say_does_not_move_a_test_clock(void **state)
+TEST(what_sessions_say_does_not_move_a_test_clock)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    (void)state;
     start(&hand, &ref);
     dt_refclock_follow(&ref, (struct dt_test_time){1000, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
@@ -304,12 +282,11 @@ static void what_sessions_say_does_not_move_a_test_clock(void **state)
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 3000);
 }
 
-static void a_wait_on_a_condition_ends_at_its_time_and_not_before(void **state)
+TEST(a_wait_on_a_condition_ends_at_its_time_and_not_before)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000;
-    (void)state;
     pthread_mutex_lock(&lock);
     while (dt_clock_wait(&wake, &lock, until_us))
         ;
@@ -318,29 +295,4 @@ static void a_wait_on_a_condition_ends_at_its_time_and_not_before(void **state)
     pthread_mutex_unlock(&lock);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_monotonic_clock_never_steps_back),
-        cmocka_unit_test(before_any_sample_the_hosts_clock_is_used),
-        cmocka_unit_test(the_servers_time_lies_between_earliest_and_latest),
-        cmocka_unit_test(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond),
-        cmocka_unit_test(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample),
-        cmocka_unit_test(a_clock_that_knows_no_suspension_goes_by_the_monotonic_one),
-        cmocka_unit_test(a_sample_counts_also_when_the_monotonic_clock_has_just_begun),
-        cmocka_unit_test(the_tighter_of_two_samples_wins),
-        cmocka_unit_test(an_old_sample_is_given_up_for_a_wider_new_one),
-        cmocka_unit_test(the_bounds_widen_as_a_sample_ages),
-        cmocka_unit_test(a_server_whose_clock_was_stepped_is_believed_at_once),
-        cmocka_unit_test(a_sample_whose_readings_are_in_the_wrong_order_is_ignored),
-        cmocka_unit_test(one_who_sleeps_until_a_due_time_wakes_up_exactly_then),
-        cmocka_unit_test(a_due_time_in_the_past_is_a_monotonic_time_in_the_past),
-        cmocka_unit_test(readers_never_see_half_of_a_sample),
-        cmocka_unit_test(a_test_clock_is_ahead_of_the_servers_and_moves_with_it),
-        cmocka_unit_test(a_frozen_clock_stands_still_and_who_waits_for_it_looks_again),
-        cmocka_unit_test(what_sessions_say_does_not_move_a_test_clock),
-        cmocka_unit_test(a_wait_on_a_condition_ends_at_its_time_and_not_before),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

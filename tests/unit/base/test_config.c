@@ -1,15 +1,11 @@
 /* Configuration: order of sources, bad input of every kind with the text of its error, printing and reading back. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/config.h"
 
@@ -59,6 +55,8 @@ static int start(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, start, NULL)
+
 static void write_file(const char *at, const char *text, size_t n)
 {
     FILE *out = fopen(at, "w");
@@ -104,10 +102,9 @@ static void assert_refused(const char *ini, dt_status want, const char *const wo
 
 /* ---- values and their order ---- */
 
-static void without_a_file_everything_is_as_in_the_table(void **state)
+FRESH_TEST(without_a_file_everything_is_as_in_the_table)
 {
     struct dt_config config;
-    (void)state;
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
 #define INT(s, k, def, min, max, flags, help) assert_int_equal(config.s##_##k, def);
 #define BOOL(s, k, def, flags, help)          assert_int_equal(config.s##_##k, def);
@@ -119,9 +116,8 @@ static void without_a_file_everything_is_as_in_the_table(void **state)
     dt_config_clear(&config);
 }
 
-static void every_default_lies_in_its_own_bounds(void **state)
+FRESH_TEST(every_default_lies_in_its_own_bounds)
 {
-    (void)state;
 #define INT(s, k, def, min, max, flags, help) assert_true((def) >= (min) && (def) <= (max));
 #define NONE(...)
     DT_CONFIG_MAP(INT, INT, NONE, NONE)
@@ -129,10 +125,9 @@ static void every_default_lies_in_its_own_bounds(void **state)
 #undef NONE
 }
 
-static void the_file_wins_over_defaults_and_the_environment_over_the_file(void **state)
+FRESH_TEST(the_file_wins_over_defaults_and_the_environment_over_the_file)
 {
     struct dt_config config;
-    (void)state;
     setenv("DUETIME_HTTP_PORT", "9999", 1);
     setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
     config = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
@@ -144,10 +139,9 @@ static void the_file_wins_over_defaults_and_the_environment_over_the_file(void *
     dt_config_clear(&config);
 }
 
-static void every_option_can_be_set_by_its_environment_name(void **state)
+FRESH_TEST(every_option_can_be_set_by_its_environment_name)
 {
     struct dt_config config;
-    (void)state;
     setenv("DUETIME_MYSQL_IDLE_TRANSACTION_TIMEOUT", "PT9S", 1);
     setenv("DUETIME_API_MIGRATE", "TRUE", 1);
     setenv("DUETIME_REDIS_ENDPOINTS", "a:1,b:2", 1);
@@ -161,20 +155,18 @@ static void every_option_can_be_set_by_its_environment_name(void **state)
     dt_config_clear(&config);
 }
 
-static void durations_are_read_in_every_form(void **state)
+FRESH_TEST(durations_are_read_in_every_form)
 {
     struct dt_config config = loaded("[mysql]\nconnect_timeout = PT0.5S\nio_timeout=1m\nlock_timeout= 2500\n");
-    (void)state;
     assert_int_equal(config.mysql_connect_timeout, 500);
     assert_int_equal(config.mysql_io_timeout, 60000);
     assert_int_equal(config.mysql_lock_timeout, 2500);
     dt_config_clear(&config);
 }
 
-static void yes_and_no_are_read_in_their_usual_words(void **state)
+FRESH_TEST(yes_and_no_are_read_in_their_usual_words)
 {
     static const char *const words[] = {"true", "yes", "on", "1", "True", "false", "no", "off", "0", "NO"};
-    (void)state;
     for (int i = 0; i < 10; i++) {
         char ini[64];
         struct dt_config config;
@@ -185,32 +177,29 @@ static void yes_and_no_are_read_in_their_usual_words(void **state)
     }
 }
 
-static void comments_blank_lines_spaces_and_line_ends_do_not_matter(void **state)
+FRESH_TEST(comments_blank_lines_spaces_and_line_ends_do_not_matter)
 {
     struct dt_config config = loaded("\xef\xbb\xbf# first\r\n\r\n; second\r\n[http]   \r\n   port   =   82   ; why\r\n"
                                      "listen = ::1\r\n\n[log]\nlevel = warn");
-    (void)state;
     assert_int_equal(config.http_port, 82);
     assert_string_equal(config.http_listen, "::1");
     assert_string_equal(config.log_level, "warn");
     dt_config_clear(&config);
 }
 
-static void quoted_texts_keep_what_the_file_format_would_take(void **state)
+FRESH_TEST(quoted_texts_keep_what_the_file_format_would_take)
 {
     struct dt_config config =
         loaded("[mysql]\npassword = \" a \\\"b\\\" \\\\ \\x3b # \\x0a\"\nuser = \"\"\nhost = a\"b\n");
-    (void)state;
     assert_string_equal(config.mysql_password, " a \"b\" \\ ; # \n");
     assert_string_equal(config.mysql_user, "");
     assert_string_equal(config.mysql_host, "a\"b");
     dt_config_clear(&config);
 }
 
-static void a_list_goes_on_in_indented_lines_after_a_comma(void **state)
+FRESH_TEST(a_list_goes_on_in_indented_lines_after_a_comma)
 {
     struct dt_config config = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
-    (void)state;
     assert_string_equal(config.redis_endpoints, "a:1,b:2,c:3");
     assert_int_equal(config.redis_timeout, 2000);
     dt_config_clear(&config);
@@ -218,14 +207,13 @@ static void a_list_goes_on_in_indented_lines_after_a_comma(void **state)
 
 /* ---- secrets ---- */
 
-static void a_secret_can_come_from_a_file_without_its_line_end(void **state)
+FRESH_TEST(a_secret_can_come_from_a_file_without_its_line_end)
 {
     static const struct {
         const char *text, *want;
     } cases[] = {{"hush\n", "hush"}, {"hush\r\n", "hush"}, {"hush", "hush"}, {"hush\n\n", "hush\n"}, {"", ""}};
     char ini[256];
 
-    (void)state;
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_config config;
@@ -236,10 +224,9 @@ static void a_secret_can_come_from_a_file_without_its_line_end(void **state)
     }
 }
 
-static void a_secrets_file_can_be_named_by_the_environment(void **state)
+FRESH_TEST(a_secrets_file_can_be_named_by_the_environment)
 {
     struct dt_config config;
-    (void)state;
     write_file(secret_path, "hush\n", 5);
     setenv("DUETIME_REDIS_PASSWORD_FILE", secret_path, 1);
     config = loaded("[redis]\npassword = other\n");
@@ -247,18 +234,16 @@ static void a_secrets_file_can_be_named_by_the_environment(void **state)
     dt_config_clear(&config);
 }
 
-static void a_secrets_file_that_cannot_be_read_is_named(void **state)
+FRESH_TEST(a_secrets_file_that_cannot_be_read_is_named)
 {
-    (void)state;
     assert_refused("[mysql]\npassword_file = /nowhere/secret\n", DT_UNAVAILABLE,
                    (const char *const[]){"x.ini:2", "[mysql]", "password", "/nowhere/secret", "No such file"}, 5);
 }
 
-static void a_secrets_file_must_hold_a_text_of_bounded_length(void **state)
+FRESH_TEST(a_secrets_file_must_hold_a_text_of_bounded_length)
 {
     static char large[5000];
     char ini[256];
-    (void)state;
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     memset(large, 'x', sizeof large);
     write_file(secret_path, large, sizeof large);
@@ -269,23 +254,20 @@ static void a_secrets_file_must_hold_a_text_of_bounded_length(void **state)
     dt_config_clear(&(struct dt_config[]){loaded(ini)}[0]);
 }
 
-static void only_secrets_have_files(void **state)
+FRESH_TEST(only_secrets_have_files)
 {
-    (void)state;
     REFUSED("[mysql]\nhost_file = /x\n", "x.ini:2", "[mysql]", "host_file", "unknown key");
 }
 
 /* ---- bad input ---- */
 
-static void an_unknown_section_is_an_error_that_names_the_known_ones(void **state)
+FRESH_TEST(an_unknown_section_is_an_error_that_names_the_known_ones)
 {
-    (void)state;
     REFUSED("# c\n[mysq]\nhost = x\n", "x.ini:3", "[mysq]", "unknown section", "mysql, redis, kafka");
 }
 
-static void an_unknown_key_is_an_error_that_names_the_known_ones(void **state)
+FRESH_TEST(an_unknown_key_is_an_error_that_names_the_known_ones)
 {
-    (void)state;
     REFUSED("[http]\nport = 1\nprot = 2\n", "x.ini:3", "[http]", "prot", "unknown key", "listen, port, threads");
     REFUSED("[http]\nPort = 1\n", "unknown key");
     REFUSED("host = x\n", "x.ini:1", "unknown section");
@@ -293,13 +275,12 @@ static void an_unknown_key_is_an_error_that_names_the_known_ones(void **state)
     REFUSED("[topics]\nauto_createe = 1\n", "unknown key");
 }
 
-static void a_bad_number_is_an_error_that_names_the_accepted_range(void **state)
+FRESH_TEST(a_bad_number_is_an_error_that_names_the_accepted_range)
 {
     static const char *const values[] = {"",    "x",     "0",   "65536", "-1",  "1.5",
                                          "1e3", "0x50",  "+80", "80 80", "80k", "99999999999999999999",
                                          "-",   "\"80\""};
     char ini[100];
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(ini, sizeof ini, "[mysql]\n\nport = %s\n", values[i]);
         REFUSED(ini, "x.ini:3", "[mysql]", "port", "a whole number from 1 to 65535");
@@ -308,38 +289,34 @@ static void a_bad_number_is_an_error_that_names_the_accepted_range(void **state)
     REFUSED("[limits]\nheaders = 10001\n", "x.ini:2", "[limits]", "headers", "a whole number from 0 to 10000");
 }
 
-static void a_bad_duration_is_an_error_that_names_the_accepted_range(void **state)
+FRESH_TEST(a_bad_duration_is_an_error_that_names_the_accepted_range)
 {
     static const char *const values[] = {"", "500ms", "soon", "-1s", "20m", "PT1Y", "100s 5", "1s,"};
     char ini[100];
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(ini, sizeof ini, "[reconcile]\nperiod = %s\n", values[i]);
         REFUSED(ini, "x.ini:2", "[reconcile]", "period", "a duration from PT0.2S to 10m");
     }
 }
 
-static void a_bad_truth_value_is_an_error(void **state)
+FRESH_TEST(a_bad_truth_value_is_an_error)
 {
-    (void)state;
     REFUSED("[api]\nmigrate = maybe\n", "x.ini:2", "[api]", "migrate", "\"maybe\"", "true or false");
     REFUSED("[api]\nmigrate =\n", "true or false");
 }
 
-static void texts_with_rules_are_held_to_them(void **state)
+FRESH_TEST(texts_with_rules_are_held_to_them)
 {
-    (void)state;
     REFUSED("[log]\nlevel = verbose\n", "x.ini:2", "[log]", "level", "debug, info, warn or error");
     REFUSED("[installation]\nname = a b\n", "x.ini:2", "name", "1 to 100");
     REFUSED("[installation]\nname =\n", "1 to 100");
     REFUSED("[installation]\nname = __x\n", "1 to 100");
 }
 
-static void a_bad_value_of_the_environment_names_its_variable(void **state)
+FRESH_TEST(a_bad_value_of_the_environment_names_its_variable)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    (void)state;
     setenv("DUETIME_MYSQL_PORT", "none", 1);
     assert_int_equal(dt_config_load(&config, NULL, &err), DT_INVALID);
     assert_string_equal(err.text,
@@ -347,11 +324,10 @@ static void a_bad_value_of_the_environment_names_its_variable(void **state)
                         "to 65535");
 }
 
-static void an_option_that_is_given_twice_is_an_error(void **state)
+FRESH_TEST(an_option_that_is_given_twice_is_an_error)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    (void)state;
     REFUSED("[http]\nport = 1\n[log]\nlevel = info\n[http]\nport = 1\n", "x.ini:6", "[http]", "port", "twice");
     REFUSED("[mysql]\npassword = a\npassword_file = /x\n", "x.ini:3", "twice");
     setenv("DUETIME_MYSQL_PASSWORD", "a", 1);
@@ -360,9 +336,8 @@ static void an_option_that_is_given_twice_is_an_error(void **state)
     assert_non_null(strstr(err.text, "DUETIME_MYSQL_PASSWORD_FILE"));
 }
 
-static void a_budget_that_the_largest_request_does_not_fit_into_is_refused(void **state)
+FRESH_TEST(a_budget_that_the_largest_request_does_not_fit_into_is_refused)
 {
-    (void)state;
     REFUSED("[limits]\nmemory = 251658239\n", "[limits] memory", "251658239", "limits.batch_body = 134217728",
             "a whole number from 251658240");
     REFUSED("[limits]\nbatch_body = 4294967296\n", "[limits] memory", "limits.batch_body = 4294967296");
@@ -372,71 +347,64 @@ static void a_budget_that_the_largest_request_does_not_fit_into_is_refused(void 
     dt_config_clear(&config);
 }
 
-static void lines_that_are_no_option_are_errors(void **state)
+FRESH_TEST(lines_that_are_no_option_are_errors)
 {
-    (void)state;
     REFUSED("[http]\nport = 1\nnonsense\n", "x.ini:3", "neither [section] nor key = value");
     REFUSED("[http\nport = 1\n", "x.ini:1");
     REFUSED("[http]\n= 5\n", "x.ini:2");
 }
 
 /* inih would take the second option for more text of the first. */
-static void an_indented_option_is_not_taken_for_text_of_the_one_before(void **state)
+FRESH_TEST(an_indented_option_is_not_taken_for_text_of_the_one_before)
 {
-    (void)state;
     REFUSED("[http]\n  listen = 127.0.0.1\n  port = 1\n", "x.ini:3", "indented");
     REFUSED("[http]\nport = 1\n  2\n", "x.ini:3", "indented");
 }
 
-static void quotes_that_are_not_closed_or_hold_nonsense_are_errors(void **state)
+FRESH_TEST(quotes_that_are_not_closed_or_hold_nonsense_are_errors)
 {
     static const char *const values[] = {"\"",       "\"abc",    "\"abc\\\"", "\"a\"b",
                                          "\"a\\n\"", "\"\\x0\"", "\"\\x00\"", "\"\\xzz\""};
     char ini[100];
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(ini, sizeof ini, "[mysql]\npassword = %s\n", values[i]);
         REFUSED(ini, "x.ini:2", "[mysql]", "password", "quotes");
     }
 }
 
-static void a_line_that_is_too_long_is_an_error_and_not_cut(void **state)
+FRESH_TEST(a_line_that_is_too_long_is_an_error_and_not_cut)
 {
     char ini[400] = "[mysql]\nhost = ";
     size_t n = strlen(ini);
-    (void)state;
     memset(ini + n, 'x', 300);
     snprintf(ini + n + 300, sizeof ini - n - 300, "\nport = 1\n");
     REFUSED(ini, "x.ini:2", "longer than");
 }
 
-static void a_secret_never_stands_in_an_error(void **state)
+FRESH_TEST(a_secret_never_stands_in_an_error)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    (void)state;
     write_ini("[mysql]\npassword = \"hunter2\n");
     assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
     assert_null(strstr(err.text, "hunter2"));
 }
 
-static void a_file_that_cannot_be_read_is_unavailable(void **state)
+FRESH_TEST(a_file_that_cannot_be_read_is_unavailable)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    (void)state;
     assert_int_equal(dt_config_load(&config, "/nowhere/x.ini", &err), DT_UNAVAILABLE);
     assert_string_equal(err.text, "/nowhere/x.ini: No such file or directory");
     assert_int_equal(dt_config_load(&config, folder, &err), DT_UNAVAILABLE);
 }
 
-static void the_error_of_a_file_with_a_very_long_name_still_tells_the_key(void **state)
+FRESH_TEST(the_error_of_a_file_with_a_very_long_name_still_tells_the_key)
 {
     char name[900];
     struct dt_config config;
     struct dt_error err = {0};
     size_t n = strlen(folder);
-    (void)state;
     write_ini("[mysql]\nport = x\n");
     memcpy(name, folder, n);
     for (; n < 700; n += 2)
@@ -447,9 +415,8 @@ static void the_error_of_a_file_with_a_very_long_name_still_tells_the_key(void *
     assert_non_null(strstr(err.text, "65535"));
 }
 
-static void the_first_error_is_the_one_that_is_told(void **state)
+FRESH_TEST(the_first_error_is_the_one_that_is_told)
 {
-    (void)state;
     REFUSED("[http]\nport = x\nthreads = y\n[nope]\na = b\n", "x.ini:2", "port");
 }
 
@@ -486,16 +453,15 @@ static void assert_reads_back(const struct dt_config *config)
     dt_config_clear(&back);
 }
 
-static void what_is_printed_is_read_back_as_the_same(void **state)
+FRESH_TEST(what_is_printed_is_read_back_as_the_same)
 {
     struct dt_config config = loaded("[http]\nport = 81\n[mysql]\nconnect_timeout = 1234\nio_timeout = 61s\n[api]\n"
                                      "migrate = yes\n[redis]\nendpoints = a:1,b:2\n");
-    (void)state;
     assert_reads_back(&config);
     dt_config_clear(&config);
 }
 
-static void texts_that_an_ini_file_would_garble_are_read_back_as_the_same(void **state)
+FRESH_TEST(texts_that_an_ini_file_would_garble_are_read_back_as_the_same)
 {
     static const char *const texts[] = {
         " leads",      "trails ",   "a ; b",     ";",         "# x", "\"quoted\"",
@@ -503,7 +469,6 @@ static void texts_that_an_ini_file_would_garble_are_read_back_as_the_same(void *
         "\xc3\xa9",    "a\r",       " ",         "\\x41",     "\"",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct dt_config config;
         setenv("DUETIME_MYSQL_USER", texts[i], 1);
@@ -515,11 +480,10 @@ static void texts_that_an_ini_file_would_garble_are_read_back_as_the_same(void *
     }
 }
 
-static void texts_of_any_length_are_read_back_as_the_same(void **state)
+FRESH_TEST(texts_of_any_length_are_read_back_as_the_same)
 {
     static const char *const units[] = {"x", "a:1,", "   ", "; #", "\xc3\xa9", "\"\\", "= [:", "ab "};
     static char text[3000];
-    (void)state;
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
         for (size_t n = 100; n < 900; n += 7) {
             struct dt_config config;
@@ -537,11 +501,10 @@ static void texts_of_any_length_are_read_back_as_the_same(void **state)
         }
 }
 
-static void secrets_are_hidden_when_printed(void **state)
+FRESH_TEST(secrets_are_hidden_when_printed)
 {
     struct dt_config config = loaded("[mysql]\npassword = hunter2\n");
     char *text = print(&config);
-    (void)state;
     assert_null(strstr(text, "hunter2"));
     assert_non_null(strstr(text, "password = ***\n"));
     assert_reads_back(&config);
@@ -549,12 +512,11 @@ static void secrets_are_hidden_when_printed(void **state)
     dt_config_clear(&config);
 }
 
-static void the_reference_has_a_row_for_every_option(void **state)
+FRESH_TEST(the_reference_has_a_row_for_every_option)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    (void)state;
     assert_non_null(out);
     dt_config_reference(out);
     fclose(out);
@@ -579,12 +541,11 @@ static void the_reference_has_a_row_for_every_option(void **state)
     free(text);
 }
 
-static void the_sample_has_every_option_and_is_an_installation_on_one_server(void **state)
+FRESH_TEST(the_sample_has_every_option_and_is_an_installation_on_one_server)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    (void)state;
     assert_non_null(out);
     dt_config_sample(out);
     fclose(out);
@@ -604,12 +565,11 @@ static void the_sample_has_every_option_and_is_an_installation_on_one_server(voi
     free(text);
 }
 
-static void constants_are_for_tests_alone_and_on_no_page(void **state)
+FRESH_TEST(constants_are_for_tests_alone_and_on_no_page)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    (void)state;
     assert_non_null(out);
 #ifdef DT_FAIL_POINTS
     struct dt_config config = loaded("[reconcile]\nwalk = 10s\n");
@@ -634,60 +594,12 @@ static void constants_are_for_tests_alone_and_on_no_page(void **state)
     dt_config_clear(&config);
 }
 
-static void a_cleared_configuration_can_be_cleared_again(void **state)
+FRESH_TEST(a_cleared_configuration_can_be_cleared_again)
 {
     struct dt_config config = loaded("");
-    (void)state;
     dt_config_clear(&config);
     assert_null(config.mysql_host);
     dt_config_clear(&config);
 }
 
-#define FRESH(test) cmocka_unit_test_setup(test, start)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FRESH(without_a_file_everything_is_as_in_the_table),
-        FRESH(every_default_lies_in_its_own_bounds),
-        FRESH(the_file_wins_over_defaults_and_the_environment_over_the_file),
-        FRESH(every_option_can_be_set_by_its_environment_name),
-        FRESH(durations_are_read_in_every_form),
-        FRESH(yes_and_no_are_read_in_their_usual_words),
-        FRESH(comments_blank_lines_spaces_and_line_ends_do_not_matter),
-        FRESH(quoted_texts_keep_what_the_file_format_would_take),
-        FRESH(a_list_goes_on_in_indented_lines_after_a_comma),
-        FRESH(a_secret_can_come_from_a_file_without_its_line_end),
-        FRESH(a_secrets_file_can_be_named_by_the_environment),
-        FRESH(a_secrets_file_that_cannot_be_read_is_named),
-        FRESH(a_secrets_file_must_hold_a_text_of_bounded_length),
-        FRESH(only_secrets_have_files),
-        FRESH(an_unknown_section_is_an_error_that_names_the_known_ones),
-        FRESH(an_unknown_key_is_an_error_that_names_the_known_ones),
-        FRESH(a_bad_number_is_an_error_that_names_the_accepted_range),
-        FRESH(a_bad_duration_is_an_error_that_names_the_accepted_range),
-        FRESH(a_bad_truth_value_is_an_error),
-        FRESH(texts_with_rules_are_held_to_them),
-        FRESH(a_bad_value_of_the_environment_names_its_variable),
-        FRESH(an_option_that_is_given_twice_is_an_error),
-        FRESH(a_budget_that_the_largest_request_does_not_fit_into_is_refused),
-        FRESH(lines_that_are_no_option_are_errors),
-        FRESH(an_indented_option_is_not_taken_for_text_of_the_one_before),
-        FRESH(quotes_that_are_not_closed_or_hold_nonsense_are_errors),
-        FRESH(a_line_that_is_too_long_is_an_error_and_not_cut),
-        FRESH(a_secret_never_stands_in_an_error),
-        FRESH(a_file_that_cannot_be_read_is_unavailable),
-        FRESH(the_error_of_a_file_with_a_very_long_name_still_tells_the_key),
-        FRESH(the_first_error_is_the_one_that_is_told),
-        FRESH(what_is_printed_is_read_back_as_the_same),
-        FRESH(texts_that_an_ini_file_would_garble_are_read_back_as_the_same),
-        FRESH(texts_of_any_length_are_read_back_as_the_same),
-        FRESH(secrets_are_hidden_when_printed),
-        FRESH(the_reference_has_a_row_for_every_option),
-        FRESH(the_sample_has_every_option_and_is_an_installation_on_one_server),
-        FRESH(constants_are_for_tests_alone_and_on_no_page),
-        FRESH(a_cleared_configuration_can_be_cleared_again),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+SUITE(make_folder, remove_folder)

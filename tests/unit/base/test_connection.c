@@ -1,16 +1,10 @@
 /* What connections are told by the configuration: secrets that change while the program runs, TLS, hosts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/config.h"
 #include "base/connection/host.h"
@@ -47,6 +41,8 @@ static int start(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, start, NULL)
+
 static void write_file(const char *at, const char *text)
 {
     FILE *out = fopen(at, "w");
@@ -80,11 +76,10 @@ static void refused(const char *ini, const char *word)
         fail_msg("no \"%s\" in \"%s\"", word, err.text);
 }
 
-static void a_secret_is_read_from_its_file_as_it_is_now(void **state)
+FRESH_TEST(a_secret_is_read_from_its_file_as_it_is_now)
 {
     char ini[200];
     struct dt_strbuf now;
-    (void)state;
     dt_strbuf_init(&now);
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     write_secret("first\n");
@@ -103,10 +98,9 @@ static void a_secret_is_read_from_its_file_as_it_is_now(void **state)
     dt_config_clear(&config);
 }
 
-static void secrets_that_are_loaded_again_hold_for_the_running_configuration(void **state)
+FRESH_TEST(secrets_that_are_loaded_again_hold_for_the_running_configuration)
 {
     struct dt_strbuf now;
-    (void)state;
     dt_strbuf_init(&now);
     write_secret("from the file\n");
     struct dt_config config = loaded("[mysql]\npassword = old\n[redis]\npassword = stays\n");
@@ -126,11 +120,10 @@ static void secrets_that_are_loaded_again_hold_for_the_running_configuration(voi
     dt_config_clear(&config);
 }
 
-static void the_environments_password_wins_over_a_file(void **state)
+FRESH_TEST(the_environments_password_wins_over_a_file)
 {
     struct dt_strbuf now;
     char ini[200];
-    (void)state;
     dt_strbuf_init(&now);
     write_secret("of the file\n");
     setenv("DUETIME_MYSQL_PASSWORD", "of the environment", 1);
@@ -142,9 +135,8 @@ static void the_environments_password_wins_over_a_file(void **state)
     dt_config_clear(&config);
 }
 
-static void tls_and_its_files_go_together(void **state)
+FRESH_TEST(tls_and_its_files_go_together)
 {
-    (void)state;
     refused("[mysql]\ntls = yes\n", "off, required or verify");
     refused("[mysql]\nca_file = /x\n", "need tls = required or verify");
     refused("[mysql]\ntls = verify\ncert_file = /x\n", "go together");
@@ -156,10 +148,9 @@ static void tls_and_its_files_go_together(void **state)
     dt_config_clear(&config);
 }
 
-static void hosts_are_read_with_and_without_ports(void **state)
+FRESH_TEST(hosts_are_read_with_and_without_ports)
 {
     struct dt_host host;
-    (void)state;
     assert_true(dt_host_parse(dt_str("db1"), 3306, &host));
     assert_string_equal(host.name, "db1");
     assert_int_equal(host.port, 3306);
@@ -178,14 +169,13 @@ static void hosts_are_read_with_and_without_ports(void **state)
     assert_false(dt_hosts_ok("a,b:x", 3306));
 }
 
-static void what_is_listened_on_is_a_list_of_addresses_and_unix_sockets(void **state)
+FRESH_TEST(what_is_listened_on_is_a_list_of_addresses_and_unix_sockets)
 {
     static const char *const good[] = {"127.0.0.1", "::1",
                                        "localhost:1, [::1]:2, plain:0.0.0.0, tls:[::]:3, unix:/a/b:c"};
     static const char *const bad[] = {"",     ",",     "a:",   "a:0",     "unix:relative",
                                       "tls:", "unix:", "[::1", "a:65536", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a"};
     struct dt_listen on;
-    (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_true(dt_listen_ok(good[i]));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -209,11 +199,10 @@ static void what_is_listened_on_is_a_list_of_addresses_and_unix_sockets(void **s
     refused("[http]\ntls_client_cert = perhaps\n", "optional");
 }
 
-static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
+FRESH_TEST(settings_of_librdkafka_go_by_under_their_own_names)
 {
     char ini[400];
     struct dt_strbuf now = {0};
-    (void)state;
     write_secret("of the file\n");
     setenv("DUETIME_KAFKA_CLIENT_SASL_USERNAME", "of the environment", 1);
     snprintf(ini, sizeof ini,
@@ -246,16 +235,4 @@ static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
     refused("[kafka]\nclient.a = \"x\n", "quotes");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_secret_is_read_from_its_file_as_it_is_now, start),
-        cmocka_unit_test_setup(secrets_that_are_loaded_again_hold_for_the_running_configuration, start),
-        cmocka_unit_test_setup(the_environments_password_wins_over_a_file, start),
-        cmocka_unit_test_setup(tls_and_its_files_go_together, start),
-        cmocka_unit_test_setup(hosts_are_read_with_and_without_ports, start),
-        cmocka_unit_test_setup(what_is_listened_on_is_a_list_of_addresses_and_unix_sockets, start),
-        cmocka_unit_test_setup(settings_of_librdkafka_go_by_under_their_own_names, start),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+SUITE(make_folder, remove_folder)

@@ -1,14 +1,10 @@
 /* Secrets that a service manager puts into a folder, and the sample file, which names them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/config.h"
 #include "base/connection/properties.h"
@@ -42,6 +38,8 @@ static int remove_folder(void **state)
     return 0;
 }
 
+#define FOLDER_TEST(name) TEST_OF(struct folder *folder, name, make_folder, remove_folder)
+
 static const char *put(struct folder *folder, const char *name, const char *text)
 {
     char *path = folder->files[folder->n++], whole[sizeof(folder->files[0])];
@@ -63,9 +61,8 @@ static void assert_password(const char *file, const char *want)
     dt_config_clear(&config);
 }
 
-static void a_credential_wins_over_the_file_and_the_environment_over_it(void **state)
+FOLDER_TEST(a_credential_wins_over_the_file_and_the_environment_over_it)
 {
-    struct folder *folder = *state;
     const char *ini = put(folder, "x.ini", "[mysql]\npassword = of the file\n");
     put(folder, "duetime_mysql.password", "of the manager\n");
     put(folder, "another.thing", "not ours");
@@ -74,11 +71,11 @@ static void a_credential_wins_over_the_file_and_the_environment_over_it(void **s
     assert_password(ini, "of the environment");
 }
 
-static void a_setting_of_the_kafka_library_may_be_a_credential(void **state)
+FOLDER_TEST(a_setting_of_the_kafka_library_may_be_a_credential)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    put(*state, "duetime_kafka.client.sasl.password", "hush\n");
+    put(folder, "duetime_kafka.client.sasl.password", "hush\n");
     assert_int_equal(dt_config_load(&config, NULL, &err), DT_OK);
     assert_int_equal(config.kafka_client->n, 1);
     assert_string_equal(config.kafka_client->v[0].name, "sasl.password");
@@ -97,25 +94,24 @@ static void assert_refused(struct folder *folder, const char *name, const char *
     unlink(path);
 }
 
-static void a_credential_that_is_no_secret_of_the_table_is_named(void **state)
+FOLDER_TEST(a_credential_that_is_no_secret_of_the_table_is_named)
 {
-    assert_refused(*state, "duetime_mysql.host", "there is no such secret");
-    assert_refused(*state, "duetime_mysql.pasword", "there is no such secret");
-    assert_refused(*state, "duetime_mysql", "there is no such secret");
+    assert_refused(folder, "duetime_mysql.host", "there is no such secret");
+    assert_refused(folder, "duetime_mysql.pasword", "there is no such secret");
+    assert_refused(folder, "duetime_mysql", "there is no such secret");
 }
 
-static void a_folder_that_is_not_there_has_no_credentials(void **state)
+FOLDER_TEST(a_folder_that_is_not_there_has_no_credentials)
 {
-    (void)state;
     setenv("CREDENTIALS_DIRECTORY", "/nowhere/at/all", 1);
     assert_password(NULL, "");
 }
 
-static void the_sample_is_read_back_and_leaves_other_servers_than_mysql_out(void **state)
+FOLDER_TEST(the_sample_is_read_back_and_leaves_other_servers_than_mysql_out)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    const char *path = put(*state, "sample.ini", "");
+    const char *path = put(folder, "sample.ini", "");
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     dt_config_sample(out);
@@ -129,16 +125,4 @@ static void the_sample_is_read_back_and_leaves_other_servers_than_mysql_out(void
     dt_config_clear(&config);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER(a_credential_wins_over_the_file_and_the_environment_over_it),
-        IN_FOLDER(a_setting_of_the_kafka_library_may_be_a_credential),
-        IN_FOLDER(a_credential_that_is_no_secret_of_the_table_is_named),
-        IN_FOLDER(a_folder_that_is_not_there_has_no_credentials),
-        IN_FOLDER(the_sample_is_read_back_and_leaves_other_servers_than_mysql_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

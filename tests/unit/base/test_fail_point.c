@@ -1,13 +1,9 @@
 /* Fail points: how they are chosen, when they are hit, and what they do. A child process dies or stops in our place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/hooks/fail_point.h"
 
@@ -36,6 +32,8 @@ static int forget(void **state)
     choose(NULL);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, forget, NULL)
 
 static void pass_plain(void)
 {
@@ -69,9 +67,8 @@ static void assert_refused(const char *text, const char *because)
     assert_int_equal(passed(), DT_OK); /* nothing was chosen */
 }
 
-static void text_that_cannot_be_read_is_refused_with_the_rule_and_the_reason(void **state)
+FRESH_TEST(text_that_cannot_be_read_is_refused_with_the_rule_and_the_reason)
 {
-    (void)state;
     assert_refused("test.status", "the action is");
     assert_refused("test.status=", "the action is");
     assert_refused("test.status=explode", "the action is");
@@ -95,27 +92,24 @@ static void text_that_cannot_be_read_is_refused_with_the_rule_and_the_reason(voi
     assert_refused("test.status=error,test.plain=delay:x", "\"test.plain=delay:x\"");
 }
 
-static void a_point_that_the_program_does_not_have_is_refused(void **state)
+FRESH_TEST(a_point_that_the_program_does_not_have_is_refused)
 {
-    (void)state;
     assert_refused("test.elsewhere=crash", "no such point");
     assert_refused("test.plai=crash", "no such point");
     assert_refused("test.plain =crash", "no such point");
 }
 
-static void an_action_that_the_place_cannot_carry_out_is_refused(void **state)
+FRESH_TEST(an_action_that_the_place_cannot_carry_out_is_refused)
 {
-    (void)state;
     assert_refused("test.plain=error", "cannot do that");
     assert_refused("test.plain=force", "cannot do that");
     assert_refused("test.status=force", "cannot do that");
     assert_refused("test.forced=crash", "cannot do that");
 }
 
-static void more_rules_than_there_is_room_for_are_refused(void **state)
+FRESH_TEST(more_rules_than_there_is_room_for_are_refused)
 {
     char text[65 * 20] = "";
-    (void)state;
     for (int i = 0; i < 65; i++)
         strcat(text, i ? ",test.status=error" : "test.status=error");
     assert_refused(text, "more than 64 rules");
@@ -133,9 +127,8 @@ static void assert_fails_at(const char *rule, const char *pattern)
         fail_msg("%s: %s instead of %s", rule, seen, pattern);
 }
 
-static void a_rule_acts_at_its_passes_and_at_no_other(void **state)
+FRESH_TEST(a_rule_acts_at_its_passes_and_at_no_other)
 {
-    (void)state;
     assert_fails_at(NULL, "......");
     assert_fails_at("", "......");
     assert_fails_at("test.status=error", "xxxxxx");
@@ -147,10 +140,9 @@ static void a_rule_acts_at_its_passes_and_at_no_other(void **state)
     assert_fails_at("test.status=error@2,test.plain=delay:0,test.status=error@5-5", ".x..x.");
 }
 
-static void an_error_is_the_status_that_was_asked_for_and_names_its_place(void **state)
+FRESH_TEST(an_error_is_the_status_that_was_asked_for_and_names_its_place)
 {
     struct dt_error err = {0};
-    (void)state;
     choose("test.status=error");
     assert_int_equal(pass_status(DT_OK, &err), DT_UNAVAILABLE);
     assert_string_equal(err.text, "fail point test.status");
@@ -158,17 +150,15 @@ static void an_error_is_the_status_that_was_asked_for_and_names_its_place(void *
     assert_int_equal(pass_status(DT_OK, &err), DT_DEPOSED);
 }
 
-static void a_place_that_has_failed_already_is_not_passed(void **state)
+FRESH_TEST(a_place_that_has_failed_already_is_not_passed)
 {
-    (void)state;
     choose("test.status=error@1");
     assert_int_equal(pass_status(DT_BUSY, NULL), DT_BUSY);
     assert_int_equal(passed(), DT_UNAVAILABLE);
 }
 
-static void what_is_forced_is_true_at_its_passes(void **state)
+FRESH_TEST(what_is_forced_is_true_at_its_passes)
 {
-    (void)state;
     assert_false(forced());
     choose("test.forced=force@2");
     assert_false(forced());
@@ -176,9 +166,8 @@ static void what_is_forced_is_true_at_its_passes(void **state)
     assert_false(forced());
 }
 
-static void a_delay_lasts_as_long_as_was_asked(void **state)
+FRESH_TEST(a_delay_lasts_as_long_as_was_asked)
 {
-    (void)state;
     choose("test.plain=delay:30@2");
     int64_t began_us = dt_clock_mono_us(dt_clock_system());
     pass_plain();
@@ -195,11 +184,10 @@ static void *pass_often(void *arg)
     return NULL;
 }
 
-static void passes_of_all_threads_count_together_and_each_once(void **state)
+FRESH_TEST(passes_of_all_threads_count_together_and_each_once)
 {
     pthread_t threads[4];
     unsigned hits[4] = {0};
-    (void)state;
     choose("test.status=error@19901-20000");
     dt_log_set_level(DT_LOG_ERROR);
     for (int i = 0; i < 4; i++)
@@ -226,11 +214,10 @@ static pid_t child(const char *rule, int log)
     _exit(7);
 }
 
-static void a_crash_is_a_kill_at_that_very_pass_and_is_logged_before(void **state)
+FRESH_TEST(a_crash_is_a_kill_at_that_very_pass_and_is_logged_before)
 {
     int status, ends[2];
     char log[1024] = "";
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     pid_t pid = child("test.plain=delay:1@1,test.plain=crash@2,test.plain=delay:1@3", ends[1]);
     close(ends[1]);
@@ -243,10 +230,9 @@ static void a_crash_is_a_kill_at_that_very_pass_and_is_logged_before(void **stat
     assert_null(strstr(log, "pass=3"));
 }
 
-static void a_stop_waits_for_a_continuation(void **state)
+FRESH_TEST(a_stop_waits_for_a_continuation)
 {
     int status;
-    (void)state;
     pid_t pid = child("test.plain=stop@2", -1);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(WIFSTOPPED(status));
@@ -279,11 +265,10 @@ static pid_t child_of_two_threads(const char *rule, int *end)
     _exit(7);
 }
 
-static void a_stop_holds_the_thread_that_passes_at_that_very_place(void **state)
+FRESH_TEST(a_stop_holds_the_thread_that_passes_at_that_very_place)
 {
     int stop, end, ends[2];
     char told;
-    (void)state;
     for (int i = 0; i < 20; i++) { /* one that goes on is still to be stopped by another thread */
         assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
         pid_t pid = child_of_two_threads("test.plain=stop@1", &ends[1]);
@@ -310,9 +295,8 @@ static int main_with(const char *environment, const char *option)
     return DT_FAIL_POINTS_MAIN(option ? 2 : 1, argv);
 }
 
-static void a_program_goes_on_with_good_text_and_ends_with_bad_text(void **state)
+FRESH_TEST(a_program_goes_on_with_good_text_and_ends_with_bad_text)
 {
-    (void)state;
     assert_int_equal(main_with(NULL, NULL), -1);
     assert_int_equal(main_with("", NULL), -1);
     assert_int_equal(main_with("test.status=error@1", "--help"), -1);
@@ -321,11 +305,10 @@ static void a_program_goes_on_with_good_text_and_ends_with_bad_text(void **state
     assert_int_equal(main_with(NULL, "--fail-points"), 0);
 }
 
-static void the_list_has_every_point_once_in_order_with_what_it_can_do(void **state)
+FRESH_TEST(the_list_has_every_point_once_in_order_with_what_it_can_do)
 {
     char *text = NULL;
     size_t n = 0;
-    (void)state;
     FILE *out = open_memstream(&text, &n);
     dt_fail_points_print(out);
     fclose(out);
@@ -333,34 +316,11 @@ static void the_list_has_every_point_once_in_order_with_what_it_can_do(void **st
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(text_that_cannot_be_read_is_refused_with_the_rule_and_the_reason, forget),
-        cmocka_unit_test_setup(a_point_that_the_program_does_not_have_is_refused, forget),
-        cmocka_unit_test_setup(an_action_that_the_place_cannot_carry_out_is_refused, forget),
-        cmocka_unit_test_setup(more_rules_than_there_is_room_for_are_refused, forget),
-        cmocka_unit_test_setup(a_rule_acts_at_its_passes_and_at_no_other, forget),
-        cmocka_unit_test_setup(an_error_is_the_status_that_was_asked_for_and_names_its_place, forget),
-        cmocka_unit_test_setup(a_place_that_has_failed_already_is_not_passed, forget),
-        cmocka_unit_test_setup(what_is_forced_is_true_at_its_passes, forget),
-        cmocka_unit_test_setup(a_delay_lasts_as_long_as_was_asked, forget),
-        cmocka_unit_test_setup(passes_of_all_threads_count_together_and_each_once, forget),
-        cmocka_unit_test_setup(a_crash_is_a_kill_at_that_very_pass_and_is_logged_before, forget),
-        cmocka_unit_test_setup(a_stop_waits_for_a_continuation, forget),
-        cmocka_unit_test_setup(a_stop_holds_the_thread_that_passes_at_that_very_place, forget),
-        cmocka_unit_test_setup(a_program_goes_on_with_good_text_and_ends_with_bad_text, forget),
-        cmocka_unit_test_setup(the_list_has_every_point_once_in_order_with_what_it_can_do, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
 #else
 
-static void a_build_without_fail_points_passes_them_as_if_they_were_not_there(void **state)
+TEST(a_build_without_fail_points_passes_them_as_if_they_were_not_there)
 {
     dt_status status = DT_OK;
-    (void)state;
     setenv("DUETIME_FAIL", "nonsense", 1);
     assert_int_equal(DT_FAIL_POINTS_MAIN(0, NULL), -1);
     DT_FAIL_POINT("test.plain");
@@ -369,12 +329,6 @@ static void a_build_without_fail_points_passes_them_as_if_they_were_not_there(vo
     assert_false(DT_FAIL_FORCED("test.forced"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_build_without_fail_points_passes_them_as_if_they_were_not_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
 #endif
+
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* Who goes next when more is due than fits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/fair.h"
 
@@ -20,40 +16,36 @@ static size_t sum(const struct dt_fair_queue *queues, size_t n)
     return all;
 }
 
-static void what_fits_goes_all(void **state)
+TEST(what_fits_goes_all)
 {
     struct dt_fair_queue queues[] = {{.waiting = 3}, {.waiting = 0}, {.waiting = 7}};
-    (void)state;
     dt_fair_share(queues, N(queues), 10);
     assert_int_equal(queues[0].quota, 3);
     assert_int_equal(queues[1].quota, 0);
     assert_int_equal(queues[2].quota, 7);
 }
 
-static void a_queue_with_a_million_leaves_the_others_theirs(void **state)
+TEST(a_queue_with_a_million_leaves_the_others_theirs)
 {
     struct dt_fair_queue queues[] = {{.waiting = 1000000}, {.waiting = 5}, {.waiting = 40}};
-    (void)state;
     dt_fair_share(queues, N(queues), 2000);
     assert_int_equal(queues[1].quota, 5);
     assert_int_equal(queues[2].quota, 40);
     assert_int_equal(queues[0].quota, 1955);
 }
 
-static void those_that_want_more_get_equal_parts_of_what_is_left(void **state)
+TEST(those_that_want_more_get_equal_parts_of_what_is_left)
 {
     struct dt_fair_queue queues[] = {{.waiting = 900}, {.waiting = 10}, {.waiting = 1000}};
-    (void)state;
     dt_fair_share(queues, N(queues), 1000);
     assert_int_equal(queues[0].quota, 495);
     assert_int_equal(queues[1].quota, 10);
     assert_int_equal(queues[2].quota, 495);
 }
 
-static void of_more_queues_than_room_the_longest_due_go(void **state)
+TEST(of_more_queues_than_room_the_longest_due_go)
 {
     struct dt_fair_queue queues[] = {{.waiting = 9}, {.waiting = 9}, {.waiting = 9}, {.waiting = 9}};
-    (void)state;
     dt_fair_share(queues, N(queues), 2);
     assert_int_equal(queues[0].quota, 1);
     assert_int_equal(queues[1].quota, 1);
@@ -61,11 +53,10 @@ static void of_more_queues_than_room_the_longest_due_go(void **state)
     assert_int_equal(queues[3].quota, 0);
 }
 
-static void owners_get_equal_parts_however_many_queues_they_have(void **state)
+TEST(owners_get_equal_parts_however_many_queues_they_have)
 {
     struct dt_fair_queue queues[] = {
         {1, .waiting = 90}, {2, .waiting = 90}, {1, .waiting = 90}, {1, .waiting = 90}, {1, .waiting = 10}};
-    (void)state;
     dt_fair_share(queues, N(queues), 120);
     assert_int_equal(queues[1].quota, 60);
     assert_int_equal(queues[0].quota, 17);
@@ -77,19 +68,17 @@ static void owners_get_equal_parts_however_many_queues_they_have(void **state)
     assert_int_equal(sum(queues, N(queues)), 240);
 }
 
-static void of_more_queues_than_room_each_owner_gets_one_first(void **state)
+TEST(of_more_queues_than_room_each_owner_gets_one_first)
 {
     struct dt_fair_queue queues[] = {{1, .waiting = 9}, {1, .waiting = 9}, {1, .waiting = 9}, {2, .waiting = 9}};
-    (void)state;
     dt_fair_share(queues, N(queues), 2);
     assert_int_equal(queues[0].quota, 1);
     assert_int_equal(queues[3].quota, 1);
 }
 
-static void timeouts_take_a_quarter_beside_others_and_all_without(void **state)
+TEST(timeouts_take_a_quarter_beside_others_and_all_without)
 {
     struct dt_fair_queue queues[] = {{.waiting = 5000, .timeouts = true}, {.waiting = 5000}};
-    (void)state;
     dt_fair_share(queues, N(queues), 2000);
     assert_int_equal(queues[0].quota, 500);
     assert_int_equal(queues[1].quota, 1500);
@@ -107,10 +96,9 @@ static void timeouts_take_a_quarter_beside_others_and_all_without(void **state)
 }
 
 /* Whatever waits: nothing is lost, nobody gets more than waits, no two differ by more than one while both want more. */
-static void any_mixture_is_shared_out_whole_and_evenly(void **state)
+TEST(any_mixture_is_shared_out_whole_and_evenly)
 {
     uint32_t x = 12345;
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         struct dt_fair_queue queues[9];
         size_t waits = 0, least = SIZE_MAX, most = 0, room = (x = x * 1664525u + 1013904223u) >> 22;
@@ -132,11 +120,10 @@ static void any_mixture_is_shared_out_whole_and_evenly(void **state)
 
 /* ---- turns ---- */
 
-static void each_owner_has_a_turn_before_a_second_of_any(void **state)
+TEST(each_owner_has_a_turn_before_a_second_of_any)
 {
     static struct dt_turns turns;
     struct dt_turn v[] = {{1, 10, .at = 0}, {1, 11, .at = 1}, {1, 12, .at = 2}, {2, 20, .at = 3}};
-    (void)state;
     turns = (struct dt_turns){0};
     dt_turns_sort(&turns, v, N(v));
     static const size_t never[] = {0, 3, 1, 2};
@@ -182,11 +169,10 @@ static size_t longest_wait(size_t owners, size_t things, size_t most)
     return longest;
 }
 
-static void nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners(void **state)
+TEST(nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners)
 {
     static const size_t cases[][3] = {{1, 9, 1},   {2, 2, 1},    {3, 5, 2}, {6, 4, 1},
                                       {8, 20, 16}, {12, 25, 16}, {32, 1, 1}};
-    (void)state;
     for (size_t i = 0; i < N(cases); i++) {
         const size_t all = cases[i][0] * cases[i][1];
         assert_in_range(longest_wait(cases[i][0], cases[i][1], cases[i][2]), 0, 2 * (all / cases[i][2] + cases[i][1]));
@@ -203,10 +189,9 @@ static size_t take_all(struct dt_shares *shares, int64_t owner, int64_t now_us)
     return n;
 }
 
-static void an_owner_that_is_alone_leaves_an_eighth(void **state)
+TEST(an_owner_that_is_alone_leaves_an_eighth)
 {
     struct dt_shares shares = {.total = 80, .part = 2};
-    (void)state;
     assert_int_equal(take_all(&shares, 1, 0), 70);
     assert_int_equal(take_all(&shares, 2, 1), 5); /* half of what the other left */
     assert_int_equal(take_all(&shares, 3, 1), 2);
@@ -217,10 +202,9 @@ static void an_owner_that_is_alone_leaves_an_eighth(void **state)
     dt_shares_clear(&shares);
 }
 
-static void a_share_holds_for_a_while_after_another_owner_asked(void **state)
+TEST(a_share_holds_for_a_while_after_another_owner_asked)
 {
     struct dt_shares shares = {.total = 8, .part = 2};
-    (void)state;
     assert_true(dt_shares_take(&shares, 2, 1, 0));
     dt_shares_give_back(&shares, 2, 1);
     assert_int_equal(take_all(&shares, 1, DT_SHARES_ASKED_US), 4);
@@ -228,10 +212,9 @@ static void a_share_holds_for_a_while_after_another_owner_asked(void **state)
     dt_shares_clear(&shares);
 }
 
-static void the_smallest_room_has_a_place_for_one(void **state)
+TEST(the_smallest_room_has_a_place_for_one)
 {
     struct dt_shares shares = {.total = 1, .part = 4};
-    (void)state;
     assert_int_equal(take_all(&shares, 1, 0), 1);
     assert_int_equal(take_all(&shares, 2, 0), 0);
     dt_shares_give_back(&shares, 2, 1); /* has none: nothing happens */
@@ -243,11 +226,10 @@ static void the_smallest_room_has_a_place_for_one(void **state)
     dt_shares_clear(&shares);
 }
 
-static void amounts_are_shared_as_places_are(void **state)
+TEST(amounts_are_shared_as_places_are)
 {
     struct dt_shares bytes = {.total = 800, .part = 2};
     size_t most = 0;
-    (void)state;
     assert_true(dt_shares_take(&bytes, 1, 600, 0));
     assert_false(dt_shares_take(&bytes, 1, 101, 0));
     assert_true(dt_shares_take(&bytes, 1, 100, 0));
@@ -262,11 +244,10 @@ static void amounts_are_shared_as_places_are(void **state)
     dt_shares_clear(&bytes);
 }
 
-static void an_amount_above_the_total_goes_when_all_is_free(void **state)
+TEST(an_amount_above_the_total_goes_when_all_is_free)
 {
     struct dt_shares bytes = {.total = 10, .part = 2};
     size_t most = 1;
-    (void)state;
     assert_true(dt_shares_take(&bytes, 1, 50, 0));
     assert_true(dt_shares_most(&bytes, 2, 0, &most));
     assert_int_equal(most, 0);
@@ -277,24 +258,4 @@ static void an_amount_above_the_total_goes_when_all_is_free(void **state)
     dt_shares_clear(&bytes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_fits_goes_all),
-        cmocka_unit_test(a_queue_with_a_million_leaves_the_others_theirs),
-        cmocka_unit_test(those_that_want_more_get_equal_parts_of_what_is_left),
-        cmocka_unit_test(of_more_queues_than_room_the_longest_due_go),
-        cmocka_unit_test(owners_get_equal_parts_however_many_queues_they_have),
-        cmocka_unit_test(of_more_queues_than_room_each_owner_gets_one_first),
-        cmocka_unit_test(each_owner_has_a_turn_before_a_second_of_any),
-        cmocka_unit_test(nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners),
-        cmocka_unit_test(an_owner_that_is_alone_leaves_an_eighth),
-        cmocka_unit_test(a_share_holds_for_a_while_after_another_owner_asked),
-        cmocka_unit_test(the_smallest_room_has_a_place_for_one),
-        cmocka_unit_test(amounts_are_shared_as_places_are),
-        cmocka_unit_test(an_amount_above_the_total_goes_when_all_is_free),
-        cmocka_unit_test(timeouts_take_a_quarter_beside_others_and_all_without),
-        cmocka_unit_test(any_mixture_is_shared_out_whole_and_evenly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

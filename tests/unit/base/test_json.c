@@ -1,23 +1,18 @@
 /*
  * The promises of base/json.h about texts that are JSON: values, limits, opaque members, a parser that is used again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/json.h"
 #include "support/rigs/json_rig.h"
 
 /* ---- good input ---- */
 
-static void scalars_have_their_types_and_values(void **state)
+JSON_TEST(scalars_have_their_types_and_values)
 {
-    dt_json *json = *state;
     assert_int_equal(parsed(json, "null")->type, DT_JSON_NULL);
     assert_int_equal(parsed(json, " true ")->type, DT_JSON_BOOL);
     assert_true(dt_json_root(json)->b);
@@ -30,7 +25,7 @@ static void scalars_have_their_types_and_values(void **state)
     assert_int_equal(parsed(json, "{}")->type, DT_JSON_OBJECT);
 }
 
-static void integers_that_fit_are_integers_and_all_others_are_numbers(void **state)
+JSON_TEST(integers_that_fit_are_integers_and_all_others_are_numbers)
 {
     static const struct {
         const char *text;
@@ -52,7 +47,7 @@ static void integers_that_fit_are_integers_and_all_others_are_numbers(void **sta
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const struct dt_json_node *root = parsed(*state, cases[i].text);
+        const struct dt_json_node *root = parsed(json, cases[i].text);
         assert_int_equal(root->type, cases[i].fits ? DT_JSON_INT : DT_JSON_NUMBER);
         assert_true(dt_str_is(root->str, cases[i].text));
         assert_true(dt_str_is(root->raw, cases[i].text));
@@ -61,9 +56,8 @@ static void integers_that_fit_are_integers_and_all_others_are_numbers(void **sta
     }
 }
 
-static void members_are_found_by_name_and_walked_in_order(void **state)
+JSON_TEST(members_are_found_by_name_and_walked_in_order)
 {
-    dt_json *json = *state;
     const struct dt_json_node *root = parsed(json, "{\"a\":1,\"b\":{\"a\":2,\"c\":[3,{}]},\"\":null}");
     const struct dt_json_node *child = dt_json_first(json, root);
     assert_int_equal(root->n, 3);
@@ -80,9 +74,8 @@ static void members_are_found_by_name_and_walked_in_order(void **state)
     assert_null(dt_json_member(json, child, "x"));
 }
 
-static void empty_containers_have_no_children(void **state)
+JSON_TEST(empty_containers_have_no_children)
 {
-    dt_json *json = *state;
     const struct dt_json_node *root = parsed(json, "[[],{},[ ]]");
     const struct dt_json_node *child = dt_json_first(json, root);
     for (int i = 0; i < 3; i++) {
@@ -93,9 +86,8 @@ static void empty_containers_have_no_children(void **state)
     assert_null(dt_json_at(json, root->next));
 }
 
-static void raw_text_is_the_callers_bytes(void **state)
+JSON_TEST(raw_text_is_the_callers_bytes)
 {
-    dt_json *json = *state;
     static const struct {
         const char *name, *raw;
     } cases[] = {
@@ -124,12 +116,11 @@ static void raw_text_is_the_callers_bytes(void **state)
                                       2);
 }
 
-static void raw_text_of_every_element_is_exact_at_every_spacing(void **state)
+JSON_TEST(raw_text_of_every_element_is_exact_at_every_spacing)
 {
     static const char *const spaces[] = {"", " ", "\n\t "};
     static const char *const values[] = {"1",    "\"a,b:c\"", "\"\\\"\"", "[1,2]", "{\"k\":[]}",
                                          "null", "true",      "1.5",      "-7"};
-    dt_json *json = *state;
     char text[512];
     for (size_t s = 0; s < 3; s++) {
         size_t n = (size_t)snprintf(text, sizeof text, "[");
@@ -143,7 +134,7 @@ static void raw_text_of_every_element_is_exact_at_every_spacing(void **state)
     }
 }
 
-static void strings_are_decoded_and_terminated(void **state)
+JSON_TEST(strings_are_decoded_and_terminated)
 {
     static const struct {
         const char *text;
@@ -162,15 +153,14 @@ static void strings_are_decoded_and_terminated(void **state)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const struct dt_json_node *root = parsed(*state, cases[i].text);
+        const struct dt_json_node *root = parsed(json, cases[i].text);
         assert_int_equal(root->str.n, cases[i].n);
         assert_memory_equal(root->str.p, cases[i].want, cases[i].n + 1);
     }
 }
 
-static void names_are_decoded_and_keep_a_nul(void **state)
+JSON_TEST(names_are_decoded_and_keep_a_nul)
 {
-    dt_json *json = *state;
     const struct dt_json_node *root = parsed(json, "{\"a\\u0000b\":1,\"\\u0061\":2}");
     assert_true(dt_str_eq(dt_json_first(json, root)->name, (struct dt_str){"a\0b", 3}));
     assert_int_equal(dt_json_member(json, root, "a")->i, 2);
@@ -178,82 +168,81 @@ static void names_are_decoded_and_keep_a_nul(void **state)
 
 /* ---- limits ---- */
 
-static void nesting_to_the_limit_is_fine_and_one_more_is_refused(void **state)
+JSON_TEST(nesting_to_the_limit_is_fine_and_one_more_is_refused)
 {
     struct dt_json_limits limits = {.depth = 3};
-    assert_int_equal(parse(*state, "[[[1]]]", &limits), DT_OK);
-    assert_int_equal(parse(*state, "[[[[]]]]", &limits), DT_MALFORMED);
-    assert_int_equal(parse(*state, "{\"a\":{\"a\":{\"a\":{}}}}", &limits), DT_MALFORMED);
-    assert_int_equal(parse(*state, "[[[1]],[[2]],{\"a\":[]}]", &limits), DT_OK);
-    assert_int_equal(parse(*state, "[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]", NULL), DT_OK); /* 16 */
-    assert_int_equal(parse(*state, "[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]", NULL), DT_MALFORMED);
+    assert_int_equal(parse(json, "[[[1]]]", &limits), DT_OK);
+    assert_int_equal(parse(json, "[[[[]]]]", &limits), DT_MALFORMED);
+    assert_int_equal(parse(json, "{\"a\":{\"a\":{\"a\":{}}}}", &limits), DT_MALFORMED);
+    assert_int_equal(parse(json, "[[[1]],[[2]],{\"a\":[]}]", &limits), DT_OK);
+    assert_int_equal(parse(json, "[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]", NULL), DT_OK); /* 16 */
+    assert_int_equal(parse(json, "[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]", NULL), DT_MALFORMED);
 }
 
-static void depth_counts_inside_opaque_members_too(void **state)
+JSON_TEST(depth_counts_inside_opaque_members_too)
 {
     struct dt_json_limits limits = {.depth = 3, .opaque = "payload"};
-    assert_int_equal(parse(*state, "{\"payload\":[[1]]}", &limits), DT_OK);
-    assert_int_equal(parse(*state, "{\"payload\":[[[1]]]}", &limits), DT_MALFORMED);
+    assert_int_equal(parse(json, "{\"payload\":[[1]]}", &limits), DT_OK);
+    assert_int_equal(parse(json, "{\"payload\":[[[1]]]}", &limits), DT_MALFORMED);
 }
 
-static void a_very_deep_text_is_refused_early(void **state)
+JSON_TEST(a_very_deep_text_is_refused_early)
 {
     struct dt_json_limits limits = {.depth = 100000};
     char *deep = malloc(1000001);
     assert_non_null(deep);
     memset(deep, '[', 1000000);
     deep[1000000] = '\0';
-    assert_int_equal(dt_json_parse(*state, dt_str(deep), NULL, NULL), DT_MALFORMED);
-    assert_int_equal(dt_json_parse(*state, dt_str(deep), &limits, NULL), DT_MALFORMED);
+    assert_int_equal(dt_json_parse(json, dt_str(deep), NULL, NULL), DT_MALFORMED);
+    assert_int_equal(dt_json_parse(json, dt_str(deep), &limits, NULL), DT_MALFORMED);
     free(deep);
 }
 
-static void more_values_than_allowed_are_too_large(void **state)
+JSON_TEST(more_values_than_allowed_are_too_large)
 {
     struct dt_json_limits limits = {.nodes = 4};
-    assert_int_equal(parse(*state, "[1,2,3]", &limits), DT_OK);
-    assert_int_equal(parse(*state, "[1,2,3,4]", &limits), DT_TOO_LARGE);
-    assert_null(dt_json_root(*state));
-    assert_int_equal(parse(*state, "[[],[],[],[]]", &limits), DT_TOO_LARGE);
+    assert_int_equal(parse(json, "[1,2,3]", &limits), DT_OK);
+    assert_int_equal(parse(json, "[1,2,3,4]", &limits), DT_TOO_LARGE);
+    assert_null(dt_json_root(json));
+    assert_int_equal(parse(json, "[[],[],[],[]]", &limits), DT_TOO_LARGE);
 }
 
-static void names_inside_opaque_members_are_bounded_too(void **state)
+JSON_TEST(names_inside_opaque_members_are_bounded_too)
 {
     struct dt_json_limits limits = {.nodes = 4, .opaque = "p"};
-    assert_int_equal(parse(*state, "{\"p\":{\"a\":1,\"b\":1,\"c\":1}}", &limits), DT_OK);
-    assert_int_equal(parse(*state, "{\"p\":{\"a\":1,\"b\":1,\"c\":1,\"d\":1}}", &limits), DT_TOO_LARGE);
-    assert_int_equal(parse(*state, "{\"p\":[{\"a\":1,\"b\":1,\"c\":1},{\"a\":1,\"b\":1,\"c\":1}]}", &limits), DT_OK);
+    assert_int_equal(parse(json, "{\"p\":{\"a\":1,\"b\":1,\"c\":1}}", &limits), DT_OK);
+    assert_int_equal(parse(json, "{\"p\":{\"a\":1,\"b\":1,\"c\":1,\"d\":1}}", &limits), DT_TOO_LARGE);
+    assert_int_equal(parse(json, "{\"p\":[{\"a\":1,\"b\":1,\"c\":1},{\"a\":1,\"b\":1,\"c\":1}]}", &limits), DT_OK);
 }
 
-static void test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes(void **state)
+JSON_TEST(test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes)
 {
     struct dt_json_limits limits = {.check_only = true, .nodes = 1, .names = 3};
-    assert_int_equal(parse(*state, "[{\"a\":[1,2,\"x\"]},{\"a\":{\"b\":null}}]", &limits), DT_OK);
-    assert_int_equal(dt_json_root(*state)->type, DT_JSON_ARRAY);
-    assert_int_equal(dt_json_root(*state)->n, 0);
-    assert_int_equal(parse(*state, "\"text\"", &limits), DT_OK);
-    assert_int_equal(parse(*state, "{\"a\":1,\"b\":2,\"c\":3,\"d\":4}", &limits), DT_TOO_LARGE);
-    assert_int_equal(parse(*state, "[1,{\"a\":1,\"a\":2}]", &limits), DT_MALFORMED);
-    assert_int_equal(parse(*state, "[1,[2,]]", &limits), DT_MALFORMED);
+    assert_int_equal(parse(json, "[{\"a\":[1,2,\"x\"]},{\"a\":{\"b\":null}}]", &limits), DT_OK);
+    assert_int_equal(dt_json_root(json)->type, DT_JSON_ARRAY);
+    assert_int_equal(dt_json_root(json)->n, 0);
+    assert_int_equal(parse(json, "\"text\"", &limits), DT_OK);
+    assert_int_equal(parse(json, "{\"a\":1,\"b\":2,\"c\":3,\"d\":4}", &limits), DT_TOO_LARGE);
+    assert_int_equal(parse(json, "[1,{\"a\":1,\"a\":2}]", &limits), DT_MALFORMED);
+    assert_int_equal(parse(json, "[1,[2,]]", &limits), DT_MALFORMED);
 }
 
-static void values_inside_opaque_members_are_no_nodes(void **state)
+JSON_TEST(values_inside_opaque_members_are_no_nodes)
 {
     struct dt_json_limits limits = {.nodes = 9, .opaque = "p"}; /* names count, wherever they stand */
-    assert_int_equal(parse(*state, "{\"p\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits), DT_OK);
-    assert_int_equal(dt_json_member(*state, dt_json_root(*state), "p")->n, 0);
-    assert_int_equal(parse(*state, "{\"q\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits),
+    assert_int_equal(parse(json, "{\"p\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits), DT_OK);
+    assert_int_equal(dt_json_member(json, dt_json_root(json), "p")->n, 0);
+    assert_int_equal(parse(json, "{\"q\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits),
                      DT_TOO_LARGE);
 }
 
 /* ---- opaque members ---- */
 
-static void an_opaque_member_is_one_node_with_its_raw_text(void **state)
+JSON_TEST(an_opaque_member_is_one_node_with_its_raw_text)
 {
     static const char *const payloads[] = {
         "{ \"order\" : [1, 2.50, {\"x\":null}] }", "[ 1 ]", "\"a\\u00e9\"", "12", "null", "true", "{}", "[]"};
     struct dt_json_limits limits = {.opaque = "payload"};
-    dt_json *json = *state;
     char text[256];
 
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
@@ -269,10 +258,9 @@ static void an_opaque_member_is_one_node_with_its_raw_text(void **state)
     }
 }
 
-static void opaque_members_of_the_elements_of_an_array_are_opaque(void **state)
+JSON_TEST(opaque_members_of_the_elements_of_an_array_are_opaque)
 {
     struct dt_json_limits limits = {.opaque = "payload"};
-    dt_json *json = *state;
     const struct dt_json_node *element;
     assert_int_equal(parse(json, "[{\"payload\":{\"a\":[1]}},{\"x\":{\"payload\":[1]},\"payload\":[[2]]}]", &limits),
                      DT_OK);
@@ -284,7 +272,7 @@ static void opaque_members_of_the_elements_of_an_array_are_opaque(void **state)
     assert_int_equal(dt_json_member(json, dt_json_member(json, element, "x"), "payload")->n, 1);
 }
 
-static void an_opaque_member_is_checked_all_the_same(void **state)
+JSON_TEST(an_opaque_member_is_checked_all_the_same)
 {
     static const char *const cases[] = {
         "{\"payload\":{\"a\":1,\"a\":2}}",
@@ -297,13 +285,12 @@ static void an_opaque_member_is_checked_all_the_same(void **state)
     struct dt_json_limits limits = {.opaque = "payload"};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(parse(*state, cases[i], &limits), DT_MALFORMED);
+        assert_int_equal(parse(json, cases[i], &limits), DT_MALFORMED);
 }
 
-static void a_big_array_can_be_split_into_its_elements(void **state)
+JSON_TEST(a_big_array_can_be_split_into_its_elements)
 {
     struct dt_json_limits limits = {.elements = true, .depth = 17};
-    dt_json *json = *state;
     struct dt_strbuf sb;
     const struct dt_json_node *child;
     int n = 0;
@@ -325,82 +312,52 @@ static void a_big_array_can_be_split_into_its_elements(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void an_object_is_not_split(void **state)
+JSON_TEST(an_object_is_not_split)
 {
     struct dt_json_limits limits = {.elements = true};
-    assert_int_equal(parse(*state, "{\"a\":[1,2]}", &limits), DT_OK);
-    assert_int_equal(dt_json_member(*state, dt_json_root(*state), "a")->n, 2);
+    assert_int_equal(parse(json, "{\"a\":[1,2]}", &limits), DT_OK);
+    assert_int_equal(dt_json_member(json, dt_json_root(json), "a")->n, 2);
 }
 
 /* ---- reuse ---- */
 
-static void a_parser_can_be_used_again_after_any_end(void **state)
+JSON_TEST(a_parser_can_be_used_again_after_any_end)
 {
     for (int i = 0; i < 50; i++) {
         struct dt_json_limits limits = {.nodes = 3};
-        assert_int_equal(parse(*state, "{\"a\":{\"b\":{\"c\":1,\"c\":2}}}", NULL), DT_MALFORMED);
-        assert_int_equal(parse(*state, "[[[[[[", NULL), DT_MALFORMED);
-        assert_int_equal(parse(*state, "{\"p\":[1,2", &(struct dt_json_limits){.opaque = "p"}), DT_MALFORMED);
-        assert_int_equal(parse(*state, "[1,2,3,4]", &limits), DT_TOO_LARGE);
-        assert_int_equal(dt_json_member(*state, parsed(*state, "{\"a\":1,\"b\":2,\"c\":3}"), "c")->i, 3);
+        assert_int_equal(parse(json, "{\"a\":{\"b\":{\"c\":1,\"c\":2}}}", NULL), DT_MALFORMED);
+        assert_int_equal(parse(json, "[[[[[[", NULL), DT_MALFORMED);
+        assert_int_equal(parse(json, "{\"p\":[1,2", &(struct dt_json_limits){.opaque = "p"}), DT_MALFORMED);
+        assert_int_equal(parse(json, "[1,2,3,4]", &limits), DT_TOO_LARGE);
+        assert_int_equal(dt_json_member(json, parsed(json, "{\"a\":1,\"b\":2,\"c\":3}"), "c")->i, 3);
     }
 }
 
 /* Every prefix, and every text with one byte replaced, ends in a status and in a parser that works. */
-static void no_cut_and_no_flipped_byte_breaks_the_parser(void **state)
+JSON_TEST(no_cut_and_no_flipped_byte_breaks_the_parser)
 {
     static const char text[] =
         "{\"a\\ud83d\\ude00\":[1,-2.5e3,true,null,\"x\\u0000\xc3\xa9\"],\"payload\":{\"b\":{}}} ";
     static const unsigned char bytes[] = {0, '"', '\\', '{', ']', ',', ':', '0', 'u', 0x80, 0xff, ' '};
     struct dt_json_limits limits = {.opaque = "payload"};
     char copy[sizeof text];
-    assert_int_equal(parse(*state, text, &limits), DT_OK);
+    assert_int_equal(parse(json, text, &limits), DT_OK);
     for (size_t n = 0; n < sizeof text - 2; n++)
-        assert_int_equal(dt_json_parse(*state, hold(text, n), &limits, NULL), DT_MALFORMED);
+        assert_int_equal(dt_json_parse(json, hold(text, n), &limits, NULL), DT_MALFORMED);
     for (size_t at = 0; at < sizeof text - 1; at++)
         for (size_t b = 0; b < sizeof bytes; b++) {
             dt_status status;
             memcpy(copy, text, sizeof text);
             copy[at] = (char)bytes[b];
-            status = dt_json_parse(*state, hold(copy, sizeof text - 1), &limits, NULL);
+            status = dt_json_parse(json, hold(copy, sizeof text - 1), &limits, NULL);
             assert_true(status == DT_OK || status == DT_MALFORMED);
-            assert_int_equal(dt_json_root(*state) != NULL, status == DT_OK);
+            assert_int_equal(dt_json_root(json) != NULL, status == DT_OK);
         }
 }
 
-static void free_accepts_null(void **state)
+TEST(free_accepts_null)
 {
-    (void)state;
     dt_json_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_JSON(scalars_have_their_types_and_values),
-        WITH_JSON(integers_that_fit_are_integers_and_all_others_are_numbers),
-        WITH_JSON(members_are_found_by_name_and_walked_in_order),
-        WITH_JSON(empty_containers_have_no_children),
-        WITH_JSON(raw_text_is_the_callers_bytes),
-        WITH_JSON(raw_text_of_every_element_is_exact_at_every_spacing),
-        WITH_JSON(strings_are_decoded_and_terminated),
-        WITH_JSON(names_are_decoded_and_keep_a_nul),
-        WITH_JSON(nesting_to_the_limit_is_fine_and_one_more_is_refused),
-        WITH_JSON(depth_counts_inside_opaque_members_too),
-        WITH_JSON(a_very_deep_text_is_refused_early),
-        WITH_JSON(more_values_than_allowed_are_too_large),
-        WITH_JSON(names_inside_opaque_members_are_bounded_too),
-        WITH_JSON(test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes),
-        WITH_JSON(values_inside_opaque_members_are_no_nodes),
-        WITH_JSON(an_opaque_member_is_one_node_with_its_raw_text),
-        WITH_JSON(opaque_members_of_the_elements_of_an_array_are_opaque),
-        WITH_JSON(an_opaque_member_is_checked_all_the_same),
-        WITH_JSON(a_big_array_can_be_split_into_its_elements),
-        WITH_JSON(an_object_is_not_split),
-        WITH_JSON(a_parser_can_be_used_again_after_any_end),
-        WITH_JSON(no_cut_and_no_flipped_byte_breaks_the_parser),
-        cmocka_unit_test(free_accepts_null),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, free_held);
-}
+SUITE(NULL, free_held)

@@ -1,15 +1,12 @@
 /* The promises of base/json.h about texts that are no JSON: they are refused, at their own byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/json.h"
 #include "support/rigs/json_rig.h"
 
-static void malformed_texts_are_refused(void **state)
+JSON_TEST(malformed_texts_are_refused)
 {
     static const char *const cases[] = {
         "",
@@ -90,17 +87,17 @@ static void malformed_texts_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_error err = {0};
-        dt_status status = dt_json_parse(*state, hold(cases[i], strlen(cases[i])), NULL, &err);
+        dt_status status = dt_json_parse(json, hold(cases[i], strlen(cases[i])), NULL, &err);
         if (status != DT_MALFORMED)
             fail_msg("\"%s\" gives %s", cases[i], dt_status_name(status));
         assert_non_null(strstr(err.text, " at byte "));
         assert_null(strchr(err.text, '\n'));
-        assert_null(dt_json_root(*state));
+        assert_null(dt_json_root(json));
     }
 }
 
 /* The first fault of each, at the '^' that is taken out; at the end without one. */
-static void a_fault_is_told_at_its_own_byte(void **state)
+JSON_TEST(a_fault_is_told_at_its_own_byte)
 {
     static const char *const cases[] = {
         "{\"a\":1,\"b\":^tru,\"c\":[1,2,3,4,5,6,7,8,9,10],\"d\":\"a long text behind it\"}",
@@ -153,14 +150,14 @@ static void a_fault_is_told_at_its_own_byte(void **state)
         memcpy(text, cases[i], at);
         strcpy(text + at, mark + 1);
         snprintf(expected, sizeof expected, " at byte %zu", at);
-        assert_int_equal(dt_json_parse(*state, hold(text, strlen(text)), NULL, &err), DT_MALFORMED);
+        assert_int_equal(dt_json_parse(json, hold(text, strlen(text)), NULL, &err), DT_MALFORMED);
         if (!strstr(err.text, expected) || strcmp(strstr(err.text, expected), expected) != 0)
             fail_msg("%s: \"%s\", not%s", cases[i], err.text, expected);
     }
 }
 
 /* Whatever byte of a text is changed, its fault, if any, is not told before the token that the byte is part of. */
-static void a_fault_is_never_told_before_it_can_be(void **state)
+JSON_TEST(a_fault_is_never_told_before_it_can_be)
 {
     static const char whole[] = "{\"a\":[1,-2.5e3,true,null],\"b\\n\":{\"c\":\"\\ud83d\\ude00 \xc3\xa4\"},\"d\":false}";
     static const unsigned char others[] = {0,   '"', '\\', '{', '}', '[',  ']',  ',',
@@ -173,7 +170,7 @@ static void a_fault_is_never_told_before_it_can_be(void **state)
             size_t at;
             memcpy(text, whole, sizeof whole);
             text[k < n ? k : 0] = k < n ? (char)others[i] : text[0];
-            if (dt_json_parse(*state, hold(text, k < n ? n : n - 1 - i), NULL, &err) == DT_OK)
+            if (dt_json_parse(json, hold(text, k < n ? n : n - 1 - i), NULL, &err) == DT_OK)
                 continue;
             assert_int_equal(sscanf(strrchr(err.text, ' '), "%zu", &at), 1);
             assert_true(at <= n);
@@ -182,15 +179,15 @@ static void a_fault_is_never_told_before_it_can_be(void **state)
         }
 }
 
-static void a_nul_in_the_text_is_refused(void **state)
+JSON_TEST(a_nul_in_the_text_is_refused)
 {
-    assert_int_equal(dt_json_parse(*state, hold("1\0", 2), NULL, NULL), DT_MALFORMED);
-    assert_int_equal(dt_json_parse(*state, hold("\"a\0b\"", 5), NULL, NULL), DT_MALFORMED);
-    assert_int_equal(dt_json_parse(*state, hold("\0", 1), NULL, NULL), DT_MALFORMED);
-    assert_int_equal(dt_json_parse(*state, DT_STR_NONE, NULL, NULL), DT_MALFORMED);
+    assert_int_equal(dt_json_parse(json, hold("1\0", 2), NULL, NULL), DT_MALFORMED);
+    assert_int_equal(dt_json_parse(json, hold("\"a\0b\"", 5), NULL, NULL), DT_MALFORMED);
+    assert_int_equal(dt_json_parse(json, hold("\0", 1), NULL, NULL), DT_MALFORMED);
+    assert_int_equal(dt_json_parse(json, DT_STR_NONE, NULL, NULL), DT_MALFORMED);
 }
 
-static void text_that_is_not_utf8_is_refused(void **state)
+JSON_TEST(text_that_is_not_utf8_is_refused)
 {
     static const char *const cases[] = {
         "\"\x80\"",
@@ -223,10 +220,10 @@ static void text_that_is_not_utf8_is_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(parse(*state, cases[i], NULL), DT_MALFORMED);
+        assert_int_equal(parse(json, cases[i], NULL), DT_MALFORMED);
 }
 
-static void escaped_surrogates_without_their_partner_are_refused(void **state)
+JSON_TEST(escaped_surrogates_without_their_partner_are_refused)
 {
     static const char *const cases[] = {
         "\"\\ud800\"",
@@ -246,12 +243,12 @@ static void escaped_surrogates_without_their_partner_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_error err = {0};
-        assert_int_equal(dt_json_parse(*state, hold(cases[i], strlen(cases[i])), NULL, &err), DT_MALFORMED);
+        assert_int_equal(dt_json_parse(json, hold(cases[i], strlen(cases[i])), NULL, &err), DT_MALFORMED);
         assert_non_null(strstr(err.text, "surrogate"));
     }
 }
 
-static void members_that_are_there_twice_are_refused(void **state)
+JSON_TEST(members_that_are_there_twice_are_refused)
 {
     static const char *const cases[] = {
         "{\"a\":1,\"a\":1}",
@@ -267,19 +264,18 @@ static void members_that_are_there_twice_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_error err = {0};
-        assert_int_equal(dt_json_parse(*state, hold(cases[i], strlen(cases[i])), NULL, &err), DT_MALFORMED);
+        assert_int_equal(dt_json_parse(json, hold(cases[i], strlen(cases[i])), NULL, &err), DT_MALFORMED);
         assert_non_null(strstr(err.text, "twice"));
     }
 }
 
-static void the_same_name_in_different_objects_is_fine(void **state)
+JSON_TEST(the_same_name_in_different_objects_is_fine)
 {
-    parsed(*state, "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":1}],\"c\":{\"a\":1},\"A\":1,\"a\\u0000\":1}");
+    parsed(json, "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":1}],\"c\":{\"a\":1},\"A\":1,\"a\\u0000\":1}");
 }
 
-static void a_repeated_member_is_found_among_very_many(void **state)
+JSON_TEST(a_repeated_member_is_found_among_very_many)
 {
-    dt_json *json = *state;
     struct dt_strbuf sb;
     dt_strbuf_init(&sb);
     for (int twice = 0; twice <= 1; twice++) {
@@ -298,19 +294,4 @@ static void a_repeated_member_is_found_among_very_many(void **state)
     dt_strbuf_clear(&sb);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_JSON(malformed_texts_are_refused),
-        WITH_JSON(a_fault_is_told_at_its_own_byte),
-        WITH_JSON(a_fault_is_never_told_before_it_can_be),
-        WITH_JSON(a_nul_in_the_text_is_refused),
-        WITH_JSON(text_that_is_not_utf8_is_refused),
-        WITH_JSON(escaped_surrogates_without_their_partner_are_refused),
-        WITH_JSON(members_that_are_there_twice_are_refused),
-        WITH_JSON(the_same_name_in_different_objects_is_fine),
-        WITH_JSON(a_repeated_member_is_found_among_very_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, free_held);
-}
+SUITE(NULL, free_held)

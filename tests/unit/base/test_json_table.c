@@ -1,14 +1,8 @@
 /* Bodies that are read by a table: values, bounds, and the faults that a caller is told, in the order of the body. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/json_table.h"
 #include "support/rigs/json_rig.h"
@@ -78,7 +72,7 @@ static const char *read_thing(dt_json *json, const char *text, struct thing *out
     return told;
 }
 
-static void every_kind_is_read_into_its_member(void **state)
+TEST(every_kind_is_read_into_its_member)
 {
     struct dt_json_reader r;
     struct thing t = {.count = 5, .note = DT_STR_LIT("as it was")};
@@ -95,7 +89,7 @@ static void every_kind_is_read_into_its_member(void **state)
     assert_int_equal(r.good, 0x1fd); /* neither null nor what is only shown */
 }
 
-static void what_is_absent_stays_as_it_was(void **state)
+TEST(what_is_absent_stays_as_it_was)
 {
     struct dt_json_reader r;
     struct thing t = {.count = 5, .wait_ms = 7};
@@ -103,7 +97,7 @@ static void what_is_absent_stays_as_it_was(void **state)
     assert_true(t.count == 5 && t.wait_ms == 7 && !t.has_count && !dt_json_given(&r, COUNT));
 }
 
-static void each_fault_is_told_with_its_pointer_and_reason(void **state)
+TEST(each_fault_is_told_with_its_pointer_and_reason)
 {
     static const char *const rows[][2] = {
         {"[]", "/x must be an object"},
@@ -144,12 +138,4 @@ static int end(void **state)
     return close_json(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_is_read_into_its_member),
-        cmocka_unit_test(what_is_absent_stays_as_it_was),
-        cmocka_unit_test(each_fault_is_told_with_its_pointer_and_reason),
-    };
-    return cmocka_run_group_tests(tests, open_json, end);
-}
+SUITE(open_json, end)

@@ -1,9 +1,5 @@
 /* The promises of base/json_write.h: commas come by themselves, and any bytes become JSON that reads back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/json.h"
 #include "base/json_write.h"
@@ -18,18 +14,16 @@ static void assert_written(const char *p, size_t n, const char *want)
     dt_strbuf_clear(&sb);
 }
 
-static void strings_are_written_quoted_and_escaped(void **state)
+TEST(strings_are_written_quoted_and_escaped)
 {
-    (void)state;
     assert_written(NULL, 0, "\"\"");
     assert_written("plain \xc3\xa9\xf0\x9f\x98\x80/", 13, "\"plain \xc3\xa9\xf0\x9f\x98\x80/\"");
     assert_written("\"\\", 2, "\"\\\"\\\\\"");
     assert_written("\b\f\n\r\t\x01\x1f\0\x7f", 9, "\"\\b\\f\\n\\r\\t\\u0001\\u001f\\u0000\x7f\"");
 }
 
-static void bytes_that_are_not_utf8_become_replacement_characters(void **state)
+TEST(bytes_that_are_not_utf8_become_replacement_characters)
 {
-    (void)state;
     assert_written("a\xff"
                    "b",
                    3,
@@ -39,7 +33,7 @@ static void bytes_that_are_not_utf8_become_replacement_characters(void **state)
     assert_written("\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-static void every_string_of_bytes_is_written_as_json_that_reads_back(void **state)
+JSON_TEST(every_string_of_bytes_is_written_as_json_that_reads_back)
 {
     struct dt_strbuf sb;
     dt_strbuf_init(&sb);
@@ -49,16 +43,15 @@ static void every_string_of_bytes_is_written_as_json_that_reads_back(void **stat
             struct dt_str s = {bytes, 2};
             dt_strbuf_reset(&sb);
             dt_json_add_string(&sb, s);
-            assert_int_equal(dt_json_parse(*state, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
+            assert_int_equal(dt_json_parse(json, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
             if (dt_utf8_valid(s))
-                assert_true(dt_str_eq(dt_json_root(*state)->str, s));
+                assert_true(dt_str_eq(dt_json_root(json)->str, s));
         }
     dt_strbuf_clear(&sb);
 }
 
-static void utf8_is_judged_at_every_length(void **state)
+TEST(utf8_is_judged_at_every_length)
 {
-    (void)state;
     assert_true(dt_utf8_valid(DT_STR_NONE));
     assert_true(dt_utf8_valid(dt_str("0123456789abcdef\xc3\xa9")));
     assert_false(dt_utf8_valid(dt_str("0123456789abcdef\xc3")));
@@ -73,7 +66,7 @@ static void utf8_is_judged_at_every_length(void **state)
     assert_true(dt_utf8_valid(dt_str("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xf0\x90\x80\x80\xe0\xa0\x80\xc2\x80")));
 }
 
-static void commas_stand_between_values_and_nowhere_else(void **state)
+JSON_TEST(commas_stand_between_values_and_nowhere_else)
 {
     const int64_t ints[] = {1, INT64_MIN};
     struct dt_strbuf sb;
@@ -100,14 +93,13 @@ static void commas_stand_between_values_and_nowhere_else(void **state)
     dt_json_end_object(&sb);
     assert_string_equal(sb.p, "{\"empty\":{},\"list\":[[],null,\"{\",true,[1,-9223372036854775808],[2,3,4],"
                               "{\"\\\"n\\\"\":-5,\"raw\":[ 1 ]},0.1235],\"last\":\":\"}");
-    assert_int_equal(dt_json_parse(*state, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
+    assert_int_equal(dt_json_parse(json, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
     dt_strbuf_clear(&sb);
 }
 
-static void what_is_absent_is_null_or_left_out(void **state)
+TEST(what_is_absent_is_null_or_left_out)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_json_put_given(&sb, "left_out", DT_STR_NONE);
     assert_int_equal(sb.n, 0);
@@ -128,11 +120,10 @@ static void what_is_absent_is_null_or_left_out(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void texts_are_cut_between_characters(void **state)
+TEST(texts_are_cut_between_characters)
 {
     const struct dt_str text = DT_STR_LIT("a\xe2\x82\xac");
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     for (size_t most = 0; most <= 5; most++)
         dt_json_put_cut(&sb, NULL, text, most);
@@ -141,10 +132,9 @@ static void texts_are_cut_between_characters(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void a_buffer_that_failed_stays_as_it_was(void **state)
+TEST(a_buffer_that_failed_stays_as_it_was)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_json_begin_object(&sb, NULL);
     sb.failed = true;
@@ -155,18 +145,4 @@ static void a_buffer_that_failed_stays_as_it_was(void **state)
     dt_strbuf_clear(&sb);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strings_are_written_quoted_and_escaped),
-        cmocka_unit_test(bytes_that_are_not_utf8_become_replacement_characters),
-        WITH_JSON(every_string_of_bytes_is_written_as_json_that_reads_back),
-        cmocka_unit_test(utf8_is_judged_at_every_length),
-        WITH_JSON(commas_stand_between_values_and_nowhere_else),
-        cmocka_unit_test(what_is_absent_is_null_or_left_out),
-        cmocka_unit_test(texts_are_cut_between_characters),
-        cmocka_unit_test(a_buffer_that_failed_stays_as_it_was),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, free_held);
-}
+SUITE(NULL, free_held)

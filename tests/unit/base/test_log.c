@@ -3,17 +3,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -30,24 +26,23 @@ static const char *behind_time(const char *line)
     return line + 30;
 }
 
-static void a_line_has_time_level_component_message_and_fields(void **state)
+#define CAUGHT_TEST(name) TEST_WITH(name, catch_stderr, release_stderr)
+
+CAUGHT_TEST(a_line_has_time_level_component_message_and_fields)
 {
-    (void)state;
     DT_LOG(INFO, "shard", "took over", DT_I("shard", 3), DT_I("epoch", INT64_MIN), DT_S("owner", "host-1"));
     assert_string_equal(behind_time(written()), "level=info component=shard msg=\"took over\" shard=3 "
                                                 "epoch=-9223372036854775808 owner=host-1\n");
 }
 
-static void a_line_without_fields_ends_after_its_message(void **state)
+CAUGHT_TEST(a_line_without_fields_ends_after_its_message)
 {
-    (void)state;
     DT_LOG(ERROR, "api", "stopped");
     assert_string_equal(behind_time(written()), "level=error component=api msg=stopped\n");
 }
 
-static void values_are_quoted_exactly_where_they_need_it(void **state)
+CAUGHT_TEST(values_are_quoted_exactly_where_they_need_it)
 {
-    (void)state;
     DT_LOG(WARN, "t", "m", DT_S("plain", "a-b_c.d:/e,1"), DT_S("empty", ""), DT_S("absent", NULL), DT_S("space", "a b"),
            DT_S("equals", "a=b"), DT_S("quote", "a\"b"), DT_S("slash", "a\\b"), DT_S("utf8", "\xc3\xa9"));
     assert_string_equal(behind_time(written()),
@@ -55,9 +50,8 @@ static void values_are_quoted_exactly_where_they_need_it(void **state)
                         "equals=\"a=b\" quote=\"a\\\"b\" slash=\"a\\\\b\" utf8=\"\xc3\xa9\"\n");
 }
 
-static void a_value_cannot_forge_a_line_or_move_a_terminal(void **state)
+CAUGHT_TEST(a_value_cannot_forge_a_line_or_move_a_terminal)
 {
-    (void)state;
     DT_LOG(INFO, "t", "m", DT_S("v", "a\nlevel=error\r\t\x1b[2J\x7f"), DT_B("nul", ((struct dt_str){"a\0b", 3})),
            DT_S("del", "\x7f"));
     assert_string_equal(
@@ -65,10 +59,9 @@ static void a_value_cannot_forge_a_line_or_move_a_terminal(void **state)
         "level=info component=t msg=m v=\"a\\nlevel=error\\r\\t\\x1b[2J\\x7f\" nul=\"a\\x00b\" del=\"\\x7f\"\n");
 }
 
-static void lines_below_the_level_are_not_written_and_their_fields_not_evaluated(void **state)
+CAUGHT_TEST(lines_below_the_level_are_not_written_and_their_fields_not_evaluated)
 {
     int evaluated = 0;
-    (void)state;
     dt_log_set_level(DT_LOG_WARN);
     DT_LOG(INFO, "t", "m", DT_I("n", evaluated++));
     DT_LOG(WARN, "t", "m", DT_I("n", evaluated++));
@@ -77,11 +70,10 @@ static void lines_below_the_level_are_not_written_and_their_fields_not_evaluated
     assert_int_equal(evaluated, 1);
 }
 
-static void levels_are_read_by_their_exact_words(void **state)
+CAUGHT_TEST(levels_are_read_by_their_exact_words)
 {
     static const char *const words[] = {"debug", "info", "warn", "error"};
     enum dt_log_level level;
-    (void)state;
     for (int i = 0; i < 4; i++) {
         assert_int_equal(dt_log_level_parse(words[i], &level), DT_OK);
         assert_int_equal(level, i);
@@ -96,9 +88,8 @@ static void levels_are_read_by_their_exact_words(void **state)
     assert_int_equal(level, DT_LOG_WARN);
 }
 
-static void errno_is_the_same_after_logging(void **state)
+CAUGHT_TEST(errno_is_the_same_after_logging)
 {
-    (void)state;
     errno = ENOENT;
     DT_LOG(INFO, "t", "m");
     assert_int_equal(errno, ENOENT);
@@ -123,11 +114,10 @@ static void *write_many(void *arg)
     return NULL;
 }
 
-static void lines_of_several_threads_never_mix(void **state)
+CAUGHT_TEST(lines_of_several_threads_never_mix)
 {
     pthread_t threads[THREADS];
     int lines = 0;
-    (void)state;
     fcntl(file, F_SETFL, O_APPEND);
     for (intptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)i), 0);
@@ -178,32 +168,29 @@ static void assert_gap_is_said_once(int read_end, int dropped)
     assert_null(strtok(NULL, "\n"));
 }
 
-static void a_full_pipe_drops_lines_and_the_log_says_how_many(void **state)
+CAUGHT_TEST(a_full_pipe_drops_lines_and_the_log_says_how_many)
 {
     int ends[2];
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
     close(ends[0]);
     close(ends[1]);
 }
 
-static void a_full_socket_drops_lines_and_the_log_says_how_many(void **state)
+CAUGHT_TEST(a_full_socket_drops_lines_and_the_log_says_how_many)
 {
     int ends[2];
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
     close(ends[0]);
     close(ends[1]);
 }
 
-static void a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full(void **state)
+CAUGHT_TEST(a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full)
 {
     char path[40];
     int ends[2];
     uid_t user = geteuid();
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(fchmod(ends[1], 0), 0);
     if (user == 0)
@@ -217,10 +204,9 @@ static void a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full(vo
     close(ends[1]);
 }
 
-static void a_line_is_never_longer_than_a_pipe_takes_as_a_whole(void **state)
+CAUGHT_TEST(a_line_is_never_longer_than_a_pipe_takes_as_a_whole)
 {
     char value[2 * PIPE_BUF];
-    (void)state;
     memset(value, 'x', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     DT_LOG(INFO, "t", "m", DT_S("v", value));
@@ -230,12 +216,11 @@ static void a_line_is_never_longer_than_a_pipe_takes_as_a_whole(void **state)
 }
 
 /* A second topic whose hash has another remainder. */
-static void a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones(void **state)
+CAUGHT_TEST(a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones)
 {
     static struct dt_log_limit limit;
     const size_t at = dt_str_hash(DT_STR_LIT("orders")) % 64;
     int64_t suppressed = -1;
-    (void)state;
     assert_int_not_equal(dt_str_hash(DT_STR_LIT("mails")) % 64, at);
     assert_true(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));
     assert_int_equal(suppressed, 0);
@@ -248,35 +233,12 @@ static void a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones(vo
     assert_false(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));
 }
 
-static void a_limited_line_names_its_topic(void **state)
+CAUGHT_TEST(a_limited_line_names_its_topic)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         DT_LOG_PER_TOPIC(WARN, "callbacks", "no report", DT_STR_LIT("orders"), DT_I("job", 7));
     assert_string_equal(behind_time(written()),
                         "level=warn component=callbacks msg=\"no report\" topic=orders suppressed=0 job=7\n");
 }
 
-#define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CAUGHT(a_line_has_time_level_component_message_and_fields),
-        CAUGHT(a_line_without_fields_ends_after_its_message),
-        CAUGHT(values_are_quoted_exactly_where_they_need_it),
-        CAUGHT(a_value_cannot_forge_a_line_or_move_a_terminal),
-        CAUGHT(lines_below_the_level_are_not_written_and_their_fields_not_evaluated),
-        CAUGHT(levels_are_read_by_their_exact_words),
-        CAUGHT(errno_is_the_same_after_logging),
-        CAUGHT(lines_of_several_threads_never_mix),
-        CAUGHT(a_full_pipe_drops_lines_and_the_log_says_how_many),
-        CAUGHT(a_full_socket_drops_lines_and_the_log_says_how_many),
-        CAUGHT(a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full),
-        CAUGHT(a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones),
-        CAUGHT(a_limited_line_names_its_topic),
-        CAUGHT(a_line_is_never_longer_than_a_pipe_takes_as_a_whole),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,9 @@
 /* The mailbox, with real threads and the real monotonic clock. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/clock.h"
 #include "base/mailbox.h"
@@ -26,12 +22,14 @@ static int close_box(void **state)
     return 0;
 }
 
+#define BOX_TEST(name) TEST_WITH(name, open_box, close_box)
+
 static int64_t now_us(void)
 {
     return dt_clock_mono_us(dt_clock_system());
 }
 
-static void signals_before_a_look_are_one(void **state)
+BOX_TEST(signals_before_a_look_are_one)
 {
     dt_mailbox_signal(*state, 1);
     dt_mailbox_signal(*state, 4);
@@ -40,7 +38,7 @@ static void signals_before_a_look_are_one(void **state)
     assert_int_equal(dt_mailbox_wait(*state, 0), 0);
 }
 
-static void a_signal_that_is_there_is_taken_even_if_the_time_is_up(void **state)
+BOX_TEST(a_signal_that_is_there_is_taken_even_if_the_time_is_up)
 {
     dt_mailbox_signal(*state, 2);
     assert_int_equal(dt_mailbox_wait(*state, 0), 2);
@@ -48,21 +46,21 @@ static void a_signal_that_is_there_is_taken_even_if_the_time_is_up(void **state)
     assert_int_equal(dt_mailbox_wait(*state, INT64_MIN), 2);
 }
 
-static void a_time_in_the_past_does_not_sleep(void **state)
+BOX_TEST(a_time_in_the_past_does_not_sleep)
 {
     assert_int_equal(dt_mailbox_wait(*state, 0), 0);
     assert_int_equal(dt_mailbox_wait(*state, -5), 0);
     assert_int_equal(dt_mailbox_wait(*state, now_us() - 1000000), 0);
 }
 
-static void a_wait_ends_at_its_time_and_not_before(void **state)
+BOX_TEST(a_wait_ends_at_its_time_and_not_before)
 {
     int64_t until = now_us() + 20000;
     assert_int_equal(dt_mailbox_wait(*state, until), 0);
     assert_true(now_us() >= until);
 }
 
-static void no_bits_are_no_signal(void **state)
+BOX_TEST(no_bits_are_no_signal)
 {
     dt_mailbox_signal(*state, 0);
     assert_int_equal(dt_mailbox_wait(*state, now_us() + 1000), 0);
@@ -74,7 +72,7 @@ static void *post(void *box)
     return NULL;
 }
 
-static void a_signal_wakes_one_who_sleeps_for_ever(void **state)
+BOX_TEST(a_signal_wakes_one_who_sleeps_for_ever)
 {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, post, *state), 0);
@@ -103,7 +101,7 @@ static void *post_many(void *arg)
 
 /* After the last post of each the loop must be woken at least once more: else its work would lie until the next bound.
  */
-static void the_last_post_of_every_thread_is_seen(void **state)
+BOX_TEST(the_last_post_of_every_thread_is_seen)
 {
     struct poster posters[POSTERS];
     pthread_t threads[POSTERS];
@@ -123,13 +121,12 @@ static void the_last_post_of_every_thread_is_seen(void **state)
         pthread_join(threads[i], NULL);
 }
 
-static void free_accepts_null(void **state)
+TEST(free_accepts_null)
 {
-    (void)state;
     dt_mailbox_free(NULL);
 }
 
-static void a_pause_is_not_cut_short_by_signals_that_do_not_end_it(void **state)
+BOX_TEST(a_pause_is_not_cut_short_by_signals_that_do_not_end_it)
 {
     int64_t until = now_us() + 30000;
     dt_mailbox_signal(*state, 1 | 8);
@@ -138,7 +135,7 @@ static void a_pause_is_not_cut_short_by_signals_that_do_not_end_it(void **state)
     assert_int_equal(dt_mailbox_wait(*state, 0), 0);
 }
 
-static void a_pause_ends_with_its_end_and_tells_of_all_that_came(void **state)
+BOX_TEST(a_pause_ends_with_its_end_and_tells_of_all_that_came)
 {
     dt_mailbox_signal(*state, 1);
     dt_mailbox_signal(*state, 2);
@@ -146,7 +143,7 @@ static void a_pause_ends_with_its_end_and_tells_of_all_that_came(void **state)
     assert_int_equal(dt_mailbox_wait(*state, 0), 0);
 }
 
-static void a_pause_in_the_past_does_not_sleep(void **state)
+BOX_TEST(a_pause_in_the_past_does_not_sleep)
 {
     assert_int_equal(dt_mailbox_pause(*state, 0, 2), 0);
     dt_mailbox_signal(*state, 1);
@@ -177,7 +174,7 @@ static void *pause_until_two(void *arg)
 }
 
 /* Each signal comes when the sleeper has had time to sleep again. */
-static void a_signal_that_does_not_end_a_pause_wakes_nobody(void **state)
+BOX_TEST(a_signal_that_does_not_end_a_pause_wakes_nobody)
 {
     struct sleeper sleeper = {.box = *state};
     const struct timespec moment = {.tv_nsec = 200000};
@@ -194,24 +191,4 @@ static void a_signal_that_does_not_end_a_pause_wakes_nobody(void **state)
     assert_in_range(sleeper.woken, 0, 20);
 }
 
-#define BOXED(test) cmocka_unit_test_setup_teardown(test, open_box, close_box)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        BOXED(signals_before_a_look_are_one),
-        BOXED(a_signal_that_is_there_is_taken_even_if_the_time_is_up),
-        BOXED(a_time_in_the_past_does_not_sleep),
-        BOXED(a_wait_ends_at_its_time_and_not_before),
-        BOXED(no_bits_are_no_signal),
-        BOXED(a_signal_wakes_one_who_sleeps_for_ever),
-        BOXED(the_last_post_of_every_thread_is_seen),
-        BOXED(a_pause_is_not_cut_short_by_signals_that_do_not_end_it),
-        BOXED(a_pause_ends_with_its_end_and_tells_of_all_that_came),
-        BOXED(a_pause_in_the_past_does_not_sleep),
-        BOXED(a_signal_that_does_not_end_a_pause_wakes_nobody),
-        cmocka_unit_test(free_accepts_null),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,9 @@
 /* The registry and its text. Families live as long as the process, so each test has names of its own. */
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/metrics.h"
 
@@ -38,37 +34,33 @@ static void assert_has(const char *want)
         fail_msg("no\n%s\nin\n%s", want, all);
 }
 
-static void a_counter_is_written_with_help_and_type(void **state)
+TEST(a_counter_is_written_with_help_and_type)
 {
     dt_metric *metric = dt_counter("t_jobs_total", "Jobs.", "");
-    (void)state;
     dt_metric_add(metric, 1);
     dt_metric_add(metric, 41);
     assert_has("# HELP t_jobs_total Jobs.\n# TYPE t_jobs_total counter\nt_jobs_total 42\n");
     assert_true(dt_metric_value(metric) == 42);
 }
 
-static void a_counter_never_goes_down(void **state)
+TEST(a_counter_never_goes_down)
 {
     dt_metric *metric = dt_counter("t_down_total", "h", "");
-    (void)state;
     dt_metric_add(metric, 5);
     dt_metric_add(metric, -3);
     assert_true(dt_metric_value(metric) == 5);
 }
 
-static void a_large_counter_is_written_to_the_last_digit(void **state)
+TEST(a_large_counter_is_written_to_the_last_digit)
 {
     dt_metric_add(dt_counter("t_large_total", "h", ""), INT64_C(9007199254740993));
 
-    (void)state;
     assert_has("\nt_large_total 9007199254740993\n");
 }
 
-static void a_gauge_holds_any_number(void **state)
+TEST(a_gauge_holds_any_number)
 {
     dt_metric *metric = dt_gauge("t_gauge", "h", "");
-    (void)state;
     assert_has("\nt_gauge 0\n");
     dt_metric_set(metric, -0.25);
     assert_has("\nt_gauge -0.25\n");
@@ -80,60 +72,53 @@ static void a_gauge_holds_any_number(void **state)
     assert_has("\nt_gauge NaN\n");
 }
 
-static void series_of_one_family_stand_together_under_one_heading(void **state)
+TEST(series_of_one_family_stand_together_under_one_heading)
 {
     dt_metric *a = dt_gauge("t_epoch", "Epoch.", "shard=\"0\"");
-    (void)state;
     dt_gauge("t_other", "h", "");
     dt_metric_set(dt_gauge("t_epoch", "Epoch.", "shard=\"1\""), 2);
     dt_metric_set(a, 1);
     assert_has("# TYPE t_epoch gauge\nt_epoch{shard=\"0\"} 1\nt_epoch{shard=\"1\"} 2\n# HELP t_other h\n");
 }
 
-static void the_same_family_and_labels_give_the_same_handle(void **state)
+TEST(the_same_family_and_labels_give_the_same_handle)
 {
-    (void)state;
     assert_ptr_equal(dt_counter("t_same_total", "h", "a=\"1\""), dt_counter("t_same_total", "h", "a=\"1\""));
     assert_ptr_not_equal(dt_counter("t_same_total", "h", "a=\"1\""), dt_counter("t_same_total", "h", "a=\"2\""));
 }
 
-static void a_name_that_is_taken_by_another_kind_gives_no_handle(void **state)
+TEST(a_name_that_is_taken_by_another_kind_gives_no_handle)
 {
-    (void)state;
     assert_non_null(dt_counter("t_kind", "h", ""));
     assert_null(dt_gauge("t_kind", "h", ""));
     assert_null(dt_histogram("t_kind", "h", ""));
 }
 
-static void a_null_handle_does_nothing(void **state)
+TEST(a_null_handle_does_nothing)
 {
-    (void)state;
     dt_metric_add(NULL, 1);
     dt_metric_set(NULL, 1);
     dt_metric_observe(NULL, 1);
     assert_true(dt_metric_value(NULL) == 0);
 }
 
-static void an_update_of_the_wrong_kind_does_nothing(void **state)
+TEST(an_update_of_the_wrong_kind_does_nothing)
 {
     dt_metric *counter = dt_counter("t_wrong_total", "h", "");
-    (void)state;
     dt_metric_set(counter, 5);
     dt_metric_observe(counter, 5);
     assert_true(dt_metric_value(counter) == 0);
 }
 
-static void help_is_escaped(void **state)
+TEST(help_is_escaped)
 {
-    (void)state;
     dt_counter("t_help_total", "a\\b\nc", "");
     assert_has("# HELP t_help_total a\\\\b\\nc\n");
 }
 
-static void histogram_buckets_are_cumulative_and_end_in_inf(void **state)
+TEST(histogram_buckets_are_cumulative_and_end_in_inf)
 {
     dt_metric *metric = dt_histogram("t_seconds", "h", "op=\"x\"");
-    (void)state;
     dt_metric_observe(metric, 0.0005); /* a bound belongs to its bucket */
     dt_metric_observe(metric, 0.00051);
     dt_metric_observe(metric, 0.3);
@@ -147,10 +132,9 @@ static void histogram_buckets_are_cumulative_and_end_in_inf(void **state)
     assert_true(dt_metric_value(metric) == 4);
 }
 
-static void a_histogram_of_counts_has_powers_of_two(void **state)
+TEST(a_histogram_of_counts_has_powers_of_two)
 {
     dt_metric *metric = dt_histogram_count("t_batch", "h", "");
-    (void)state;
     dt_metric_observe(metric, 1);
     dt_metric_observe(metric, 65536);
     dt_metric_observe(metric, 65537);
@@ -177,10 +161,9 @@ static void *update_many(void *arg)
     return NULL;
 }
 
-static void no_update_is_lost_between_threads(void **state)
+TEST(no_update_is_lost_between_threads)
 {
     pthread_t threads[THREADS];
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, update_many, NULL), 0);
     for (int i = 0; i < THREADS; i++)
@@ -190,9 +173,8 @@ static void no_update_is_lost_between_threads(void **state)
 }
 
 /* Every line is a comment or "name{labels} number", every family has its heading once. */
-static void the_whole_text_is_well_formed(void **state)
+TEST(the_whole_text_is_well_formed)
 {
-    (void)state;
     dt_metric_add(dt_counter("t_whole_total", "h", "k=\"v\""), 1);
     dt_metric_observe(dt_histogram("t_whole_seconds", "h", ""), 0.5);
     for (char *line = strtok((char *)exported(), "\n"); line; line = strtok(NULL, "\n")) {
@@ -206,24 +188,4 @@ static void the_whole_text_is_well_formed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_counter_is_written_with_help_and_type),
-        cmocka_unit_test(a_counter_never_goes_down),
-        cmocka_unit_test(a_large_counter_is_written_to_the_last_digit),
-        cmocka_unit_test(a_gauge_holds_any_number),
-        cmocka_unit_test(series_of_one_family_stand_together_under_one_heading),
-        cmocka_unit_test(the_same_family_and_labels_give_the_same_handle),
-        cmocka_unit_test(a_name_that_is_taken_by_another_kind_gives_no_handle),
-        cmocka_unit_test(a_null_handle_does_nothing),
-        cmocka_unit_test(an_update_of_the_wrong_kind_does_nothing),
-        cmocka_unit_test(help_is_escaped),
-        cmocka_unit_test(histogram_buckets_are_cumulative_and_end_in_inf),
-        cmocka_unit_test(a_histogram_of_counts_has_powers_of_two),
-        cmocka_unit_test(no_update_is_lost_between_threads),
-        cmocka_unit_test(the_whole_text_is_well_formed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, free_text);
-}
+SUITE(NULL, free_text)

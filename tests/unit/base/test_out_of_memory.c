@@ -49,15 +49,13 @@ static dt_status write_a_job(void)
     return status;
 }
 
-static void a_job_is_written_whole_or_the_buffer_fails(void **state)
+TEST(a_job_is_written_whole_or_the_buffer_fails)
 {
-    (void)state;
     at_each_call(write_a_job);
 }
 
-static void json_is_read_or_not(void **state)
+TEST(json_is_read_or_not)
 {
-    (void)state;
     at_each_call(read_json);
 }
 
@@ -72,9 +70,8 @@ static dt_status load_configuration(void)
     return status;
 }
 
-static void a_configuration_is_loaded_or_not(void **state)
+TEST(a_configuration_is_loaded_or_not)
 {
-    (void)state;
     at_each_call(load_configuration);
 }
 
@@ -97,9 +94,8 @@ static dt_status register_metrics(void)
     return there ? DT_OK : DT_NOMEM;
 }
 
-static void a_metric_is_there_or_not(void **state)
+TEST(a_metric_is_there_or_not)
 {
-    (void)state;
     at_each_call(register_metrics);
 }
 
@@ -111,9 +107,8 @@ static dt_status make_a_mailbox(void)
     return status;
 }
 
-static void a_mailbox_is_made_or_not(void **state)
+TEST(a_mailbox_is_made_or_not)
 {
-    (void)state;
     at_each_call(make_a_mailbox);
 }
 
@@ -135,9 +130,8 @@ static dt_status count_jobs(void)
     return whole ? DT_OK : DT_NOMEM;
 }
 
-static void counters_are_whole_or_said_to_be_not(void **state)
+TEST(counters_are_whole_or_said_to_be_not)
 {
-    (void)state;
     at_each_call(count_jobs);
 }
 
@@ -159,9 +153,8 @@ static dt_status read_claims(void)
     return status;
 }
 
-static void a_list_of_claims_is_read_or_not(void **state)
+TEST(a_list_of_claims_is_read_or_not)
 {
-    (void)state;
     at_each_call(read_claims);
 }
 
@@ -178,9 +171,8 @@ static dt_status open_a_store(void)
     return status;
 }
 
-static void a_store_is_made_or_not(void **state)
+TEST(a_store_is_made_or_not)
 {
-    (void)state;
     at_each_call(open_a_store);
 }
 
@@ -196,9 +188,8 @@ static dt_status read_endpoints(void)
     return status;
 }
 
-static void endpoints_are_read_or_not(void **state)
+TEST(endpoints_are_read_or_not)
 {
-    (void)state;
     at_each_call(read_endpoints);
 }
 
@@ -213,9 +204,8 @@ static dt_status make_an_index(void)
     return status;
 }
 
-static void an_index_is_made_or_not(void **state)
+TEST(an_index_is_made_or_not)
 {
-    (void)state;
     at_each_call(make_an_index);
 }
 
@@ -235,26 +225,9 @@ static dt_status start_a_wake_channel(void)
     return status;
 }
 
-static void a_wake_channel_is_started_or_not(void **state)
+TEST(a_wake_channel_is_started_or_not)
 {
-    (void)state;
     at_each_call(start_a_wake_channel);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_is_read_or_not),
-        cmocka_unit_test(a_job_is_written_whole_or_the_buffer_fails),
-        cmocka_unit_test(a_configuration_is_loaded_or_not),
-        cmocka_unit_test(a_metric_is_there_or_not),
-        cmocka_unit_test(a_mailbox_is_made_or_not),
-        cmocka_unit_test(counters_are_whole_or_said_to_be_not),
-        cmocka_unit_test(a_list_of_claims_is_read_or_not),
-        cmocka_unit_test(a_store_is_made_or_not),
-        cmocka_unit_test(endpoints_are_read_or_not),
-        cmocka_unit_test(an_index_is_made_or_not),
-        cmocka_unit_test(a_wake_channel_is_started_or_not),
-    };
-    return cmocka_run_group_tests_name("out of memory", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -45,9 +45,8 @@ static dt_status make_a_message(void)
     return status;
 }
 
-static void a_message_is_whole_or_none(void **state)
+TEST(a_message_is_whole_or_none)
 {
-    (void)state;
     at_each_call(make_a_message);
 }
 
@@ -67,9 +66,8 @@ static dt_status make_the_head_of_a_callback(void)
     return status;
 }
 
-static void the_head_of_a_callback_is_whole_or_none(void **state)
+TEST(the_head_of_a_callback_is_whole_or_none)
 {
-    (void)state;
     at_each_call(make_the_head_of_a_callback);
 }
 
@@ -115,9 +113,8 @@ static dt_status judge_a_failure(void)
     return status;
 }
 
-static void an_answer_is_judged_by_what_it_says_or_not_at_all(void **state)
+TEST(an_answer_is_judged_by_what_it_says_or_not_at_all)
 {
-    (void)state;
     at_each_call(judge_a_report);
     at_each_call(judge_a_failure);
 }
@@ -139,9 +136,8 @@ static dt_status take_places(void)
     return status;
 }
 
-static void a_place_is_taken_or_not(void **state)
+TEST(a_place_is_taken_or_not)
 {
-    (void)state;
     at_each_call(take_places);
 }
 
@@ -182,9 +178,8 @@ static dt_status read_a_record_that_was_settled(void)
     return read_a_record(1);
 }
 
-static void a_record_of_the_ledger_is_understood_or_nothing_is_known(void **state)
+TEST(a_record_of_the_ledger_is_understood_or_nothing_is_known)
 {
-    (void)state;
     at_each_call(read_a_new_record);
     at_each_call(read_a_record_that_was_settled);
 }
@@ -207,9 +202,8 @@ static dt_status queue_topics(void)
     return status;
 }
 
-static void a_topic_is_queued_or_not(void **state)
+TEST(a_topic_is_queued_or_not)
 {
-    (void)state;
     at_each_call(queue_topics);
 }
 
@@ -236,9 +230,8 @@ static dt_status fill_a_chunk(void)
     return status;
 }
 
-static void a_chunk_has_room_for_a_row_or_says_that_it_has_not(void **state)
+TEST(a_chunk_has_room_for_a_row_or_says_that_it_has_not)
 {
-    (void)state;
     at_each_call(fill_a_chunk);
 }
 
@@ -271,10 +264,9 @@ static dt_status set_tokens(void)
     return status;
 }
 
-static void a_list_of_tokens_is_taken_whole_or_not(void **state)
+TEST(a_list_of_tokens_is_taken_whole_or_not)
 {
     char text[DT_TOKEN_TEXT_MAX];
-    (void)state;
     assert_int_equal(dt_auth_make_token(text, tokens[1].hash, NULL), DT_OK);
     snprintf(header, sizeof(header), "Bearer %s", text);
     at_each_call(set_tokens);
@@ -299,9 +291,8 @@ static dt_status seal_a_cursor(void)
     return status;
 }
 
-static void a_cursor_is_sealed_or_not(void **state)
+TEST(a_cursor_is_sealed_or_not)
 {
-    (void)state;
     at_each_call(seal_a_cursor);
 }
 
@@ -360,28 +351,12 @@ static dt_status decode_what_is_no_job(void)
     return decode("{\"topic\":5,\"keys\":1,\"delay\":\"soon\",\"retry\":[\"15s\",\"x\",\"y\"]}");
 }
 
-static void a_body_is_decoded_with_all_its_faults_or_not(void **state)
+TEST(a_body_is_decoded_with_all_its_faults_or_not)
 {
-    (void)state;
     at_each_call(decode_a_job);
     assert_int_equal(decode_what_is_no_job(), DT_OK);
     assert_true(all_faults >= 4);
     at_each_call(decode_what_is_no_job);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_is_whole_or_none),
-        cmocka_unit_test(the_head_of_a_callback_is_whole_or_none),
-        cmocka_unit_test(an_answer_is_judged_by_what_it_says_or_not_at_all),
-        cmocka_unit_test(a_place_is_taken_or_not),
-        cmocka_unit_test(a_record_of_the_ledger_is_understood_or_nothing_is_known),
-        cmocka_unit_test(a_topic_is_queued_or_not),
-        cmocka_unit_test(a_chunk_has_room_for_a_row_or_says_that_it_has_not),
-        cmocka_unit_test(a_list_of_tokens_is_taken_whole_or_not),
-        cmocka_unit_test(a_cursor_is_sealed_or_not),
-        cmocka_unit_test(a_body_is_decoded_with_all_its_faults_or_not),
-    };
-    return cmocka_run_group_tests_name("out of memory", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

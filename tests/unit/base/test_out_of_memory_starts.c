@@ -141,9 +141,8 @@ static dt_status start_gate(void)
     return status;
 }
 
-static void what_the_api_has_without_threads_is_made_or_not(void **state)
+TEST(what_the_api_has_without_threads_is_made_or_not)
 {
-    (void)state;
     at_each_call(start_topic_cache);
     at_each_call(start_overview);
     at_each_call(start_gate);
@@ -211,9 +210,8 @@ static dt_status start_pop_room(void)
     return status;
 }
 
-static void what_takes_requests_is_started_or_leaves_nothing(void **state)
+TEST(what_takes_requests_is_started_or_leaves_nothing)
 {
-    (void)state;
     at_each_call(start_quotas);
     at_each(start_index_writer);
     at_each(start_committer);
@@ -236,9 +234,8 @@ static dt_status start_health(void)
     return status;
 }
 
-static void what_looks_after_the_api_is_started_or_leaves_nothing(void **state)
+TEST(what_looks_after_the_api_is_started_or_leaves_nothing)
 {
-    (void)state;
     at_each_call(start_health);
 }
 
@@ -278,9 +275,8 @@ static dt_status start_clock_follower(void)
     return status;
 }
 
-static void what_both_programs_have_is_started_or_leaves_nothing(void **state)
+TEST(what_both_programs_have_is_started_or_leaves_nothing)
 {
-    (void)state;
     at_each_call(start_chores);
     at_each_call(start_figures);
     at_each(start_clock_follower);
@@ -502,27 +498,24 @@ static dt_status start_hands(void)
     return status == DT_SYSTEM && failed ? DT_NOMEM : status;
 }
 
-static void what_calls_receivers_is_started_or_leaves_nothing(void **state)
+TEST(what_calls_receivers_is_started_or_leaves_nothing)
 {
-    (void)state;
     at_each(start_hands);
     config.callbacks_enabled = !config.callbacks_enabled;
     at_each(start_hands);
     config.callbacks_enabled = !config.callbacks_enabled;
 }
 
-static void what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing(void **state)
+TEST(what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing)
 {
-    (void)state;
     at_each_call(make_dispatcher);
     at_each(start_intake);
     at_each_call(start_alerts);
     at_each_call(start_examiner);
 }
 
-static void what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing(void **state)
+TEST(what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing)
 {
-    (void)state;
     at_each_call(start_heartbeat);
     at_each(start_due_watch);
     at_each_call(start_room);
@@ -531,16 +524,4 @@ static void what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing(
     at_each_call(start_announcer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_api_has_without_threads_is_made_or_not),
-        cmocka_unit_test(what_takes_requests_is_started_or_leaves_nothing),
-        cmocka_unit_test(what_looks_after_the_api_is_started_or_leaves_nothing),
-        cmocka_unit_test(what_both_programs_have_is_started_or_leaves_nothing),
-        cmocka_unit_test(what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing),
-        cmocka_unit_test(what_calls_receivers_is_started_or_leaves_nothing),
-        cmocka_unit_test(what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing),
-    };
-    return cmocka_run_group_tests_name("out of memory: starts", tests, begin, end);
-}
+SUITE(begin, end)

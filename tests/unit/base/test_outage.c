@@ -1,15 +1,11 @@
 /* What is told of an outage: read back from a file that stands in for stderr. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -23,6 +19,8 @@ static int catch_outages(void **state)
     dt_outage_forget();
     return catch_stderr(state);
 }
+
+#define CAUGHT_TEST(name) TEST_WITH(name, catch_outages, release_stderr)
 
 static int lines_with(const char *what)
 {
@@ -44,11 +42,10 @@ static void meets(int64_t at_us, struct dt_outage_part *part, enum dt_outage_of 
     dt_outage_failed_at(at_us, part, of, "outbox", "notices wait", DT_UNAVAILABLE, &gone);
 }
 
-static void many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minute(void **state)
+CAUGHT_TEST(many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minute)
 {
     struct dt_outage_part parts[16] = {0};
     int64_t us = 0;
-    (void)state;
     for (; us < 150 * S; us += S / 2)
         for (int i = 0; i < 16; i++)
             meets(us, &parts[i], DT_OUTAGE_MYSQL);
@@ -65,10 +62,9 @@ static void many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minut
     assert_int_equal(lines(), 4);
 }
 
-static void what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most(void **state)
+CAUGHT_TEST(what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most)
 {
     struct dt_outage_part part = {0};
-    (void)state;
     for (int64_t us = 0; us < 100 * S; us += S / 4) {
         meets(us, &part, DT_OUTAGE_KAFKA);
         dt_outage_over_at(us + S / 8, &part);
@@ -77,10 +73,9 @@ static void what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_mo
     assert_int_equal(lines_with("begins=true"), lines_with("outage ended"));
 }
 
-static void what_lasts_after_all_is_told_of_although_it_began_right_after_an_end(void **state)
+CAUGHT_TEST(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end)
 {
     struct dt_outage_part part = {0};
-    (void)state;
     meets(0, &part, DT_OUTAGE_REDIS);
     dt_outage_over_at(1 * S, &part);
     for (int64_t us = 2 * S; us < 13 * S; us += S / 10)
@@ -91,10 +86,9 @@ static void what_lasts_after_all_is_told_of_although_it_began_right_after_an_end
     assert_int_equal(lines_with("outage ended"), 2);
 }
 
-static void each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time(void **state)
+CAUGHT_TEST(each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time)
 {
     struct dt_outage_part part = {0}, other = {0};
-    (void)state;
     meets(0, &part, DT_OUTAGE_MYSQL);
     meets(1 * S, &other, DT_OUTAGE_KAFKA);
     meets(2 * S, &part, DT_OUTAGE_KAFKA);
@@ -105,10 +99,9 @@ static void each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time(
     assert_int_equal(lines_with("outage ended\" outage=kafka"), 1);
 }
 
-static void an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely(void **state)
+CAUGHT_TEST(an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely)
 {
     struct dt_outage_part part = {0}, rare = {0};
-    (void)state;
     meets(0, &part, DT_OUTAGE_MYSQL);
     meets(0, &rare, DT_OUTAGE_MYSQL);
     dt_outage_over_at(1 * S, &part);
@@ -123,10 +116,9 @@ static void an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_
 }
 
 /* One part asks often and is well soon; another asks every five seconds and is refused each time. */
-static void an_outage_lasts_when_another_part_failed_last(void **state)
+CAUGHT_TEST(an_outage_lasts_when_another_part_failed_last)
 {
     struct dt_outage_part often = {0}, rare = {0};
-    (void)state;
     meets(0, &often, DT_OUTAGE_MYSQL);
     for (int64_t us = 0; us < 60 * S; us += 5 * S) {
         meets(us + 1, &rare, DT_OUTAGE_MYSQL);
@@ -148,10 +140,9 @@ static void an_outage_lasts_when_another_part_failed_last(void **state)
     assert_true(dt_outage_lasts(DT_OUTAGE_MYSQL));
 }
 
-static void a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise(void **state)
+CAUGHT_TEST(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise)
 {
     struct dt_outage_part part = {0};
-    (void)state;
     meets(0, &part, DT_OUTAGE_MYSQL);
     for (int i = 1; i < 50; i++) {
         dt_outage_failed_at(i * S, &part, DT_OUTAGE_MYSQL, "committer", "a commit failed", DT_UNAVAILABLE, &denied);
@@ -171,10 +162,9 @@ static void a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise(vo
     assert_int_equal(lines_with(dt_status_text(DT_SCHEMA)), 1);
 }
 
-static void an_outage_that_nobody_meets_any_more_ends_by_itself(void **state)
+CAUGHT_TEST(an_outage_that_nobody_meets_any_more_ends_by_itself)
 {
     struct dt_outage_part idle = {0}, other = {0};
-    (void)state;
     meets(0, &idle, DT_OUTAGE_MYSQL);
     dt_outage_look(DT_OUTAGE_QUIET_US - 1);
     assert_int_equal(lines_with("outage ended"), 0);
@@ -190,11 +180,10 @@ static void an_outage_that_nobody_meets_any_more_ends_by_itself(void **state)
     assert_int_equal(lines_with("outage ended"), 2);
 }
 
-static void metrics_say_which_outage_lasts(void **state)
+CAUGHT_TEST(metrics_say_which_outage_lasts)
 {
     struct dt_outage_part part = {0};
     struct dt_strbuf out;
-    (void)state;
     dt_strbuf_init(&out);
     meets(0, &part, DT_OUTAGE_ZOOKEEPER);
     dt_metrics_write(&out);
@@ -222,11 +211,10 @@ static void *fail_and_recover(void *arg)
     return NULL;
 }
 
-static void threads_count_their_parts_right(void **state)
+CAUGHT_TEST(threads_count_their_parts_right)
 {
     pthread_t threads[THREADS];
     struct dt_outage_part part = {0};
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, fail_and_recover, NULL), 0);
     for (int i = 0; i < THREADS; i++)
@@ -236,22 +224,4 @@ static void threads_count_their_parts_right(void **state)
     assert_int_equal(lines_with("parts=1 "), lines_with("begins=true"));
 }
 
-#define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_outages, release_stderr)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CAUGHT(many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minute),
-        CAUGHT(what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most),
-        CAUGHT(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end),
-        CAUGHT(each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time),
-        CAUGHT(an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely),
-        CAUGHT(an_outage_lasts_when_another_part_failed_last),
-        CAUGHT(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise),
-        CAUGHT(an_outage_that_nobody_meets_any_more_ends_by_itself),
-        CAUGHT(metrics_say_which_outage_lasts),
-        CAUGHT(threads_count_their_parts_right),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

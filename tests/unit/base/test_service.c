@@ -1,8 +1,4 @@
 /* What a service manager hears: the test is the manager, and listens on a socket of its own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/service/service.h"
 #include "base/service/stop_bound.h"
@@ -48,6 +44,8 @@ static int close_manager(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct manager *manager, name, listen_abstractly, close_manager)
+
 static const char *heard(struct manager *manager)
 {
     ssize_t n = recv(manager->fd, manager->heard, sizeof(manager->heard) - 1, 0);
@@ -55,9 +53,8 @@ static const char *heard(struct manager *manager)
     return manager->heard;
 }
 
-static void each_step_of_a_life_is_one_message(void **state)
+RIG_TEST(each_step_of_a_life_is_one_message)
 {
-    struct manager *manager = *state;
     struct dt_service service;
     dt_service_open(&service);
     assert_true(dt_service_heard(&service));
@@ -80,9 +77,8 @@ static void each_step_of_a_life_is_one_message(void **state)
     assert_string_equal(heard(manager), "");
 }
 
-static void a_socket_may_have_a_path(void **state)
+RIG_TEST(a_socket_may_have_a_path)
 {
-    struct manager *manager = *state;
     char folder[] = "/tmp/service-XXXXXX";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct dt_service service;
@@ -100,11 +96,10 @@ static void a_socket_may_have_a_path(void **state)
     rmdir(folder);
 }
 
-static void signs_of_life_are_due_twice_in_the_watchdogs_time(void **state)
+RIG_TEST(signs_of_life_are_due_twice_in_the_watchdogs_time)
 {
     struct dt_service service;
     char pid[24];
-    (void)state;
     snprintf(pid, sizeof(pid), "%ld", (long)getpid());
     setenv("WATCHDOG_USEC", "60000000", 1);
     dt_service_open(&service);
@@ -116,10 +111,9 @@ static void signs_of_life_are_due_twice_in_the_watchdogs_time(void **state)
     dt_service_close(&service);
 }
 
-static void the_watchdog_of_another_process_is_not_ours(void **state)
+RIG_TEST(the_watchdog_of_another_process_is_not_ours)
 {
     struct dt_service service;
-    (void)state;
     setenv("WATCHDOG_USEC", "60000000", 1);
     setenv("WATCHDOG_PID", "1", 1);
     dt_service_open(&service);
@@ -127,10 +121,9 @@ static void the_watchdog_of_another_process_is_not_ours(void **state)
     dt_service_close(&service);
 }
 
-static void numbers_that_are_none_start_no_watchdog(void **state)
+RIG_TEST(numbers_that_are_none_start_no_watchdog)
 {
     static const char *const texts[] = {"", "0", "-5", "12x", "x", "99999999999999999999999"};
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct dt_service service;
         setenv("WATCHDOG_USEC", texts[i], 1);
@@ -140,10 +133,9 @@ static void numbers_that_are_none_start_no_watchdog(void **state)
     }
 }
 
-static void without_a_manager_nothing_happens(void **state)
+RIG_TEST(without_a_manager_nothing_happens)
 {
     static const char *const names[] = {"", "@", "relative", "/nowhere/at/all"};
-    (void)state;
     setenv("WATCHDOG_USEC", "60000000", 1);
     for (size_t i = 0; i <= sizeof(names) / sizeof(names[0]); i++) {
         struct dt_service service;
@@ -160,10 +152,9 @@ static void without_a_manager_nothing_happens(void **state)
 }
 
 /* However its threads hang. */
-static void a_program_that_does_not_end_by_itself_is_ended_in_order(void **state)
+TEST(a_program_that_does_not_end_by_itself_is_ended_in_order)
 {
     int status = 0;
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         (void)!freopen("/dev/null", "w", stderr);
@@ -177,17 +168,4 @@ static void a_program_that_does_not_end_by_itself_is_ended_in_order(void **state
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_step_of_a_life_is_one_message, listen_abstractly, close_manager),
-        cmocka_unit_test_setup_teardown(a_socket_may_have_a_path, listen_abstractly, close_manager),
-        cmocka_unit_test_setup_teardown(signs_of_life_are_due_twice_in_the_watchdogs_time, listen_abstractly,
-                                        close_manager),
-        cmocka_unit_test_setup_teardown(the_watchdog_of_another_process_is_not_ours, listen_abstractly, close_manager),
-        cmocka_unit_test_setup_teardown(numbers_that_are_none_start_no_watchdog, listen_abstractly, close_manager),
-        cmocka_unit_test_setup_teardown(without_a_manager_nothing_happens, listen_abstractly, close_manager),
-        cmocka_unit_test(a_program_that_does_not_end_by_itself_is_ended_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

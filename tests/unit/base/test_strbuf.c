@@ -1,28 +1,22 @@
 /* The growable buffer and the arena. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/strbuf.h"
 
-static void an_empty_buffer_has_no_memory(void **state)
+TEST(an_empty_buffer_has_no_memory)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     assert_null(sb.p);
     assert_int_equal(sb.n, 0);
     dt_strbuf_clear(&sb);
 }
 
-static void what_is_appended_is_terminated_after_every_step(void **state)
+TEST(what_is_appended_is_terminated_after_every_step)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_adds(&sb, "");
     assert_string_equal(sb.p, "");
@@ -37,10 +31,9 @@ static void what_is_appended_is_terminated_after_every_step(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void a_buffer_grows_over_any_length(void **state)
+TEST(a_buffer_grows_over_any_length)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     for (int i = 0; i < 100000; i++) {
         dt_strbuf_addc(&sb, (char)('a' + i % 26));
@@ -52,11 +45,10 @@ static void a_buffer_grows_over_any_length(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void reserved_room_is_not_asked_for_again(void **state)
+TEST(reserved_room_is_not_asked_for_again)
 {
     struct dt_strbuf sb;
     const char *p;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_reserve(&sb, 1000);
     p = sb.p;
@@ -66,12 +58,11 @@ static void reserved_room_is_not_asked_for_again(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void what_a_buffer_and_an_arena_will_grow_by_is_known_before(void **state)
+TEST(what_a_buffer_and_an_arena_will_grow_by_is_known_before)
 {
     static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
     struct dt_strbuf sb;
     struct dt_arena arena;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_arena_init(&arena);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
@@ -90,11 +81,10 @@ static void what_a_buffer_and_an_arena_will_grow_by_is_known_before(void **state
     dt_strbuf_clear(&sb);
 }
 
-static void reset_keeps_the_memory_and_forgets_the_failure(void **state)
+TEST(reset_keeps_the_memory_and_forgets_the_failure)
 {
     struct dt_strbuf sb;
     const char *p;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_reset(&sb);
     assert_null(sb.p);
@@ -109,10 +99,9 @@ static void reset_keeps_the_memory_and_forgets_the_failure(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void after_a_failure_nothing_is_appended_any_more(void **state)
+TEST(after_a_failure_nothing_is_appended_any_more)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_adds(&sb, "kept");
     dt_strbuf_reserve(&sb, SIZE_MAX);
@@ -124,7 +113,7 @@ static void after_a_failure_nothing_is_appended_any_more(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void integers_are_written_at_both_ends_of_their_range(void **state)
+TEST(integers_are_written_at_both_ends_of_their_range)
 {
     const struct {
         int64_t v;
@@ -143,7 +132,6 @@ static void integers_are_written_at_both_ends_of_their_range(void **state)
     };
     struct dt_strbuf sb;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dt_strbuf_init(&sb);
         dt_strbuf_add_i64(&sb, cases[i].v);
@@ -152,9 +140,8 @@ static void integers_are_written_at_both_ends_of_their_range(void **state)
     }
 }
 
-static void slices_are_equal_by_their_bytes(void **state)
+TEST(slices_are_equal_by_their_bytes)
 {
-    (void)state;
     assert_true(dt_str_eq(DT_STR_NONE, DT_STR_LIT("")));
     assert_true(dt_str_eq((struct dt_str){"a\0b", 3}, (struct dt_str){"a\0b", 3}));
     assert_false(dt_str_eq((struct dt_str){"a\0b", 3}, (struct dt_str){"a\0c", 3}));
@@ -162,9 +149,8 @@ static void slices_are_equal_by_their_bytes(void **state)
     assert_int_equal(dt_str(NULL).n, 0);
 }
 
-static void slices_are_compared_without_the_case_of_their_letters(void **state)
+TEST(slices_are_compared_without_the_case_of_their_letters)
 {
-    (void)state;
     assert_true(dt_str_is_caseless(DT_STR_LIT("Content-LENGTH"), "content-length"));
     assert_true(dt_str_is_caseless(DT_STR_NONE, ""));
     assert_false(dt_str_is_caseless(DT_STR_LIT("Content-Lengt"), "content-length"));
@@ -175,21 +161,19 @@ static void slices_are_compared_without_the_case_of_their_letters(void **state)
     assert_false(dt_str_is_caseless(DT_STR_LIT("@x"), "`x"));
 }
 
-static void slices_lose_the_blanks_at_their_ends(void **state)
+TEST(slices_lose_the_blanks_at_their_ends)
 {
-    (void)state;
     assert_true(dt_str_is(dt_str_trimmed(DT_STR_LIT(" \t a b\t ")), "a b"));
     assert_true(dt_str_is(dt_str_trimmed(DT_STR_LIT("\ra\n")), "\ra\n"));
     assert_int_equal(dt_str_trimmed(DT_STR_LIT(" \t ")).n, 0);
     assert_int_equal(dt_str_trimmed(DT_STR_NONE).n, 0);
 }
 
-static void arena_memory_is_aligned_and_does_not_overlap(void **state)
+TEST(arena_memory_is_aligned_and_does_not_overlap)
 {
     struct dt_arena arena;
     unsigned char *blocks[500];
     size_t sizes[500];
-    (void)state;
     dt_arena_init(&arena);
     for (size_t i = 0; i < 500; i++) {
         sizes[i] = i * 37 % 3000;
@@ -204,11 +188,10 @@ static void arena_memory_is_aligned_and_does_not_overlap(void **state)
     dt_arena_clear(&arena);
 }
 
-static void a_block_larger_than_a_chunk_is_served(void **state)
+TEST(a_block_larger_than_a_chunk_is_served)
 {
     struct dt_arena arena;
     char *big, *small;
-    (void)state;
     dt_arena_init(&arena);
     small = dt_arena_alloc(&arena, 8);
     big = dt_arena_alloc(&arena, 10 << 20);
@@ -219,10 +202,9 @@ static void a_block_larger_than_a_chunk_is_served(void **state)
     dt_arena_clear(&arena);
 }
 
-static void an_arena_can_be_used_again_after_reset_and_after_clear(void **state)
+TEST(an_arena_can_be_used_again_after_reset_and_after_clear)
 {
     struct dt_arena arena;
-    (void)state;
     dt_arena_init(&arena);
     dt_arena_reset(&arena);
     for (int round = 0; round < 10; round++) {
@@ -236,11 +218,10 @@ static void an_arena_can_be_used_again_after_reset_and_after_clear(void **state)
     dt_arena_clear(&arena);
 }
 
-static void a_reset_arena_serves_the_same_work_from_the_chunk_it_kept(void **state)
+TEST(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept)
 {
     struct dt_arena arena;
     void *first;
-    (void)state;
     dt_arena_init(&arena);
     first = dt_arena_alloc(&arena, 100);
     dt_arena_reset(&arena);
@@ -248,21 +229,19 @@ static void a_reset_arena_serves_the_same_work_from_the_chunk_it_kept(void **sta
     dt_arena_clear(&arena);
 }
 
-static void a_size_that_nobody_has_gives_null(void **state)
+TEST(a_size_that_nobody_has_gives_null)
 {
     struct dt_arena arena;
-    (void)state;
     dt_arena_init(&arena);
     assert_null(dt_arena_alloc(&arena, SIZE_MAX));
     assert_null(dt_arena_alloc(&arena, SIZE_MAX - 8));
     dt_arena_clear(&arena);
 }
 
-static void a_copy_is_terminated_and_absent_stays_absent(void **state)
+TEST(a_copy_is_terminated_and_absent_stays_absent)
 {
     struct dt_arena arena;
     struct dt_str copy;
-    (void)state;
     dt_arena_init(&arena);
     copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});
     assert_string_equal(copy.p, "abc");
@@ -274,10 +253,9 @@ static void a_copy_is_terminated_and_absent_stays_absent(void **state)
     dt_arena_clear(&arena);
 }
 
-static void two_texts_are_joined_and_terminated(void **state)
+TEST(two_texts_are_joined_and_terminated)
 {
     struct dt_arena arena;
-    (void)state;
     dt_arena_init(&arena);
     assert_string_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), (struct dt_str){"idle", 2}).p, "ce-id");
     assert_int_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), DT_STR_LIT("id")).n, 5);
@@ -285,28 +263,4 @@ static void two_texts_are_joined_and_terminated(void **state)
     dt_arena_clear(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_buffer_has_no_memory),
-        cmocka_unit_test(what_is_appended_is_terminated_after_every_step),
-        cmocka_unit_test(a_buffer_grows_over_any_length),
-        cmocka_unit_test(reserved_room_is_not_asked_for_again),
-        cmocka_unit_test(what_a_buffer_and_an_arena_will_grow_by_is_known_before),
-        cmocka_unit_test(reset_keeps_the_memory_and_forgets_the_failure),
-        cmocka_unit_test(after_a_failure_nothing_is_appended_any_more),
-        cmocka_unit_test(integers_are_written_at_both_ends_of_their_range),
-        cmocka_unit_test(slices_are_equal_by_their_bytes),
-        cmocka_unit_test(slices_are_compared_without_the_case_of_their_letters),
-        cmocka_unit_test(slices_lose_the_blanks_at_their_ends),
-        cmocka_unit_test(arena_memory_is_aligned_and_does_not_overlap),
-        cmocka_unit_test(a_block_larger_than_a_chunk_is_served),
-        cmocka_unit_test(an_arena_can_be_used_again_after_reset_and_after_clear),
-        cmocka_unit_test(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept),
-        cmocka_unit_test(a_size_that_nobody_has_gives_null),
-        cmocka_unit_test(a_copy_is_terminated_and_absent_stays_absent),
-        cmocka_unit_test(two_texts_are_joined_and_terminated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* The life of a thread, with real threads and the real monotonic clock. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -21,20 +17,18 @@ static void note_name(void *arg)
     pthread_getname_np(pthread_self(), arg, 16);
 }
 
-static void a_thread_bears_its_name(void **state)
+TEST(a_thread_bears_its_name)
 {
     struct dt_thread thread = {0};
     char name[16] = "";
-    (void)state;
     assert_int_equal(dt_thread_start(&thread, "a-name", note_name, name, NULL), DT_OK);
     dt_thread_join(&thread);
     assert_string_equal(name, "a-name");
 }
 
-static void what_was_never_started_is_joined_at_once(void **state)
+TEST(what_was_never_started_is_joined_at_once)
 {
     struct dt_thread thread = {0};
-    (void)state;
     dt_thread_join(&thread);
     dt_thread_stop(&thread, NULL);
     assert_true(dt_thread_stopping(&thread));
@@ -58,10 +52,9 @@ static void sleep_on_mailbox(void *arg)
     }
 }
 
-static void a_request_to_end_wakes_a_thread_that_sleeps_on_its_mailbox(void **state)
+TEST(a_request_to_end_wakes_a_thread_that_sleeps_on_its_mailbox)
 {
     struct sleeper s = {0};
-    (void)state;
     assert_int_equal(dt_mailbox_new(&s.mailbox), DT_OK);
     assert_int_equal(dt_thread_start(&s.thread, "sleeper", sleep_on_mailbox, &s, NULL), DT_OK);
     dt_mailbox_signal(s.mailbox, 4);
@@ -70,10 +63,9 @@ static void a_request_to_end_wakes_a_thread_that_sleeps_on_its_mailbox(void **st
     dt_mailbox_free(s.mailbox);
 }
 
-static void a_thread_ends_once_however_often_it_is_asked_and_joined(void **state)
+TEST(a_thread_ends_once_however_often_it_is_asked_and_joined)
 {
     struct sleeper s = {0};
-    (void)state;
     assert_int_equal(dt_mailbox_new(&s.mailbox), DT_OK);
     assert_int_equal(dt_thread_start(&s.thread, "sleeper", sleep_on_mailbox, &s, NULL), DT_OK);
     dt_thread_ask_stop(&s.thread, s.mailbox);
@@ -108,10 +100,9 @@ static void take_items(void *arg)
     pthread_mutex_unlock(&q->lock);
 }
 
-static void a_thread_with_a_queue_takes_what_lies_there_before_it_ends(void **state)
+TEST(a_thread_with_a_queue_takes_what_lies_there_before_it_ends)
 {
     struct queue q = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-    (void)state;
     assert_int_equal(dt_thread_start(&q.thread, "queue", take_items, &q, NULL), DT_OK);
     pthread_mutex_lock(&q.lock);
     q.items = 3;
@@ -137,36 +128,21 @@ static void start_another(void *status)
     dt_thread_join(&other);
 }
 
-static void a_thread_of_lower_priority_starts_no_other_which_would_keep_it(void **state)
+TEST(a_thread_of_lower_priority_starts_no_other_which_would_keep_it)
 {
     struct dt_thread thread = {0};
     dt_status status = DT_OK;
-    (void)state;
     assert_int_equal(dt_thread_start(&thread, "lowered", start_another, &status, NULL), DT_OK);
     dt_thread_join(&thread);
     assert_int_equal(status, DT_SYSTEM);
 }
 
-static void a_detached_thread_runs(void **state)
+TEST(a_detached_thread_runs)
 {
     static dt_mailbox *mailbox; /* reachable to the end: the thread may still be about to unlock it */
-    (void)state;
     assert_int_equal(dt_mailbox_new(&mailbox), DT_OK);
     assert_true(dt_thread_start_detached(signal_one, mailbox));
     assert_int_equal(dt_mailbox_wait(mailbox, now_us() + 60000000), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_bears_its_name),
-        cmocka_unit_test(what_was_never_started_is_joined_at_once),
-        cmocka_unit_test(a_request_to_end_wakes_a_thread_that_sleeps_on_its_mailbox),
-        cmocka_unit_test(a_thread_ends_once_however_often_it_is_asked_and_joined),
-        cmocka_unit_test(a_thread_with_a_queue_takes_what_lies_there_before_it_ends),
-        cmocka_unit_test(a_detached_thread_runs),
-        cmocka_unit_test(a_thread_of_lower_priority_starts_no_other_which_would_keep_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

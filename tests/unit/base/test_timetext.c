@@ -1,13 +1,9 @@
 /* Durations and times as text: every form, bad input, rounding. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/text/timetext.h"
 
@@ -36,7 +32,7 @@ static int free_held(void **state)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-static void good_durations_are_read(void **state)
+TEST(good_durations_are_read)
 {
     static const struct {
         const char *text;
@@ -76,7 +72,6 @@ static void good_durations_are_read(void **state)
         {"PT0.000000000000000000S", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -1;
         if (dt_duration_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
@@ -84,7 +79,7 @@ static void good_durations_are_read(void **state)
     }
 }
 
-static void what_is_finer_than_a_millisecond_rounds_up(void **state)
+TEST(what_is_finer_than_a_millisecond_rounds_up)
 {
     static const struct {
         const char *text;
@@ -109,7 +104,6 @@ static void what_is_finer_than_a_millisecond_rounds_up(void **state)
         {"10000000000000000001e-16", 1001},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -1;
         if (dt_duration_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
@@ -117,7 +111,7 @@ static void what_is_finer_than_a_millisecond_rounds_up(void **state)
     }
 }
 
-static void a_number_is_read_exactly_whatever_its_exponent(void **state)
+TEST(a_number_is_read_exactly_whatever_its_exponent)
 {
     static const struct {
         const char *text;
@@ -137,7 +131,6 @@ static void a_number_is_read_exactly_whatever_its_exponent(void **state)
     static const char *const bad[] = {
         "", "-", "-0.1", "1.", ".5", "1e", "1e+", "3155760000000.1", "1e13", "1e99999999999", "1x"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -1;
         if (dt_number_parse_ms(hold(cases[i].text), cases[i].exponent, &ms) || ms != cases[i].ms)
@@ -150,7 +143,7 @@ static void a_number_is_read_exactly_whatever_its_exponent(void **state)
     }
 }
 
-static void bad_durations_are_refused_and_leave_the_output(void **state)
+TEST(bad_durations_are_refused_and_leave_the_output)
 {
     static const char *const cases[] = {
         "",
@@ -220,7 +213,6 @@ static void bad_durations_are_refused_and_leave_the_output(void **state)
         "1e3s",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -7;
         dt_status status = dt_duration_parse(hold(cases[i]), &ms);
@@ -231,10 +223,9 @@ static void bad_durations_are_refused_and_leave_the_output(void **state)
     assert_int_equal(dt_duration_parse(DT_STR_NONE, &(int64_t){0}), DT_INVALID);
 }
 
-static void a_slice_is_read_to_its_end_only(void **state)
+TEST(a_slice_is_read_to_its_end_only)
 {
     int64_t ms;
-    (void)state;
     assert_int_equal(dt_duration_parse((struct dt_str){"15s3", 3}, &ms), DT_OK);
     assert_int_equal(ms, 15 * SECOND);
     assert_int_equal(dt_duration_parse((struct dt_str){"1234e5", 4}, &ms), DT_OK);
@@ -252,9 +243,8 @@ static void assert_written(void (*add)(struct dt_strbuf *, int64_t), int64_t ms,
     dt_strbuf_clear(&sb);
 }
 
-static void durations_are_written_in_their_usual_iso_form(void **state)
+TEST(durations_are_written_in_their_usual_iso_form)
 {
-    (void)state;
     assert_written(dt_duration_add_iso, 0, "PT0S");
     assert_written(dt_duration_add_iso, -5, "PT0S");
     assert_written(dt_duration_add_iso, 1, "PT0.001S");
@@ -268,9 +258,8 @@ static void durations_are_written_in_their_usual_iso_form(void **state)
     assert_written(dt_duration_add_iso, DT_DURATION_MAX_MS, "P36525D");
 }
 
-static void durations_are_written_short_in_the_largest_unit_that_divides_them(void **state)
+TEST(durations_are_written_short_in_the_largest_unit_that_divides_them)
 {
-    (void)state;
     assert_written(dt_duration_add_short, 0, "0s");
     assert_written(dt_duration_add_short, 15 * SECOND, "15s");
     assert_written(dt_duration_add_short, 90 * SECOND, "90s");
@@ -282,10 +271,9 @@ static void durations_are_written_short_in_the_largest_unit_that_divides_them(vo
     assert_written(dt_duration_add_short, 1, "1ms");
 }
 
-static void what_is_written_as_iso_is_read_as_the_same(void **state)
+TEST(what_is_written_as_iso_is_read_as_the_same)
 {
     struct dt_strbuf sb;
-    (void)state;
     dt_strbuf_init(&sb);
     for (int64_t ms = 1; ms < DT_DURATION_MAX_MS; ms = ms * 3 + 7) {
         int64_t back = -1;
@@ -297,7 +285,7 @@ static void what_is_written_as_iso_is_read_as_the_same(void **state)
     dt_strbuf_clear(&sb);
 }
 
-static void good_times_are_read(void **state)
+TEST(good_times_are_read)
 {
     static const struct {
         const char *text;
@@ -322,7 +310,6 @@ static void good_times_are_read(void **state)
         {"2038-01-19T03:14:08Z", INT64_C(2147483648000)},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -7;
         if (dt_time_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
@@ -330,10 +317,9 @@ static void good_times_are_read(void **state)
     }
 }
 
-static void a_time_finer_than_a_millisecond_rounds_up(void **state)
+TEST(a_time_finer_than_a_millisecond_rounds_up)
 {
     int64_t ms;
-    (void)state;
     assert_int_equal(dt_time_parse(DT_STR_LIT("1970-01-01T00:00:00.0001Z"), &ms), DT_OK);
     assert_int_equal(ms, 1);
     assert_int_equal(dt_time_parse(DT_STR_LIT("1970-01-01T00:00:00.001000000000000000000000Z"), &ms), DT_OK);
@@ -346,7 +332,7 @@ static void a_time_finer_than_a_millisecond_rounds_up(void **state)
     assert_int_equal(ms, 0);
 }
 
-static void bad_times_are_refused_and_leave_the_output(void **state)
+TEST(bad_times_are_refused_and_leave_the_output)
 {
     static const char *const cases[] = {
         "",
@@ -390,7 +376,6 @@ static void bad_times_are_refused_and_leave_the_output(void **state)
         "now",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -7;
         if (dt_time_parse(hold(cases[i]), &ms) != DT_INVALID || ms != -7)
@@ -400,9 +385,8 @@ static void bad_times_are_refused_and_leave_the_output(void **state)
 }
 
 /* The C library is the judge, over 8,000 years in steps that meet every hour and month. */
-static void times_are_written_as_the_c_library_writes_them(void **state)
+TEST(times_are_written_as_the_c_library_writes_them)
 {
-    (void)state;
     for (int64_t s = INT64_C(-62167219200); s < INT64_C(253402300800); s += 86400 * 17 + 3607) {
         time_t t = (time_t)s;
         struct tm tm;
@@ -418,10 +402,9 @@ static void times_are_written_as_the_c_library_writes_them(void **state)
     }
 }
 
-static void every_day_of_four_centuries_follows_the_one_before(void **state)
+TEST(every_day_of_four_centuries_follows_the_one_before)
 {
     char last[25] = "", now[25];
-    (void)state;
     for (int64_t day = -80000; day < 70000; day++) {
         dt_time_format(day * DAY, now);
         assert_true(strcmp(last, now) < 0);
@@ -429,34 +412,13 @@ static void every_day_of_four_centuries_follows_the_one_before(void **state)
     }
 }
 
-static void times_out_of_range_are_written_as_the_nearest(void **state)
+TEST(times_out_of_range_are_written_as_the_nearest)
 {
     char text[25];
-    (void)state;
     dt_time_format(INT64_MAX, text);
     assert_string_equal(text, "9999-12-31T23:59:59.999Z");
     dt_time_format(INT64_MIN, text);
     assert_string_equal(text, "0000-01-01T00:00:00.000Z");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_durations_are_read),
-        cmocka_unit_test(what_is_finer_than_a_millisecond_rounds_up),
-        cmocka_unit_test(a_number_is_read_exactly_whatever_its_exponent),
-        cmocka_unit_test(bad_durations_are_refused_and_leave_the_output),
-        cmocka_unit_test(a_slice_is_read_to_its_end_only),
-        cmocka_unit_test(durations_are_written_in_their_usual_iso_form),
-        cmocka_unit_test(durations_are_written_short_in_the_largest_unit_that_divides_them),
-        cmocka_unit_test(what_is_written_as_iso_is_read_as_the_same),
-        cmocka_unit_test(good_times_are_read),
-        cmocka_unit_test(a_time_finer_than_a_millisecond_rounds_up),
-        cmocka_unit_test(bad_times_are_refused_and_leave_the_output),
-        cmocka_unit_test(times_are_written_as_the_c_library_writes_them),
-        cmocka_unit_test(every_day_of_four_centuries_follows_the_one_before),
-        cmocka_unit_test(times_out_of_range_are_written_as_the_nearest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, free_held);
-}
+SUITE(NULL, free_held)

@@ -1,13 +1,9 @@
 /* Time zone files: what they say, what is refused, and that a new file is noticed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/zone/zone_files.h"
 #include "base/zone/zone_rule.h"
@@ -35,11 +31,10 @@ static void write_file(const char *path, const char *bytes, size_t n)
 }
 
 /* Every cut of a file is refused, and none is read past its end. */
-static void a_file_that_is_cut_short_is_refused(void **state)
+TEST(a_file_that_is_cut_short_is_refused)
 {
     size_t n;
     char *bytes = read_file(BERLIN, &n);
-    (void)state;
     for (size_t cut = 0; cut < n; cut += cut < 100 ? 1 : 37) {
         char *part = malloc(cut + 1);
         dt_zone *zone;
@@ -52,12 +47,11 @@ static void a_file_that_is_cut_short_is_refused(void **state)
     free(bytes);
 }
 
-static void spans_follow_each_other_without_holes(void **state)
+TEST(spans_follow_each_other_without_holes)
 {
     size_t n;
     char *bytes = read_file(BERLIN, &n);
     dt_zone *zone;
-    (void)state;
     assert_int_equal(dt_zone_decode((struct dt_str){bytes, n}, &zone, NULL), DT_OK);
     struct dt_zone_span span = dt_zone_span_at(zone, INT64_C(-3000000000));
     assert_true(span.from_s == INT64_MIN);
@@ -73,10 +67,9 @@ static void spans_follow_each_other_without_holes(void **state)
     free(bytes);
 }
 
-static void rules_are_read_with_their_extensions(void **state)
+TEST(rules_are_read_with_their_extensions)
 {
     struct dt_zone_rule rule;
-    (void)state;
     assert_int_equal(dt_zone_rule_parse(dt_str("<-02>2<-01>,M3.5.0/-1,M10.5.0/0"), &rule), DT_OK);
     assert_int_equal(rule.offset_s, -7200);
     assert_int_equal(rule.summer_s, -3600);
@@ -90,7 +83,7 @@ static void rules_are_read_with_their_extensions(void **state)
     assert_false(rule.given);
 }
 
-static void rules_that_are_none_are_refused(void **state)
+TEST(rules_that_are_none_are_refused)
 {
     static const char *const texts[] = {"C1",
                                         "CET",
@@ -104,20 +97,18 @@ static void rules_that_are_none_are_refused(void **state)
                                         "CET-1CEST,J0,J365",
                                         "CET-1:60"};
     struct dt_zone_rule rule;
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (dt_zone_rule_parse(dt_str(texts[i]), &rule) != DT_INVALID)
             fail_msg("'%s' is taken", texts[i]);
 }
 
-static void names_that_lead_elsewhere_are_no_zones(void **state)
+TEST(names_that_lead_elsewhere_are_no_zones)
 {
     static const char *const names[] = {
         "",         "../zoneinfo/Europe/Berlin", "/etc/localtime",     "Europe", "Mars/Olympus", "Europe/",
         "zone.tab", "Europe/Berlin/x",           "right/Europe/Berlin"};
     dt_zone_files *files;
     dt_zone *zone;
-    (void)state;
     assert_int_equal(dt_zone_files_new(NULL, &files), DT_OK);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct dt_error err = {0};
@@ -131,14 +122,13 @@ static void names_that_lead_elsewhere_are_no_zones(void **state)
 }
 
 /* Each is there, and most read like a zone: it would mean another one on another host, or none at all. */
-static void files_of_tzdata_that_are_no_zones_are_refused_by_name(void **state)
+TEST(files_of_tzdata_that_are_no_zones_are_refused_by_name)
 {
     static const char *const names[] = {"localtime",           "posixrules",  "Factory",  "posix/Europe/Berlin",
                                         "right/Europe/Berlin", "leapseconds", "zone1970", "posix"};
     static const char *const fine[] = {"Etc/UTC", "GMT", "EST5EDT", "America/Argentina/Buenos_Aires"};
     dt_zone_files *files;
     dt_zone *zone;
-    (void)state;
     assert_int_equal(dt_zone_files_new(NULL, &files), DT_OK);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct dt_error err = {0};
@@ -155,14 +145,13 @@ static void files_of_tzdata_that_are_no_zones_are_refused_by_name(void **state)
     dt_zone_files_free(files);
 }
 
-static void a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it(void **state)
+TEST(a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it)
 {
     char dir[] = "/tmp/duetime-zones-XXXXXX", path[64], other[64];
     size_t n_berlin, n_tokyo;
     char *berlin = read_file(BERLIN, &n_berlin), *tokyo = read_file(TOKYO, &n_tokyo);
     dt_zone_files *files;
     dt_zone *before, *same, *after;
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/Here", dir);
     snprintf(other, sizeof(other), "%s/new", dir);
@@ -187,16 +176,4 @@ static void a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it(void 
     free(tokyo);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_that_is_cut_short_is_refused),
-        cmocka_unit_test(spans_follow_each_other_without_holes),
-        cmocka_unit_test(rules_are_read_with_their_extensions),
-        cmocka_unit_test(rules_that_are_none_are_refused),
-        cmocka_unit_test(names_that_lead_elsewhere_are_no_zones),
-        cmocka_unit_test(files_of_tzdata_that_are_no_zones_are_refused_by_name),
-        cmocka_unit_test(a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,7 @@
 /* Dead letters: what Kafka would refuse for its size still arrives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/message.h"
 
@@ -33,13 +28,12 @@ static size_t size_of(const struct dt_kafka_message *message)
     return n;
 }
 
-static void the_dead_letter_of_the_largest_binary_payload_fits_into_a_message(void **state)
+TEST(the_dead_letter_of_the_largest_binary_payload_fits_into_a_message)
 {
     enum { LARGEST = 900000 };
     char *bytes = calloc(1, LARGEST);
     struct dt_arena arena;
     struct dt_kafka_message message;
-    (void)state;
     dt_arena_init(&arena);
     struct dt_notice notice = notice_of((struct dt_str){bytes, LARGEST}, true);
     assert_int_equal(dt_message_of_notice(&notice, "duetime", &arena, &message), DT_OK);
@@ -49,11 +43,10 @@ static void the_dead_letter_of_the_largest_binary_payload_fits_into_a_message(vo
     free(bytes);
 }
 
-static void a_dead_letter_carries_the_payload(void **state)
+TEST(a_dead_letter_carries_the_payload)
 {
     struct dt_arena arena;
     struct dt_kafka_message message;
-    (void)state;
     dt_arena_init(&arena);
     struct dt_notice notice = notice_of(dt_str("{\"order\":42}"), false);
     assert_int_equal(dt_message_of_notice(&notice, "duetime", &arena, &message), DT_OK);
@@ -66,11 +59,4 @@ static void a_dead_letter_carries_the_payload(void **state)
     dt_arena_clear(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_dead_letter_of_the_largest_binary_payload_fits_into_a_message),
-        cmocka_unit_test(a_dead_letter_carries_the_payload),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

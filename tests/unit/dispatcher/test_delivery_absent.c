@@ -1,12 +1,7 @@
 /* The delivery by Kafka, in an installation that has no Kafka. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/delivery.h"
 
@@ -41,9 +36,10 @@ static int clear(void **state)
     return 0;
 }
 
-static void a_shard_with_nothing_in_flight_is_taken_over(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
+
+FRESH_TEST(a_shard_with_nothing_in_flight_is_taken_over)
 {
-    (void)state;
     const struct dt_fence fence = {.shard = 3, .epoch = 7, .ledger_offset = 42};
     struct dt_delivery_findings found;
     dt_delivery_forget(delivery);
@@ -56,9 +52,8 @@ static void a_shard_with_nothing_in_flight_is_taken_over(void **state)
 }
 
 /* Nobody can read the ledger: a batch that a leader with Kafka had claimed was sent, or was not. */
-static void a_shard_with_something_in_flight_waits_and_says_why(void **state)
+FRESH_TEST(a_shard_with_something_in_flight_waits_and_says_why)
 {
-    (void)state;
     const struct dt_fence fence = {.shard = 3, .epoch = 7, .inflight = 2, .send_n = 2};
     struct dt_error err = {0};
     assert_int_equal(dt_delivery_fence(delivery, &fence, &err), DT_UNAVAILABLE);
@@ -66,17 +61,15 @@ static void a_shard_with_something_in_flight_waits_and_says_why(void **state)
     assert_true(err.alarm);
 }
 
-static void no_topic_can_be_written_and_the_trouble_names_it(void **state)
+FRESH_TEST(no_topic_can_be_written_and_the_trouble_names_it)
 {
-    (void)state;
     assert_string_equal(dt_delivery_trouble(delivery), "");
     assert_int_equal(dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 1, 10), DT_WRITABLE_NO);
     assert_non_null(strstr(dt_delivery_trouble(delivery), "orders.close"));
 }
 
-static void the_trouble_ends_when_no_due_job_asks_any_more(void **state)
+FRESH_TEST(the_trouble_ends_when_no_due_job_asks_any_more)
 {
-    (void)state;
     (void)dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 1, 0);
     now_us += 14 * SECOND;
     assert_string_not_equal(dt_delivery_trouble(delivery), "");
@@ -84,9 +77,8 @@ static void the_trouble_ends_when_no_due_job_asks_any_more(void **state)
     assert_string_equal(dt_delivery_trouble(delivery), "");
 }
 
-static void nothing_costs_anything_at_rest(void **state)
+FRESH_TEST(nothing_costs_anything_at_rest)
 {
-    (void)state;
     struct dt_fence fence = {.shard = 3, .trim_offset = -1};
     char text[80] = "old";
     assert_int_equal(dt_delivery_fence(delivery, &fence, NULL), DT_OK);
@@ -101,15 +93,4 @@ static void nothing_costs_anything_at_rest(void **state)
     assert_false(dt_delivery_resolve(delivery));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-        T(a_shard_with_nothing_in_flight_is_taken_over),
-        T(a_shard_with_something_in_flight_waits_and_says_why),
-        T(no_topic_can_be_written_and_the_trouble_names_it),
-        T(the_trouble_ends_when_no_due_job_asks_any_more),
-        T(nothing_costs_anything_at_rest),
-    };
-    return cmocka_run_group_tests_name("Kafka's place where there is none", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

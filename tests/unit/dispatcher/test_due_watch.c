@@ -2,17 +2,11 @@
  * The watch of a dispatcher without an index: whom it tells of what MySQL answers, and whether it is to be relied upon. The
  * watcher is the real one; MySQL is a fake that answers what the test has put there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include <pthread.h>
 
@@ -179,6 +173,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, stop)
+
 static void set_due(size_t n, const struct dt_due *due)
 {
     pthread_mutex_lock(&fake.lock);
@@ -222,9 +218,8 @@ static unsigned shard_of(int64_t id)
 
 /* ---- the tests ---- */
 
-static void what_is_due_wakes_its_leader_once(void **state)
+FRESH_TEST(what_is_due_wakes_its_leader_once)
 {
-    (void)state;
     set_due(1, &(struct dt_due){17, NOW - 5});
     let_it_look();
     assert_int_equal(of(&fake.woken[shard_of(17)]), 1);
@@ -240,9 +235,8 @@ static void what_is_due_wakes_its_leader_once(void **state)
     assert_int_equal(all_of(fake.again), 0);
 }
 
-static void it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come(void **state)
+FRESH_TEST(it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come)
 {
-    (void)state;
     pthread_mutex_lock(&fake.lock);
     assert_int_equal(fake.asked.wait_ms, 2500);
     assert_int_equal(fake.asked.due_from_ms, NOW - 2000);
@@ -259,10 +253,9 @@ static void it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come(void 
     pthread_mutex_unlock(&fake.lock);
 }
 
-static void a_full_answer_wakes_everybody(void **state)
+FRESH_TEST(a_full_answer_wakes_everybody)
 {
     static struct dt_due many[DT_WATCH_DUE];
-    (void)state;
     for (size_t i = 0; i < DT_WATCH_DUE; i++)
         many[i] = (struct dt_due){17, NOW - 1500 + (int64_t)i};
     set_due(DT_WATCH_DUE, many);
@@ -271,9 +264,8 @@ static void a_full_answer_wakes_everybody(void **state)
         assert_true(of(&fake.woken[shard]) >= 1);
 }
 
-static void what_was_due_long_ago_has_its_leader_look_at_everything_once(void **state)
+FRESH_TEST(what_was_due_long_ago_has_its_leader_look_at_everything_once)
 {
-    (void)state;
     stop(NULL);
     config.reconcile_period = 1; /* every look is at everything */
     set_due(1, &(struct dt_due){17, 1});
@@ -288,10 +280,9 @@ static void what_was_due_long_ago_has_its_leader_look_at_everything_once(void **
     assert_int_equal(all_of(fake.again), 2);
 }
 
-static void a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader(void **state)
+FRESH_TEST(a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader)
 {
     struct dt_watched_row row;
-    (void)state;
     assert_false(dt_due_watch_row(watch, 2, &row));
     set_row(2, 9, 3);
     let_it_look();
@@ -314,9 +305,8 @@ static void a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader(void 
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
-static void topics_and_the_map_are_told(void **state)
+FRESH_TEST(topics_and_the_map_are_told)
 {
-    (void)state;
     pthread_mutex_lock(&fake.lock);
     fake.answer.topics_version = 2;
     pthread_mutex_unlock(&fake.lock);
@@ -330,10 +320,9 @@ static void topics_and_the_map_are_told(void **state)
     assert_int_equal(of(&fake.stale), 1);
 }
 
-static void loops_look_by_themselves_when_mysql_does_not_answer(void **state)
+FRESH_TEST(loops_look_by_themselves_when_mysql_does_not_answer)
 {
     struct dt_watched_row row;
-    (void)state;
     set_row(2, 9, 3);
     let_it_look();
     assert_true(dt_due_watch_hears(watch));
@@ -356,9 +345,8 @@ static void loops_look_by_themselves_when_mysql_does_not_answer(void **state)
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
-static void where_there_is_an_index_there_is_no_watch(void **state)
+FRESH_TEST(where_there_is_an_index_there_is_no_watch)
 {
-    (void)state;
     stop(NULL);
     config.redis_endpoints = somewhere;
     start(); /* without a listener there is no thread */
@@ -366,19 +354,4 @@ static void where_there_is_an_index_there_is_no_watch(void **state)
     assert_false(dt_due_watch_hears(watch));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(what_is_due_wakes_its_leader_once),
-        T(it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come),
-        T(a_full_answer_wakes_everybody),
-        T(what_was_due_long_ago_has_its_leader_look_at_everything_once),
-        T(a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader),
-        T(topics_and_the_map_are_told),
-        T(loops_look_by_themselves_when_mysql_does_not_answer),
-        T(where_there_is_an_index_there_is_no_watch),
-    };
-    return cmocka_run_group_tests_name("the watch of a dispatcher without an index", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

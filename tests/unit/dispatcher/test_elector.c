@@ -2,15 +2,11 @@
  * The decisions of an elector by ZooKeeper, step by step, on a ZooKeeper in memory and a clock that is moved by hand: this file stands in
  * for zk.c. Requests are answered when a test says so.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "election/zk/elector_parts.h"
 #include "support/rigs/elector_rig.h"
@@ -219,6 +215,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define STARTED_TEST(name) TEST_OF(dt_elector *e, name, start, stop)
+
 static const char *guid_of(const dt_elector *e)
 {
     return ((const dt_zk_elector *)e)->guid;
@@ -251,30 +249,29 @@ static void lead_both(dt_elector *e)
     assert_int_equal(gained[0] + gained[1], 2);
 }
 
-static void one_who_is_alone_leads_every_shard(void **state)
+STARTED_TEST(one_who_is_alone_leads_every_shard)
 {
     unsigned rank;
     unsigned members;
 
-    lead_both(*state);
-    assert_true(dt_elector_leads(*state, 0) && dt_elector_leads(*state, 1));
-    assert_true(dt_elector_rank(*state, &rank, &members));
+    lead_both(e);
+    assert_true(dt_elector_leads(e, 0) && dt_elector_leads(e, 1));
+    assert_true(dt_elector_rank(e, &rank, &members));
     assert_int_equal(rank, 0);
     assert_int_equal(members, 1);
 }
 
-static void a_shard_that_somebody_has_is_not_led(void **state)
+STARTED_TEST(a_shard_that_somebody_has_is_not_led)
 {
-    ask_for_shards(*state);
+    ask_for_shards(e);
     answer(take(DT_ASK_TAKE), DT_ZK_EXISTS);
     answer(take(DT_ASK_TAKE), DT_ZK_OK);
-    step(*state);
+    step(e);
     assert_int_equal(gained[0] + gained[1], 1);
 }
 
-static void when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before(void **state)
+STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before)
 {
-    dt_elector *e = *state;
     int64_t begun_us = now_us;
 
     lead_both(e);
@@ -289,9 +286,8 @@ static void when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_
     assert_true(dt_elector_idle(e));
 }
 
-static void an_answered_ping_extends_the_lease_from_its_sending(void **state)
+STARTED_TEST(an_answered_ping_extends_the_lease_from_its_sending)
 {
-    dt_elector *e = *state;
     int64_t sent_us;
 
     lead_both(e);
@@ -304,9 +300,8 @@ static void an_answered_ping_extends_the_lease_from_its_sending(void **state)
     assert_int_equal(atomic_load(&e->lease.until_us), sent_us + TIMEOUT_MS * INT64_C(1000) * 2 / 3);
 }
 
-static void a_node_whose_creation_was_not_answered_is_led_only_after_a_look(void **state)
+STARTED_TEST(a_node_whose_creation_was_not_answered_is_led_only_after_a_look)
 {
-    dt_elector *e = *state;
     struct dt_zk_reply *look;
 
     ask_for_shards(e);
@@ -325,10 +320,8 @@ static void a_node_whose_creation_was_not_answered_is_led_only_after_a_look(void
     assert_int_equal(gained[1], 0);
 }
 
-static void an_answer_that_comes_after_the_lease_gains_nothing(void **state)
+STARTED_TEST(an_answer_that_comes_after_the_lease_gains_nothing)
 {
-    dt_elector *e = *state;
-
     ask_for_shards(e);
     now_us += TIMEOUT_MS * INT64_C(1000);
     answer_all(DT_ASK_TAKE, DT_ZK_OK);
@@ -337,9 +330,8 @@ static void an_answer_that_comes_after_the_lease_gains_nothing(void **state)
     assert_true(is_asked(DT_ASK_LOOK));
 }
 
-static void a_node_is_kept_until_its_loop_has_stopped(void **state)
+STARTED_TEST(a_node_is_kept_until_its_loop_has_stopped)
 {
-    dt_elector *e = *state;
     struct dt_zk_reply *drop;
 
     lead_both(e);
@@ -356,9 +348,8 @@ static void a_node_is_kept_until_its_loop_has_stopped(void **state)
     assert_true(dt_elector_leads(e, 0));
 }
 
-static void an_expired_session_loses_everything_and_is_followed_by_another(void **state)
+STARTED_TEST(an_expired_session_loses_everything_and_is_followed_by_another)
 {
-    dt_elector *e = *state;
     char guid[DT_ELECTOR_GUID];
 
     lead_both(e);
@@ -388,9 +379,8 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
 }
 
 /* Nothing of it is sent before: the client tries by itself. */
-static void who_was_refused_comes_by_another_session_once_the_password_is_another(void **state)
+STARTED_TEST(who_was_refused_comes_by_another_session_once_the_password_is_another)
 {
-    dt_elector *e = *state;
     char guid[DT_ELECTOR_GUID];
 
     step(e);
@@ -415,9 +405,8 @@ static void who_was_refused_comes_by_another_session_once_the_password_is_anothe
     assert_string_not_equal(guid, guid_of(e));
 }
 
-static void a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew(void **state)
+STARTED_TEST(a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew)
 {
-    dt_elector *e = *state;
     char guid[DT_ELECTOR_GUID];
 
     lead_both(e);
@@ -443,22 +432,4 @@ static void a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_ane
     assert_int_equal(fake.reopened, 1);
 }
 
-#define STARTED(test) cmocka_unit_test_setup_teardown(test, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STARTED(one_who_is_alone_leads_every_shard),
-        STARTED(a_shard_that_somebody_has_is_not_led),
-        STARTED(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before),
-        STARTED(an_answered_ping_extends_the_lease_from_its_sending),
-        STARTED(a_node_whose_creation_was_not_answered_is_led_only_after_a_look),
-        STARTED(an_answer_that_comes_after_the_lease_gains_nothing),
-        STARTED(a_node_is_kept_until_its_loop_has_stopped),
-        STARTED(an_expired_session_loses_everything_and_is_followed_by_another),
-        STARTED(who_was_refused_comes_by_another_session_once_the_password_is_another),
-        STARTED(a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

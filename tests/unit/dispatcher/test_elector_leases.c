@@ -2,15 +2,11 @@
  * The decisions of an elector by leases, step by step, on a link in memory and a clock that is moved by hand: this file
  * stands in for lease_link.c. Orders are answered when a test says so, with the view that the test has prepared.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "election/mysql/lease_parts.h"
 #include "support/rigs/elector_rig.h"
@@ -135,6 +131,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define STARTED_TEST(name) TEST_OF(dt_elector *e, name, start, stop)
+
 /* As often as there is something to do now. */
 static void settle(dt_elector *e)
 {
@@ -154,37 +152,35 @@ static void lead_both(dt_elector *e)
 
 /* ---- tests ---- */
 
-static void one_who_is_alone_leads_every_shard(void **state)
+STARTED_TEST(one_who_is_alone_leads_every_shard)
 {
     unsigned rank, members;
 
-    lead_both(*state);
-    assert_true(dt_elector_leads(*state, 0) && dt_elector_leads(*state, 1));
-    assert_true(dt_elector_rank(*state, &rank, &members));
+    lead_both(e);
+    assert_true(dt_elector_leads(e, 0) && dt_elector_leads(e, 1));
+    assert_true(dt_elector_rank(e, &rank, &members));
     assert_int_equal(rank, 0);
     assert_int_equal(members, 1);
 }
 
-static void a_shard_that_somebody_holds_is_not_led(void **state)
+STARTED_TEST(a_shard_that_somebody_holds_is_not_led)
 {
     world.holder[1] = SOMEBODY;
     add_member(SOMEBODY, 5, 0);
-    step(*state);
+    step(e);
     answer();
-    step(*state);
+    step(e);
     assert_true(fake.busy);
     assert_int_equal(fake.order.n_take, 1);
     assert_int_equal(fake.order.take[0], 0);
     answer();
-    step(*state);
+    step(e);
     assert_int_equal(gained[0], 1);
     assert_int_equal(gained[1], 0);
 }
 
-static void nothing_is_led_because_it_was_ordered(void **state)
+STARTED_TEST(nothing_is_led_because_it_was_ordered)
 {
-    dt_elector *e = *state;
-
     step(e);
     answer();
     step(e);
@@ -197,9 +193,8 @@ static void nothing_is_led_because_it_was_ordered(void **state)
     assert_int_equal(gained[1], 1);
 }
 
-static void when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before(void **state)
+STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before)
 {
-    dt_elector *e = *state;
     int64_t begun_us = now_us;
 
     lead_both(e);
@@ -215,9 +210,8 @@ static void when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_
     assert_true(dt_elector_idle(e));
 }
 
-static void a_renewal_extends_the_lease_from_its_sending(void **state)
+STARTED_TEST(a_renewal_extends_the_lease_from_its_sending)
 {
-    dt_elector *e = *state;
     int64_t sent_us;
 
     lead_both(e);
@@ -233,10 +227,8 @@ static void a_renewal_extends_the_lease_from_its_sending(void **state)
     assert_int_equal(dt_elector_next_us(e), sent_us + PERIOD_US);
 }
 
-static void an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_renewal(void **state)
+STARTED_TEST(an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_renewal)
 {
-    dt_elector *e = *state;
-
     step(e);
     answer();
     step(e); /* takes */
@@ -250,10 +242,8 @@ static void an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_r
     assert_int_equal(gained[0] + gained[1], 2);
 }
 
-static void a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time(void **state)
+STARTED_TEST(a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time)
 {
-    dt_elector *e = *state;
-
     lead_both(e);
     now_us += TIMEOUT_US;
     step(e);
@@ -264,10 +254,8 @@ static void a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time(void *
     assert_int_equal(gained[0] + gained[1], 4);
 }
 
-static void a_shard_is_kept_until_its_loop_has_stopped(void **state)
+STARTED_TEST(a_shard_is_kept_until_its_loop_has_stopped)
 {
-    dt_elector *e = *state;
-
     lead_both(e);
     dt_elector_leave(e);
     step(e);
@@ -289,10 +277,8 @@ static void a_shard_is_kept_until_its_loop_has_stopped(void **state)
     assert_int_equal(world.holder[1], 0);
 }
 
-static void who_joins_later_gets_its_share(void **state)
+STARTED_TEST(who_joins_later_gets_its_share)
 {
-    dt_elector *e = *state;
-
     lead_both(e);
     add_member(SOMEBODY, 0, 0);
     now_us += PERIOD_US;
@@ -301,9 +287,8 @@ static void who_joins_later_gets_its_share(void **state)
     assert_int_equal(released[0], 0);
 }
 
-static void a_member_that_was_ended_joins_under_another_number(void **state)
+STARTED_TEST(a_member_that_was_ended_joins_under_another_number)
 {
-    dt_elector *e = *state;
     int64_t was;
 
     lead_both(e);
@@ -322,9 +307,8 @@ static void a_member_that_was_ended_joins_under_another_number(void **state)
     assert_int_equal(gained[0] + gained[1], 4);
 }
 
-static void a_join_whose_answer_was_lost_is_tried_under_the_same_number(void **state)
+STARTED_TEST(a_join_whose_answer_was_lost_is_tried_under_the_same_number)
 {
-    dt_elector *e = *state;
     int64_t was;
 
     step(e);
@@ -338,10 +322,8 @@ static void a_join_whose_answer_was_lost_is_tried_under_the_same_number(void **s
     assert_int_equal(fake.order.member, was);
 }
 
-static void a_renewal_that_failed_is_tried_again_within_the_lease(void **state)
+STARTED_TEST(a_renewal_that_failed_is_tried_again_within_the_lease)
 {
-    dt_elector *e = *state;
-
     lead_both(e);
     now_us += PERIOD_US;
     step(e);
@@ -384,9 +366,8 @@ static void pass_until(dt_elector *e, int64_t until_us, int64_t since_us)
     }
 }
 
-static void a_member_that_is_silent_is_ended_after_its_timeout_and_not_before(void **state)
+STARTED_TEST(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before)
 {
-    dt_elector *e = *state;
     int64_t begun_us = now_us;
 
     see_somebody_with_both(e);
@@ -400,9 +381,8 @@ static void a_member_that_is_silent_is_ended_after_its_timeout_and_not_before(vo
     assert_true(now_us <= begun_us + TIMEOUT_US + 1000);
 }
 
-static void a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself(void **state)
+STARTED_TEST(a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself)
 {
-    dt_elector *e = *state;
     int64_t begun_us = now_us;
 
     see_somebody_with_both(e);
@@ -416,10 +396,8 @@ static void a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself(
     assert_int_equal(gained[0] + gained[1], 0);
 }
 
-static void while_zookeeper_elects_others_nothing_is_taken_and_all_is_given_back(void **state)
+STARTED_TEST(while_zookeeper_elects_others_nothing_is_taken_and_all_is_given_back)
 {
-    dt_elector *e = *state;
-
     lead_both(e);
     world.elsewhere = true;
     now_us += PERIOD_US;
@@ -446,9 +424,8 @@ static void on_moved(void *arg)
     moved++;
 }
 
-static void what_is_given_back_is_announced_and_who_hears_of_it_looks(void **state)
+STARTED_TEST(what_is_given_back_is_announced_and_who_hears_of_it_looks)
 {
-    dt_elector *e = *state;
     unsigned asked;
 
     lead_both(e);
@@ -474,9 +451,8 @@ static void what_is_given_back_is_announced_and_who_hears_of_it_looks(void **sta
 }
 
 /* Two statements a period: a renewal and a look. */
-static void at_rest_there_is_one_order_a_period(void **state)
+STARTED_TEST(at_rest_there_is_one_order_a_period)
 {
-    dt_elector *e = *state;
     unsigned asked;
 
     lead_both(e);
@@ -494,29 +470,4 @@ static void at_rest_there_is_one_order_a_period(void **state)
     assert_true(now_us >= 1000000000 + 10 * PERIOD_US);
 }
 
-#define STARTED(test) cmocka_unit_test_setup_teardown(test, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STARTED(one_who_is_alone_leads_every_shard),
-        STARTED(a_shard_that_somebody_holds_is_not_led),
-        STARTED(nothing_is_led_because_it_was_ordered),
-        STARTED(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before),
-        STARTED(a_renewal_extends_the_lease_from_its_sending),
-        STARTED(an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_renewal),
-        STARTED(a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time),
-        STARTED(a_shard_is_kept_until_its_loop_has_stopped),
-        STARTED(who_joins_later_gets_its_share),
-        STARTED(a_member_that_was_ended_joins_under_another_number),
-        STARTED(a_join_whose_answer_was_lost_is_tried_under_the_same_number),
-        STARTED(a_renewal_that_failed_is_tried_again_within_the_lease),
-        STARTED(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before),
-        STARTED(a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself),
-        STARTED(while_zookeeper_elects_others_nothing_is_taken_and_all_is_given_back),
-        STARTED(what_is_given_back_is_announced_and_who_hears_of_it_looks),
-        STARTED(at_rest_there_is_one_order_a_period),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,21 +2,16 @@
  * The arithmetic of the election: shares, ranks, plans; and whole elections played through with the pure part alone,
  * from a printed seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "election/elector_share.h"
 
-static void shares_sum_up_and_differ_by_one_at_most(void **state)
+TEST(shares_sum_up_and_differ_by_one_at_most)
 {
-    (void)state;
     for (unsigned shards = 0; shards <= 40; shards++) {
         for (unsigned members = 1; members <= 45; members++) {
             unsigned sum = 0, low = shards / members;
@@ -32,9 +27,8 @@ static void shares_sum_up_and_differ_by_one_at_most(void **state)
     }
 }
 
-static void nobody_else_shrinks_when_a_member_leaves(void **state)
+TEST(nobody_else_shrinks_when_a_member_leaves)
 {
-    (void)state;
     for (unsigned shards = 0; shards <= 40; shards++) {
         for (unsigned members = 2; members <= 45; members++) {
             for (unsigned gone = 0; gone < members; gone++) {
@@ -48,12 +42,11 @@ static void nobody_else_shrinks_when_a_member_leaves(void **state)
     }
 }
 
-static void rank_follows_the_sequence_number_not_the_name(void **state)
+TEST(rank_follows_the_sequence_number_not_the_name)
 {
     const char *names[] = {"m-zzz-0000000002", "m-aaa-0000000010", "m-mmm-0000000009"};
     unsigned rank = 99;
 
-    (void)state;
     assert_true(dt_share_rank(names, 3, "zzz", &rank));
     assert_int_equal(rank, 0);
     assert_true(dt_share_rank(names, 3, "mmm", &rank));
@@ -62,74 +55,68 @@ static void rank_follows_the_sequence_number_not_the_name(void **state)
     assert_int_equal(rank, 2);
 }
 
-static void a_member_that_is_not_listed_has_no_rank(void **state)
+TEST(a_member_that_is_not_listed_has_no_rank)
 {
     const char *names[] = {"m-zzz-0000000002"};
     unsigned rank;
 
-    (void)state;
     assert_false(dt_share_rank(names, 1, "aaa", &rank));
     assert_false(dt_share_rank(NULL, 0, "aaa", &rank));
 }
 
-static void a_member_above_its_share_gives_back_only_the_surplus_and_takes_nothing(void **state)
+TEST(a_member_above_its_share_gives_back_only_the_surplus_and_takes_nothing)
 {
     bool mine[DT_SHARDS_MAX] = {true, true, false, true}, taken[DT_SHARDS_MAX] = {true, true, false, true};
     const struct dt_share_view view = {.shards = 4, .members = 2, .rank = 1, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
 
-    (void)state;
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_take, 0);
     assert_int_equal(plan.n_release, 1);
     assert_int_equal(plan.release[0], 3);
 }
 
-static void a_member_below_its_share_takes_free_shards_only(void **state)
+TEST(a_member_below_its_share_takes_free_shards_only)
 {
     bool mine[DT_SHARDS_MAX] = {true}, taken[DT_SHARDS_MAX] = {true, true, false, true, true};
     const struct dt_share_view view = {.shards = 5, .members = 2, .rank = 0, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
 
-    (void)state;
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_release, 0);
     assert_int_equal(plan.n_take, 1);
     assert_int_equal(plan.take[0], 2);
 }
 
-static void a_leaving_member_gives_back_everything(void **state)
+TEST(a_leaving_member_gives_back_everything)
 {
     bool mine[DT_SHARDS_MAX] = {true, true}, taken[DT_SHARDS_MAX] = {true, true};
     const struct dt_share_view view = {
         .shards = 4, .members = 1, .rank = 0, .leaving = true, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
 
-    (void)state;
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_release, 2);
     assert_int_equal(plan.n_take, 0);
 }
 
-static void shards_that_the_map_no_longer_names_are_given_back(void **state)
+TEST(shards_that_the_map_no_longer_names_are_given_back)
 {
     bool mine[DT_SHARDS_MAX] = {true, true, true, true}, taken[DT_SHARDS_MAX] = {true, true, true, true};
     const struct dt_share_view view = {.shards = 2, .members = 1, .rank = 0, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
 
-    (void)state;
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_release, 2);
     assert_int_equal(plan.release[0], 3);
     assert_int_equal(plan.release[1], 2);
 }
 
-static void members_start_taking_at_different_places(void **state)
+TEST(members_start_taking_at_different_places)
 {
     bool none[DT_SHARDS_MAX] = {false};
     struct dt_share_plan plan;
 
-    (void)state;
     for (unsigned rank = 0; rank < 3; rank++) {
         const struct dt_share_view view = {.shards = 6, .members = 3, .rank = rank, .mine = none, .taken = none};
 
@@ -235,11 +222,10 @@ static bool is_member(const struct game *g, unsigned player)
     return false;
 }
 
-static void joins_and_leaves_keep_the_balance_and_move_only_what_they_must(void **state)
+TEST(joins_and_leaves_keep_the_balance_and_move_only_what_they_must)
 {
     const unsigned seed = 20261121;
 
-    (void)state;
     print_message("seed %u\n", seed);
     srandom(seed);
     for (unsigned shards = 1; shards <= 32; shards++) {
@@ -257,20 +243,4 @@ static void joins_and_leaves_keep_the_balance_and_move_only_what_they_must(void 
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_sum_up_and_differ_by_one_at_most),
-        cmocka_unit_test(nobody_else_shrinks_when_a_member_leaves),
-        cmocka_unit_test(rank_follows_the_sequence_number_not_the_name),
-        cmocka_unit_test(a_member_that_is_not_listed_has_no_rank),
-        cmocka_unit_test(a_member_above_its_share_gives_back_only_the_surplus_and_takes_nothing),
-        cmocka_unit_test(a_member_below_its_share_takes_free_shards_only),
-        cmocka_unit_test(a_leaving_member_gives_back_everything),
-        cmocka_unit_test(shards_that_the_map_no_longer_names_are_given_back),
-        cmocka_unit_test(members_start_taking_at_different_places),
-        cmocka_unit_test(joins_and_leaves_keep_the_balance_and_move_only_what_they_must),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

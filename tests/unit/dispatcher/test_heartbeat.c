@@ -2,17 +2,11 @@
  * What a process says of itself, and what its leaders hear of the others: on a table in memory, with a real runtime and
  * mailbox. What the heartbeat does is written down in its order.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include <pthread.h>
 
@@ -185,6 +179,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, stop)
+
 static unsigned value_of(const unsigned *number)
 {
     pthread_mutex_lock(&fake.lock);
@@ -247,9 +243,8 @@ static void set_debts(const char *down, uint64_t losses)
 
 /* ---- the tests ---- */
 
-static void a_process_says_what_it_leads_and_what_its_leaders_wait_for(void **state)
+FRESH_TEST(a_process_says_what_it_leads_and_what_its_leaders_wait_for)
 {
-    (void)state;
     start();
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
     set_state(1, true, NULL);
@@ -270,9 +265,8 @@ static void a_process_says_what_it_leads_and_what_its_leaders_wait_for(void **st
 }
 
 /* One that cannot take over, as somebody else takes over in turn, is elected nevertheless. */
-static void a_process_says_that_it_is_elected_from_the_first_shard_to_the_last(void **state)
+FRESH_TEST(a_process_says_that_it_is_elected_from_the_first_shard_to_the_last)
 {
-    (void)state;
     start();
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
     set_state(2, false, NULL);
@@ -288,7 +282,7 @@ static void a_process_says_that_it_is_elected_from_the_first_shard_to_the_last(v
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
 }
 
-static void the_last_word_of_a_process_is_that_nothing_elects_it(void **state)
+FRESH_TEST(the_last_word_of_a_process_is_that_nothing_elects_it)
 {
     start();
     set_state(3, true, NULL);
@@ -299,9 +293,8 @@ static void the_last_word_of_a_process_is_that_nothing_elects_it(void **state)
     assert_string_equal(fake.row, "7 dispatcher host:1 down= losses=0 leads= waits=");
 }
 
-static void news_are_written_at_once_and_the_rest_once_a_second(void **state)
+FRESH_TEST(news_are_written_at_once_and_the_rest_once_a_second)
 {
-    (void)state;
     start();
     await(&fake.beats, 1);
     for (unsigned i = 0; i < 8; i++) {
@@ -317,9 +310,8 @@ static void news_are_written_at_once_and_the_rest_once_a_second(void **state)
     await(&fake.beats, beats + 2); /* without news */
 }
 
-static void a_loss_is_doubted_before_it_is_written_and_announced_after_it(void **state)
+FRESH_TEST(a_loss_is_doubted_before_it_is_written_and_announced_after_it)
 {
-    (void)state;
     start();
     let_it_look();
     assert_int_equal(value_of(&fake.doubts), 0);
@@ -339,9 +331,8 @@ static void a_loss_is_doubted_before_it_is_written_and_announced_after_it(void *
     assert_int_equal(value_of(&fake.announced), 1);
 }
 
-static void where_something_was_lost_is_said_until_nothing_is_lost_for_a_while(void **state)
+FRESH_TEST(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while)
 {
-    (void)state;
     start();
     dt_heartbeat_lost(heartbeat, "a:1");
     dt_heartbeat_lost(heartbeat, "a:1");
@@ -357,9 +348,8 @@ static void where_something_was_lost_is_said_until_nothing_is_lost_for_a_while(v
     await_row("7 dispatcher host:1 down=* losses=5 leads= waits=");
 }
 
-static void a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody(void **state)
+FRESH_TEST(a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody)
 {
-    (void)state;
     config.redis_endpoints = none;
     set_debts("*", 5);
     start();
@@ -370,9 +360,8 @@ static void a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody(void
     assert_int_equal(value_of(&fake.doubts), 0);
 }
 
-static void what_others_cannot_tell_is_known_by_its_whole_name(void **state)
+FRESH_TEST(what_others_cannot_tell_is_known_by_its_whole_name)
 {
-    (void)state;
     start();
     let_it_look();
     assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
@@ -392,7 +381,7 @@ static void what_others_cannot_tell_is_known_by_its_whole_name(void **state)
     assert_false(dt_heartbeat_owed(heartbeat, "a:1"));
 }
 
-static void leaders_doubt_whenever_what_others_say_changes_and_only_then(void **state)
+FRESH_TEST(leaders_doubt_whenever_what_others_say_changes_and_only_then)
 {
     static const struct {
         const char *down;
@@ -401,7 +390,6 @@ static void leaders_doubt_whenever_what_others_say_changes_and_only_then(void **
     } rows[] = {{"", 0, false},   {"", 5, true},    {"", 5, false},    {"a:1", 5, true}, {"a:1", 5, false},
                 {"b:1", 5, true}, {"b:1", 6, true}, {"b:1", 6, false}, {"", 6, true},    {"", 6, false}};
     unsigned doubts = 0;
-    (void)state;
     start();
     let_it_look();
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -413,9 +401,8 @@ static void leaders_doubt_whenever_what_others_say_changes_and_only_then(void **
     }
 }
 
-static void a_table_that_cannot_be_had_changes_nothing_and_is_asked_again(void **state)
+FRESH_TEST(a_table_that_cannot_be_had_changes_nothing_and_is_asked_again)
 {
-    (void)state;
     start();
     set_debts("a:1", 3);
     let_it_look();
@@ -452,13 +439,12 @@ static int64_t stuck_tick(void *arg, void *context)
     return INT64_MAX;
 }
 
-static void a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_it_has(void **state)
+FRESH_TEST(a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_it_has)
 {
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
     struct dt_chore chore = {.name = "stuck", .tick = stuck_tick};
     struct dt_heartbeat_env watches = *env();
     dt_chores *chores;
-    (void)state;
     returns = false;
     fake.stuck_puts = 0;
     assert_int_equal(dt_chores_start(&runtime, &chores, NULL), DT_OK);
@@ -486,32 +472,12 @@ static void a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_
     dt_chores_stop(chores);
 }
 
-static void without_a_heartbeat_nothing_is_told(void **state)
+FRESH_TEST(without_a_heartbeat_nothing_is_told)
 {
-    (void)state;
     dt_heartbeat_lost(NULL, "a:1");
     dt_heartbeat_news(NULL);
     assert_false(dt_heartbeat_owed(NULL, "a:1"));
     dt_heartbeat_stop(NULL);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_process_says_what_it_leads_and_what_its_leaders_wait_for),
-        T(a_process_says_that_it_is_elected_from_the_first_shard_to_the_last),
-        T(the_last_word_of_a_process_is_that_nothing_elects_it),
-        T(news_are_written_at_once_and_the_rest_once_a_second),
-        T(a_loss_is_doubted_before_it_is_written_and_announced_after_it),
-        T(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while),
-        T(a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody),
-        T(what_others_cannot_tell_is_known_by_its_whole_name),
-        T(leaders_doubt_whenever_what_others_say_changes_and_only_then),
-        T(a_table_that_cannot_be_had_changes_nothing_and_is_asked_again),
-        T(without_a_heartbeat_nothing_is_told),
-        T(a_tick_that_does_not_return_is_told_after_a_minute_and_no_more_when_it_has),
-    };
-    return cmocka_run_group_tests_name("the heartbeat", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,22 +1,14 @@
 /* A set of ids: what was added is in it, nothing else is, until it is emptied. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/id_set.h"
 
 /* Ids as they are given out: a day's, one after the other. */
 #define DAY (INT64_C(690) << 40)
 
-static void what_was_added_is_in_it_and_nothing_else_is(void **state)
+TEST(what_was_added_is_in_it_and_nothing_else_is)
 {
     struct dt_id_set set = {0};
-    (void)state;
     assert_false(dt_id_set_has(&set, 7));
     for (int64_t i = 0; i < 1000; i++)
         assert_true(dt_id_set_add(&set, DAY + 3 * i));
@@ -29,10 +21,9 @@ static void what_was_added_is_in_it_and_nothing_else_is(void **state)
     dt_id_set_clear(&set);
 }
 
-static void one_that_was_emptied_is_as_new(void **state)
+TEST(one_that_was_emptied_is_as_new)
 {
     struct dt_id_set set = {0};
-    (void)state;
     dt_id_set_empty(&set);
     assert_true(dt_id_set_add(&set, 7));
     dt_id_set_empty(&set);
@@ -46,10 +37,9 @@ static void one_that_was_emptied_is_as_new(void **state)
     dt_id_set_clear(&set);
 }
 
-static void a_full_one_says_so_and_keeps_what_it_has(void **state)
+TEST(a_full_one_says_so_and_keeps_what_it_has)
 {
     struct dt_id_set set = {0};
-    (void)state;
     for (int64_t i = 0; i < DT_ID_SET_MAX; i++)
         assert_true(dt_id_set_add(&set, DAY + i));
     assert_false(dt_id_set_add(&set, DAY - 1));
@@ -60,12 +50,4 @@ static void a_full_one_says_so_and_keeps_what_it_has(void **state)
     dt_id_set_clear(&set);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_added_is_in_it_and_nothing_else_is),
-        cmocka_unit_test(one_that_was_emptied_is_as_new),
-        cmocka_unit_test(a_full_one_says_so_and_keeps_what_it_has),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -7,17 +7,13 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "delivery/kafka/kafka_producer.h"
 #include "kafka/kafka.h"
@@ -111,6 +107,14 @@ static int clear(void **state)
     return 0;
 }
 
+#define NOTICES_TEST(name) TEST_WITH(name, make_notices, clear)
+
+#define START_TEST(name) TEST_WITH(name, make_cluster, clear)
+
+#define FRESH_TEST(name) TEST_WITH(name, make_producer, clear)
+
+#define PATIENT_TEST(name) TEST_WITH(name, make_patient_producer, clear)
+
 /* The next `count` requests of the kind fail with the error; _TRANSPORT: the broker hangs up instead of answering. */
 static void fail_next(int api, size_t count, rd_kafka_resp_err_t error)
 {
@@ -170,31 +174,27 @@ static bool is_disconnected(void *arg)
 
 /* ---- fine ---- */
 
-static void a_clean_transaction_is_fine(void **state)
+PATIENT_TEST(a_clean_transaction_is_fine)
 {
-    (void)state;
     for (int i = 0; i < 5; i++)
         ASSERT_SEND(DT_OK);
 }
 
-static void a_leader_that_moved_is_found_again_inside_the_transaction(void **state)
+PATIENT_TEST(a_leader_that_moved_is_found_again_inside_the_transaction)
 {
-    (void)state;
     warm();
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
     ASSERT_SEND(DT_OK);
 }
 
-static void a_coordinator_that_still_completes_the_last_transaction_is_waited_for(void **state)
+PATIENT_TEST(a_coordinator_that_still_completes_the_last_transaction_is_waited_for)
 {
-    (void)state;
     fail_next(ADD_PARTITIONS, 2, RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS);
     ASSERT_SEND(DT_OK);
 }
 
-static void a_connection_that_breaks_between_two_transactions_does_no_harm(void **state)
+PATIENT_TEST(a_connection_that_breaks_between_two_transactions_does_no_harm)
 {
-    (void)state;
     warm();
     assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     AWAIT(is_disconnected(NULL));
@@ -229,11 +229,10 @@ static dt_status send_to_longest(struct dt_error *err)
     return dt_producer_send(fx.producer, &message, 1, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
 }
 
-static void a_topic_with_the_longest_name_gets_its_messages(void **state)
+PATIENT_TEST(a_topic_with_the_longest_name_gets_its_messages)
 {
     struct dt_error err = {0};
 
-    (void)state;
     if (send_to_longest(&err) != DT_OK)
         fail_msg("%s", err.text);
     assert_true(records_in(fx.longest) >= 1);
@@ -241,55 +240,48 @@ static void a_topic_with_the_longest_name_gets_its_messages(void **state)
 
 /* ---- doubt ---- */
 
-static void a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds(void **state)
+FRESH_TEST(a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds)
 {
-    (void)state;
     fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
     ASSERT_SEND(DT_DOUBT);
 }
 
-static void an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds(void **state)
+FRESH_TEST(an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds)
 {
-    (void)state;
     fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
     ASSERT_SEND(DT_DOUBT);
 }
 
-static void a_connection_that_breaks_under_the_messages_is_a_doubt(void **state)
+FRESH_TEST(a_connection_that_breaks_under_the_messages_is_a_doubt)
 {
-    (void)state;
     warm();
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
     ASSERT_SEND(DT_DOUBT);
 }
 
-static void a_connection_that_breaks_while_partitions_are_added_is_a_doubt(void **state)
+FRESH_TEST(a_connection_that_breaks_while_partitions_are_added_is_a_doubt)
 {
-    (void)state;
     fail_next(ADD_PARTITIONS, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
     ASSERT_SEND(DT_DOUBT);
 }
 
-static void a_fenced_producer_is_in_doubt(void **state)
+FRESH_TEST(a_fenced_producer_is_in_doubt)
 {
-    (void)state;
     fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH);
     ASSERT_SEND(DT_DOUBT);
 }
 
-static void after_a_doubt_nothing_more_is_sent(void **state)
+FRESH_TEST(after_a_doubt_nothing_more_is_sent)
 {
-    (void)state;
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
     ASSERT_SEND(DT_DOUBT);
     ASSERT_SEND(DT_DOUBT);
 }
 
-static void a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout(void **state)
+FRESH_TEST(a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout)
 {
     int64_t begin_us;
 
-    (void)state;
     warm();
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
     begin_us = now_us();
@@ -301,9 +293,8 @@ static void a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout(void **sta
     assert_true(now_us() - begin_us < 30000000); /* not as long as the broker hangs */
 }
 
-static void a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout(void **state)
+FRESH_TEST(a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout)
 {
-    (void)state;
     warm();
     assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     ASSERT_SEND(DT_DOUBT);
@@ -311,60 +302,54 @@ static void a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout(void **s
 
 /* ---- refused ---- */
 
-static void a_topic_that_may_not_be_written_is_refused(void **state)
+PATIENT_TEST(a_topic_that_may_not_be_written_is_refused)
 {
-    (void)state;
     fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     ASSERT_SEND(DT_REFUSED);
     assert_string_equal(dt_producer_refusal(fx.producer).topic, "orders");
     assert_true(dt_producer_refusal(fx.producer).whole_topic);
 }
 
-static void a_refused_topic_with_the_longest_name_is_named(void **state)
+PATIENT_TEST(a_refused_topic_with_the_longest_name_is_named)
 {
     struct dt_error err = {0};
 
-    (void)state;
     fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     assert_int_equal(send_to_longest(&err), DT_REFUSED);
     assert_string_equal(dt_producer_refusal(fx.producer).topic, fx.longest);
 }
 
-static void a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message(void **state)
+FRESH_TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message)
 {
-    (void)state;
     fail_next(ADD_PARTITIONS, 1, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
     ASSERT_SEND(DT_DOUBT);
 }
 
 /* ---- starting ---- */
 
-static void starting_waits_for_a_coordinator_that_is_not_ready(void **state)
+START_TEST(starting_waits_for_a_coordinator_that_is_not_ready)
 {
     struct dt_error err = {0};
 
-    (void)state;
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     fail_next(INIT_PRODUCER_ID, 3, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
     assert_int_equal(start(NULL, &err), DT_OK);
     ASSERT_SEND(DT_OK);
 }
 
-static void starting_on_a_broker_that_hangs_is_unavailable_in_time(void **state)
+START_TEST(starting_on_a_broker_that_hangs_is_unavailable_in_time)
 {
     struct dt_error err = {0};
 
-    (void)state;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_int_equal(start(NULL, &err), DT_UNAVAILABLE);
 }
 
 /* Each answer takes longer than the timeout of the first requests. */
-static void a_start_on_a_slow_broker_takes_longer_and_succeeds(void **state)
+START_TEST(a_start_on_a_slow_broker_takes_longer_and_succeeds)
 {
     struct dt_error err = {0};
 
-    (void)state;
     fx.config.kafka_transaction_timeout = 60000;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 400);
     if (start(NULL, &err) != DT_OK)
@@ -378,13 +363,12 @@ static void *set_soon(void *arg)
     return NULL;
 }
 
-static void starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop(void **state)
+START_TEST(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop)
 {
     _Atomic bool stop = false;
     struct dt_error err = {0};
     pthread_t thread;
 
-    (void)state;
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_int_equal(pthread_create(&thread, NULL, set_soon, (void *)(uintptr_t)&stop), 0);
@@ -414,11 +398,10 @@ static dt_status notify(const char *topic, size_t n, bool sent[NOTICES], int tim
     return dt_notice_producer_send(fx.notices, messages, n, sent, timeout_ms, &err);
 }
 
-static void notices_arrive_and_each_is_said_to(void **state)
+NOTICES_TEST(notices_arrive_and_each_is_said_to)
 {
     bool sent[NOTICES];
 
-    (void)state;
     assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
     for (int i = 0; i < NOTICES; i++)
         assert_true(sent[i]);
@@ -427,18 +410,16 @@ static void notices_arrive_and_each_is_said_to(void **state)
     assert_int_equal(records_in(fx.longest), 1);
 }
 
-static void no_notices_need_no_broker(void **state)
+NOTICES_TEST(no_notices_need_no_broker)
 {
-    (void)state;
     assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(notify("orders", 0, NULL, 1), DT_OK);
 }
 
-static void a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives(void **state)
+NOTICES_TEST(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives)
 {
     bool sent[NOTICES];
 
-    (void)state;
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
     assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_REFUSED);
     assert_false(sent[0]);
@@ -447,11 +428,10 @@ static void a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives(void
     assert_int_equal(records_in("orders"), 1);
 }
 
-static void notices_that_are_refused_together_go_one_by_one(void **state)
+NOTICES_TEST(notices_that_are_refused_together_go_one_by_one)
 {
     bool sent[NOTICES];
 
-    (void)state;
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
     assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
     for (int i = 0; i < NOTICES; i++)
@@ -459,12 +439,11 @@ static void notices_that_are_refused_together_go_one_by_one(void **state)
     assert_int_equal(records_in("orders"), NOTICES);
 }
 
-static void a_broker_that_hangs_is_unavailable_in_time_and_asked_anew(void **state)
+NOTICES_TEST(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew)
 {
     bool sent[NOTICES];
     int64_t begin_us;
 
-    (void)state;
     assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
     begin_us = now_us();
@@ -537,32 +516,29 @@ static dt_kafka_reader *new_reader_of_one_record(int partitions)
     return reader;
 }
 
-static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void **state)
+NOTICES_TEST(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
 
-    (void)state;
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     dt_kafka_reader_free(reader);
 }
 
-static void a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer(void **state)
+NOTICES_TEST(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
 
-    (void)state;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 4000);
     assert_int_equal(read_within(reader, 2 * WAIT_MS * INT64_C(1000)), 1);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 0);
     dt_kafka_reader_free(reader);
 }
 
-static void a_reader_reads_although_another_partition_has_no_leader(void **state)
+NOTICES_TEST(a_reader_reads_although_another_partition_has_no_leader)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(2);
 
-    (void)state;
     rd_kafka_mock_partition_set_leader(fx.cluster, "mock.results", 0, -1); /* by its key the record is in the other */
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     dt_kafka_reader_free(reader);
@@ -581,12 +557,11 @@ static int64_t fails_after_us(dt_kafka_reader *reader, dt_status *status)
 }
 
 /* It asks every 5 s, and waits 0.5 s for the answer. */
-static void a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer(void **state)
+NOTICES_TEST(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
     dt_status status;
 
-    (void)state;
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_in_range(fails_after_us(reader, &status), 9000000, WAIT_MS * UINT64_C(1000) - 1);
@@ -595,13 +570,12 @@ static void a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_
     dt_kafka_reader_free(reader);
 }
 
-static void a_group_whose_coordinator_has_moved_is_asked_again(void **state)
+START_TEST(a_group_whose_coordinator_has_moved_is_asked_again)
 {
     struct dt_error err = {0};
     dt_result_lag *lag = NULL;
     bool passed = false;
 
-    (void)state;
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(dt_result_lag_new(&fx.env, &lag, &err), DT_OK);
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
@@ -610,46 +584,4 @@ static void a_group_whose_coordinator_has_moved_is_asked_again(void **state)
     dt_result_lag_free(lag);
 }
 
-#define TEST(name)         cmocka_unit_test_setup_teardown(name, make_producer, clear)
-#define TEST_NOTICES(name) cmocka_unit_test_setup_teardown(name, make_notices, clear)
-#define TEST_PATIENT(name) cmocka_unit_test_setup_teardown(name, make_patient_producer, clear)
-#define TEST_START(name)   cmocka_unit_test_setup_teardown(name, make_cluster, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST_PATIENT(a_clean_transaction_is_fine),
-        TEST_PATIENT(a_leader_that_moved_is_found_again_inside_the_transaction),
-        TEST_PATIENT(a_coordinator_that_still_completes_the_last_transaction_is_waited_for),
-        TEST_PATIENT(a_connection_that_breaks_between_two_transactions_does_no_harm),
-        TEST_PATIENT(a_topic_with_the_longest_name_gets_its_messages),
-        TEST(a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds),
-        TEST(an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds),
-        TEST(a_connection_that_breaks_under_the_messages_is_a_doubt),
-        TEST(a_connection_that_breaks_while_partitions_are_added_is_a_doubt),
-        TEST(a_fenced_producer_is_in_doubt),
-        TEST(after_a_doubt_nothing_more_is_sent),
-        TEST(a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout),
-        TEST(a_broker_that_is_gone_is_a_doubt_at_the_transaction_timeout),
-        TEST_PATIENT(a_topic_that_may_not_be_written_is_refused),
-        TEST_PATIENT(a_refused_topic_with_the_longest_name_is_named),
-        TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message),
-        TEST_START(starting_waits_for_a_coordinator_that_is_not_ready),
-        TEST_START(starting_on_a_broker_that_hangs_is_unavailable_in_time),
-        TEST_START(a_start_on_a_slow_broker_takes_longer_and_succeeds),
-        TEST_START(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop),
-        TEST_NOTICES(notices_arrive_and_each_is_said_to),
-        TEST_NOTICES(no_notices_need_no_broker),
-        TEST_NOTICES(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives),
-        TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
-        TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
-        TEST_NOTICES(waiting_for_another_caller_is_part_of_the_timeout),
-        TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
-        TEST_NOTICES(a_reader_reads_although_another_partition_has_no_leader),
-        TEST_NOTICES(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer),
-        TEST_START(a_group_whose_coordinator_has_moved_is_asked_again),
-        TEST_NOTICES(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,15 +1,9 @@
 /* What a token says of itself, and settings that cannot be; brokers that verify tokens are in integration/secured. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/text/base64.h"
 #include "kafka/kafka.h"
@@ -40,11 +34,10 @@ static dt_status parse(const char *claims, struct dt_kafka_token *out, struct dt
     return status;
 }
 
-static void a_token_says_whose_it_is_and_until_when_it_holds(void **state)
+TEST(a_token_says_whose_it_is_and_until_when_it_holds)
 {
     struct dt_kafka_token token;
 
-    (void)state;
     assert_int_equal(parse("{\"sub\":\"jobs\",\"aud\":[\"kafka\"],\"exp\":1795273967}", &token, NULL), DT_OK);
     assert_string_equal(token.principal, "jobs");
     assert_true(token.expires_ms == INT64_C(1795273967000));
@@ -52,7 +45,7 @@ static void a_token_says_whose_it_is_and_until_when_it_holds(void **state)
     assert_string_equal(token.principal, "duetime");
 }
 
-static void what_is_no_token_is_told_as_that(void **state)
+TEST(what_is_no_token_is_told_as_that)
 {
     const char *const texts[] = {"", "abc", "a.b", "..", "a..c", "a.e30=.c", "a.!!!!.c"};
     const char *const claims[] = {
@@ -60,7 +53,6 @@ static void what_is_no_token_is_told_as_that(void **state)
     struct dt_kafka_token token;
     struct dt_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_int_equal(dt_kafka_token_parse(dt_str(texts[i]), &token, &err), DT_MALFORMED);
     assert_string_equal(err.text, "it is no JWT");
@@ -86,6 +78,8 @@ static int clear_config(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make_config, clear_config)
+
 static void set(struct dt_properties *list, const char *name, const char *value, const char *file)
 {
     assert_int_equal(dt_properties_set(list, dt_str(name), value, file), DT_OK);
@@ -106,9 +100,8 @@ static void use_tokens(struct dt_properties *list)
     set(list, "sasl.mechanism", "OAUTHBEARER", NULL);
 }
 
-static void a_token_without_a_file_or_beside_another_source_is_refused(void **state)
+FRESH_TEST(a_token_without_a_file_or_beside_another_source_is_refused)
 {
-    (void)state;
     use_tokens(config.kafka_client);
     set(config.kafka_client, "sasl.oauthbearer.jwt", "a.b.c", NULL);
     refused("client.sasl.oauthbearer.jwt_file");
@@ -118,11 +111,10 @@ static void a_token_without_a_file_or_beside_another_source_is_refused(void **st
     refused("exclude each other");
 }
 
-static void tokens_that_librdkafka_makes_are_tried_before_anything_starts(void **state)
+FRESH_TEST(tokens_that_librdkafka_makes_are_tried_before_anything_starts)
 {
     struct dt_error err = {0};
 
-    (void)state;
     use_tokens(config.kafka_client);
     set(config.kafka_client, "enable.sasl.oauthbearer.unsecure.jwt", "true", NULL);
     set(config.kafka_client, "sasl.oauthbearer.config", "scope=x", NULL);
@@ -132,12 +124,11 @@ static void tokens_that_librdkafka_makes_are_tried_before_anything_starts(void *
         fail_msg("%s", err.text);
 }
 
-static void settings_that_cannot_be_leave_those_that_run(void **state)
+FRESH_TEST(settings_that_cannot_be_leave_those_that_run)
 {
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
     struct dt_error err = {0};
 
-    (void)state;
     set(config.kafka_client, "client.rack", "one", NULL);
     set(fresh.kafka_client, "acks", "1", NULL);
     assert_int_equal(dt_kafka_renew(&config, &fresh, &err), DT_INVALID);
@@ -150,16 +141,4 @@ static void settings_that_cannot_be_leave_those_that_run(void **state)
     dt_properties_free(fresh.kafka_client);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_says_whose_it_is_and_until_when_it_holds),
-        cmocka_unit_test(what_is_no_token_is_told_as_that),
-        cmocka_unit_test_setup_teardown(a_token_without_a_file_or_beside_another_source_is_refused, make_config,
-                                        clear_config),
-        cmocka_unit_test_setup_teardown(tokens_that_librdkafka_makes_are_tried_before_anything_starts, make_config,
-                                        clear_config),
-        cmocka_unit_test_setup_teardown(settings_that_cannot_be_leave_those_that_run, make_config, clear_config),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

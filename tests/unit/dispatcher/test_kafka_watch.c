@@ -1,16 +1,10 @@
 /* What the watch of a transaction makes of librdkafka's log, and of connections that are closed. There is no server. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/kafka_watch.h"
 
@@ -31,6 +25,8 @@ static int end(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin, end)
+
 /* The topic that is told of after the line. */
 static const char *after(const char *facility, const char *text)
 {
@@ -47,19 +43,17 @@ static const char *refused(const char *topic, const char *why)
     return text;
 }
 
-static void the_first_topic_that_was_not_let_in_is_known(void **state)
+FRESH_TEST(the_first_topic_that_was_not_let_in_is_known)
 {
-    (void)state;
     assert_string_equal(after("ADDPARTS", refused("orders.x", "Broker: Topic authorization failed")), "orders.x");
     assert_string_equal(after("ADDPARTS", refused("later", "Broker: Topic authorization failed")), "orders.x");
     dt_kafka_watch_open(&watch);
     assert_string_equal(after("ADDPARTS", refused("later", "Broker: Topic authorization failed")), "later");
 }
 
-static void what_names_no_topic_says_nothing_of_one(void **state)
+FRESH_TEST(what_names_no_topic_says_nothing_of_one)
 {
     char name[DT_KAFKA_TOPIC_MAX + 2];
-    (void)state;
     assert_string_equal(after("ADDPARTS", "Adding partitions to transaction"), "");
     assert_string_equal(after("FAIL", refused("orders.x", "why")), "");
     assert_string_equal(after("ADDPARTS", refused("", "why")), "");
@@ -72,9 +66,8 @@ static void what_names_no_topic_says_nothing_of_one(void **state)
     assert_string_equal(after("ADDPARTS", refused(name, "as long")), name);
 }
 
-static void without_a_transaction_nothing_is_noted(void **state)
+FRESH_TEST(without_a_transaction_nothing_is_noted)
 {
-    (void)state;
     assert_true(dt_kafka_watch_close(&watch).clean == false); /* no EndTxn went out */
     assert_string_equal(after("ADDPARTS", refused("orders.x", "why")), "");
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -83,9 +76,8 @@ static void without_a_transaction_nothing_is_noted(void **state)
     assert_false(dt_kafka_watch_broken(&watch));
 }
 
-static void a_closed_connection_counts_when_it_carried_something_of_the_transaction(void **state)
+FRESH_TEST(a_closed_connection_counts_when_it_carried_something_of_the_transaction)
 {
-    (void)state;
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
     watch.fds[watch.n_fds++] = fd;
@@ -96,25 +88,12 @@ static void a_closed_connection_counts_when_it_carried_something_of_the_transact
     assert_false(dt_kafka_watch_close(&watch).clean);
 }
 
-static void where_more_connections_were_used_than_are_noted_any_counts(void **state)
+FRESH_TEST(where_more_connections_were_used_than_are_noted_any_counts)
 {
-    (void)state;
     watch.n_fds = DT_KAFKA_WATCHED_MAX;
     memset(watch.fds, -1, sizeof watch.fds);
     assert_int_equal(dt_kafka_watch_close_socket(&watch, open("/dev/null", O_RDONLY | O_CLOEXEC)), 0);
     assert_true(dt_kafka_watch_broken(&watch));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(the_first_topic_that_was_not_let_in_is_known),
-        T(what_names_no_topic_says_nothing_of_one),
-        T(without_a_transaction_nothing_is_noted),
-        T(a_closed_connection_counts_when_it_carried_something_of_the_transaction),
-        T(where_more_connections_were_used_than_are_noted_any_counts),
-    };
-    return cmocka_run_group_tests_name("watch of a transaction", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

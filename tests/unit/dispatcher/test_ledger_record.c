@@ -1,13 +1,8 @@
 /* What a takeover makes of the ledger: every story that may stand there, and every one that must halt the shard. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/ledger_record.h"
 
@@ -43,6 +38,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static bool feed_batch(struct rig *rig, const char *uuid, int64_t epoch, const struct dt_claim *list, size_t n)
 {
     struct dt_fence fence = rig->fence;
@@ -70,9 +67,8 @@ static void assert_halts(struct rig *rig, bool more, const char *why)
         fail_msg("'%s' does not say '%s'", rig->view.problem, why);
 }
 
-static void nothing_but_our_barrier_means_that_nothing_was_committed(void **state)
+RIG_TEST(nothing_but_our_barrier_means_that_nothing_was_committed)
 {
-    struct rig *rig = *state;
     assert_false(feed_barrier(rig, 18, 77));
     assert_true(rig->view.barrier);
     assert_int_equal(rig->view.batches, 0);
@@ -80,65 +76,56 @@ static void nothing_but_our_barrier_means_that_nothing_was_committed(void **stat
     assert_string_equal(rig->view.problem, "");
 }
 
-static void the_batch_in_flight_was_committed_when_its_record_is_there(void **state)
+RIG_TEST(the_batch_in_flight_was_committed_when_its_record_is_there)
 {
-    struct rig *rig = *state;
     assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
     assert_false(feed_barrier(rig, 18, 77));
     assert_int_equal(rig->view.batches, 1);
     assert_string_equal(rig->view.problem, "");
 }
 
-static void barriers_of_earlier_takeovers_are_passed_by(void **state)
+RIG_TEST(barriers_of_earlier_takeovers_are_passed_by)
 {
-    struct rig *rig = *state;
     assert_true(feed_barrier(rig, 16, 5));
     assert_true(feed_barrier(rig, 17, 77));
     assert_false(feed_barrier(rig, 18, 77));
     assert_true(rig->view.barrier);
 }
 
-static void a_barrier_of_our_epoch_with_another_token_is_not_ours(void **state)
+RIG_TEST(a_barrier_of_our_epoch_with_another_token_is_not_ours)
 {
-    struct rig *rig = *state;
     assert_halts(rig, feed_barrier(rig, 18, 78), "epoch");
 }
 
-static void a_record_of_an_epoch_not_below_ours_halts(void **state)
+RIG_TEST(a_record_of_an_epoch_not_below_ours_halts)
 {
-    struct rig *rig = *state;
     assert_halts(rig, feed_batch(rig, UUID, 18, rig->list, 2), "epoch");
 }
 
-static void a_barrier_of_a_later_epoch_halts(void **state)
+RIG_TEST(a_barrier_of_a_later_epoch_halts)
 {
-    struct rig *rig = *state;
     assert_halts(rig, feed_barrier(rig, 19, 77), "epoch");
 }
 
-static void a_record_of_another_installation_halts(void **state)
+RIG_TEST(a_record_of_another_installation_halts)
 {
-    struct rig *rig = *state;
     assert_halts(rig, feed_batch(rig, "11111111-1f0e-4c55-8a43-0d3a8a0f3c11", 17, rig->list, 2),
                  "another installation");
 }
 
-static void a_second_batch_halts(void **state)
+RIG_TEST(a_second_batch_halts)
 {
-    struct rig *rig = *state;
     assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "second batch");
 }
 
-static void a_batch_that_is_not_the_one_in_flight_halts(void **state)
+RIG_TEST(a_batch_that_is_not_the_one_in_flight_halts)
 {
-    struct rig *rig = *state;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 1), "not the batch in flight");
 }
 
-static void the_batch_is_the_head_of_a_list_that_goes_in_parts(void **state)
+RIG_TEST(the_batch_is_the_head_of_a_list_that_goes_in_parts)
 {
-    struct rig *rig = *state;
     rig->fence.send_n = 1;
     assert_true(feed_batch(rig, UUID, 17, rig->list, 1));
     assert_false(feed_barrier(rig, 18, 77));
@@ -146,16 +133,14 @@ static void the_batch_is_the_head_of_a_list_that_goes_in_parts(void **state)
     assert_string_equal(rig->view.problem, "");
 }
 
-static void more_than_the_head_of_a_list_that_goes_in_parts_halts(void **state)
+RIG_TEST(more_than_the_head_of_a_list_that_goes_in_parts_halts)
 {
-    struct rig *rig = *state;
     rig->fence.send_n = 1;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
 }
 
-static void a_list_is_compared_entry_for_entry(void **state)
+RIG_TEST(a_list_is_compared_entry_for_entry)
 {
-    struct rig *rig = *state;
     for (int i = 0; i < 4; i++) {
         struct dt_claim list[2] = {rig->list[0], rig->list[1]};
         list[1].id += i == 0;
@@ -171,17 +156,15 @@ static void a_list_is_compared_entry_for_entry(void **state)
     }
 }
 
-static void a_batch_with_nothing_in_flight_halts(void **state)
+RIG_TEST(a_batch_with_nothing_in_flight_halts)
 {
-    struct rig *rig = *state;
     rig->inflight.n = rig->fence.send_n = 0;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "not the batch in flight");
 }
 
 /* Read once more from its beginning, because it is young: all of it lies below 43. */
-static void what_was_settled_before_is_passed_by_when_it_is_read_again(void **state)
+RIG_TEST(what_was_settled_before_is_passed_by_when_it_is_read_again)
 {
-    struct rig *rig = *state;
     const struct dt_claim done[] = {{90, 1, 4000}, {100, 3, 4000}};
     rig->view.settled_below = 43;
     assert_true(feed_batch(rig, UUID, 17, done, 2));
@@ -192,16 +175,14 @@ static void what_was_settled_before_is_passed_by_when_it_is_read_again(void **st
     assert_int_equal(rig->view.batches, 0);
 }
 
-static void the_batch_in_flight_below_what_was_settled_halts(void **state)
+RIG_TEST(the_batch_in_flight_below_what_was_settled_halts)
 {
-    struct rig *rig = *state;
     rig->view.settled_below = 43;
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "recreated");
 }
 
-static void our_barrier_below_what_was_settled_halts(void **state)
+RIG_TEST(our_barrier_below_what_was_settled_halts)
 {
-    struct rig *rig = *state;
     rig->view.settled_below = 43;
     assert_halts(rig, feed_barrier(rig, 18, 77), "recreated");
 }
@@ -233,9 +214,8 @@ static void feed_strangers(struct rig *rig, int64_t offset)
         assert_true(dt_ledger_view_record(&rig->view, offset + i, strangers[i][0], strangers[i][1]));
 }
 
-static void what_names_no_installation_halts_nothing_and_proves_nothing(void **state)
+RIG_TEST(what_names_no_installation_halts_nothing_and_proves_nothing)
 {
-    struct rig *rig = *state;
     feed_strangers(rig, 30);
     assert_int_equal(rig->view.batches, 0);
     assert_false(feed_barrier(rig, 18, 77));
@@ -246,9 +226,8 @@ static void what_names_no_installation_halts_nothing_and_proves_nothing(void **s
     assert_int_equal(rig->view.stranger_at, 30);
 }
 
-static void our_records_count_among_those_of_strangers(void **state)
+RIG_TEST(our_records_count_among_those_of_strangers)
 {
-    struct rig *rig = *state;
     feed_strangers(rig, 10);
     assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
     assert_false(feed_barrier(rig, 18, 77));
@@ -256,26 +235,23 @@ static void our_records_count_among_those_of_strangers(void **state)
     assert_int_equal(rig->view.strangers, STRANGERS);
 }
 
-static void a_second_batch_among_strangers_halts(void **state)
+RIG_TEST(a_second_batch_among_strangers_halts)
 {
-    struct rig *rig = *state;
     assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
     feed_strangers(rig, 41);
     assert_halts(rig, feed_batch(rig, UUID, 17, rig->list, 2), "second batch");
 }
 
-static void strangers_below_what_was_settled_were_told_of_before(void **state)
+RIG_TEST(strangers_below_what_was_settled_were_told_of_before)
 {
-    struct rig *rig = *state;
     rig->view.settled_below = 100;
     feed_strangers(rig, 10);
     assert_int_equal(rig->view.strangers, 0);
     assert_string_equal(rig->view.problem, "");
 }
 
-static void what_claims_to_be_ours_and_is_not_halts(void **state)
+RIG_TEST(what_claims_to_be_ours_and_is_not_halts)
 {
-    struct rig *rig = *state;
     static const char *const values[] = {"{\"installation\":\"\"}", "{\"installation\":\"x\",\"epoch\":1}"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         rig->view.problem[0] = '\0';
@@ -298,9 +274,8 @@ static void what_claims_to_be_ours_and_is_not_halts(void **state)
 
 /* ---- the record before ---- */
 
-static void a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_the_same(void **state)
+RIG_TEST(a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_the_same)
 {
-    struct rig *rig = *state;
     const struct dt_claim done[] = {{90, 1, 4000}};
     rig->view.settled_below = 41;
     assert_true(feed_batch(rig, UUID, 17, done, 1)); /* at 40 */
@@ -312,9 +287,8 @@ static void a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_i
     assert_true(rig->view.anchored);
 }
 
-static void another_record_there_or_one_of_ours_elsewhere_does_not(void **state)
+RIG_TEST(another_record_there_or_one_of_ours_elsewhere_does_not)
 {
-    struct rig *rig = *state;
     const struct dt_claim done[] = {{90, 1, 4000}};
     rig->view.settled_below = 42;
     assert_true(feed_batch(rig, UUID, 17, done, 1)); /* at 40 */
@@ -328,9 +302,8 @@ static void another_record_there_or_one_of_ours_elsewhere_does_not(void **state)
     assert_false(rig->view.anchored);
 }
 
-static void a_reading_that_begins_again_has_seen_nothing(void **state)
+RIG_TEST(a_reading_that_begins_again_has_seen_nothing)
 {
-    struct rig *rig = *state;
     feed_strangers(rig, 10);
     assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
     dt_ledger_view_again(&rig->view);
@@ -340,35 +313,4 @@ static void a_reading_that_begins_again_has_seen_nothing(void **state)
     assert_int_equal(rig->view.strangers, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(nothing_but_our_barrier_means_that_nothing_was_committed),
-        T(the_batch_in_flight_was_committed_when_its_record_is_there),
-        T(barriers_of_earlier_takeovers_are_passed_by),
-        T(a_barrier_of_our_epoch_with_another_token_is_not_ours),
-        T(a_record_of_an_epoch_not_below_ours_halts),
-        T(a_barrier_of_a_later_epoch_halts),
-        T(a_record_of_another_installation_halts),
-        T(a_second_batch_halts),
-        T(a_batch_that_is_not_the_one_in_flight_halts),
-        T(the_batch_is_the_head_of_a_list_that_goes_in_parts),
-        T(more_than_the_head_of_a_list_that_goes_in_parts_halts),
-        T(a_list_is_compared_entry_for_entry),
-        T(a_batch_with_nothing_in_flight_halts),
-        T(what_was_settled_before_is_passed_by_when_it_is_read_again),
-        T(the_batch_in_flight_below_what_was_settled_halts),
-        T(our_barrier_below_what_was_settled_halts),
-        T(what_names_no_installation_halts_nothing_and_proves_nothing),
-        T(our_records_count_among_those_of_strangers),
-        T(a_second_batch_among_strangers_halts),
-        T(strangers_below_what_was_settled_were_told_of_before),
-        T(what_claims_to_be_ours_and_is_not_halts),
-        T(a_record_of_ours_right_below_what_was_settled_says_that_the_ledger_is_the_same),
-        T(another_record_there_or_one_of_ours_elsewhere_does_not),
-        T(a_reading_that_begins_again_has_seen_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,15 +2,10 @@
  * When a leader has Kafka delete old records of its ledger, which ones, and what its row says afterwards. MySQL and
  * Kafka are fakes that note what they are asked; each can refuse.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/delivery_kafka.h"
 
@@ -138,6 +133,8 @@ static int clear(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, make, clear)
+
 static dt_status trim(struct rig *rig)
 {
     struct dt_error err = {0};
@@ -160,9 +157,8 @@ static void end(dt_status status)
 
 /* ---- when ---- */
 
-static void nothing_is_deleted_before_the_row_has_held_it_for_a_day(void **state)
+RIG_TEST(nothing_is_deleted_before_the_row_has_held_it_for_a_day)
 {
-    struct rig *rig = *state;
     static const int64_t early[] = {0, 1, DAY / 1000, DAY / 24, DAY / 2, DAY - 2};
     for (size_t i = 0; i < sizeof early / sizeof *early; i++) {
         pass(early[i] - (i ? early[i - 1] : 0));
@@ -174,9 +170,8 @@ static void nothing_is_deleted_before_the_row_has_held_it_for_a_day(void **state
     assert_int_equal(fake.started, 1);
 }
 
-static void the_day_is_the_one_that_is_configured(void **state)
+RIG_TEST(the_day_is_the_one_that_is_configured)
 {
-    struct rig *rig = *state;
     rig->config.ledger_trim_after = 3000;
     pass(2990);
     assert_int_equal(trim(rig), DT_OK);
@@ -186,9 +181,8 @@ static void the_day_is_the_one_that_is_configured(void **state)
     assert_int_equal(fake.started, 1);
 }
 
-static void a_row_that_holds_nothing_yet_begins_to(void **state)
+RIG_TEST(a_row_that_holds_nothing_yet_begins_to)
 {
-    struct rig *rig = *state;
     rig->fence.trim_offset = -1;
     rig->fence.trim_at_ms = 0;
     assert_int_equal(trim(rig), DT_OK);
@@ -205,9 +199,8 @@ static void a_row_that_holds_nothing_yet_begins_to(void **state)
 
 /* ---- what ---- */
 
-static void what_lies_below_goes_but_for_the_last_record(void **state)
+RIG_TEST(what_lies_below_goes_but_for_the_last_record)
 {
-    struct rig *rig = *state;
     begin(rig);
     assert_int_equal(fake.before, 4999); /* of what the row held for a day; not of where it is now */
     assert_int_equal(fake.shard, 3);
@@ -215,9 +208,8 @@ static void what_lies_below_goes_but_for_the_last_record(void **state)
     assert_int_equal(fake.moved, 0); /* not before it is done */
 }
 
-static void a_young_ledger_keeps_its_beginning_and_its_row_goes_on(void **state)
+RIG_TEST(a_young_ledger_keeps_its_beginning_and_its_row_goes_on)
 {
-    struct rig *rig = *state;
     rig->fence.trim_offset = DT_LEDGER_YOUNG - 1;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_OK);
@@ -226,17 +218,15 @@ static void a_young_ledger_keeps_its_beginning_and_its_row_goes_on(void **state)
     assert_int_equal(rig->fence.trim_offset, 7000);
 }
 
-static void a_ledger_of_a_thousand_offsets_is_old(void **state)
+RIG_TEST(a_ledger_of_a_thousand_offsets_is_old)
 {
-    struct rig *rig = *state;
     rig->fence.trim_offset = DT_LEDGER_YOUNG;
     begin(rig);
     assert_int_equal(fake.before, DT_LEDGER_YOUNG - 1);
 }
 
-static void who_is_deposed_deletes_nothing(void **state)
+RIG_TEST(who_is_deposed_deletes_nothing)
 {
-    struct rig *rig = *state;
     fake.check = DT_DEPOSED;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_DEPOSED);
@@ -246,9 +236,8 @@ static void who_is_deposed_deletes_nothing(void **state)
 
 /* ---- afterwards ---- */
 
-static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **state)
+RIG_TEST(the_row_moves_on_when_it_is_done_and_holds_that_for_a_day)
 {
-    struct rig *rig = *state;
     begin(rig);
     for (int i = 0; i < 3; i++) { /* under way: nothing is asked for twice */
         pass(1000);
@@ -271,9 +260,8 @@ static void the_row_moves_on_when_it_is_done_and_holds_that_for_a_day(void **sta
     assert_int_equal(fake.before, 8999);
 }
 
-static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **state)
+RIG_TEST(a_shard_that_sent_nothing_since_writes_nothing_and_asks_once)
 {
-    struct rig *rig = *state;
     rig->fence.ledger_offset = 5000;
     begin(rig);
     end(DT_OK);
@@ -289,18 +277,16 @@ static void a_shard_that_sent_nothing_since_writes_nothing_and_asks_once(void **
     assert_int_equal(fake.started, 1);
 }
 
-static void a_row_that_is_anothers_by_then_ends_the_leadership(void **state)
+RIG_TEST(a_row_that_is_anothers_by_then_ends_the_leadership)
 {
-    struct rig *rig = *state;
     begin(rig);
     end(DT_OK);
     fake.move = DT_DEPOSED;
     assert_int_equal(trim(rig), DT_DEPOSED);
 }
 
-static void what_kafka_did_not_do_is_asked_for_again_after_a_minute(void **state)
+RIG_TEST(what_kafka_did_not_do_is_asked_for_again_after_a_minute)
 {
-    struct rig *rig = *state;
     begin(rig);
     end(DT_UNAVAILABLE);
     assert_int_equal(trim(rig), DT_OK);
@@ -317,9 +303,8 @@ static void what_kafka_did_not_do_is_asked_for_again_after_a_minute(void **state
     assert_int_equal(fake.before, 4999);
 }
 
-static void a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute(void **state)
+RIG_TEST(a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute)
 {
-    struct rig *rig = *state;
     fake.start = DT_SYSTEM;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_OK);
@@ -332,9 +317,8 @@ static void a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute
     assert_int_equal(fake.started, 1);
 }
 
-static void while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_second(void **state)
+RIG_TEST(while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_second)
 {
-    struct rig *rig = *state;
     fake.start = DT_FULL;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_OK);
@@ -348,9 +332,8 @@ static void while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_sec
     assert_int_equal(fake.started, 1);
 }
 
-static void the_next_leadership_knows_nothing_of_what_was_under_way(void **state)
+RIG_TEST(the_next_leadership_knows_nothing_of_what_was_under_way)
 {
-    struct rig *rig = *state;
     begin(rig);
     dt_ledger_upkeep_forget(&rig->delivery.upkeep);
     assert_int_equal(fake.freed, 1);
@@ -367,25 +350,4 @@ static void the_next_leadership_knows_nothing_of_what_was_under_way(void **state
     assert_int_equal(fake.started, 3);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(nothing_is_deleted_before_the_row_has_held_it_for_a_day),
-        T(the_day_is_the_one_that_is_configured),
-        T(a_row_that_holds_nothing_yet_begins_to),
-        T(what_lies_below_goes_but_for_the_last_record),
-        T(a_young_ledger_keeps_its_beginning_and_its_row_goes_on),
-        T(a_ledger_of_a_thousand_offsets_is_old),
-        T(who_is_deposed_deletes_nothing),
-        T(the_row_moves_on_when_it_is_done_and_holds_that_for_a_day),
-        T(a_shard_that_sent_nothing_since_writes_nothing_and_asks_once),
-        T(a_row_that_is_anothers_by_then_ends_the_leadership),
-        T(what_kafka_did_not_do_is_asked_for_again_after_a_minute),
-        T(a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute),
-        T(while_another_shards_ledger_is_trimmed_it_is_tried_again_after_a_second),
-        T(the_next_leadership_knows_nothing_of_what_was_under_way),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,11 +1,7 @@
 /* What a leader remembers of topics at their limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "shard/limit_memory.h"
 
@@ -21,18 +17,18 @@ static int clear(void **state)
     return 0;
 }
 
-static void an_unknown_topic_may_try_all_it_has(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, NULL, clear)
+
+FRESH_TEST(an_unknown_topic_may_try_all_it_has)
 {
-    (void)state;
     assert_true(dt_limit_memory_allowed(&memory, T, 1) == SIZE_MAX);
     assert_false(dt_limit_memory_spend(&memory, T));
     dt_limit_memory_forget(&memory, T);
     dt_limit_memory_age(&memory, 1);
 }
 
-static void what_is_granted_is_spent_one_by_one(void **state)
+FRESH_TEST(what_is_granted_is_spent_one_by_one)
 {
-    (void)state;
     dt_limit_memory_set(&memory, T, 0, 1);
     dt_limit_memory_set(&memory, U, 0, 1);
     assert_int_equal(dt_limit_memory_allowed(&memory, T, 2), 0);
@@ -48,9 +44,8 @@ static void what_is_granted_is_spent_one_by_one(void **state)
     assert_int_equal(dt_limit_memory_allowed(&memory, U, 3), 0);
 }
 
-static void what_is_old_is_not_believed(void **state)
+FRESH_TEST(what_is_old_is_not_believed)
 {
-    (void)state;
     dt_limit_memory_set(&memory, T, 0, 0);
     dt_limit_memory_set(&memory, U, 5, 0);
     assert_int_equal(dt_limit_memory_allowed(&memory, U, DT_LIMIT_GRANTED_US - 1), 5);
@@ -63,9 +58,8 @@ static void what_is_old_is_not_believed(void **state)
     assert_int_equal(memory.n, 0);
 }
 
-static void more_than_so_many_topics_are_not_remembered(void **state)
+FRESH_TEST(more_than_so_many_topics_are_not_remembered)
 {
-    (void)state;
     char name[16];
     for (int i = 0; i < DT_LIMIT_MEMORY_TOPICS + 10; i++) {
         snprintf(name, sizeof name, "t%d", i);
@@ -76,13 +70,4 @@ static void more_than_so_many_topics_are_not_remembered(void **state)
     assert_int_equal(dt_limit_memory_allowed(&memory, DT_STR_LIT("t7"), 1), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(an_unknown_topic_may_try_all_it_has, clear),
-        cmocka_unit_test_teardown(what_is_granted_is_spent_one_by_one, clear),
-        cmocka_unit_test_teardown(what_is_old_is_not_believed, clear),
-        cmocka_unit_test_teardown(more_than_so_many_topics_are_not_remembered, clear),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,8 @@
 /* What consumers get: CloudEvents in binary mode. Dead letters of unusual size are in test_dead_letter.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/message.h"
 #include "support/rigs/outgoing_rig.h"
@@ -34,6 +29,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static void make(struct rig *rig)
 {
     assert_int_equal(
@@ -54,9 +51,8 @@ static void assert_header(const struct rig *rig, const char *name, const char *v
         fail_msg("no header %s", name);
 }
 
-static void a_job_becomes_a_cloud_event(void **state)
+RIG_TEST(a_job_becomes_a_cloud_event)
 {
-    struct rig *rig = *state;
     static const char *const expected[][2] = {{"content-type", "application/json"},
                                               {"ce_specversion", "1.0"},
                                               {"ce_id", "42/3"},
@@ -78,9 +74,8 @@ static void a_job_becomes_a_cloud_event(void **state)
         assert_header(rig, expected[i][0], expected[i][1]);
 }
 
-static void the_partition_key_is_the_message_key_an_empty_one_too(void **state)
+RIG_TEST(the_partition_key_is_the_message_key_an_empty_one_too)
 {
-    struct rig *rig = *state;
     rig->from.job.key = dt_str("order-42");
     rig->from.job.partition_key = dt_str("customer-7");
     make(rig);
@@ -90,9 +85,8 @@ static void the_partition_key_is_the_message_key_an_empty_one_too(void **state)
     assert_true(rig->message.key.p && rig->message.key.n == 0);
 }
 
-static void what_a_job_lacks_is_left_out_or_its_id(void **state)
+RIG_TEST(what_a_job_lacks_is_left_out_or_its_id)
 {
-    struct rig *rig = *state;
     rig->from.job.content_type = dt_str("image/png");
     make(rig);
     assert_header(rig, "content-type", "image/png");
@@ -100,9 +94,8 @@ static void what_a_job_lacks_is_left_out_or_its_id(void **state)
     assert_header(rig, "ce_jobkey", NULL);
 }
 
-static void a_callers_headers_come_along(void **state)
+RIG_TEST(a_callers_headers_come_along)
 {
-    struct rig *rig = *state;
     rig->from.job.headers = dt_str("{\"traceparent\":\"00-\\u00e4\",\"x\":\"\"}");
     make(rig);
     assert_header(rig, "traceparent", "00-\xc3\xa4");
@@ -110,9 +103,8 @@ static void a_callers_headers_come_along(void **state)
     assert_header(rig, "ce_id", "42/3");
 }
 
-static void headers_broken_by_hand_do_not_stop_the_job(void **state)
+RIG_TEST(headers_broken_by_hand_do_not_stop_the_job)
 {
-    struct rig *rig = *state;
     static const char *const broken[] = {"", "x", "[1]", "{\"a\":{\"b\":{}}}", "{\"a\":1}"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         rig->from.job.headers = dt_str(broken[i]);
@@ -122,10 +114,9 @@ static void headers_broken_by_hand_do_not_stop_the_job(void **state)
     }
 }
 
-static void a_dead_letter_is_of_the_attempt_that_died(void **state)
+RIG_TEST(a_dead_letter_is_of_the_attempt_that_died)
 {
-    struct rig *rig = *state;
-    struct dt_notice notice = {.id = 1,
+    struct dt_notice notice = {.outbox_id = 1,
                                .attempt = 3,
                                .made_at_ms = DUE,
                                .job = {.id = 42,
@@ -144,9 +135,8 @@ static void a_dead_letter_is_of_the_attempt_that_died(void **state)
     assert_true(id && dt_str_is(id->str, "42"));
 }
 
-static void a_dead_letter_has_the_key_that_its_job_had(void **state)
+RIG_TEST(a_dead_letter_has_the_key_that_its_job_had)
 {
-    struct rig *rig = *state;
     struct dt_notice notice = {.attempt = 3,
                                .job = {.id = 42,
                                        .topic = dt_str("orders"),
@@ -161,18 +151,4 @@ static void a_dead_letter_has_the_key_that_its_job_had(void **state)
     assert_true(dt_str_is(rig->message.key, "customer-7"));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_job_becomes_a_cloud_event),
-        T(the_partition_key_is_the_message_key_an_empty_one_too),
-        T(what_a_job_lacks_is_left_out_or_its_id),
-        T(a_callers_headers_come_along),
-        T(headers_broken_by_hand_do_not_stop_the_job),
-        T(a_dead_letter_is_of_the_attempt_that_died),
-        T(a_dead_letter_has_the_key_that_its_job_had),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,17 +2,11 @@
  * What the index is told after a claim or a settlement, in which order, and who hears when it cannot be told. The index
  * is a fake that writes down what it is told; it fails at a call that the test names.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 
@@ -190,6 +184,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 static void tell(struct dt_seen *seen, size_t n, struct dt_seen *moved, size_t n_moved)
 {
     struct dt_leader_txn txn = {
@@ -213,23 +209,21 @@ static int64_t id_of(unsigned shard, int64_t above)
 
 /* ---- the tests ---- */
 
-static void an_entry_moves_to_its_next_time_or_goes_away(void **state)
+FRESH_TEST(an_entry_moves_to_its_next_time_or_goes_away)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW + 5},
                              {.id = 2, .hint_ms = 20},
                              {.id = 3, .hint_ms = 30, .next_ms = NOW + HORIZON - 1},
                              {.id = 4, .hint_ms = 40, .next_ms = NOW + HORIZON}};
-    (void)state;
     tell(seen, 4, NULL, 0);
     assert_told("fix 1@10>1000005 2@20>0 3@30>1059999 4@40>0\n");
     assert_int_equal(fake.untold + fake.doubted, 0);
     assert_int_equal(l->trust.marked_us, 7);
 }
 
-static void a_single_entry_is_told_too(void **state)
+FRESH_TEST(a_single_entry_is_told_too)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
-    (void)state;
     tell(seen, 1, NULL, 0);
     assert_told("fix 1@10>1000000\n");
     fake.told[0] = '\0';
@@ -237,20 +231,18 @@ static void a_single_entry_is_told_too(void **state)
     assert_told("fix 1@10>1000000\n");
 }
 
-static void deadlines_that_were_put_off_move_behind_the_others(void **state)
+FRESH_TEST(deadlines_that_were_put_off_move_behind_the_others)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
     struct dt_seen moved[] = {{.id = 8, .hint_ms = 80, .next_ms = NOW + 1},
                               {.id = 9, .hint_ms = 90, .next_ms = NOW + HORIZON}};
-    (void)state;
     tell(seen, 1, moved, 2);
     assert_told("fix 1@10>1000000 8@80>1000001 9@90>0\n");
 }
 
-static void nothing_is_told_where_there_is_nothing_or_nobody_listens(void **state)
+FRESH_TEST(nothing_is_told_where_there_is_nothing_or_nobody_listens)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW}};
-    (void)state;
     tell(seen, 0, seen, 0);
     l->trust.up = false;
     tell(seen, 1, NULL, 0);
@@ -258,14 +250,13 @@ static void nothing_is_told_where_there_is_nothing_or_nobody_listens(void **stat
     assert_int_equal(fake.untold + fake.doubted, 0);
 }
 
-static void what_is_parked_goes_to_its_topics_set_together(void **state)
+FRESH_TEST(what_is_parked_goes_to_its_topics_set_together)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW, .hold = DT_STR_LIT("a")},
                              {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("b")},
                              {.id = 3, .hint_ms = 30, .next_ms = NOW + 1},
                              {.id = 4, .hint_ms = 40, .next_ms = NOW, .hold = DT_STR_LIT("a")},
                              {.id = 5, .hint_ms = 50, .next_ms = NOW, .hold = DT_STR_LIT("b")}};
-    (void)state;
     tell(seen, 5, NULL, 0);
     assert_told("hold a 1@10 4@40\nheld a\nhold b 2@20 5@50\nheld b\nfix 3@30>1000001\n");
     fake.told[0] = '\0';
@@ -274,14 +265,13 @@ static void what_is_parked_goes_to_its_topics_set_together(void **state)
     assert_told("hold c 6@60\nheld c\n");
 }
 
-static void what_names_a_host_without_places_is_parked_apart_from_what_names_others(void **state)
+FRESH_TEST(what_names_a_host_without_places_is_parked_apart_from_what_names_others)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW, .hold = DT_STR_LIT("a"), .host = 0xbeef},
                              {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("a")},
                              {.id = 3, .hint_ms = 30, .next_ms = NOW, .hold = DT_STR_LIT("a"), .host = 0xffffffff},
                              {.id = 4, .hint_ms = 40, .next_ms = NOW, .hold = DT_STR_LIT("a"), .host = 0xbeef}};
     uint32_t host = 7;
-    (void)state;
     tell(seen, 4, NULL, 0);
     assert_told(
         "hold a@0000beef 1@10 4@40\nheld a@0000beef\nhold a 2@20\nheld a\nhold a@ffffffff 3@30\nheld a@ffffffff\n");
@@ -291,7 +281,7 @@ static void what_names_a_host_without_places_is_parked_apart_from_what_names_oth
     assert_int_equal(host, 0);
 }
 
-static void what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry(void **state)
+FRESH_TEST(what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry)
 {
     int64_t soon = id_of(5, 0);
     int64_t later = id_of(6, 0);
@@ -303,7 +293,6 @@ static void what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_wh
                              {.id = far, .hint_ms = 40, .next_ms = NOW + HORIZON, .elsewhere = true},
                              {.id = 999, .hint_ms = 50, .next_ms = NOW}};
     char wanted[400];
-    (void)state;
     tell(seen, 5, NULL, 0);
     snprintf(wanted, sizeof(wanted),
              "fill %lld@1002000 %lld@1002001 %lld@1000000\nwake 5\nfix %lld@10>0 %lld@20>0 %lld@30>0 %lld@40>0 "
@@ -313,11 +302,10 @@ static void what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_wh
     assert_told(wanted);
 }
 
-static void an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it(void **state)
+FRESH_TEST(an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it)
 {
     int64_t elsewhere = id_of(5, 0);
     static const char *const last[] = {"fill", "wake", "hold", "fix"};
-    (void)state;
     for (int at = 1; at <= 4; at++) {
         struct dt_seen seen[] = {{.id = elsewhere, .hint_ms = 10, .next_ms = NOW, .elsewhere = true},
                                  {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("a")},
@@ -336,10 +324,9 @@ static void an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it(v
     }
 }
 
-static void a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is(void **state)
+FRESH_TEST(a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is)
 {
     struct dt_settled done = {.next_ms = NOW + 9, .was_ms = {NOW + 1, 0, NOW + 3}};
-    (void)state;
     l->trust.up = false; /* other shards' entries are put all the same */
     dt_shard_tell_moved(l, 42, &done);
     assert_told("put below 1060000: 42@1000009 was 1000001 42@1000009 was 1000003\n");
@@ -352,9 +339,8 @@ static void a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is(void **st
     assert_int_equal(fake.untold, 1);
 }
 
-static void only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped(void **state)
+FRESH_TEST(only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped)
 {
-    (void)state;
     l->shard = SHARDS - 1;
     dt_shard_leave_index(l);
     assert_told("");
@@ -366,21 +352,4 @@ static void only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped(void 
     assert_int_equal(fake.untold, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(an_entry_moves_to_its_next_time_or_goes_away),
-        T(a_single_entry_is_told_too),
-        T(deadlines_that_were_put_off_move_behind_the_others),
-        T(nothing_is_told_where_there_is_nothing_or_nobody_listens),
-        T(what_is_parked_goes_to_its_topics_set_together),
-        T(what_names_a_host_without_places_is_parked_apart_from_what_names_others),
-        T(what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry),
-        T(an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it),
-        T(a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is),
-        T(only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped),
-    };
-    return cmocka_run_group_tests_name("what the index is told", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,17 +1,11 @@
 /* What is known of Kafka's topics, and when Kafka is asked: against a Kafka that answers as a topic's name says. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "kafka/kafka.h"
 #include "kafka/kafka_admin_parts.h"
@@ -142,6 +136,8 @@ static int drop(void **state)
     return blank ? 0 : 1;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *r, name, make, drop)
+
 /* Asks until there is an answer. */
 static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *err)
 {
@@ -150,9 +146,8 @@ static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_i
     return status;
 }
 
-static void who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer(void **state)
+RIG_TEST(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info = {.partitions = 3};
     struct dt_error err = {0};
     assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
@@ -166,9 +161,8 @@ static void who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer(void
     assert_int_equal(requests_so_far(), 2);
 }
 
-static void many_are_asked_for_together_and_no_more_than_fit_into_a_request(void **state)
+RIG_TEST(many_are_asked_for_together_and_no_more_than_fit_into_a_request)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     char names[MANY][8];
@@ -183,9 +177,8 @@ static void many_are_asked_for_together_and_no_more_than_fit_into_a_request(void
     assert_in_range(at_most, 2, DT_KAFKA_FIND_MAX);
 }
 
-static void what_is_on_its_way_is_not_asked_for_again(void **state)
+RIG_TEST(what_is_on_its_way_is_not_asked_for_again)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     turn(&slow, true);
@@ -197,9 +190,8 @@ static void what_is_on_its_way_is_not_asked_for_again(void **state)
     assert_int_equal(asked, 4);
 }
 
-static void what_is_forgotten_on_its_way_is_asked_for_once_more(void **state)
+RIG_TEST(what_is_forgotten_on_its_way_is_asked_for_once_more)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     turn(&slow, true);
@@ -210,9 +202,8 @@ static void what_is_forgotten_on_its_way_is_asked_for_once_more(void **state)
     await_requests(2);
 }
 
-static void who_waits_gets_all_and_each_is_asked_for_once(void **state)
+RIG_TEST(who_waits_gets_all_and_each_is_asked_for_once)
 {
-    struct rig *r = *state;
     struct dt_str topics[MANY];
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
@@ -232,9 +223,8 @@ static void who_waits_gets_all_and_each_is_asked_for_once(void **state)
     assert_int_equal(requests_so_far(), 2);
 }
 
-static void one_that_is_refused_is_told_with_its_place_and_its_reason(void **state)
+RIG_TEST(one_that_is_refused_is_told_with_its_place_and_its_reason)
 {
-    struct rig *r = *state;
     const struct dt_str topics[] = {S("a"), S("no.b"), S("c")};
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
@@ -251,9 +241,8 @@ static void one_that_is_refused_is_told_with_its_place_and_its_reason(void **sta
     assert_string_equal(err.text, "nobody can say");
 }
 
-static void names_that_kafka_cannot_have_are_refused_and_not_asked_for(void **state)
+RIG_TEST(names_that_kafka_cannot_have_are_refused_and_not_asked_for)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     char name[DT_KAFKA_TOPIC_MAX + 2];
@@ -268,9 +257,8 @@ static void names_that_kafka_cannot_have_are_refused_and_not_asked_for(void **st
     assert_int_equal(ask(r, (struct dt_str){name, DT_KAFKA_TOPIC_MAX}, &info, &err), DT_OK);
 }
 
-static void a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays(void **state)
+RIG_TEST(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
@@ -283,9 +271,8 @@ static void a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays(v
     AWAIT(ask(r, S("c"), &info, &err) == DT_OK);
 }
 
-static void what_is_forgotten_is_asked_for_again_and_was_known_meanwhile(void **state)
+RIG_TEST(what_is_forgotten_is_asked_for_again_and_was_known_meanwhile)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     assert_int_equal(dt_kafka_admin_topic(&r->admin, S("a"), &info, &err), DT_OK);
@@ -324,21 +311,20 @@ static void make_new(struct rig *r, bool other_sends)
     }
 }
 
-static void an_owner_that_is_alone_has_its_topics_made_in_full_requests_one_after_the_other(void **state)
+RIG_TEST(an_owner_that_is_alone_has_its_topics_made_in_full_requests_one_after_the_other)
 {
-    make_new(*state, false);
+    make_new(r, false);
     assert_int_equal(most_made, DT_KAFKA_FIND_MAX);
 }
 
-static void beside_another_owner_that_sends_few_topics_are_made_at_a_time(void **state)
+RIG_TEST(beside_another_owner_that_sends_few_topics_are_made_at_a_time)
 {
-    make_new(*state, true);
+    make_new(r, true);
     assert_in_range(most_made, 1, 8);
 }
 
-static void another_owners_lookup_waits_for_one_request_that_makes_topics(void **state)
+RIG_TEST(another_owners_lookup_waits_for_one_request_that_makes_topics)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     char name[16];
@@ -370,9 +356,8 @@ static bool hear(void *arg, const struct dt_kafka_asked_topic *topic)
     return true;
 }
 
-static void what_somebody_asked_for_is_told_of_with_its_last_answer(void **state)
+RIG_TEST(what_somebody_asked_for_is_told_of_with_its_last_answer)
 {
-    struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     struct heard heard = {0};
@@ -390,23 +375,4 @@ static void what_somebody_asked_for_is_told_of_with_its_last_answer(void **state
     await_requests(3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer, make, drop),
-        cmocka_unit_test_setup_teardown(many_are_asked_for_together_and_no_more_than_fit_into_a_request, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_asked_for_again, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_forgotten_on_its_way_is_asked_for_once_more, make, drop),
-        cmocka_unit_test_setup_teardown(who_waits_gets_all_and_each_is_asked_for_once, make, drop),
-        cmocka_unit_test_setup_teardown(one_that_is_refused_is_told_with_its_place_and_its_reason, make, drop),
-        cmocka_unit_test_setup_teardown(names_that_kafka_cannot_have_are_refused_and_not_asked_for, make, drop),
-        cmocka_unit_test_setup_teardown(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_forgotten_is_asked_for_again_and_was_known_meanwhile, make, drop),
-        cmocka_unit_test_setup_teardown(an_owner_that_is_alone_has_its_topics_made_in_full_requests_one_after_the_other,
-                                        make, drop),
-        cmocka_unit_test_setup_teardown(beside_another_owner_that_sends_few_topics_are_made_at_a_time, make, drop),
-        cmocka_unit_test_setup_teardown(another_owners_lookup_waits_for_one_request_that_makes_topics, make, drop),
-        cmocka_unit_test_setup_teardown(what_somebody_asked_for_is_told_of_with_its_last_answer, make, drop),
-    };
-    return cmocka_run_group_tests_name("topic lookups", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

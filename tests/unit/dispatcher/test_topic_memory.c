@@ -1,20 +1,15 @@
 /* Which topic a job has, remembered while there is a backlog. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "shard/topic_memory.h"
 
-static void what_was_noted_is_known_until_it_is_forgotten(void **state)
+TEST(what_was_noted_is_known_until_it_is_forgotten)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
     bool names_host;
-    (void)state;
     assert_false(dt_topic_memory_find(&memory, 7, &topic, &names_host));
     dt_topic_memory_forget(&memory, 7);
     dt_topic_memory_note(&memory, 7, dt_str("mail"), false);
@@ -30,14 +25,13 @@ static void what_was_noted_is_known_until_it_is_forgotten(void **state)
 }
 
 /* Ids as they are given out: a day's, one after the other. */
-static void more_jobs_than_it_has_room_for_are_forgotten_never_mistaken(void **state)
+TEST(more_jobs_than_it_has_room_for_are_forgotten_never_mistaken)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
     bool names_host;
     const int64_t day = INT64_C(690) << 40;
     size_t known = 0, halves = 0;
-    (void)state;
     for (int64_t i = 0; i < 2 * DT_TOPIC_MEMORY_JOBS; i++)
         dt_topic_memory_note(&memory, day + i, dt_str(i % 2 ? "odd" : "even"), false);
     for (int64_t i = 0; i < 2 * DT_TOPIC_MEMORY_JOBS; i++) {
@@ -52,13 +46,12 @@ static void more_jobs_than_it_has_room_for_are_forgotten_never_mistaken(void **s
     dt_topic_memory_clear(&memory);
 }
 
-static void a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole(void **state)
+TEST(a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
     bool names_host;
     size_t known = 0;
-    (void)state;
     for (int64_t i = 0; i < 25000; i++)
         dt_topic_memory_note(&memory, 4 * i, dt_str("spike"), false);
     for (int64_t i = 0; i < 25000; i++)
@@ -67,13 +60,12 @@ static void a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole(void **state
     dt_topic_memory_clear(&memory);
 }
 
-static void topics_beyond_its_room_are_not_remembered(void **state)
+TEST(topics_beyond_its_room_are_not_remembered)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
     bool names_host;
     char name[20];
-    (void)state;
     for (int64_t i = 1; i <= DT_TOPIC_MEMORY_TOPICS + 1; i++) {
         snprintf(name, sizeof name, "topic-%d", (int)i);
         dt_topic_memory_note(&memory, i, dt_str(name), false);
@@ -84,13 +76,4 @@ static void topics_beyond_its_room_are_not_remembered(void **state)
     dt_topic_memory_clear(&memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_noted_is_known_until_it_is_forgotten),
-        cmocka_unit_test(more_jobs_than_it_has_room_for_are_forgotten_never_mistaken),
-        cmocka_unit_test(a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole),
-        cmocka_unit_test(topics_beyond_its_room_are_not_remembered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,7 @@
 /* Topics that somebody wants to know of: each once, in turns between those who want them, never more than fit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/owner.h"
 #include "kafka/topic_queue.h"
@@ -25,6 +20,8 @@ static int clear(void **state)
     dt_topic_queue_free(queue);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
 
 static dt_status add(const char *name)
 {
@@ -67,9 +64,8 @@ static void assert_empty(void)
     assert_int_equal(dt_topic_queue_length(queue), 0);
 }
 
-static void names_of_one_group_come_in_their_order_and_each_once(void **state)
+FRESH_TEST(names_of_one_group_come_in_their_order_and_each_once)
 {
-    (void)state;
     assert_int_equal(add("orders.b"), DT_OK);
     assert_int_equal(add("orders.a"), DT_OK);
     assert_int_equal(add("orders.b"), DT_OK); /* it is there */
@@ -81,9 +77,8 @@ static void names_of_one_group_come_in_their_order_and_each_once(void **state)
     assert_empty();
 }
 
-static void who_wants_many_waits_for_those_who_want_few(void **state)
+FRESH_TEST(who_wants_many_waits_for_those_who_want_few)
 {
-    (void)state;
     for (int i = 0; i < 300; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
     assert_int_equal(add("orders.close"), DT_OK);
@@ -102,9 +97,8 @@ static void who_wants_many_waits_for_those_who_want_few(void **state)
     assert_empty();
 }
 
-static void a_group_that_is_full_leaves_room_for_the_others(void **state)
+FRESH_TEST(a_group_that_is_full_leaves_room_for_the_others)
 {
-    (void)state;
     for (int i = 0; i < DT_TOPIC_QUEUE_GROUP; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
     assert_int_equal(add("flood.more"), DT_FULL);
@@ -114,9 +108,8 @@ static void a_group_that_is_full_leaves_room_for_the_others(void **state)
     assert_int_equal(add("flood.more"), DT_OK);
 }
 
-static void the_queue_has_an_end(void **state)
+FRESH_TEST(the_queue_has_an_end)
 {
-    (void)state;
     for (int i = 0; i < DT_TOPIC_QUEUE_MAX; i++)
         assert_int_equal(add_numbered("t", i), DT_OK);
     assert_int_equal(add("one-more"), DT_FULL);
@@ -128,11 +121,10 @@ static void the_queue_has_an_end(void **state)
 
 #define SECOND INT64_C(1000000)
 
-static void a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_not(void **state)
+FRESH_TEST(a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_not)
 {
     const int64_t t = 1000 * SECOND;
     const int64_t ready = t + DT_TOPIC_QUEUE_SHARE * 3 * SECOND - DT_TOPIC_QUEUE_AHEAD_US;
-    (void)state;
     for (int i = 0; i < 5; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
     assert_next_at(t, "flood.0");
@@ -148,11 +140,10 @@ static void a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do
     assert_int_equal(dt_topic_queue_length(queue), 1);
 }
 
-static void what_a_group_has_to_pay_is_remembered_while_it_wants_nothing(void **state)
+FRESH_TEST(what_a_group_has_to_pay_is_remembered_while_it_wants_nothing)
 {
     const int64_t t = 1000 * SECOND;
     const int64_t ready = t + DT_TOPIC_QUEUE_SHARE * 2 * SECOND - DT_TOPIC_QUEUE_AHEAD_US;
-    (void)state;
     assert_int_equal(add("flood.0"), DT_OK);
     assert_next_at(t, "flood.0");
     dt_topic_queue_charge(queue, dt_owner_by_name(DT_STR_LIT("flood")), 2 * SECOND, t);
@@ -165,12 +156,11 @@ static void what_a_group_has_to_pay_is_remembered_while_it_wants_nothing(void **
     assert_next_at(1, "flood.2");
 }
 
-static void an_owner_that_was_alone_owes_nothing(void **state)
+FRESH_TEST(an_owner_that_was_alone_owes_nothing)
 {
     const int64_t t = 1000 * SECOND;
     const int64_t flood = dt_owner_by_name(DT_STR_LIT("flood"));
     int64_t owner = 0;
-    (void)state;
     assert_false(dt_topic_queue_alone(queue, &owner));
     for (int i = 0; i < 3; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
@@ -190,10 +180,9 @@ static void an_owner_that_was_alone_owes_nothing(void **state)
     dt_topic_queue_forgive(queue, 12345); /* nobody knows it */
 }
 
-static void what_is_no_name_is_not_taken(void **state)
+FRESH_TEST(what_is_no_name_is_not_taken)
 {
     char longest[DT_TOPIC_NAME_MAX + 2];
-    (void)state;
     memset(longest, 'x', sizeof longest);
     assert_int_equal(add(""), DT_INVALID);
     assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX + 1}, 1), DT_INVALID);
@@ -205,16 +194,5 @@ static void what_is_no_name_is_not_taken(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-    const struct CMUnitTest tests[] = {
-        T(names_of_one_group_come_in_their_order_and_each_once),
-        T(who_wants_many_waits_for_those_who_want_few),
-        T(a_group_that_is_full_leaves_room_for_the_others),
-        T(the_queue_has_an_end),
-        T(a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_not),
-        T(what_a_group_has_to_pay_is_remembered_while_it_wants_nothing),
-        T(an_owner_that_was_alone_owes_nothing),
-        T(what_is_no_name_is_not_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

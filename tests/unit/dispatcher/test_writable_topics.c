@@ -1,12 +1,7 @@
 /* Which topics a claim may take: what the memory answers, finds out, and learns from what Kafka refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/kafka/writable_topics.h"
 
@@ -83,6 +78,8 @@ static int clear(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
+
 static enum dt_writable ask(int64_t bytes)
 {
     return dt_writable_topics_ask(known, TOPIC, 1, bytes);
@@ -102,9 +99,8 @@ static void refuse(bool whole)
 
 /* ---- knowing ---- */
 
-static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(void **state)
+FRESH_TEST(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told)
 {
-    (void)state;
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
     assert_int_equal(kafka.asked, 0); /* a row is locked meanwhile */
     assert_true(dt_writable_topics_resolve(known));
@@ -113,9 +109,8 @@ static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(voi
     assert_int_equal(kafka.asked, 1);
 }
 
-static void who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second(void **state)
+FRESH_TEST(who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second)
 {
-    (void)state;
     (void)ask(10);
     assert_int_equal(kafka.sends, 0); /* it does not send yet */
     learn();
@@ -126,10 +121,9 @@ static void who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second(v
     assert_in_range(kafka.sends, 4, 6);
 }
 
-static void a_topic_is_found_when_it_is_first_known_to_be_writable(void **state)
+FRESH_TEST(a_topic_is_found_when_it_is_first_known_to_be_writable)
 {
     struct dt_str found[2] = {{0}};
-    (void)state;
     assert_int_equal(dt_writable_topics_found(known, found, 2), 0);
     kafka.status = DT_REFUSED;
     learn();
@@ -146,9 +140,8 @@ static void a_topic_is_found_when_it_is_first_known_to_be_writable(void **state)
     assert_int_equal(dt_writable_topics_found(known, found, 2), 0);
 }
 
-static void a_topic_that_is_still_being_looked_up_stays_wanted(void **state)
+FRESH_TEST(a_topic_that_is_still_being_looked_up_stays_wanted)
 {
-    (void)state;
     kafka.status = DT_BUSY;
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
     assert_false(dt_writable_topics_resolve(known));
@@ -161,9 +154,8 @@ static void a_topic_that_is_still_being_looked_up_stays_wanted(void **state)
     assert_int_equal(ask(10), DT_WRITABLE_YES);
 }
 
-static void what_is_known_is_used_while_it_is_looked_up_anew(void **state)
+FRESH_TEST(what_is_known_is_used_while_it_is_looked_up_anew)
 {
-    (void)state;
     learn();
     kafka.now_us += 31 * SECOND;
     assert_int_equal(ask(10), DT_WRITABLE_YES);
@@ -173,18 +165,16 @@ static void what_is_known_is_used_while_it_is_looked_up_anew(void **state)
     assert_int_equal(ask(10), DT_WRITABLE_ALONE);
 }
 
-static void a_message_that_may_be_too_large_goes_alone(void **state)
+FRESH_TEST(a_message_that_may_be_too_large_goes_alone)
 {
-    (void)state;
     learn();
     assert_int_equal(ask(1000), DT_WRITABLE_YES);
     assert_int_equal(ask(1001), DT_WRITABLE_ALONE);
     assert_string_equal(dt_writable_topics_trouble(known), "");
 }
 
-static void a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits(void **state)
+FRESH_TEST(a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits)
 {
-    (void)state;
     kafka.status = DT_REFUSED;
     learn();
     assert_int_equal(ask(10), DT_WRITABLE_NO);
@@ -200,9 +190,8 @@ static void a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_
     assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
-static void a_closed_topic_that_nobody_waits_for_is_no_trouble(void **state)
+FRESH_TEST(a_closed_topic_that_nobody_waits_for_is_no_trouble)
 {
-    (void)state;
     kafka.status = DT_REFUSED;
     learn();
     kafka.now_us += 16 * SECOND;
@@ -211,9 +200,8 @@ static void a_closed_topic_that_nobody_waits_for_is_no_trouble(void **state)
     assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
-static void a_kafka_that_does_not_answer_is_trouble_and_changes_nothing(void **state)
+FRESH_TEST(a_kafka_that_does_not_answer_is_trouble_and_changes_nothing)
 {
-    (void)state;
     kafka.status = DT_UNAVAILABLE;
     learn();
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
@@ -226,9 +214,8 @@ static void a_kafka_that_does_not_answer_is_trouble_and_changes_nothing(void **s
 
 /* ---- refused ---- */
 
-static void a_refused_message_makes_its_topic_be_looked_up_anew(void **state)
+FRESH_TEST(a_refused_message_makes_its_topic_be_looked_up_anew)
 {
-    (void)state;
     learn();
     kafka.max_bytes = 100;
     refuse(false);
@@ -240,9 +227,8 @@ static void a_refused_message_makes_its_topic_be_looked_up_anew(void **state)
     assert_false(dt_writable_topics_doubts(known));
 }
 
-static void a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message(void **state)
+FRESH_TEST(a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message)
 {
-    (void)state;
     learn();
     refuse(true);
     assert_true(dt_writable_topics_doubts(known));
@@ -262,9 +248,8 @@ static void a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_on
     assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
-static void each_try_in_vain_doubles_the_wait_up_to_five_minutes(void **state)
+FRESH_TEST(each_try_in_vain_doubles_the_wait_up_to_five_minutes)
 {
-    (void)state;
     int64_t wait = 5 * SECOND;
     learn();
     for (int i = 0; i < 12; i++) {
@@ -278,9 +263,8 @@ static void each_try_in_vain_doubles_the_wait_up_to_five_minutes(void **state)
     }
 }
 
-static void refusals_of_what_was_claimed_before_count_once(void **state)
+FRESH_TEST(refusals_of_what_was_claimed_before_count_once)
 {
-    (void)state;
     learn();
     for (int i = 0; i < 50; i++)
         refuse(true); /* a whole batch of it, one after the other */
@@ -289,9 +273,8 @@ static void refusals_of_what_was_claimed_before_count_once(void **state)
     assert_int_equal(ask(10), DT_WRITABLE_ALONE);
 }
 
-static void topics_do_not_stand_in_for_each_other(void **state)
+FRESH_TEST(topics_do_not_stand_in_for_each_other)
 {
-    (void)state;
     learn();
     (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1, 1);
     dt_writable_topics_resolve(known);
@@ -301,25 +284,4 @@ static void topics_do_not_stand_in_for_each_other(void **state)
     assert_int_equal(dt_writable_topics_unwritable(known), 1);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told),
-        T(who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second),
-        T(a_topic_is_found_when_it_is_first_known_to_be_writable),
-        T(a_topic_that_is_still_being_looked_up_stays_wanted),
-        T(what_is_known_is_used_while_it_is_looked_up_anew),
-        T(a_message_that_may_be_too_large_goes_alone),
-        T(a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits),
-        T(a_closed_topic_that_nobody_waits_for_is_no_trouble),
-        T(a_kafka_that_does_not_answer_is_trouble_and_changes_nothing),
-        T(a_refused_message_makes_its_topic_be_looked_up_anew),
-        T(a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message),
-        T(each_try_in_vain_doubles_the_wait_up_to_five_minutes),
-        T(refusals_of_what_was_claimed_before_count_once),
-        T(topics_do_not_stand_in_for_each_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,17 +2,11 @@
  * How often a dispatcher writes what it sees: at a change, and now and then without one. The runtime is the real one; its sleep
  * moves the clock, and MySQL is a fake that counts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/connection/certificates.h"
 #include "base/mailbox.h"
@@ -116,25 +110,16 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
 }
 
 /* A MySQL that was restored may have forgotten it. */
-static void what_is_wrong_is_written_anew_once_a_minute(void **state)
+TEST(what_is_wrong_is_written_anew_once_a_minute)
 {
-    (void)state;
     assert_in_range(puts_in(1000, 5000), 10, 25);
     assert_int_equal(fake.findings, 1);
 }
 
-static void where_all_is_well_next_to_nothing_is_written(void **state)
+TEST(where_all_is_well_next_to_nothing_is_written)
 {
-    (void)state;
     assert_in_range(puts_in(3700, 0), 5, 8);
     assert_int_equal(fake.findings, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_written_anew_once_a_minute),
-        cmocka_unit_test(where_all_is_well_next_to_nothing_is_written),
-    };
-    return cmocka_run_group_tests_name("what a dispatcher writes of what it sees", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,14 +1,8 @@
 /* What is found from what was read: each finding at its bound, with its words, the gravest first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "doctor/findings.h"
 
@@ -57,10 +51,9 @@ static void expect(const struct dt_examined *examined, const char *wanted)
     assert_string_equal(found, wanted);
 }
 
-static void a_sound_installation_has_no_finding(void **state)
+TEST(a_sound_installation_has_no_finding)
 {
     struct dt_examined e = fine();
-    (void)state;
     expect(&e, "");
     e.replicas = true;
     expect(&e, "");
@@ -69,39 +62,35 @@ static void a_sound_installation_has_no_finding(void **state)
     expect(&e, "");
 }
 
-static void settings_of_mysql_that_may_lose_commits_are_told(void **state)
+TEST(settings_of_mysql_that_may_lose_commits_are_told)
 {
     struct dt_examined e = fine();
-    (void)state;
     e.mysql.flush = 2;
     e.mysql.sync_binlog = 0;
     expect(&e, "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2\nmysql-binlog|mysql|sync_binlog is 0");
 }
 
-static void a_small_max_allowed_packet_is_a_finding(void **state)
+TEST(a_small_max_allowed_packet_is_a_finding)
 {
     struct dt_examined e = fine();
-    (void)state;
     e.mysql.packet = 65536;
     e.payload_max = 40960;
     expect(&e, "mysql-packet|mysql|max_allowed_packet is 65536, and payloads may have 40960 bytes");
 }
 
-static void a_table_is_a_finding_when_its_numbers_end(void **state)
+TEST(a_table_is_a_finding_when_its_numbers_end)
 {
     struct dt_examined e = fine();
     static const struct dt_ending_numbers ending[] = {{{"job_inbox", 9}, {"9223372036854775807", 19}}};
-    (void)state;
     e.ending = ending;
     e.n_ending = 1;
     expect(&e, "mysql-numbers|job_inbox|its next AUTO_INCREMENT is 9223372036854775807, the last is "
                "9223372036854775807");
 }
 
-static void replicas_that_commits_do_not_wait_for_are_told_where_there_are_any(void **state)
+TEST(replicas_that_commits_do_not_wait_for_are_told_where_there_are_any)
 {
     struct dt_examined e = fine();
-    (void)state;
     e.semi_sync.alone_ms = DAY_MS - 1;
     expect(&e, "");
     e.replicas = true;
@@ -117,10 +106,9 @@ static void replicas_that_commits_do_not_wait_for_are_told_where_there_are_any(v
     expect(&e, "");
 }
 
-static void clocks_may_differ_by_a_second_and_by_what_the_question_took(void **state)
+TEST(clocks_may_differ_by_a_second_and_by_what_the_question_took)
 {
     struct dt_examined e = fine();
-    (void)state;
     e.took_ms = 7;
     e.host_ms = NOW + 1007;
     expect(&e, "");
@@ -132,11 +120,10 @@ static void clocks_may_differ_by_a_second_and_by_what_the_question_took(void **s
     expect(&e, "api-clock|mysql|the API's clock is 1008 ms behind MySQL's");
 }
 
-static void a_redis_that_is_away_or_drops_entries_is_told(void **state)
+TEST(a_redis_that_is_away_or_drops_entries_is_told)
 {
     struct dt_examined e = fine();
     const struct dt_index_memory redis[] = {{"a:1", "noeviction"}, {"b:2", "allkeys-lru"}, {"c:3", ""}};
-    (void)state;
     e.redis = redis;
     e.n_redis = 3;
     expect(&e, "redis-policy|b:2|maxmemory-policy is allkeys-lru");
@@ -144,13 +131,12 @@ static void a_redis_that_is_away_or_drops_entries_is_told(void **state)
     expect(&e, "redis-away|redis|b:2 does not answer\nredis-policy|b:2|maxmemory-policy is allkeys-lru");
 }
 
-static void processes_of_other_versions_without_redis_or_none_that_dispatches_are_told(void **state)
+TEST(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told)
 {
     struct dt_examined e = fine();
     const struct dt_live_process processes[] = {
         {.name = S("a:1"), .version = S("0.0.9"), .index_down = S("*")},
         {.name = S("b:2"), .version = S(DUETIME_VERSION), .index_down = S("r:6")}};
-    (void)state;
     e.processes = processes;
     e.n_processes = 2;
     shards.dispatchers.n = 0;
@@ -161,13 +147,12 @@ static void processes_of_other_versions_without_redis_or_none_that_dispatches_ar
     expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds");
 }
 
-static void what_dispatchers_told_is_passed_on(void **state)
+TEST(what_dispatchers_told_is_passed_on)
 {
     struct dt_examined e = fine();
     const struct dt_process_finding told[] = {
         {S("kafka-topic-missing"), S("duetime.ledger"), S("it is not there"), S("d:1"), NOW},
         {S("of another version"), S("x"), S("y"), S("d:1"), NOW}};
-    (void)state;
     e.told = told;
     e.n_told = 2;
     e.inbox_errors = 3;
@@ -175,10 +160,9 @@ static void what_dispatchers_told_is_passed_on(void **state)
                "inbox-errors|job_inbox|3 rows are kept with an error");
 }
 
-static void a_certificate_is_told_of_from_thirty_days_before_its_end(void **state)
+TEST(a_certificate_is_told_of_from_thirty_days_before_its_end)
 {
     struct dt_examined e = fine();
-    (void)state;
     e.shown_ends_ms = NOW + 30 * DAY_MS;
     expect(&e, "");
     e.shown_ends_ms = NOW + 30 * DAY_MS - 1000;
@@ -202,11 +186,10 @@ static struct dt_shard_info *led_shards(void)
     return v;
 }
 
-static void a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving(void **state)
+TEST(a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
-    (void)state;
     expect(&e, "");
     v[1].owner = DT_STR_NONE;
     v[2].halted = S("two batches");
@@ -217,11 +200,10 @@ static void a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving(v
                "shards-moving|shard 4|it is not yet as the map of shards wants it");
 }
 
-static void findings_are_listed_under_no_dispatcher_when_it_causes_them(void **state)
+TEST(findings_are_listed_under_no_dispatcher_when_it_causes_them)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
-    (void)state;
     v[0].owner = v[1].owner = v[2].owner = v[3].owner = DT_STR_NONE;
     shards.n = 2;
     shards.dispatchers.n = 0;
@@ -232,12 +214,11 @@ static void findings_are_listed_under_no_dispatcher_when_it_causes_them(void **s
                "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2");
 }
 
-static void a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion(void **state)
+TEST(a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
     const struct dt_process_finding told = {S("assertion"), S("shard 0, fence.c:9"), S("n == 4"), S("d:1"), NOW};
-    (void)state;
     v[0].owner = DT_STR_NONE;
     shards.n = 2;
     e.told = &told;
@@ -246,12 +227,11 @@ static void a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertio
                "> shard-without-leader|shard 0|no process that lives leads it");
 }
 
-static void findings_are_listed_under_a_server_that_is_away_when_it_causes_them(void **state)
+TEST(findings_are_listed_under_a_server_that_is_away_when_it_causes_them)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
     const struct dt_process_finding told = {S("kafka-away"), S("kafka"), S("timed out"), S("d:1"), NOW};
-    (void)state;
     shards.n = 2;
     v[0].waiting = S("kafka");
     v[0].detail = S("no answer");
@@ -267,11 +247,10 @@ static void findings_are_listed_under_a_server_that_is_away_when_it_causes_them(
                "> shard-waits|shard 1|it waits for redis");
 }
 
-static void kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_leaders(void **state)
+TEST(kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_leaders)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
-    (void)state;
     v[0].owner = DT_STR_NONE;
     shards.n = 1;
     shards.dispatchers.waits_kafka = true;
@@ -279,11 +258,10 @@ static void kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_
                "> shard-waits|shard 0|it waits for kafka");
 }
 
-static void an_action_names_what_it_is_about(void **state)
+TEST(an_action_names_what_it_is_about)
 {
     struct dt_examined e = fine();
     struct dt_process_finding told = {S("kafka-min-isr"), S("orders"), S("2"), S("d:1"), NOW};
-    (void)state;
     e.told = &told;
     e.n_told = 1;
     expect(&e, "kafka-min-isr|orders|2 (seen by d:1)");
@@ -294,25 +272,4 @@ static void an_action_names_what_it_is_about(void **state)
     assert_non_null(strstr(action, "dt_clear_halt(2, 'resend', NULL)"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_installation_has_no_finding),
-        cmocka_unit_test(settings_of_mysql_that_may_lose_commits_are_told),
-        cmocka_unit_test(a_small_max_allowed_packet_is_a_finding),
-        cmocka_unit_test(a_table_is_a_finding_when_its_numbers_end),
-        cmocka_unit_test(replicas_that_commits_do_not_wait_for_are_told_where_there_are_any),
-        cmocka_unit_test(clocks_may_differ_by_a_second_and_by_what_the_question_took),
-        cmocka_unit_test(a_redis_that_is_away_or_drops_entries_is_told),
-        cmocka_unit_test(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told),
-        cmocka_unit_test(what_dispatchers_told_is_passed_on),
-        cmocka_unit_test(a_certificate_is_told_of_from_thirty_days_before_its_end),
-        cmocka_unit_test(a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving),
-        cmocka_unit_test(findings_are_listed_under_no_dispatcher_when_it_causes_them),
-        cmocka_unit_test(a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion),
-        cmocka_unit_test(findings_are_listed_under_a_server_that_is_away_when_it_causes_them),
-        cmocka_unit_test(kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_leaders),
-        cmocka_unit_test(an_action_names_what_it_is_about),
-    };
-    return cmocka_run_group_tests_name("findings", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

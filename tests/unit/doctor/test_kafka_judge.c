@@ -1,11 +1,8 @@
 /* What is wrong with topics of ours, by what Kafka says of them: clusters of several brokers, which tests on a real one do not have. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "doctor/kafka_judge.h"
 
@@ -38,9 +35,8 @@ static void judge(const struct dt_kafka_state *state, int64_t replicas)
     dt_kafka_judge(state, replicas, hear, NULL);
 }
 
-static void a_sound_cluster_has_no_findings(void **state)
+TEST(a_sound_cluster_has_no_findings)
 {
-    (void)state;
     struct dt_kafka_state three = sound(5, 3, 2), one = sound(1, 1, 1), two = sound(2, 2, 2);
     judge(&three, 3);
     assert_string_equal(told, "");
@@ -50,9 +46,8 @@ static void a_sound_cluster_has_no_findings(void **state)
     assert_string_equal(told, "");
 }
 
-static void fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told(void **state)
+TEST(fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told)
 {
-    (void)state;
     struct dt_kafka_state cluster = sound(3, 3, 2);
     cluster.topics[1].replicas = 2;
     judge(&cluster, 1);
@@ -62,9 +57,8 @@ static void fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told
     assert_non_null(strstr(told, "kafka-replication t0: it has partitions with 1 replicas, and should have 2\n"));
 }
 
-static void replicas_in_sync_that_do_not_fit_are_told_either_way(void **state)
+TEST(replicas_in_sync_that_do_not_fit_are_told_either_way)
 {
-    (void)state;
     struct dt_kafka_state cluster = sound(3, 3, 2);
     cluster.topics[0].min_in_sync = 1;
     cluster.topics[2].min_in_sync = 4;
@@ -73,9 +67,8 @@ static void replicas_in_sync_that_do_not_fit_are_told_either_way(void **state)
                               "kafka-min-isr t2: min.insync.replicas is 4, of 3 replicas: nothing can be written\n");
 }
 
-static void what_kafka_does_not_say_is_not_judged(void **state)
+TEST(what_kafka_does_not_say_is_not_judged)
 {
-    (void)state;
     struct dt_kafka_state cluster = sound(3, 0, 0);
     judge(&cluster, 3);
     assert_string_equal(told, "");
@@ -92,9 +85,8 @@ static bool judge_asked(struct dt_kafka_asked_topic topic, int64_t replicas)
     return dt_kafka_judge_asked(&topic, replicas, hear, NULL);
 }
 
-static void topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_make_them(void **state)
+TEST(topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_make_them)
 {
-    (void)state;
     struct dt_kafka_asked_topic sound = {"t", DT_OK, "", {.replicas = 3, .brokers = 3, .min_in_sync = 2}};
     assert_false(judge_asked(sound, 1));
     assert_string_equal(told, "");
@@ -110,14 +102,4 @@ static void topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_ma
     assert_false(judge_asked(refused, 3));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_cluster_has_no_findings),
-        cmocka_unit_test(fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told),
-        cmocka_unit_test(replicas_in_sync_that_do_not_fit_are_told_either_way),
-        cmocka_unit_test(what_kafka_does_not_say_is_not_judged),
-        cmocka_unit_test(topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_make_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,16 +1,10 @@
 /* Which addresses and hosts a callback may reach. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/un.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "http/address_rules.h"
 
@@ -28,7 +22,7 @@ static bool allowed_with(const char *networks, const char *text)
     return dt_address_allowed(&allowed, (const struct sockaddr *)&in6, sizeof(in6));
 }
 
-static void addresses_inside_are_refused_to_their_last(void **state)
+TEST(addresses_inside_are_refused_to_their_last)
 {
     static const char *const rows[] = {"0.0.0.0",
                                        "0.255.255.255",
@@ -64,32 +58,29 @@ static void addresses_inside_are_refused_to_their_last(void **state)
                                        "ff02::1",
                                        "64:ff9b:1::",
                                        "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         if (allowed_with("", rows[i]))
             fail_msg("%s is allowed", rows[i]);
 }
 
-static void addresses_outside_are_allowed_from_their_first(void **state)
+TEST(addresses_outside_are_allowed_from_their_first)
 {
     static const char *const rows[] = {
         "1.0.0.0",     "9.255.255.255", "11.0.0.0",    "100.63.255.255",  "100.128.0.0",     "126.255.255.255",
         "128.0.0.0",   "168.63.129.15", "169.253.0.1", "169.255.0.0",     "172.15.255.255",  "172.32.0.0",
         "192.0.0.191", "192.167.1.1",   "192.169.0.0", "223.255.255.255", "8.8.8.8",         "203.0.113.7",
         "2001:db8::1", "fbff::1",       "fe00::1",     "fe7f::1",         "2606:4700::1111", "64:ff9b:2::1"};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         if (!allowed_with("", rows[i]))
             fail_msg("%s is refused", rows[i]);
 }
 
-static void an_ipv6_form_is_judged_by_the_ipv4_address_in_it(void **state)
+TEST(an_ipv6_form_is_judged_by_the_ipv4_address_in_it)
 {
     static const char *const forms[] = {"::ffff:%s", "64:ff9b::%s", "::%s", "::ffff:0:%s"};
     static const char *const inside[] = {"127.0.0.1", "10.1.2.3",   "169.254.169.254", "192.168.1.1",
                                          "0.0.0.5",   "100.64.1.1", "255.255.255.255"};
     char text[64];
-    (void)state;
     for (size_t form = 0; form < 4; form++) {
         const char *percent = strchr(forms[form], '%');
         for (size_t i = 0; i < sizeof(inside) / sizeof(*inside); i++) {
@@ -108,9 +99,8 @@ static void an_ipv6_form_is_judged_by_the_ipv4_address_in_it(void **state)
     assert_true(allowed_with("", "2002:0808:0808::7f00:1"));
 }
 
-static void an_exception_holds_for_its_network_alone(void **state)
+TEST(an_exception_holds_for_its_network_alone)
 {
-    (void)state;
     assert_true(allowed_with("127.0.0.0/8", "127.5.5.5"));
     assert_false(allowed_with("127.0.0.0/8", "10.0.0.1"));
     assert_false(allowed_with("127.0.0.0/8", "::1"));
@@ -125,9 +115,8 @@ static void an_exception_holds_for_its_network_alone(void **state)
     assert_true(allowed_with("::/0", "fe80::1"));
 }
 
-static void an_exception_for_ipv4_covers_its_ipv6_forms_and_no_exception_for_ipv6_covers_ipv4(void **state)
+TEST(an_exception_for_ipv4_covers_its_ipv6_forms_and_no_exception_for_ipv6_covers_ipv4)
 {
-    (void)state;
     assert_true(allowed_with("10.0.0.0/8", "::ffff:10.1.1.1"));
     assert_true(allowed_with("10.0.0.0/8", "64:ff9b::10.1.1.1"));
     assert_true(allowed_with("10.0.0.0/8", "2002:0a01:0101::1"));
@@ -137,18 +126,17 @@ static void an_exception_for_ipv4_covers_its_ipv6_forms_and_no_exception_for_ipv
     assert_false(allowed_with("::/0", "::ffff:10.1.1.1"));
 }
 
-static void other_families_and_short_addresses_are_refused(void **state)
+TEST(other_families_and_short_addresses_are_refused)
 {
     struct dt_networks none = {0};
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x08080808)};
-    (void)state;
     assert_false(dt_address_allowed(&none, (const struct sockaddr *)&local, sizeof(local)));
     assert_true(dt_address_allowed(&none, (const struct sockaddr *)&in, sizeof(in)));
     assert_false(dt_address_allowed(&none, (const struct sockaddr *)&in, sizeof(in) - 1));
 }
 
-static void a_bad_list_names_the_fault(void **state)
+TEST(a_bad_list_names_the_fault)
 {
     static const char *const rows[][2] = {
         {"10.0.0.0/33", "\"10.0.0.0/33\" must have a length from 0 to 32"},
@@ -164,7 +152,6 @@ static void a_bad_list_names_the_fault(void **state)
         {"10.0.0.0/8 ::1", "must have a length"},
     };
     struct dt_networks networks;
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct dt_error err = {0};
         assert_int_equal(dt_networks_parse(dt_str(rows[i][0]), &networks, &err), DT_INVALID);
@@ -174,12 +161,11 @@ static void a_bad_list_names_the_fault(void **state)
     }
 }
 
-static void sixty_four_networks_are_read_and_no_more(void **state)
+TEST(sixty_four_networks_are_read_and_no_more)
 {
     char text[65 * 8] = "";
     struct dt_networks networks;
     struct dt_error err = {0};
-    (void)state;
     for (int i = 0; i < 64; i++)
         strcat(text, i ? ",1.1.1.1" : "1.1.1.1");
     assert_int_equal(dt_networks_parse(dt_str(text), &networks, &err), DT_OK);
@@ -188,17 +174,4 @@ static void sixty_four_networks_are_read_and_no_more(void **state)
     assert_int_equal(dt_networks_parse(dt_str(text), &networks, &err), DT_INVALID);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_inside_are_refused_to_their_last),
-        cmocka_unit_test(addresses_outside_are_allowed_from_their_first),
-        cmocka_unit_test(an_ipv6_form_is_judged_by_the_ipv4_address_in_it),
-        cmocka_unit_test(an_exception_holds_for_its_network_alone),
-        cmocka_unit_test(an_exception_for_ipv4_covers_its_ipv6_forms_and_no_exception_for_ipv6_covers_ipv4),
-        cmocka_unit_test(other_families_and_short_addresses_are_refused),
-        cmocka_unit_test(a_bad_list_names_the_fault),
-        cmocka_unit_test(sixty_four_networks_are_read_and_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

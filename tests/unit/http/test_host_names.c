@@ -3,18 +3,13 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "http/host_names.h"
 #include "support/wait.h"
@@ -130,6 +125,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
 static struct dt_host_name *find_for(int64_t owner, const char *host, int64_t now_us)
 {
     struct dt_host_name *name = NULL;
@@ -165,24 +162,21 @@ static void assert_addresses(const char *host, const char *addresses)
     assert_string_equal(name->addresses, addresses);
 }
 
-static void addresses_are_told_in_their_order(void **state)
+FRESH_TEST(addresses_are_told_in_their_order)
 {
-    (void)state;
     assert_addresses("one", "192.0.2.1");
     assert_addresses("two", "[2001:db8::1],192.0.2.1");
 }
 
-static void of_very_many_addresses_some_are_kept(void **state)
+FRESH_TEST(of_very_many_addresses_some_are_kept)
 {
-    (void)state;
     (void)find("many", NOW);
     assert_int_equal(strlen(wait_for_end(NOW)->addresses),
                      DT_HOST_ADDRESSES * strlen("192.0.2.1") + DT_HOST_ADDRESSES - 1);
 }
 
-static void a_name_that_is_asked_for_is_looked_up_once(void **state)
+FRESH_TEST(a_name_that_is_asked_for_is_looked_up_once)
 {
-    (void)state;
     set_gate(false);
     struct dt_host_name *name = find("one", NOW);
     for (unsigned i = 0; i < 100; i++)
@@ -194,9 +188,8 @@ static void a_name_that_is_asked_for_is_looked_up_once(void **state)
     assert_int_equal(gate.began, 1);
 }
 
-static void a_name_is_looked_up_again_after_a_minute_and_used_meanwhile(void **state)
+FRESH_TEST(a_name_is_looked_up_again_after_a_minute_and_used_meanwhile)
 {
-    (void)state;
     (void)find("one", NOW);
     (void)wait_for_end(NOW);
     assert_int_equal(find("one", NOW + DT_HOST_NAME_KEPT_US - 1)->state, DT_HOST_NAME_KNOWN);
@@ -213,9 +206,8 @@ static void a_name_is_looked_up_again_after_a_minute_and_used_meanwhile(void **s
     assert_int_equal(gate.began, 2);
 }
 
-static void addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone(void **state)
+FRESH_TEST(addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone)
 {
-    (void)state;
     (void)find("one", NOW);
     (void)wait_for_end(NOW);
     gate.failure = EAI_AGAIN;
@@ -231,9 +223,8 @@ static void addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone(
     (void)wait_for_end(again);
 }
 
-static void a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile(void **state)
+FRESH_TEST(a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile)
 {
-    (void)state;
     (void)find("one", NOW);
     (void)wait_for_end(NOW);
     dt_host_names_doubt(names, "one", 1, NOW);
@@ -244,9 +235,8 @@ static void a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile(void 
     assert_int_equal(gate.began, 2);
 }
 
-static void a_failure_is_told_and_not_kept(void **state)
+FRESH_TEST(a_failure_is_told_and_not_kept)
 {
-    (void)state;
     (void)find("none", NOW);
     struct dt_host_name *name = wait_for_end(NOW);
     assert_int_equal(name->state, DT_HOST_NAME_FAILED);
@@ -255,9 +245,8 @@ static void a_failure_is_told_and_not_kept(void **state)
     (void)wait_for_end(NOW);
 }
 
-static void names_that_nobody_uses_are_forgotten(void **state)
+FRESH_TEST(names_that_nobody_uses_are_forgotten)
 {
-    (void)state;
     struct dt_host_name *held = find("one", NOW);
     held->waiting = 1;
     (void)wait_for_end(NOW);
@@ -273,10 +262,9 @@ static void names_that_nobody_uses_are_forgotten(void **state)
     (void)wait_for_end(NOW);
 }
 
-static void a_bounded_number_of_names_is_remembered(void **state)
+FRESH_TEST(a_bounded_number_of_names_is_remembered)
 {
     char host[32];
-    (void)state;
     for (unsigned i = 0; i < 2 * (DT_HOST_NAMES_MAX + 100); i++) {
         snprintf(host, sizeof(host), "name%u", i % (DT_HOST_NAMES_MAX + 100));
         if (find(host, NOW)->state == DT_HOST_NAME_ASKED)
@@ -296,9 +284,8 @@ static unsigned ask_for_all(int64_t owner, int64_t now_us)
     }
 }
 
-static void an_owner_leaves_lookups_to_others_while_name_servers_are_silent(void **state)
+FRESH_TEST(an_owner_leaves_lookups_to_others_while_name_servers_are_silent)
 {
-    (void)state;
     set_gate(false);
     const unsigned alone = ask_for_all(1, NOW);
     assert_int_equal(alone, DT_LOOKUPS_MAX - DT_LOOKUPS_MAX / 8);
@@ -323,9 +310,8 @@ static void an_owner_leaves_lookups_to_others_while_name_servers_are_silent(void
         (void)wait_for_end(NOW);
 }
 
-static void a_name_without_a_turn_is_looked_up_for_another_owner_and_known_to_both(void **state)
+FRESH_TEST(a_name_without_a_turn_is_looked_up_for_another_owner_and_known_to_both)
 {
-    (void)state;
     set_gate(false);
     unsigned running = ask_for_all(1, NOW);
     assert_int_equal(find_for(1, "one", NOW)->state, DT_HOST_NAME_NO_TURN);
@@ -345,9 +331,8 @@ static bool nobody_is_inside(void)
     return nobody;
 }
 
-static void the_end_waits_for_no_lookup(void **state)
+FRESH_TEST(the_end_waits_for_no_lookup)
 {
-    (void)state;
     set_gate(false);
     (void)find("one", NOW);
     wait_for_lookups(1);
@@ -358,23 +343,4 @@ static void the_end_waits_for_no_lookup(void **state)
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* for the sanitizer: the lookup goes its last steps */
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(addresses_are_told_in_their_order),
-        TEST(of_very_many_addresses_some_are_kept),
-        TEST(a_name_that_is_asked_for_is_looked_up_once),
-        TEST(a_name_is_looked_up_again_after_a_minute_and_used_meanwhile),
-        TEST(addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone),
-        TEST(a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile),
-        TEST(a_failure_is_told_and_not_kept),
-        TEST(names_that_nobody_uses_are_forgotten),
-        TEST(a_bounded_number_of_names_is_remembered),
-        TEST(an_owner_leaves_lookups_to_others_while_name_servers_are_silent),
-        TEST(a_name_without_a_turn_is_looked_up_for_another_owner_and_known_to_both),
-        TEST(the_end_waits_for_no_lookup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

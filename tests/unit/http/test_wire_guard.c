@@ -1,17 +1,11 @@
 /* The guard of sockets on pairs of them: what the end of a lease shuts, and what it leaves open. */
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "http/wire_guard.h"
 #include "support/wait.h"
@@ -61,6 +55,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *r, name, make, drop)
+
 static bool is_shut(const struct pair *pair)
 {
     char byte;
@@ -78,9 +74,8 @@ static void end_in(struct rig *r, int64_t us)
     dt_wire_guard_until(r->guard, dt_clock_boot_us(dt_clock_system()) + us);
 }
 
-static void outside_the_end_shuts_those_alone_that_owe(void **state)
+RIG_TEST(outside_the_end_shuts_those_alone_that_owe)
 {
-    struct rig *r = *state;
     dt_wire_guard_owes(r->guard, r->pairs[1].ours, true);
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, false);
     dt_wire_guard_owes(r->guard, r->pairs[2].ours, true);
@@ -93,9 +88,8 @@ static void outside_the_end_shuts_those_alone_that_owe(void **state)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-static void a_socket_owes_nothing_of_the_one_that_had_its_number(void **state)
+RIG_TEST(a_socket_owes_nothing_of_the_one_that_had_its_number)
 {
-    struct rig *r = *state;
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, true);
     dt_wire_guard_owes(r->guard, r->pairs[3].ours, true);
     dt_wire_guard_close(r->guard, r->pairs[3].ours);
@@ -105,9 +99,8 @@ static void a_socket_owes_nothing_of_the_one_that_had_its_number(void **state)
     assert_false(is_shut(&r->pairs[3]));
 }
 
-static void inside_the_end_shuts_all_and_leaving_says_so_once(void **state)
+RIG_TEST(inside_the_end_shuts_all_and_leaving_says_so_once)
 {
-    struct rig *r = *state;
     dt_wire_guard_close(r->guard, r->pairs[2].ours);
     dt_wire_guard_enter(r->guard);
     end_in(r, 1);
@@ -119,9 +112,8 @@ static void inside_the_end_shuts_all_and_leaving_says_so_once(void **state)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-static void what_was_left_in_time_is_outside(void **state)
+RIG_TEST(what_was_left_in_time_is_outside)
 {
-    struct rig *r = *state;
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, true);
@@ -131,9 +123,8 @@ static void what_was_left_in_time_is_outside(void **state)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-static void an_end_that_is_told_before_there_is_a_timer_is_kept(void **state)
+RIG_TEST(an_end_that_is_told_before_there_is_a_timer_is_kept)
 {
-    struct rig *r = *state;
     struct dt_error err = {0};
     dt_wire_guard_detach(r->guard);
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, true);
@@ -160,9 +151,8 @@ static bool is_pending(void)
     return sigismember(&set, DT_WIRE_GUARD_SIGNAL) == 1;
 }
 
-static void a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_one_before_allowed(void **state)
+RIG_TEST(a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_one_before_allowed)
 {
-    struct rig *r = *state;
     dt_wire_guard_enter(r->guard);
     set_aside(true);
     end_in(r, 1);
@@ -174,9 +164,8 @@ static void a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_th
     assert_true(dt_wire_guard_leave(r->guard));
 }
 
-static void the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_the_thread_went_on(void **state)
+RIG_TEST(the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_the_thread_went_on)
 {
-    struct rig *r = *state;
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
     dt_wire_guard_owes(r->guard, r->pairs[1].ours, true);
@@ -191,9 +180,8 @@ static void the_rest_of_a_request_is_not_written_under_a_lease_that_began_before
 }
 
 /* However late the signal of the end before: what a new look allows is written, and what an old one did is not. */
-static void what_is_late_is_shut_by_the_next_look_too(void **state)
+RIG_TEST(what_is_late_is_shut_by_the_next_look_too)
 {
-    struct rig *r = *state;
     end_in(r, HOUR_US);
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
@@ -208,9 +196,8 @@ static void what_is_late_is_shut_by_the_next_look_too(void **state)
     assert_true(dt_wire_guard_leave(r->guard));
 }
 
-static void a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last(void **state)
+RIG_TEST(a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last)
 {
-    struct rig *r = *state;
     dt_wire_guard_enter(r->guard);
     end_in(r, 20000);
     const int64_t last_us = dt_clock_boot_us(dt_clock_system()) + 400000;
@@ -230,9 +217,8 @@ static void a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_las
     assert_true(dt_wire_guard_leave(r->guard));
 }
 
-static void numbers_that_are_no_sockets_of_ours_are_refused(void **state)
+RIG_TEST(numbers_that_are_no_sockets_of_ours_are_refused)
 {
-    struct rig *r = *state;
     assert_false(dt_wire_guard_open(r->guard, -1));
     assert_false(dt_wire_guard_open(r->guard, 1 << 20));
     dt_wire_guard_owes(r->guard, -1, true);
@@ -243,22 +229,4 @@ static void numbers_that_are_no_sockets_of_ours_are_refused(void **state)
     dt_wire_guard_close(r->guard, (1 << 20) - 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(outside_the_end_shuts_those_alone_that_owe, make, drop),
-        cmocka_unit_test_setup_teardown(a_socket_owes_nothing_of_the_one_that_had_its_number, make, drop),
-        cmocka_unit_test_setup_teardown(inside_the_end_shuts_all_and_leaving_says_so_once, make, drop),
-        cmocka_unit_test_setup_teardown(what_was_left_in_time_is_outside, make, drop),
-        cmocka_unit_test_setup_teardown(an_end_that_is_told_before_there_is_a_timer_is_kept, make, drop),
-        cmocka_unit_test_setup_teardown(
-            a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_one_before_allowed, make, drop),
-        cmocka_unit_test_setup_teardown(
-            the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_the_thread_went_on, make, drop),
-        cmocka_unit_test_setup_teardown(what_is_late_is_shut_by_the_next_look_too, make, drop),
-        cmocka_unit_test_setup_teardown(a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last, make,
-                                        drop),
-        cmocka_unit_test_setup_teardown(numbers_that_are_no_sockets_of_ours_are_refused, make, drop),
-    };
-    return cmocka_run_group_tests_name("wire guard", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,7 @@
 /* What a link to Redis needs no server for: the list of endpoints, and how long a failure is left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "index/redis/index_link.h"
 
@@ -15,7 +9,7 @@
 #define MOST_US  INT64_C(2000000)
 #define CHANCES  1000
 
-static void endpoints_are_read_in_their_order_with_blanks_and_brackets(void **state)
+TEST(endpoints_are_read_in_their_order_with_blanks_and_brackets)
 {
     static const struct {
         const char *name, *host;
@@ -24,7 +18,6 @@ static void endpoints_are_read_in_their_order_with_blanks_and_brackets(void **st
     struct dt_endpoint *endpoints;
     struct dt_error err = {0};
     unsigned n;
-    (void)state;
     assert_int_equal(dt_endpoints_parse(" redis-a:6379 ,,127.0.0.1:1\t, [::1]:65535,", &endpoints, &n, &err), DT_OK);
     assert_int_equal(n, 3);
     for (unsigned i = 0; i < n; i++) {
@@ -35,13 +28,12 @@ static void endpoints_are_read_in_their_order_with_blanks_and_brackets(void **st
     dt_endpoints_free(endpoints, n);
 }
 
-static void a_master_that_sentinels_know_is_an_endpoint(void **state)
+TEST(a_master_that_sentinels_know_is_an_endpoint)
 {
     struct dt_endpoint *endpoints;
     struct dt_error err;
     unsigned n;
 
-    (void)state;
     assert_int_equal(dt_endpoints_parse("master:mine,master:6379", &endpoints, &n, &err), DT_OK);
     assert_int_equal(n, 2);
     assert_true(endpoints[0].master);
@@ -52,7 +44,7 @@ static void a_master_that_sentinels_know_is_an_endpoint(void **state)
     dt_endpoints_free(endpoints, n);
 }
 
-static void an_endpoint_that_is_none_is_named_and_nothing_is_given(void **state)
+TEST(an_endpoint_that_is_none_is_named_and_nothing_is_given)
 {
     static const char *const rows[][2] = {
         {"a:1,b", "\"b\" is not host:port"},
@@ -66,7 +58,6 @@ static void an_endpoint_that_is_none_is_named_and_nothing_is_given(void **state)
         {" , ", "is empty"},
     };
     struct dt_error err = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct dt_endpoint *endpoints = (void *)1;
         unsigned n = 1;
@@ -81,11 +72,10 @@ static void an_endpoint_that_is_none_is_named_and_nothing_is_given(void **state)
 
 /* Each failure is waited for twice as long as the one before, up to a bound; half of the wait is chance, of which no two
  * links that fail together have the same. */
-static void the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance(void **state)
+TEST(the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance)
 {
     static struct dt_backoff all[CHANCES];
     int64_t most = FIRST_US;
-    (void)state;
     for (unsigned failures = 0; failures < 80; failures++) {
         int64_t shortest = INT64_MAX;
         int64_t longest = 0;
@@ -102,17 +92,16 @@ static void the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance(void **sta
     }
 }
 
-static void a_link_that_is_well_again_begins_anew(void **state)
+TEST(a_link_that_is_well_again_begins_anew)
 {
     struct dt_backoff backoff = {0};
-    (void)state;
     for (int i = 0; i < 20; i++)
         (void)dt_backoff_us(&backoff, 7);
     backoff.failures = 0;
     assert_in_range(dt_backoff_us(&backoff, 7), FIRST_US / 2, FIRST_US);
 }
 
-static void a_server_that_is_not_there_is_told_with_the_reason(void **state)
+TEST(a_server_that_is_not_there_is_told_with_the_reason)
 {
     struct dt_config config = {.redis_timeout = 1000};
     struct dt_endpoint *endpoints;
@@ -120,7 +109,6 @@ static void a_server_that_is_not_there_is_told_with_the_reason(void **state)
     dt_link *link;
     unsigned n;
 
-    (void)state;
     assert_int_equal(dt_endpoints_parse("127.0.0.1:1", &endpoints, &n, &err), DT_OK);
     assert_int_equal(dt_link_new(&config, endpoints, dt_clock_system(), NULL, 0, &link), DT_OK);
     assert_false(dt_link_failing(link));
@@ -133,15 +121,4 @@ static void a_server_that_is_not_there_is_told_with_the_reason(void **state)
     dt_endpoints_free(endpoints, n);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(endpoints_are_read_in_their_order_with_blanks_and_brackets),
-        cmocka_unit_test(a_master_that_sentinels_know_is_an_endpoint),
-        cmocka_unit_test(an_endpoint_that_is_none_is_named_and_nothing_is_given),
-        cmocka_unit_test(the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance),
-        cmocka_unit_test(a_link_that_is_well_again_begins_anew),
-        cmocka_unit_test(a_server_that_is_not_there_is_told_with_the_reason),
-    };
-    return cmocka_run_group_tests_name("a link to Redis", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

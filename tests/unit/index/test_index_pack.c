@@ -1,24 +1,20 @@
 /* Members of the index, and pages as Redis takes them. */
 #include "index/index_pack.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/job.h"
 
 #define NOON INT64_C(1820966400000)
 
-static void a_member_is_short_on_the_ids_home_day_and_gives_the_id_back(void **state)
+TEST(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back)
 {
     static const int64_t sequences[] = {
         1, 255, 0x31323334, INT64_C(0xffffffff), INT64_C(0x100000000), (INT64_C(1) << 40) - 1};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
         int64_t id = dt_job_id(NOON, sequences[i]), days[] = {NOON, NOON + DT_DAY_MS, NOON - DT_DAY_MS, 5};
 
@@ -33,11 +29,10 @@ static void a_member_is_short_on_the_ids_home_day_and_gives_the_id_back(void **s
     }
 }
 
-static void what_cannot_be_a_member_is_refused(void **state)
+TEST(what_cannot_be_a_member_is_refused)
 {
     int64_t id;
 
-    (void)state;
     assert_false(dt_member_id("", 0, NOON, &id));
     assert_false(dt_member_id("abc", 3, NOON, &id));
     assert_false(dt_member_id("abcdef", 6, NOON, &id));
@@ -48,13 +43,12 @@ static void what_cannot_be_a_member_is_refused(void **state)
     assert_int_equal(id, 1);
 }
 
-static void items_are_sorted_by_time_and_then_by_their_members_bytes(void **state)
+TEST(items_are_sorted_by_time_and_then_by_their_members_bytes)
 {
     struct dt_item items[] = {dt_item_of(dt_job_id(NOON, 300), NOON, 0), dt_item_of(dt_job_id(NOON, 2), NOON + 1, 1),
                               dt_item_of(dt_job_id(NOON, 299), NOON, 2), dt_item_of(dt_job_id(NOON, 1), NOON, 3)};
     static const uint32_t order[] = {3, 2, 0, 1};
 
-    (void)state;
     dt_items_sort(items, 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(items[i].ref, order[i]);
@@ -70,7 +64,7 @@ static struct dt_item *entries(size_t n, size_t each)
     return items;
 }
 
-static void a_page_ends_between_two_milliseconds_and_is_never_too_large(void **state)
+TEST(a_page_ends_between_two_milliseconds_and_is_never_too_large)
 {
     static const struct {
         size_t n, each, cut, tied;
@@ -78,7 +72,6 @@ static void a_page_ends_between_two_milliseconds_and_is_never_too_large(void **s
                  {500, 30, 60, 0}, {500, 31, 31, 0}, {500, 60, 60, 0},   {500, 62, 62, 0},
                  {500, 64, 64, 0}, {500, 65, 0, 65}, {500, 500, 0, 500}, {1000, 900, 0, 900}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct dt_item *items = entries(cases[i].n, cases[i].each);
         size_t tied;
@@ -90,7 +83,7 @@ static void a_page_ends_between_two_milliseconds_and_is_never_too_large(void **s
 }
 
 /* As DUMP of Redis 7.0 gave it for ZADD k 0 <00 00 00 01> 127 <00 00 00 02> 128 1001 70000 <00 00 00 03>. */
-static void a_packed_page_is_what_redis_itself_would_dump(void **state)
+TEST(a_packed_page_is_what_redis_itself_would_dump)
 {
     static const unsigned char dumped[] = {
         0x11, 0x28, 0x28, 0x00, 0x00, 0x00, 0x08, 0x00, 0x84, 0x00, 0x00, 0x00, 0x01, 0x05, 0x00, 0x01, 0x84, 0x00,
@@ -101,7 +94,6 @@ static void a_packed_page_is_what_redis_itself_would_dump(void **state)
                               dt_item_of(dt_job_id(NOON, 3), NOON + 70000, 0)};
     struct dt_strbuf out;
 
-    (void)state;
     dt_strbuf_init(&out);
     dt_page_pack(&out, items, 4);
     /* the length stands in two bytes here, in one there: both are its forms, the rest is the same but for the sum */
@@ -200,7 +192,7 @@ static void assert_packed(const struct dt_item *items, size_t n)
     dt_strbuf_clear(&out);
 }
 
-static void scores_of_every_size_are_packed_as_redis_reads_them(void **state)
+TEST(scores_of_every_size_are_packed_as_redis_reads_them)
 {
     static const int64_t edges[] = {0,
                                     127,
@@ -219,7 +211,6 @@ static void scores_of_every_size_are_packed_as_redis_reads_them(void **state)
                                     INT64_C(1) << 32,
                                     INT64_C(1) << 40};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
         for (int64_t near = -1; near <= 1; near++) {
             int64_t due_ms = NOON + edges[i] + near;
@@ -231,7 +222,7 @@ static void scores_of_every_size_are_packed_as_redis_reads_them(void **state)
         }
 }
 
-static void members_that_look_like_numbers_are_packed_as_numbers(void **state)
+TEST(members_that_look_like_numbers_are_packed_as_numbers)
 {
     /* the four bytes of a sequence, read as text */
     static const int64_t sequences[] = {0x30303030,
@@ -256,7 +247,6 @@ static void members_that_look_like_numbers_are_packed_as_numbers(void **state)
                                         0x2d313238,
                                         0x31323820};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
         struct dt_item item = dt_item_of(dt_job_id(NOON, sequences[i]), NOON, 0);
 
@@ -264,9 +254,8 @@ static void members_that_look_like_numbers_are_packed_as_numbers(void **state)
     }
 }
 
-static void pages_of_every_length_are_packed_whole(void **state)
+TEST(pages_of_every_length_are_packed_whole)
 {
-    (void)state;
     for (size_t n = 1; n <= DT_PAGE_MAX; n++) {
         struct dt_item items[DT_PAGE_MAX];
 
@@ -276,9 +265,8 @@ static void pages_of_every_length_are_packed_whole(void **state)
     }
 }
 
-static void items_that_are_sorted_but_for_the_last_are_sorted(void **state)
+TEST(items_that_are_sorted_but_for_the_last_are_sorted)
 {
-    (void)state;
     for (size_t n = 2; n < 6; n++) {
         struct dt_item items[6];
 
@@ -292,19 +280,4 @@ static void items_that_are_sorted_but_for_the_last_are_sorted(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back),
-        cmocka_unit_test(what_cannot_be_a_member_is_refused),
-        cmocka_unit_test(items_are_sorted_by_time_and_then_by_their_members_bytes),
-        cmocka_unit_test(a_page_ends_between_two_milliseconds_and_is_never_too_large),
-        cmocka_unit_test(a_packed_page_is_what_redis_itself_would_dump),
-        cmocka_unit_test(scores_of_every_size_are_packed_as_redis_reads_them),
-        cmocka_unit_test(members_that_look_like_numbers_are_packed_as_numbers),
-        cmocka_unit_test(pages_of_every_length_are_packed_whole),
-        cmocka_unit_test(items_that_are_sorted_but_for_the_last_are_sorted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

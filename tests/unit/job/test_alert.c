@@ -1,13 +1,7 @@
 /* Alerts as text: settings that are stored and read again, what messages say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/alert/alert.h"
 
@@ -34,6 +28,8 @@ static int end(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, begin, end)
+
 static struct dt_alert_setting setting_of(struct dt_str text)
 {
     struct dt_alert_setting setting;
@@ -41,9 +37,8 @@ static struct dt_alert_setting setting_of(struct dt_str text)
     return setting;
 }
 
-static void a_setting_is_read_as_it_was_written(void **state)
+FRESH_TEST(a_setting_is_read_as_it_was_written)
 {
-    (void)state;
     const struct dt_str text =
         S("{\"overdue\":60000,\"dead\":0,\"mute_until\":1795257000000,\"url\":\"https://a.example/\","
           "\"secret\":\"whsec_QQ==\"}");
@@ -56,17 +51,15 @@ static void a_setting_is_read_as_it_was_written(void **state)
     assert_true(dt_str_eq(dt_strbuf_str(&out), text));
 }
 
-static void a_setting_without_anything_is_written_as_nothing(void **state)
+FRESH_TEST(a_setting_without_anything_is_written_as_nothing)
 {
-    (void)state;
     struct dt_alert_setting setting = setting_of(DT_STR_NONE);
     dt_alert_setting_write(&out, &setting);
     assert_int_equal(out.n, 0);
 }
 
-static void what_a_manual_edit_has_spoiled_counts_as_absent(void **state)
+FRESH_TEST(what_a_manual_edit_has_spoiled_counts_as_absent)
 {
-    (void)state;
     static const char *const texts[] = {"", "[]", "7",
                                         "{\"overdue\":", "{\"overdue\":\"PT1M\",\"backlog\":-1,\"url\":7}"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
@@ -84,9 +77,8 @@ static void message(enum dt_alert_event event, const struct dt_alert *alert, con
     assert_string_equal(out.p, expected);
 }
 
-static void a_message_says_how_bad_it_is(void **state)
+FRESH_TEST(a_message_says_how_bad_it_is)
 {
-    (void)state;
     const struct dt_alert late = {.id = 7,
                                   .topic = S("orders"),
                                   .kind = DT_ALERT_OVERDUE,
@@ -106,25 +98,12 @@ static void a_message_says_how_bad_it_is(void **state)
         "\"kind\":\"shard_halted\",\"value\":2,\"limit\":1,\"began_at\":\"2026-11-21T10:29:59.000Z\"}}");
 }
 
-static void each_kind_has_a_name(void **state)
+FRESH_TEST(each_kind_has_a_name)
 {
-    (void)state;
     for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++)
         assert_non_null(dt_alert_kind_name((enum dt_alert_kind)kind));
     assert_null(dt_alert_kind_name((enum dt_alert_kind)0));
     assert_null(dt_alert_kind_name(DT_ALERT_KINDS_END));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_setting_is_read_as_it_was_written),
-        TEST(a_setting_without_anything_is_written_as_nothing),
-        TEST(what_a_manual_edit_has_spoiled_counts_as_absent),
-        TEST(a_message_says_how_bad_it_is),
-        TEST(each_kind_has_a_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

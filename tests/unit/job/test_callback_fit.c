@@ -1,12 +1,5 @@
 /* What callers ask of a job, against the delivery of its topic. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/callback/callback_fit.h"
 
@@ -31,49 +24,36 @@ static const char *misfit(const struct dt_callback_terms *topic, struct dt_callb
     return out.pointer;
 }
 
-static void a_url_is_for_callbacks_only(void **state)
+TEST(a_url_is_for_callbacks_only)
 {
     const struct dt_callback_asked asked = {.asks_url = true, .url = URL};
-    (void)state;
     assert_string_equal(misfit(&kafka, asked), "/callback_url");
     assert_string_equal(misfit(&pull, asked), "/callback_url");
     assert_null(misfit(&with_url, asked));
     assert_null(misfit(&without_url, asked));
 }
 
-static void a_callback_needs_a_url_somewhere(void **state)
+TEST(a_callback_needs_a_url_somewhere)
 {
     const struct dt_callback_asked asked = {.asks_url = true};
-    (void)state;
     assert_string_equal(misfit(&without_url, asked), "/callback_url");
     assert_null(misfit(&with_url, asked));
     assert_null(misfit(&kafka, asked));
     assert_null(misfit(&without_url, (struct dt_callback_asked){0})); /* a change of something else */
 }
 
-static void the_time_for_a_result_is_longer_than_a_callback_may_take(void **state)
+TEST(the_time_for_a_result_is_longer_than_a_callback_may_take)
 {
-    (void)state;
     assert_string_equal(misfit(&with_url, (struct dt_callback_asked){.ack_timeout_ms = TIMEOUT}), "/ack_timeout");
     assert_null(misfit(&with_url, (struct dt_callback_asked){.ack_timeout_ms = TIMEOUT + 1}));
     assert_null(misfit(&kafka, (struct dt_callback_asked){.ack_timeout_ms = 1}));
 }
 
-static void headers_of_ours_are_refused_where_they_would_be_sent(void **state)
+TEST(headers_of_ours_are_refused_where_they_would_be_sent)
 {
     const struct dt_callback_asked asked = {.header_fault = {DT_STR_LIT("host"), "is ours"}};
-    (void)state;
     assert_string_equal(misfit(&with_url, asked), "/headers");
     assert_null(misfit(&kafka, asked));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_url_is_for_callbacks_only),
-        cmocka_unit_test(a_callback_needs_a_url_somewhere),
-        cmocka_unit_test(the_time_for_a_result_is_longer_than_a_callback_may_take),
-        cmocka_unit_test(headers_of_ours_are_refused_where_they_would_be_sent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,17 +1,10 @@
 /* Headers that callers may add, and the secrets that sign. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_secret.h"
 
-static void names_that_are_ours_or_the_connections_are_refused(void **state)
+TEST(names_that_are_ours_or_the_connections_are_refused)
 {
     static const char *const names[] = {"ce-id",
                                         "CE-Foo",
@@ -43,27 +36,24 @@ static void names_that_are_ours_or_the_connections_are_refused(void **state)
                                         "\xc3\xa4",
                                         "a\tb",
                                         "(a)"};
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (!dt_callback_header_name_check(dt_str(names[i])))
             fail_msg("\"%s\" is taken", names[i]);
     assert_non_null(dt_callback_header_name_check((struct dt_str){"a\0b", 3}));
 }
 
-static void other_names_are_taken(void **state)
+TEST(other_names_are_taken)
 {
     static const char *const names[] = {"authorization", "X-Api-Key", "traceparent", "accept",
                                         "cookie",        "ce",        "webhook",     "hosts",
                                         "tee",           "x_y",       "contents",    "idempotency-keys"};
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (dt_callback_header_name_check(dt_str(names[i])))
             fail_msg("\"%s\" is refused", names[i]);
 }
 
-static void a_value_has_no_control_characters(void **state)
+TEST(a_value_has_no_control_characters)
 {
-    (void)state;
     assert_null(dt_callback_header_value_check(dt_str("Bearer a b, c; \"d\"")));
     assert_null(dt_callback_header_value_check(dt_str("")));
     assert_null(dt_callback_header_value_check(dt_str("\xc3\xa4")));
@@ -73,10 +63,9 @@ static void a_value_has_no_control_characters(void **state)
     assert_non_null(dt_callback_header_value_check((struct dt_str){"a\0", 2}));
 }
 
-static void one_secret_or_two_are_read(void **state)
+TEST(one_secret_or_two_are_read)
 {
     struct dt_callback_secret secret;
-    (void)state;
     assert_null(dt_callback_secret_read(dt_str("whsec_QUJD"), &secret));
     assert_int_equal(secret.n, 1);
     assert_int_equal(secret.keys[0].n, 3);
@@ -92,7 +81,7 @@ static void one_secret_or_two_are_read(void **state)
     assert_int_equal(secret.keys[1].bytes[0], 0);
 }
 
-static void what_is_no_secret_is_refused(void **state)
+TEST(what_is_no_secret_is_refused)
 {
     static const char *const texts[] = {"",
                                         " ",
@@ -110,7 +99,6 @@ static void what_is_no_secret_is_refused(void **state)
                                         "***"};
     struct dt_callback_secret secret;
     char longest[6 + 256 + 4 + 1] = "whsec_";
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (!dt_callback_secret_read(dt_str(texts[i]), &secret))
             fail_msg("\"%s\" is taken", texts[i]);
@@ -119,14 +107,4 @@ static void what_is_no_secret_is_refused(void **state)
     assert_non_null(dt_callback_secret_read((struct dt_str){longest, 6 + 256 + 4}, &secret));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_are_ours_or_the_connections_are_refused),
-        cmocka_unit_test(other_names_are_taken),
-        cmocka_unit_test(a_value_has_no_control_characters),
-        cmocka_unit_test(one_secret_or_two_are_read),
-        cmocka_unit_test(what_is_no_secret_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,20 +1,13 @@
 /* Hosts that callbacks may go to, and URLs with others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/callback/callback_host.h"
 
-static void names_restrict_hosts(void **state)
+TEST(names_restrict_hosts)
 {
     struct dt_str names = DT_STR_LIT("hooks.example.com, *.Example.org ,127.0.0.1,::1");
-    (void)state;
     assert_int_equal(dt_host_names_check(names, NULL), DT_OK);
     assert_true(dt_host_allowed(DT_STR_LIT(""), "anything"));
     assert_true(dt_host_allowed(DT_STR_LIT("  "), "anything"));
@@ -30,10 +23,9 @@ static void names_restrict_hosts(void **state)
     assert_true(dt_host_allowed(names, "::1"));
 }
 
-static void a_list_of_names_has_names_only(void **state)
+TEST(a_list_of_names_has_names_only)
 {
     struct dt_error err = {0};
-    (void)state;
     assert_int_equal(dt_host_names_check(DT_STR_LIT(""), &err), DT_OK);
     assert_int_equal(dt_host_names_check(DT_STR_LIT("a,,b"), &err), DT_INVALID);
     assert_int_equal(dt_host_names_check(DT_STR_LIT("*"), &err), DT_INVALID);
@@ -42,10 +34,9 @@ static void a_list_of_names_has_names_only(void **state)
     assert_non_null(strstr(err.text, "\"http://a\""));
 }
 
-static void a_url_is_refused_for_what_it_is_or_for_its_host(void **state)
+TEST(a_url_is_refused_for_what_it_is_or_for_its_host)
 {
     struct dt_str names = DT_STR_LIT("*.example.org");
-    (void)state;
     assert_null(dt_callback_url_refusal(DT_STR_LIT("https://A.Example.org./x"), names));
     assert_null(dt_callback_url_refusal(DT_STR_LIT("https://example.com/"), DT_STR_NONE));
     assert_non_null(
@@ -54,7 +45,7 @@ static void a_url_is_refused_for_what_it_is_or_for_its_host(void **state)
 }
 
 /* A topic's URL is https://Hooks.Example.com/in, and it lists two hosts, and texts that are no origins. */
-static void secrets_go_to_the_topics_own_scheme_host_and_port_and_to_listed_ones(void **state)
+TEST(secrets_go_to_the_topics_own_scheme_host_and_port_and_to_listed_ones)
 {
     static const struct dt_callback_places places = {
         .url = DT_STR_LIT("https://Hooks.Example.com/in"),
@@ -83,7 +74,6 @@ static void secrets_go_to_the_topics_own_scheme_host_and_port_and_to_listed_ones
         {"nonsense", false},
         {"", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         if (dt_callback_place_is_listed(&places, dt_str(rows[i].url)) != rows[i].listed)
             fail_msg("%s", rows[i].url);
@@ -99,9 +89,8 @@ static bool widen(const char *url, const char *hosts, const char *new_url, const
     return dt_callback_places_widen(&before, &after);
 }
 
-static void another_host_of_the_url_and_a_further_one_widen_the_places(void **state)
+TEST(another_host_of_the_url_and_a_further_one_widen_the_places)
 {
-    (void)state;
     assert_false(widen("https://a.test/x", NULL, "https://A.test:443/y", NULL));
     assert_true(widen("https://a.test/", NULL, "http://a.test/", NULL));
     assert_true(widen("https://a.test/", NULL, "https://a.test:8443/", NULL));
@@ -115,14 +104,4 @@ static void another_host_of_the_url_and_a_further_one_widen_the_places(void **st
     assert_true(widen(NULL, "https://b.test", NULL, "https://b.test,https://c.test"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_restrict_hosts),
-        cmocka_unit_test(a_list_of_names_has_names_only),
-        cmocka_unit_test(a_url_is_refused_for_what_it_is_or_for_its_host),
-        cmocka_unit_test(secrets_go_to_the_topics_own_scheme_host_and_port_and_to_listed_ones),
-        cmocka_unit_test(another_host_of_the_url_and_a_further_one_widen_the_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,7 @@
 /* The URL of a callback: what is taken, what is refused, and which URLs belong to one host. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/callback/callback_url.h"
 
@@ -21,7 +15,7 @@ static void assert_taken(const char *text, const char *host, const char *key)
     assert_string_equal(url.key, key);
 }
 
-static void urls_of_one_host_have_one_key(void **state)
+TEST(urls_of_one_host_have_one_key)
 {
     static const char *const rows[][3] = {
         {"http://example.com", "example.com", "http://example.com:80"},
@@ -40,12 +34,11 @@ static void urls_of_one_host_have_one_key(void **state)
         {"https://[FE80::A]", "fe80::a", "https://[fe80::a]:443"},
         {"http://xn--bcher-kva.example", "xn--bcher-kva.example", "http://xn--bcher-kva.example:80"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         assert_taken(rows[i][0], rows[i][1], rows[i][2]);
 }
 
-static void what_two_programs_could_read_differently_is_refused(void **state)
+TEST(what_two_programs_could_read_differently_is_refused)
 {
     static const char *const texts[] = {
         "",
@@ -143,14 +136,13 @@ static void what_two_programs_could_read_differently_is_refused(void **state)
         "http://example\xe3\x80\x82"
         "com",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (!dt_callback_url_check(dt_str(texts[i]), NULL))
             fail_msg("\"%s\" is taken", texts[i]);
     assert_non_null(dt_callback_url_check((struct dt_str){"http://a\0b/", 11}, NULL));
 }
 
-static void the_reason_of_a_refusal_names_the_part(void **state)
+TEST(the_reason_of_a_refusal_names_the_part)
 {
     static const char *const rows[][2] = {
         {"example.com", "must begin with http:// or https://"},
@@ -168,7 +160,6 @@ static void the_reason_of_a_refusal_names_the_part(void **state)
         {"http://[::1%25eth0]", "has brackets without an IPv6 address"},
         {"http://a/[b]", "has a bracket that must be percent-encoded"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const char *wrong = dt_callback_url_check(dt_str(rows[i][0]), NULL);
         assert_non_null(wrong);
@@ -176,10 +167,9 @@ static void the_reason_of_a_refusal_names_the_part(void **state)
     }
 }
 
-static void a_url_has_2000_bytes_at_most_and_a_label_63(void **state)
+TEST(a_url_has_2000_bytes_at_most_and_a_label_63)
 {
     char text[2100];
-    (void)state;
     memset(text, 'a', sizeof(text));
     memcpy(text, "http://example.com/", strlen("http://example.com/"));
     assert_null(dt_callback_url_check((struct dt_str){text, 2000}, NULL));
@@ -194,13 +184,4 @@ static void a_url_has_2000_bytes_at_most_and_a_label_63(void **state)
     assert_non_null(dt_callback_url_check((struct dt_str){text, 7 + 254}, NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(urls_of_one_host_have_one_key),
-        cmocka_unit_test(what_two_programs_could_read_differently_is_refused),
-        cmocka_unit_test(the_reason_of_a_refusal_names_the_part),
-        cmocka_unit_test(a_url_has_2000_bytes_at_most_and_a_label_63),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,10 +1,5 @@
 /* Cron expressions as text, and the days that they name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/text/timetext.h"
 #include "job/schedule/cron.h"
@@ -60,18 +55,17 @@ static void assert_refused(const char *text, const char *why)
         fail_msg("'%s' is refused with '%s', not '%s'", text, err.text, why);
 }
 
-static void five_fields_begin_with_minutes_and_six_with_seconds(void **state)
+TEST(five_fields_begin_with_minutes_and_six_with_seconds)
 {
     static const struct row rows[] = {
         {"5 4 * * *", "2026-11-25", {"2026-11-25T04:05:00Z", "2026-11-26T04:05:00Z"}},
         {"10 5 4 * * *", "2026-11-25", {"2026-11-25T04:05:10Z", "2026-11-26T04:05:10Z"}},
         {"  5\t 4 * *  * ", "2026-11-25", {"2026-11-25T04:05:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void lists_ranges_and_steps_are_understood(void **state)
+TEST(lists_ranges_and_steps_are_understood)
 {
     static const struct row rows[] = {
         {"0 8-10,17 * * *",
@@ -84,11 +78,10 @@ static void lists_ranges_and_steps_are_understood(void **state)
         {"0 0 1 */5 *", "2026-01-02", {"2026-06-01", "2026-11-01", "2027-01-01"}},
         {"0 0 1 feb,nov-dec *", "2026-01-02", {"2026-02-01", "2026-11-01", "2026-12-01", "2027-02-01"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void weekdays_have_names_and_go_round(void **state)
+TEST(weekdays_have_names_and_go_round)
 {
     static const struct row rows[] = {
         {"0 0 * * MON-FRI", "2026-11-26", {"2026-11-27", "2026-11-30"}},
@@ -101,11 +94,10 @@ static void weekdays_have_names_and_go_round(void **state)
         {"0 0 ? * wed", "2026-11-25", {"2026-12-02"}},
         {"0 0 * * FRI-MON/2", "2026-11-25", {"2026-11-27", "2026-11-29", "2026-12-04"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void two_restricted_day_fields_mean_either(void **state)
+TEST(two_restricted_day_fields_mean_either)
 {
     static const struct row rows[] = {
         {"0 0 13 * FRI", "2026-11-01", {"2026-11-06", "2026-11-13", "2026-11-20", "2026-11-27", "2026-12-04"}},
@@ -114,11 +106,10 @@ static void two_restricted_day_fields_mean_either(void **state)
         {"0 0 13 * */2", "2026-08-01", {"2026-08-13", "2026-09-13", "2026-10-13", "2026-12-13"}},
         {"0 0 L * 1#1", "2026-11-01", {"2026-11-02", "2026-11-30", "2026-12-07", "2026-12-31"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void last_and_nearest_days_are_found(void **state)
+TEST(last_and_nearest_days_are_found)
 {
     static const struct row rows[] = {
         {"0 0 L * *", "2026-01-31", {"2026-02-28", "2026-03-31", "2026-04-30"}},
@@ -133,11 +124,10 @@ static void last_and_nearest_days_are_found(void **state)
         {"0 0 * * 1#5", "2026-11-01", {"2026-11-30", "2027-03-29"}},
         {"0 0 * * 7#1,sat#2", "2026-11-01", {"2026-11-14", "2026-12-06", "2026-12-12"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void words_stand_for_expressions(void **state)
+TEST(words_stand_for_expressions)
 {
     static const struct row rows[] = {
         {"@hourly", "2026-11-25", {"2026-11-25T01:00:00Z"}}, {"@daily", "2026-11-25", {"2026-11-26"}},
@@ -145,13 +135,11 @@ static void words_stand_for_expressions(void **state)
         {"@Monthly", "2026-11-25", {"2026-12-01"}},          {"@yearly", "2026-11-25", {"2027-01-01"}},
         {"@annually", "2026-11-25", {"2027-01-01"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void refusals_name_the_field(void **state)
+TEST(refusals_name_the_field)
 {
-    (void)state;
     assert_refused("", "has 0 fields");
     assert_refused("* * * *", "has 4 fields");
     assert_refused("* * * * * * *", "has 7 fields");
@@ -178,38 +166,22 @@ static void refusals_name_the_field(void **state)
     assert_refused("@every 5m", "@yearly");
 }
 
-static void expressions_that_never_come_are_refused(void **state)
+TEST(expressions_that_never_come_are_refused)
 {
-    (void)state;
     assert_refused("0 0 31 2 *", "never comes");
     assert_refused("0 0 30,31 2 *", "never comes");
     assert_refused("0 0 31 4,6,9,11 ?", "never comes");
     assert_refused("0 0 31W 2 *", "never comes");
 }
 
-static void rare_days_are_found_at_once(void **state)
+TEST(rare_days_are_found_at_once)
 {
     static const struct row rows[] = {
         {"0 0 29 2 *", "2026-01-01", {"2028-02-29", "2032-02-29"}},
         {"0 0 */28 2 MON", "2026-01-01", {"2027-02-01", "2038-02-01"}},
         {"0 0 */28 2 1#5", "2026-01-01", {"2044-02-29", "2072-02-29"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(five_fields_begin_with_minutes_and_six_with_seconds),
-        cmocka_unit_test(lists_ranges_and_steps_are_understood),
-        cmocka_unit_test(weekdays_have_names_and_go_round),
-        cmocka_unit_test(two_restricted_day_fields_mean_either),
-        cmocka_unit_test(last_and_nearest_days_are_found),
-        cmocka_unit_test(words_stand_for_expressions),
-        cmocka_unit_test(refusals_name_the_field),
-        cmocka_unit_test(expressions_that_never_come_are_refused),
-        cmocka_unit_test(rare_days_are_found_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

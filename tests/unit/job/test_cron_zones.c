@@ -2,12 +2,7 @@
  * Fires at the edges of clocks, by written tables. Each row: an expression, a zone, an instant, and the fires that follow it.
  * The instants of the changes are those of the tz database.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/text/timetext.h"
 #include "base/zone/zone_files.h"
@@ -57,7 +52,7 @@ static void check(const struct row *rows, size_t n)
 
 #define CHECK(rows) check(rows, sizeof(rows) / sizeof((rows)[0]))
 
-static void berlin_jumps_an_hour_and_repeats_one(void **state)
+TEST(berlin_jumps_an_hour_and_repeats_one)
 {
     static const struct row rows[] = {
         {"30 2 * * *",
@@ -91,22 +86,20 @@ static void berlin_jumps_an_hour_and_repeats_one(void **state)
          "2026-10-23T06:00:00Z",
          {"2026-10-23T07:00:00Z", "2026-10-26T08:00:00Z", "2026-10-27T08:00:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void a_rule_goes_on_behind_the_table(void **state)
+TEST(a_rule_goes_on_behind_the_table)
 {
     static const struct row rows[] = {
         {"30 2 * * *", "Europe/Berlin", "2090-03-25T12:00:00Z", {"2090-03-26T01:00:00Z", "2090-03-27T00:30:00Z"}},
         {"30 2 * * *", "Europe/Berlin", "2090-10-28T12:00:00Z", {"2090-10-29T00:30:00Z", "2090-10-30T01:30:00Z"}},
         {"30 2 * * *", "America/New_York", "2099-03-08T00:00:00Z", {"2099-03-08T07:00:00Z", "2099-03-09T06:30:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void new_york_jumps_an_hour_and_repeats_one(void **state)
+TEST(new_york_jumps_an_hour_and_repeats_one)
 {
     static const struct row rows[] = {
         {"30 2 * * *", "America/New_York", "2026-03-08T00:00:00Z", {"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"}},
@@ -118,11 +111,10 @@ static void new_york_jumps_an_hour_and_repeats_one(void **state)
          {"2026-11-01T05:40:00Z", "2026-11-01T06:00:00Z", "2026-11-01T06:20:00Z", "2026-11-01T06:40:00Z",
           "2026-11-01T07:00:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void lord_howe_changes_by_half_an_hour(void **state)
+TEST(lord_howe_changes_by_half_an_hour)
 {
     static const struct row rows[] = {
         {"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", {"2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"}},
@@ -136,22 +128,20 @@ static void lord_howe_changes_by_half_an_hour(void **state)
          "2026-10-03T15:00:00Z",
          {"2026-10-03T15:15:00Z", "2026-10-03T15:30:00Z", "2026-10-03T15:45:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void kathmandu_is_a_quarter_of_an_hour_off(void **state)
+TEST(kathmandu_is_a_quarter_of_an_hour_off)
 {
     static const struct row rows[] = {
         {"0 9 * * *", "Asia/Kathmandu", "2026-11-25T00:00:00Z", {"2026-11-25T03:15:00Z", "2026-11-26T03:15:00Z"}},
         {"0 * * * *", "Asia/Kathmandu", "2026-11-25T00:00:00Z", {"2026-11-25T00:15:00Z", "2026-11-25T01:15:00Z"}},
         {"5 0 * * *", "Asia/Kathmandu", "1985-12-31T12:00:00Z", {"1985-12-31T18:30:00Z", "1986-01-01T18:20:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void apia_left_out_a_friday(void **state)
+TEST(apia_left_out_a_friday)
 {
     static const struct row rows[] = {
         {"0 9,15 * * *",
@@ -162,11 +152,10 @@ static void apia_left_out_a_friday(void **state)
         {"0 9 * * FRI", "Pacific/Apia", "2011-12-29T19:00:00Z", {"2011-12-30T10:00:00Z", "2012-01-05T19:00:00Z"}},
         {"0 */6 * * *", "Pacific/Apia", "2011-12-30T04:00:00Z", {"2011-12-30T10:00:00Z", "2011-12-30T16:00:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void casablanca_goes_back_for_the_month_of_ramadan(void **state)
+TEST(casablanca_goes_back_for_the_month_of_ramadan)
 {
     static const struct row rows[] = {
         {"30 2 * * *", "Africa/Casablanca", "2023-03-18T12:00:00Z", {"2023-03-19T01:30:00Z", "2023-03-20T02:30:00Z"}},
@@ -176,44 +165,27 @@ static void casablanca_goes_back_for_the_month_of_ramadan(void **state)
          "2023-02-15T00:00:00Z",
          {"2023-03-01T11:00:00Z", "2023-04-01T12:00:00Z", "2023-05-01T11:00:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void cairo_brought_summer_time_back_in_2023(void **state)
+TEST(cairo_brought_summer_time_back_in_2023)
 {
     static const struct row rows[] = {
         {"30 0 * * FRI", "Africa/Cairo", "2023-04-27T00:00:00Z", {"2023-04-27T22:00:00Z", "2023-05-04T21:30:00Z"}},
         {"30 23 * * *", "Africa/Cairo", "2023-10-26T12:00:00Z", {"2023-10-26T20:30:00Z", "2023-10-27T21:30:00Z"}},
         {"0 12 * * *", "Africa/Cairo", "2023-04-26T12:00:00Z", {"2023-04-27T10:00:00Z", "2023-04-28T09:00:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-static void utc_has_no_edges(void **state)
+TEST(utc_has_no_edges)
 {
     static const struct row rows[] = {
         {"0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", {"2104-02-29T00:00:00Z"}},
         {"*/7 30 2 * * *", "UTC", "2026-03-29T02:30:55.500Z", {"2026-03-29T02:30:56Z", "2026-03-30T02:30:00Z"}},
         {"0 0 1 1 *", "UTC", "1969-06-01T00:00:00Z", {"1970-01-01T00:00:00Z"}},
     };
-    (void)state;
     CHECK(rows);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(berlin_jumps_an_hour_and_repeats_one),
-        cmocka_unit_test(a_rule_goes_on_behind_the_table),
-        cmocka_unit_test(new_york_jumps_an_hour_and_repeats_one),
-        cmocka_unit_test(lord_howe_changes_by_half_an_hour),
-        cmocka_unit_test(kathmandu_is_a_quarter_of_an_hour_off),
-        cmocka_unit_test(apia_left_out_a_friday),
-        cmocka_unit_test(casablanca_goes_back_for_the_month_of_ramadan),
-        cmocka_unit_test(cairo_brought_summer_time_back_in_2023),
-        cmocka_unit_test(utc_has_no_edges),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,10 +1,5 @@
 /* Keys of fires, and keys that resemble them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/schedule/fire_key.h"
 
@@ -13,15 +8,14 @@ static int64_t time_of(const char *key)
     return dt_fire_key_time_ms(dt_str(key), DT_STR_LIT("nightly"));
 }
 
-static void a_key_as_schedules_write_it_has_its_time(void **state)
+TEST(a_key_as_schedules_write_it_has_its_time)
 {
-    (void)state;
     assert_int_equal(time_of("nightly@0"), 0);
     assert_int_equal(time_of("nightly@1795683600000"), INT64_C(1795683600000));
     assert_int_equal(time_of("nightly@253402300799999"), INT64_C(253402300799999));
 }
 
-static void what_no_schedule_writes_is_nobodys_fire(void **state)
+TEST(what_no_schedule_writes_is_nobodys_fire)
 {
     static const char *const keys[] = {"",
                                        "nightly",
@@ -33,16 +27,14 @@ static void what_no_schedule_writes_is_nobodys_fire(void **state)
                                        "nightly@-5",
                                        "nightly@253402300800000",
                                        "nightly@99999999999999999999999999999999"};
-    (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
         if (time_of(keys[i]) != -1)
             fail_msg("'%s' is taken for a fire", keys[i]);
 }
 
-static void the_name_is_what_stands_before_the_last_at(void **state)
+TEST(the_name_is_what_stands_before_the_last_at)
 {
     struct dt_str name;
-    (void)state;
     assert_true(dt_fire_key_split(DT_STR_LIT("a@b@7"), &name));
     assert_true(dt_str_is(name, "a@b"));
     assert_false(dt_fire_key_split(DT_STR_LIT("@7"), &name));
@@ -50,12 +42,4 @@ static void the_name_is_what_stands_before_the_last_at(void **state)
     assert_false(dt_fire_key_split(DT_STR_LIT("7"), &name));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_as_schedules_write_it_has_its_time),
-        cmocka_unit_test(what_no_schedule_writes_is_nobodys_fire),
-        cmocka_unit_test(the_name_is_what_stands_before_the_last_at),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

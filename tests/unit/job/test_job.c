@@ -1,10 +1,5 @@
 /* Names of states, rules for topic names, the home day in the id, the near end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/text/timetext.h"
 #include "job/job.h"
@@ -16,10 +11,9 @@ static int64_t at(const char *text)
     return ms;
 }
 
-static void states_have_the_words_of_the_schema(void **state)
+TEST(states_have_the_words_of_the_schema)
 {
     static const char *const words[] = {"scheduled", "dispatched", "succeeded", "dead", "cancelled"};
-    (void)state;
     assert_int_equal(DT_JOB_STATES, 5);
     for (int i = 0; i < DT_JOB_STATES; i++) {
         enum dt_job_state parsed;
@@ -30,11 +24,10 @@ static void states_have_the_words_of_the_schema(void **state)
     }
 }
 
-static void other_words_are_no_states(void **state)
+TEST(other_words_are_no_states)
 {
     static const char *const words[] = {"", "Scheduled", "schedule", "scheduledx", "done"};
     enum dt_job_state parsed = DT_DEAD;
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_false(dt_job_state_parse(dt_str(words[i]), &parsed));
     assert_false(dt_job_state_parse(DT_STR_NONE, &parsed));
@@ -42,23 +35,21 @@ static void other_words_are_no_states(void **state)
     assert_string_equal(dt_job_state_name((enum dt_job_state)99), "unknown");
 }
 
-static void attempt_statuses_have_the_words_of_the_contract(void **state)
+TEST(attempt_statuses_have_the_words_of_the_contract)
 {
     static const char *const words[] = {"none",    "dispatched", "succeeded",     "failed", "timed_out",
                                         "snoozed", "gave_up",    "undeliverable", "lost"};
-    (void)state;
     assert_int_equal(DT_ATTEMPT_STATUSES, 9);
     for (int i = 0; i < DT_ATTEMPT_STATUSES; i++)
         assert_string_equal(dt_attempt_status_name((enum dt_attempt_status)i), words[i]);
     assert_string_equal(dt_attempt_status_name((enum dt_attempt_status) - 1), "unknown");
 }
 
-static void good_topics_are_accepted(void **state)
+TEST(good_topics_are_accepted)
 {
     static const char *const topics[] = {"a",  "azAZ09", "orders.close", "A-Z_0.9",   "...", ".a",
                                          "_a", "-",      "duetime",      "duetimes.x"};
     char longest[DT_TOPIC_MAX + 1];
-    (void)state;
     for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
         assert_null(dt_topic_check(dt_str(topics[i]), DT_STR_LIT("duetime")));
     memset(longest, 'x', DT_TOPIC_MAX);
@@ -66,12 +57,11 @@ static void good_topics_are_accepted(void **state)
     assert_null(dt_topic_check(DT_STR_LIT(".x"), DT_STR_NONE));
 }
 
-static void bad_topics_are_refused_with_a_reason(void **state)
+TEST(bad_topics_are_refused_with_a_reason)
 {
     static const char *const topics[] = {"",   ".",  "..",  "__x",      "__",        "a b",     "a/b",
                                          "\t", "a:", "a\n", "\xc3\xa9", "duetime.x", "duetime."};
     char longer[DT_TOPIC_MAX + 1];
-    (void)state;
     for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
         assert_non_null(dt_topic_check(dt_str(topics[i]), DT_STR_LIT("duetime")));
     memset(longer, 'x', sizeof longer);
@@ -80,9 +70,8 @@ static void bad_topics_are_refused_with_a_reason(void **state)
     assert_non_null(dt_topic_check(DT_STR_NONE, DT_STR_LIT("duetime")));
 }
 
-static void the_id_carries_the_home_day(void **state)
+TEST(the_id_carries_the_home_day)
 {
-    (void)state;
     assert_int_equal(dt_job_id(at("2025-01-01T00:00:00Z"), 1), 1);
     assert_int_equal(dt_job_id(at("2025-01-01T23:59:59.999Z"), 1), 1);
     assert_int_equal(dt_job_id(at("2025-01-02T00:00:00Z"), 1), (INT64_C(1) << 40) + 1);
@@ -91,9 +80,8 @@ static void the_id_carries_the_home_day(void **state)
     assert_int_equal(dt_job_id(-1, 3), 3);
 }
 
-static void ids_are_positive_for_every_time(void **state)
+TEST(ids_are_positive_for_every_time)
 {
-    (void)state;
     assert_true(dt_job_id(INT64_MAX, 1) > 0);
     assert_true(dt_job_id(at("9999-12-31T23:59:59Z"), (INT64_C(1) << 40) - 1) > 0);
     assert_int_equal(dt_job_id(0, (INT64_C(1) << 40) + 5), 5); /* a sequence never reaches into the day */
@@ -101,9 +89,8 @@ static void ids_are_positive_for_every_time(void **state)
     assert_int_equal(dt_job_id(0, (INT64_C(1) << 39) - 1), (INT64_C(1) << 39) - 1);
 }
 
-static void a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result(void **state)
+TEST(a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result)
 {
-    (void)state;
     assert_int_equal(dt_ack_may_lose_ms(0), 100);
     assert_int_equal(dt_ack_may_lose_ms(INT64_MIN), 100);
     assert_int_equal(dt_ack_may_lose_ms(2000), 100);
@@ -112,28 +99,12 @@ static void a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result(void **sta
     assert_int_equal(dt_ack_may_lose_ms(INT64_MAX), 1000);
 }
 
-static void the_near_end_is_the_end_of_the_day_in_48_hours(void **state)
+TEST(the_near_end_is_the_end_of_the_day_in_48_hours)
 {
-    (void)state;
     assert_int_equal(dt_near_end_ms(at("2026-11-21T00:00:00Z")), at("2026-11-24T00:00:00Z"));
     assert_int_equal(dt_near_end_ms(at("2026-11-21T23:59:59.999Z")), at("2026-11-24T00:00:00Z"));
     assert_int_equal(dt_near_end_ms(at("2026-11-22T00:00:00Z")), at("2026-11-25T00:00:00Z"));
     assert_int_equal(dt_near_end_ms(at("1960-02-27T12:00:00Z")), at("1960-03-01T00:00:00Z"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_have_the_words_of_the_schema),
-        cmocka_unit_test(other_words_are_no_states),
-        cmocka_unit_test(attempt_statuses_have_the_words_of_the_contract),
-        cmocka_unit_test(good_topics_are_accepted),
-        cmocka_unit_test(bad_topics_are_refused_with_a_reason),
-        cmocka_unit_test(the_id_carries_the_home_day),
-        cmocka_unit_test(ids_are_positive_for_every_time),
-        cmocka_unit_test(a_slow_batch_may_eat_a_twentieth_of_the_time_for_a_result),
-        cmocka_unit_test(the_near_end_is_the_end_of_the_day_in_48_hours),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* The statements that name all columns of a job name those of job/job_columns.h, in its order where they are read or given. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/job.h"
 #include "store/sql/statements.h"
@@ -46,9 +42,8 @@ static const char *expect_columns(const char *at, const char *next_at)
 #define OF_JOBS    "GREATEST(j.next_at, 1)"
 #define OF_HISTORY "0"
 
-static void what_is_read_are_the_columns_in_their_order(void **state)
+TEST(what_is_read_are_the_columns_in_their_order)
 {
-    (void)state;
     expect(expect_columns(expect(dt_sql_select_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_lock_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_lock_free_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
@@ -58,11 +53,10 @@ static void what_is_read_are_the_columns_in_their_order(void **state)
            ", j.payload FROM messages o");
 }
 
-static void the_longest_time_for_a_result_is_that_of_the_program(void **state)
+TEST(the_longest_time_for_a_result_is_that_of_the_program)
 {
     static const char *const *const statements[] = {dt_sql_lock_hinted.sql, dt_sql_claim_jobs.sql};
     char longest[80];
-    (void)state;
     snprintf(longest, sizeof(longest), "LEAST(j.ack_timeout_ms, %lld)", (long long)DT_ACK_MAX_MS);
     assert_non_null(strstr(dt_sql_lock_sent, longest));
     assert_non_null(strstr(dt_sql_extend_sent, longest));
@@ -70,13 +64,12 @@ static void the_longest_time_for_a_result_is_that_of_the_program(void **state)
         assert_non_null(strstr(statements[i][0], longest));
 }
 
-static void lists_read_the_columns_with_or_without_the_payload(void **state)
+TEST(lists_read_the_columns_with_or_without_the_payload)
 {
     static const char *const live[] = {dt_sql_list_live_by_id, dt_sql_list_live_by_key, dt_sql_list_live_payloads_by_id,
                                        dt_sql_list_live_payloads_by_key};
     static const char *const all[] = {dt_sql_list_all_by_id, dt_sql_list_all_by_key, dt_sql_list_all_payloads_by_id,
                                       dt_sql_list_all_payloads_by_key};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         const char *end = i < 2 ? " FROM " : ", j.payload FROM ";
         expect(expect_columns(expect(live[i], "SELECT "), OF_JOBS), end);
@@ -87,12 +80,11 @@ static void lists_read_the_columns_with_or_without_the_payload(void **state)
     }
 }
 
-static void lists_by_time_read_them_and_where_they_go_on(void **state)
+TEST(lists_by_time_read_them_and_where_they_go_on)
 {
     static const char *const lists[] = {dt_sql_list_behind_by_due,           dt_sql_list_between_by_due,
                                         dt_sql_list_archived_by_id,          dt_sql_list_payloads_behind_by_due,
                                         dt_sql_list_payloads_between_by_due, dt_sql_list_payloads_archived_by_id};
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         bool archived = i % 3 == 2;
         const char *at = expect_columns(expect(lists[i], "SELECT "), archived ? OF_HISTORY : OF_JOBS);
@@ -121,11 +113,10 @@ static const char *expect_given(const char *at)
     return at;
 }
 
-static void what_callers_give_is_inserted_in_order(void **state)
+TEST(what_callers_give_is_inserted_in_order)
 {
     static const char *const forms[] = {dt_sql_insert_job_extras, dt_sql_insert_job_near_extras,
                                         dt_sql_insert_job_key_extras, dt_sql_insert_job_near_key_extras};
-    (void)state;
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
         const char *at = strstr(forms[i], "partition_key");
         assert_non_null(at);
@@ -150,11 +141,10 @@ static const char *find_column(const char *at, const char *column)
     return found + strlen(name);
 }
 
-static void what_callers_give_is_sent_in_order(void **state)
+TEST(what_callers_give_is_sent_in_order)
 {
     const char *const statements[] = {strstr(dt_sql_lock_hinted.sql[0], "j.topic, j.job_key, "),
                                       strstr(dt_sql_select_messages, "j.topic), j.job_key, ")};
-    (void)state;
     for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++) {
         assert_non_null(statements[i]);
         const char *at = find_column(statements[i], "job_key");
@@ -164,9 +154,8 @@ static void what_callers_give_is_sent_in_order(void **state)
     }
 }
 
-static void what_callers_change_is_written_in_order(void **state)
+TEST(what_callers_change_is_written_in_order)
 {
-    (void)state;
     const char *at = strstr(dt_sql_patch_job, "ack_timeout_ms = ?, ");
     assert_non_null(at);
     at += strlen("ack_timeout_ms = ?, ");
@@ -190,9 +179,8 @@ static unsigned named(const char *sql, const char *column)
     return n;
 }
 
-static void nothing_is_lost_on_the_way_to_history_and_back(void **state)
+TEST(nothing_is_lost_on_the_way_to_history_and_back)
 {
-    (void)state;
     for (size_t i = 0; i < COLUMNS; i++) {
         if (strcmp(columns[i].name, "next_at") == 0) /* finished jobs have none */
             continue;
@@ -203,17 +191,4 @@ static void nothing_is_lost_on_the_way_to_history_and_back(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_are_the_columns_in_their_order),
-        cmocka_unit_test(the_longest_time_for_a_result_is_that_of_the_program),
-        cmocka_unit_test(lists_read_the_columns_with_or_without_the_payload),
-        cmocka_unit_test(lists_by_time_read_them_and_where_they_go_on),
-        cmocka_unit_test(what_callers_give_is_inserted_in_order),
-        cmocka_unit_test(what_callers_give_is_sent_in_order),
-        cmocka_unit_test(what_callers_change_is_written_in_order),
-        cmocka_unit_test(nothing_is_lost_on_the_way_to_history_and_back),
-    };
-    return cmocka_run_group_tests_name("job_columns", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,18 +2,13 @@
  * The state table, pair by pair, and the judgement of results: first one test a rule, then every combination of state,
  * recorded attempt, reported status, attempt number and budget against rules that are written a second time here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/job_state.h"
 
 /* ---- the table ---- */
 
-static void every_pair_of_state_and_event_is_as_drawn(void **state)
+TEST(every_pair_of_state_and_event_is_as_drawn)
 {
     static const struct {
         enum dt_job_state from;
@@ -35,7 +30,6 @@ static void every_pair_of_state_and_event_is_as_drawn(void **state)
     };
     unsigned met = 0;
 
-    (void)state;
     for (int from = 0; from < DT_JOB_STATES; from++)
         for (int event = 0; event < DT_EVENTS; event++) {
             int want = DT_STATE_ILLEGAL;
@@ -50,18 +44,16 @@ static void every_pair_of_state_and_event_is_as_drawn(void **state)
     assert_int_equal(met, sizeof legal / sizeof legal[0]);
 }
 
-static void what_is_no_state_or_no_event_is_illegal(void **state)
+TEST(what_is_no_state_or_no_event_is_illegal)
 {
-    (void)state;
     assert_int_equal(dt_job_state_after((enum dt_job_state)DT_JOB_STATES, DT_EVENT_CLAIM), DT_STATE_ILLEGAL);
     assert_int_equal(dt_job_state_after((enum dt_job_state) - 1, DT_EVENT_CLAIM), DT_STATE_ILLEGAL);
     assert_int_equal(dt_job_state_after(DT_SCHEDULED, DT_EVENTS), DT_STATE_ILLEGAL);
     assert_int_equal(dt_job_state_after(DT_SCHEDULED, (enum dt_event) - 1), DT_STATE_ILLEGAL);
 }
 
-static void a_deadline_has_passed_once_it_is_not_later_than_now(void **state)
+TEST(a_deadline_has_passed_once_it_is_not_later_than_now)
 {
-    (void)state;
     assert_true(dt_job_deadline_passed(99, 100));
     assert_true(dt_job_deadline_passed(100, 100));
     assert_false(dt_job_deadline_passed(101, 100));
@@ -91,12 +83,11 @@ static struct dt_result result_of(enum dt_result_status status)
     return (struct dt_result){.job_id = 9, .attempt = 2, .status = status, .retry_after_ms = -1};
 }
 
-static void a_success_ends_the_job(void **state)
+TEST(a_success_ends_the_job)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    (void)state;
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_SUCCEEDED);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_SUCCEEDED);
@@ -107,20 +98,18 @@ static void a_success_ends_the_job(void **state)
     assert_false(d.dead_letter);
 }
 
-static void the_first_attempt_takes_results_like_any_other(void **state)
+TEST(the_first_attempt_takes_results_like_any_other)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    (void)state;
     job.attempt = result.attempt = 1;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
 }
 
-static void a_failure_waits_for_the_delay_of_its_number(void **state)
+TEST(a_failure_waits_for_the_delay_of_its_number)
 {
     static const int64_t delays[] = {15000, 180000, 600000};
     struct dt_result result = result_of(DT_RESULT_FAILED);
-    (void)state;
     for (int failures = 0; failures < 3; failures++) {
         struct dt_job job = dispatched_job();
         struct dt_decision d;
@@ -136,12 +125,11 @@ static void a_failure_waits_for_the_delay_of_its_number(void **state)
     }
 }
 
-static void the_failure_after_the_last_delay_buries_the_job(void **state)
+TEST(the_failure_after_the_last_delay_buries_the_job)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
     struct dt_decision d;
-    (void)state;
     job.failures = 3;
     d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
@@ -151,21 +139,19 @@ static void the_failure_after_the_last_delay_buries_the_job(void **state)
     assert_true(d.failed && d.finished && d.dead_letter);
 }
 
-static void without_retries_the_first_failure_buries_the_job(void **state)
+TEST(without_retries_the_first_failure_buries_the_job)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-    (void)state;
     job.failures = 0;
     job.retry = DT_STR_LIT("");
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
-static void retry_after_of_a_failure_replaces_the_delay_but_not_the_budget(void **state)
+TEST(retry_after_of_a_failure_replaces_the_delay_but_not_the_budget)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-    (void)state;
     result.retry_after_ms = 7;
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 7);
     result.retry_after_ms = 0;
@@ -174,22 +160,20 @@ static void retry_after_of_a_failure_replaces_the_delay_but_not_the_budget(void 
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
-static void a_schedule_that_nobody_can_read_counts_as_the_default_one(void **state)
+TEST(a_schedule_that_nobody_can_read_counts_as_the_default_one)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-    (void)state;
     job.retry = DT_STR_LIT("soon, please");
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 180000);
     job.failures = 9;
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
-static void numbers_rise_up_to_their_end_and_stay_there(void **state)
+TEST(numbers_rise_up_to_their_end_and_stay_there)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-    (void)state;
     assert_int_equal(dt_job_number_after(0, 0), 0);
     assert_int_equal(dt_job_number_after(7, 2), 9);
     assert_int_equal(dt_job_number_after(DT_NUMBER_MAX - 2, 1), DT_NUMBER_MAX - 1);
@@ -200,12 +184,11 @@ static void numbers_rise_up_to_their_end_and_stay_there(void **state)
     assert_int_equal(dt_job_decide(&job, &result, NOW).failures, DT_NUMBER_MAX);
 }
 
-static void a_snooze_waits_and_spends_nothing(void **state)
+TEST(a_snooze_waits_and_spends_nothing)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SNOOZED);
     struct dt_decision d;
-    (void)state;
     job.failures = 3; /* even with nothing left */
     result.retry_after_ms = 5000;
     d = dt_job_decide(&job, &result, NOW);
@@ -218,20 +201,18 @@ static void a_snooze_waits_and_spends_nothing(void **state)
     assert_false(d.failed);
 }
 
-static void a_snooze_without_its_length_changes_nothing(void **state)
+TEST(a_snooze_without_its_length_changes_nothing)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SNOOZED);
-    (void)state;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-static void giving_up_buries_the_job_with_attempts_left(void **state)
+TEST(giving_up_buries_the_job_with_attempts_left)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_GAVE_UP);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    (void)state;
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_DEAD);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_GAVE_UP);
@@ -239,12 +220,11 @@ static void giving_up_buries_the_job_with_attempts_left(void **state)
     assert_true(d.failed && d.finished && d.dead_letter);
 }
 
-static void an_extension_starts_the_deadline_anew(void **state)
+TEST(an_extension_starts_the_deadline_anew)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    (void)state;
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_DISPATCHED);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_DISPATCHED);
@@ -257,21 +237,19 @@ static void an_extension_starts_the_deadline_anew(void **state)
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW);
 }
 
-static void an_extension_is_applied_each_time(void **state)
+TEST(an_extension_is_applied_each_time)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
-    (void)state;
     job.next_at_ms = dt_job_decide(&job, &result, NOW).next_at_ms;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
 }
 
-static void a_timeout_counts_as_a_failure_once_its_deadline_is_there(void **state)
+TEST(a_timeout_counts_as_a_failure_once_its_deadline_is_there)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_TIMED_OUT);
     struct dt_decision d;
-    (void)state;
     job.next_at_ms = NOW;
     d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
@@ -283,24 +261,22 @@ static void a_timeout_counts_as_a_failure_once_its_deadline_is_there(void **stat
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-static void a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row(void **state)
+TEST(a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
     struct dt_decision d;
-    (void)state;
     job.ack_timeout_ms = INT64_MAX;
     d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_true(d.next_at_ms > NOW);
 }
 
-static void an_undeliverable_attempt_follows_the_retry_policy(void **state)
+TEST(an_undeliverable_attempt_follows_the_retry_policy)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_UNDELIVERABLE);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    (void)state;
     assert_int_equal(d.state, DT_SCHEDULED);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_UNDELIVERABLE);
     assert_int_equal(d.failures, 2);
@@ -308,10 +284,9 @@ static void an_undeliverable_attempt_follows_the_retry_policy(void **state)
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
-static void cancelled_from_retries_anything_but_success_and_extension_ends_cancelled(void **state)
+TEST(cancelled_from_retries_anything_but_success_and_extension_ends_cancelled)
 {
     struct dt_job job = dispatched_job();
-    (void)state;
     job.no_retries = true;
     job.next_at_ms = NOW;
     for (int status = DT_RESULT_SUCCEEDED; status <= DT_RESULT_UNDELIVERABLE; status++) {
@@ -327,11 +302,10 @@ static void cancelled_from_retries_anything_but_success_and_extension_ends_cance
     }
 }
 
-static void a_late_success_ends_a_job_that_waits_for_its_next_attempt(void **state)
+TEST(a_late_success_ends_a_job_that_waits_for_its_next_attempt)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    (void)state;
     job.state = DT_SCHEDULED;
     job.attempt_status = DT_ATTEMPT_TIMED_OUT;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
@@ -340,20 +314,18 @@ static void a_late_success_ends_a_job_that_waits_for_its_next_attempt(void **sta
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-static void nobody_can_have_succeeded_with_what_kafka_refused(void **state)
+TEST(nobody_can_have_succeeded_with_what_kafka_refused)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    (void)state;
     job.state = DT_SCHEDULED;
     job.attempt_status = DT_ATTEMPT_UNDELIVERABLE;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-static void later_reports_on_a_timed_out_attempt_are_stale(void **state)
+TEST(later_reports_on_a_timed_out_attempt_are_stale)
 {
     struct dt_job job = dispatched_job();
-    (void)state;
     job.state = DT_SCHEDULED;
     job.attempt_status = DT_ATTEMPT_TIMED_OUT;
     for (int status = DT_RESULT_FAILED; status <= DT_RESULT_EXTENDED; status++) {
@@ -363,11 +335,10 @@ static void later_reports_on_a_timed_out_attempt_are_stale(void **state)
     }
 }
 
-static void a_job_that_was_never_dispatched_takes_no_result(void **state)
+TEST(a_job_that_was_never_dispatched_takes_no_result)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    (void)state;
     job.state = DT_SCHEDULED;
     job.attempt = 0;
     job.attempt_status = DT_ATTEMPT_NONE;
@@ -375,7 +346,7 @@ static void a_job_that_was_never_dispatched_takes_no_result(void **state)
         assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-static void the_same_status_again_is_a_duplicate(void **state)
+TEST(the_same_status_again_is_a_duplicate)
 {
     static const struct {
         enum dt_job_state state;
@@ -392,7 +363,6 @@ static void the_same_status_again_is_a_duplicate(void **state)
         {DT_SCHEDULED, DT_ATTEMPT_GAVE_UP, DT_RESULT_GAVE_UP}, /* after a redrive */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_job job = dispatched_job();
         struct dt_result result = result_of(cases[i].reported);
@@ -403,9 +373,8 @@ static void the_same_status_again_is_a_duplicate(void **state)
     }
 }
 
-static void an_earlier_attempt_repeats_what_is_recorded_of_it(void **state)
+TEST(an_earlier_attempt_repeats_what_is_recorded_of_it)
 {
-    (void)state;
     assert_true(dt_result_repeats(DT_ATTEMPT_FAILED, DT_RESULT_FAILED));
     assert_true(dt_result_repeats(DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED));
     assert_false(dt_result_repeats(DT_ATTEMPT_TIMED_OUT, DT_RESULT_FAILED));
@@ -505,11 +474,10 @@ static void judge(const struct combination *c)
                                                   : same_word((int)d.attempt_status, c->reported));
 }
 
-static void every_combination_is_judged_by_the_rules(void **state)
+TEST(every_combination_is_judged_by_the_rules)
 {
     struct combination c;
     int judged = 0;
-    (void)state;
     for (c.state = 0; c.state < DT_JOB_STATES; c.state++)
         for (c.recorded = 0; c.recorded < DT_ATTEMPT_STATUSES; c.recorded++)
             for (c.reported = 0; c.reported <= DT_RESULT_LOST; c.reported++)
@@ -522,37 +490,4 @@ static void every_combination_is_judged_by_the_rules(void **state)
     assert_int_equal(judged, 5 * 9 * 8 * 3 * 4 * 2 * 3 * 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pair_of_state_and_event_is_as_drawn),
-        cmocka_unit_test(a_deadline_has_passed_once_it_is_not_later_than_now),
-        cmocka_unit_test(what_is_no_state_or_no_event_is_illegal),
-        cmocka_unit_test(a_success_ends_the_job),
-        cmocka_unit_test(the_first_attempt_takes_results_like_any_other),
-        cmocka_unit_test(a_failure_waits_for_the_delay_of_its_number),
-        cmocka_unit_test(the_failure_after_the_last_delay_buries_the_job),
-        cmocka_unit_test(without_retries_the_first_failure_buries_the_job),
-        cmocka_unit_test(retry_after_of_a_failure_replaces_the_delay_but_not_the_budget),
-        cmocka_unit_test(a_schedule_that_nobody_can_read_counts_as_the_default_one),
-        cmocka_unit_test(numbers_rise_up_to_their_end_and_stay_there),
-        cmocka_unit_test(a_snooze_waits_and_spends_nothing),
-        cmocka_unit_test(a_snooze_without_its_length_changes_nothing),
-        cmocka_unit_test(giving_up_buries_the_job_with_attempts_left),
-        cmocka_unit_test(an_extension_starts_the_deadline_anew),
-        cmocka_unit_test(an_extension_is_applied_each_time),
-        cmocka_unit_test(a_timeout_counts_as_a_failure_once_its_deadline_is_there),
-        cmocka_unit_test(a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row),
-        cmocka_unit_test(an_undeliverable_attempt_follows_the_retry_policy),
-        cmocka_unit_test(cancelled_from_retries_anything_but_success_and_extension_ends_cancelled),
-        cmocka_unit_test(a_late_success_ends_a_job_that_waits_for_its_next_attempt),
-        cmocka_unit_test(nobody_can_have_succeeded_with_what_kafka_refused),
-        cmocka_unit_test(later_reports_on_a_timed_out_attempt_are_stale),
-        cmocka_unit_test(a_job_that_was_never_dispatched_takes_no_result),
-        cmocka_unit_test(the_same_status_again_is_a_duplicate),
-        cmocka_unit_test(an_earlier_attempt_repeats_what_is_recorded_of_it),
-        cmocka_unit_test(every_combination_is_judged_by_the_rules),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* Which owner a topic has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/owner.h"
 
@@ -23,9 +19,17 @@ static void add(struct dt_owners *owners, const char *topics)
     assert_int_equal(dt_owners_add(owners, dt_str(topics), &arena), DT_OK);
 }
 
-static void without_a_token_the_name_decides_up_to_its_first_dot(void **state)
+static int clear(void **state)
 {
     (void)state;
+    dt_arena_clear(&arena);
+    return 0;
+}
+
+#define FRESH_TEST(name) TEST_WITH(name, NULL, clear)
+
+FRESH_TEST(without_a_token_the_name_decides_up_to_its_first_dot)
+{
     assert_true(dt_owner_by_name(DT_STR_LIT("shop.orders")) > 0);
     assert_int_equal(dt_owner_by_name(DT_STR_LIT("shop.orders")), dt_owner_by_name(DT_STR_LIT("shop")));
     assert_int_equal(dt_owner_by_name(DT_STR_LIT("shop.a.b")), dt_owner_by_name(DT_STR_LIT("shop")));
@@ -33,10 +37,9 @@ static void without_a_token_the_name_decides_up_to_its_first_dot(void **state)
     assert_true(dt_owner_by_name(DT_STR_NONE) > 0);
 }
 
-static void the_longest_prefix_decides_whatever_the_order(void **state)
+FRESH_TEST(the_longest_prefix_decides_whatever_the_order)
 {
     struct dt_owners owners = {0};
-    (void)state;
     add(&owners, "shop.");
     add(&owners, "atk");
     add(&owners, "atk.special,shop.vip.,, nonsense.,x y");
@@ -49,11 +52,10 @@ static void the_longest_prefix_decides_whatever_the_order(void **state)
     assert_int_equal(owner_of(&owners, ""), dt_owner_by_name(DT_STR_NONE));
 }
 
-static void tokens_with_the_same_prefixes_are_one_owner_whatever_their_order(void **state)
+FRESH_TEST(tokens_with_the_same_prefixes_are_one_owner_whatever_their_order)
 {
     struct dt_owners a = {0};
     struct dt_owners b = {0};
-    (void)state;
     add(&a, "in.,out.");
     add(&b, "out.,in.,out.");
     assert_int_equal(owner_of(&a, "in.x"), owner_of(&b, "in.x"));
@@ -61,11 +63,10 @@ static void tokens_with_the_same_prefixes_are_one_owner_whatever_their_order(voi
 }
 
 /* Such as a monitor of several tenants. */
-static void a_token_with_the_prefixes_of_several_owners_does_not_make_them_one(void **state)
+FRESH_TEST(a_token_with_the_prefixes_of_several_owners_does_not_make_them_one)
 {
     static const char *const names[] = {"acme.", "globex.", "initech.", "umbrella.", "hooli."};
     struct dt_owners owners = {0};
-    (void)state;
     add(&owners, "acme.,globex.,initech.,umbrella.,hooli.");
     for (size_t i = 0; i < 5; i++)
         add(&owners, names[i]);
@@ -74,21 +75,19 @@ static void a_token_with_the_prefixes_of_several_owners_does_not_make_them_one(v
             assert_int_not_equal(owner_of(&owners, names[i]), owner_of(&owners, names[k]));
 }
 
-static void a_token_for_all_topics_owns_none(void **state)
+FRESH_TEST(a_token_for_all_topics_owns_none)
 {
     struct dt_owners owners = {0};
-    (void)state;
     add(&owners, "*");
     add(&owners, "");
     assert_int_equal(owners.n, 0);
     assert_int_equal(owner_of(&owners, "shop.x"), dt_owner_by_name(DT_STR_LIT("shop")));
 }
 
-static void many_prefixes_have_room(void **state)
+FRESH_TEST(many_prefixes_have_room)
 {
     struct dt_owners owners = {0};
     char text[2000] = "";
-    (void)state;
     for (int i = 100; i < 400; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "p%d.,", i);
     add(&owners, text);
@@ -97,22 +96,4 @@ static void many_prefixes_have_room(void **state)
     assert_true(owner_of(&owners, "p100.x") > 0);
 }
 
-static int clear(void **state)
-{
-    (void)state;
-    dt_arena_clear(&arena);
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(without_a_token_the_name_decides_up_to_its_first_dot, clear),
-        cmocka_unit_test_teardown(the_longest_prefix_decides_whatever_the_order, clear),
-        cmocka_unit_test_teardown(tokens_with_the_same_prefixes_are_one_owner_whatever_their_order, clear),
-        cmocka_unit_test_teardown(a_token_with_the_prefixes_of_several_owners_does_not_make_them_one, clear),
-        cmocka_unit_test_teardown(a_token_for_all_topics_owns_none, clear),
-        cmocka_unit_test_teardown(many_prefixes_have_room, clear),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

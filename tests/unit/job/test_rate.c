@@ -1,11 +1,7 @@
 /* Rates: their text, and how many attempts they let begin. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/rate.h"
 
@@ -17,9 +13,8 @@ static int64_t interval_of(const char *text)
     return dt_rate_parse(dt_str(text), &interval_ns) ? interval_ns : 0;
 }
 
-static void a_rate_is_a_number_a_second_or_a_minute(void **state)
+TEST(a_rate_is_a_number_a_second_or_a_minute)
 {
-    (void)state;
     assert_int_equal(interval_of("1/s"), 1000000000);
     assert_int_equal(interval_of("100/s"), 10000000);
     assert_int_equal(interval_of("600/m"), 100000000);
@@ -33,18 +28,16 @@ static void a_rate_is_a_number_a_second_or_a_minute(void **state)
     assert_false(dt_rate_parse(DT_STR_NONE, &interval_ns));
 }
 
-static void what_has_not_begun_may_begin_with_nine_tenths_of_a_second(void **state)
+TEST(what_has_not_begun_may_begin_with_nine_tenths_of_a_second)
 {
-    (void)state;
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("100/s")}, NOW), 90);
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("10/s")}, NOW), 9);
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("1/s")}, NOW), 1);
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("1/m")}, NOW), 1);
 }
 
-static void what_is_used_up_comes_back_one_by_one(void **state)
+TEST(what_is_used_up_comes_back_one_by_one)
 {
-    (void)state;
     struct dt_rate rate = {.interval_ns = interval_of("10/s")};
     dt_rate_take(&rate, NOW, 9);
     assert_int_equal(dt_rate_room(&rate, NOW), 0);
@@ -83,9 +76,8 @@ static void drive(const char *text, double r, int64_t step_ms, int64_t jitter_ms
     assert_true((double)all >= 0.9 * r * (MS / 1000));
 }
 
-static void no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used(void **state)
+TEST(no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used)
 {
-    (void)state;
     static const struct {
         const char *text;
         double r;
@@ -99,9 +91,8 @@ static void no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used
     }
 }
 
-static void another_rate_takes_over_a_burst_that_is_used_up_but_for_one(void **state)
+TEST(another_rate_takes_over_a_burst_that_is_used_up_but_for_one)
 {
-    (void)state;
     struct dt_rate rate = {.interval_ns = interval_of("1/m")};
     dt_rate_take(&rate, NOW, 1);
     struct dt_rate faster = {interval_of("100/s"), rate.next_ns};
@@ -131,9 +122,8 @@ static size_t begun_while_changing(const char *one, const char *other, int secon
     return begun;
 }
 
-static void changes_of_a_rate_give_no_attempts_away(void **state)
+TEST(changes_of_a_rate_give_no_attempts_away)
 {
-    (void)state;
     struct dt_rate rate = {.interval_ns = interval_of("2/m")};
     dt_rate_take(&rate, NOW, 1);
     struct dt_rate slower = {interval_of("1/m"), rate.next_ns};
@@ -150,9 +140,8 @@ static void changes_of_a_rate_give_no_attempts_away(void **state)
     assert_true(begun_while_changing("5/s", "1/m", 60) <= 60 * 5);
 }
 
-static void a_clock_that_went_back_closes_no_rate_for_long(void **state)
+TEST(a_clock_that_went_back_closes_no_rate_for_long)
 {
-    (void)state;
     struct dt_rate rate = {.interval_ns = interval_of("10/s")};
     dt_rate_take(&rate, NOW, 9);
     dt_rate_adopt(&rate, rate.interval_ns, NOW - 3600000);
@@ -162,16 +151,4 @@ static void a_clock_that_went_back_closes_no_rate_for_long(void **state)
     assert_int_equal(dt_rate_room(&rate, NOW - 3600000 + 100), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rate_is_a_number_a_second_or_a_minute),
-        cmocka_unit_test(what_has_not_begun_may_begin_with_nine_tenths_of_a_second),
-        cmocka_unit_test(what_is_used_up_comes_back_one_by_one),
-        cmocka_unit_test(no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used),
-        cmocka_unit_test(another_rate_takes_over_a_burst_that_is_used_up_but_for_one),
-        cmocka_unit_test(changes_of_a_rate_give_no_attempts_away),
-        cmocka_unit_test(a_clock_that_went_back_closes_no_rate_for_long),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

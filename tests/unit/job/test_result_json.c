@@ -1,13 +1,8 @@
 /* Bodies of results, as they come over REST and from Kafka. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "job/result_json.h"
 
@@ -34,9 +29,8 @@ static dt_status decode(const char *text, int64_t job_id, struct dt_result *out)
     return status;
 }
 
-static void every_member_is_understood(void **state)
+TEST(every_member_is_understood)
 {
-    (void)state;
     struct dt_result r;
     assert_int_equal(
         decode("{\"job_id\":\"7316522\",\"attempt\":3,\"status\":\"failed\",\"error\":{\"code\":\"E\",\"message\":"
@@ -51,9 +45,8 @@ static void every_member_is_understood(void **state)
     assert_true(dt_str_is(r.error_message, "m"));
 }
 
-static void every_status_has_its_word(void **state)
+TEST(every_status_has_its_word)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum dt_result_status status;
@@ -70,17 +63,15 @@ static void every_status_has_its_word(void **state)
     }
 }
 
-static void timeouts_and_undeliverable_cannot_be_claimed_from_outside(void **state)
+TEST(timeouts_and_undeliverable_cannot_be_claimed_from_outside)
 {
-    (void)state;
     struct dt_result r;
     assert_int_equal(decode("{\"attempt\":1,\"status\":\"timed_out\"}", 5, &r), DT_INVALID);
     assert_int_equal(decode("{\"attempt\":1,\"status\":\"undeliverable\"}", 5, &r), DT_INVALID);
 }
 
-static void what_is_wrong_is_named_with_its_pointer(void **state)
+TEST(what_is_wrong_is_named_with_its_pointer)
 {
-    (void)state;
     static const struct {
         const char *text, *pointer;
     } bad[] = {{"[]", " must be an object"},
@@ -113,9 +104,8 @@ static void what_is_wrong_is_named_with_its_pointer(void **state)
     }
 }
 
-static void all_faults_are_told_at_once(void **state)
+TEST(all_faults_are_told_at_once)
 {
-    (void)state;
     struct dt_result r;
     assert_int_equal(decode("{\"attempt\":0,\"status\":\"x\",\"more\":1}", -1, &r), DT_INVALID);
     assert_non_null(strstr(reasons, "/attempt"));
@@ -124,9 +114,8 @@ static void all_faults_are_told_at_once(void **state)
     assert_non_null(strstr(reasons, "/job_id"));
 }
 
-static void null_members_count_as_absent(void **state)
+TEST(null_members_count_as_absent)
 {
-    (void)state;
     struct dt_result r;
     assert_int_equal(
         decode("{\"attempt\":1,\"status\":\"succeeded\",\"error\":null,\"retry_after\":null,\"finished_at\":null}", 5,
@@ -136,9 +125,8 @@ static void null_members_count_as_absent(void **state)
     assert_null(r.error_code.p);
 }
 
-static void long_error_texts_are_cut_at_a_character(void **state)
+TEST(long_error_texts_are_cut_at_a_character)
 {
-    (void)state;
     struct dt_result r;
     char text[400] = "{\"attempt\":1,\"status\":\"failed\",\"error\":{\"code\":\"x";
     for (int i = 0; i < 70; i++)
@@ -149,9 +137,8 @@ static void long_error_texts_are_cut_at_a_character(void **state)
     assert_true(dt_utf8_valid(r.error_code));
 }
 
-static void ids_are_plain_decimal_numbers(void **state)
+TEST(ids_are_plain_decimal_numbers)
 {
-    (void)state;
     static const char *const bad[] = {"", "0", "01", "-1", "+1", " 1", "1 ", "1.0", "abc", "1234567890123456789"};
     int64_t id;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -168,17 +155,4 @@ static int end(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_member_is_understood),
-        cmocka_unit_test(every_status_has_its_word),
-        cmocka_unit_test(timeouts_and_undeliverable_cannot_be_claimed_from_outside),
-        cmocka_unit_test(what_is_wrong_is_named_with_its_pointer),
-        cmocka_unit_test(all_faults_are_told_at_once),
-        cmocka_unit_test(null_members_count_as_absent),
-        cmocka_unit_test(long_error_texts_are_cut_at_a_character),
-        cmocka_unit_test(ids_are_plain_decimal_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, end);
-}
+SUITE(NULL, end)

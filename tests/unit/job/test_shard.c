@@ -2,17 +2,12 @@
  * The three fixed hashes. The vectors were computed by a separate program (Python: zlib.crc32, the jump hash and XXH64
  * written from their papers and specification); stored data depends on them, so they must never change.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 #include <zlib.h>
 
 #include "job/shard.h"
 
-static void slots_are_the_crc32_of_the_decimal_id(void **state)
+TEST(slots_are_the_crc32_of_the_decimal_id)
 {
     static const struct {
         int64_t id;
@@ -29,22 +24,20 @@ static void slots_are_the_crc32_of_the_decimal_id(void **state)
         {-5, 51},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(dt_slot(cases[i].id), cases[i].slot);
 }
 
-static void ids_spread_evenly_over_the_slots(void **state)
+TEST(ids_spread_evenly_over_the_slots)
 {
     static unsigned count[DT_SLOTS];
-    (void)state;
     for (int64_t id = 1; id <= 1024 * 1000; id++)
         count[dt_slot((INT64_C(690) << 40) + id)]++;
     for (int i = 0; i < DT_SLOTS; i++)
         assert_in_range(count[i], 700, 1300);
 }
 
-static void jump_hash_gives_the_published_values(void **state)
+TEST(jump_hash_gives_the_published_values)
 {
     static const struct {
         uint64_t key;
@@ -63,19 +56,17 @@ static void jump_hash_gives_the_published_values(void **state)
         {500, 3, 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(dt_jump_hash(cases[i].key, cases[i].buckets), cases[i].bucket);
 }
 
-static void whole_maps_are_as_they_always_were(void **state)
+TEST(whole_maps_are_as_they_always_were)
 {
     static const struct {
         unsigned shards;
         unsigned long crc;
     } cases[] = {{1, 4058561182}, {4, 509883417}, {7, 2990673611}, {64, 3109767676}, {1024, 2281713068}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned char bytes[2 * DT_SLOTS];
         struct dt_shard_map map;
@@ -90,10 +81,9 @@ static void whole_maps_are_as_they_always_were(void **state)
     }
 }
 
-static void a_job_belongs_to_the_shard_of_its_slot(void **state)
+TEST(a_job_belongs_to_the_shard_of_its_slot)
 {
     struct dt_shard_map map;
-    (void)state;
     dt_shard_map_init(&map, 1, 7);
     for (int64_t id = 1; id < 1000; id++) {
         assert_int_equal(dt_shard_of(&map, id), dt_jump_hash(dt_slot(id), 7));
@@ -102,9 +92,8 @@ static void a_job_belongs_to_the_shard_of_its_slot(void **state)
 }
 
 /* One shard more moves 1/(n+1) of the slots, and only to the new shard. */
-static void a_new_shard_takes_slots_and_no_others_move(void **state)
+TEST(a_new_shard_takes_slots_and_no_others_move)
 {
-    (void)state;
     for (unsigned shards = 1; shards < 64; shards++) {
         struct dt_shard_map before, after;
         unsigned moved = 0;
@@ -124,25 +113,22 @@ static void a_new_shard_takes_slots_and_no_others_move(void **state)
 static const struct dt_str names[NAMES] = {DT_STR_LIT("127.0.0.1:6379"), DT_STR_LIT("127.0.0.1:6380"),
                                            DT_STR_LIT("redis-a.example.internal.cluster.local:6379")};
 
-static void rendezvous_picks_the_endpoint_of_the_fixed_vectors(void **state)
+TEST(rendezvous_picks_the_endpoint_of_the_fixed_vectors)
 {
     static const unsigned want[24] = {1, 1, 1, 2, 0, 0, 2, 0, 0, 2, 1, 0, 1, 1, 2, 2, 2, 2, 0, 1, 1, 2, 1, 0};
-    (void)state;
     for (unsigned shard = 0; shard < 24; shard++)
         assert_int_equal(dt_rendezvous(shard, names, NAMES), want[shard]);
 }
 
-static void the_order_of_endpoints_does_not_matter(void **state)
+TEST(the_order_of_endpoints_does_not_matter)
 {
     const struct dt_str turned[NAMES] = {names[2], names[0], names[1]};
-    (void)state;
     for (unsigned shard = 0; shard < 1024; shard++)
         assert_true(dt_str_eq(turned[dt_rendezvous(shard, turned, NAMES)], names[dt_rendezvous(shard, names, NAMES)]));
 }
 
-static void an_endpoint_that_goes_moves_only_its_own_shards(void **state)
+TEST(an_endpoint_that_goes_moves_only_its_own_shards)
 {
-    (void)state;
     for (unsigned shard = 0; shard < 1024; shard++) {
         unsigned before = dt_rendezvous(shard, names, NAMES);
         if (before < 2)
@@ -150,30 +136,13 @@ static void an_endpoint_that_goes_moves_only_its_own_shards(void **state)
     }
 }
 
-static void one_endpoint_takes_all_and_an_equal_name_is_the_first(void **state)
+TEST(one_endpoint_takes_all_and_an_equal_name_is_the_first)
 {
     const struct dt_str twins[2] = {DT_STR_LIT("a:1"), DT_STR_LIT("a:1")};
-    (void)state;
     for (unsigned shard = 0; shard < 100; shard++) {
         assert_int_equal(dt_rendezvous(shard, names, 1), 0);
         assert_int_equal(dt_rendezvous(shard, twins, 2), 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_the_crc32_of_the_decimal_id),
-        cmocka_unit_test(ids_spread_evenly_over_the_slots),
-        cmocka_unit_test(jump_hash_gives_the_published_values),
-        cmocka_unit_test(whole_maps_are_as_they_always_were),
-        cmocka_unit_test(a_job_belongs_to_the_shard_of_its_slot),
-        cmocka_unit_test(a_new_shard_takes_slots_and_no_others_move),
-        cmocka_unit_test(rendezvous_picks_the_endpoint_of_the_fixed_vectors),
-        cmocka_unit_test(the_order_of_endpoints_does_not_matter),
-        cmocka_unit_test(an_endpoint_that_goes_moves_only_its_own_shards),
-        cmocka_unit_test(one_endpoint_takes_all_and_an_equal_name_is_the_first),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

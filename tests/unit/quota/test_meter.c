@@ -1,11 +1,7 @@
 /* What a token's meter lets pass, alone and beside the meters of other processes; the clock is the test's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "quota/meter.h"
 
@@ -99,12 +95,11 @@ static int64_t run(struct world *w, int64_t seconds, const int64_t rates[METERS]
     return all;
 }
 
-static void without_limits_everything_passes_and_is_counted(void **state)
+TEST(without_limits_everything_passes_and_is_counted)
 {
     struct dt_over over;
     struct dt_usage used;
     bool wake;
-    (void)state;
     dt_meter *meter = dt_meter_new();
     for (int i = 0; i < 1000; i++) {
         assert_true(dt_meter_request(meter, 5, &over, &wake));
@@ -120,23 +115,21 @@ static void without_limits_everything_passes_and_is_counted(void **state)
     dt_meter_free(meter);
 }
 
-static void a_process_alone_has_the_whole_quota_and_no_more(void **state)
+TEST(a_process_alone_has_the_whole_quota_and_no_more)
 {
     struct world w;
     int64_t passed[METERS];
-    (void)state;
     make_world(&w, 1, 100);
     int64_t n = run(&w, 10, (const int64_t[METERS]){1000}, passed);
     assert_in_range(n, 990, 1100);
     drop_world(&w);
 }
 
-static void what_is_refused_says_which_quota_and_when_to_come_again(void **state)
+TEST(what_is_refused_says_which_quota_and_when_to_come_again)
 {
     struct world w;
     struct dt_over over = {0};
     bool wake = false;
-    (void)state;
     make_world(&w, 1, 4);
     assert_int_equal(ask(&w, 0, 3), 3);
     settle(&w, 0);
@@ -151,10 +144,9 @@ static void what_is_refused_says_which_quota_and_when_to_come_again(void **state
     drop_world(&w);
 }
 
-static void jobs_that_were_not_made_are_given_back(void **state)
+TEST(jobs_that_were_not_made_are_given_back)
 {
     struct world w;
-    (void)state;
     make_world(&w, 1, 10);
     assert_int_equal(ask(&w, 0, 20), 10);
     dt_meter_jobs_done(w.meters[0], &(struct dt_jobs_done){10, 100, 4, 40});
@@ -162,12 +154,11 @@ static void jobs_that_were_not_made_are_given_back(void **state)
     drop_world(&w);
 }
 
-static void a_payload_that_is_larger_than_the_rest_goes_and_is_paid_for(void **state)
+TEST(a_payload_that_is_larger_than_the_rest_goes_and_is_paid_for)
 {
     struct dt_quota_limits limits = {{0}};
     struct dt_over over;
     bool wake;
-    (void)state;
     dt_meter *meter = dt_meter_new();
     limits.v[DT_QUOTA_BYTES] = 1000;
     dt_meter_set(meter, &limits, SECOND);
@@ -178,10 +169,9 @@ static void a_payload_that_is_larger_than_the_rest_goes_and_is_paid_for(void **s
     dt_meter_free(meter);
 }
 
-static void processes_together_let_pass_the_quota_however_unequal_their_callers(void **state)
+TEST(processes_together_let_pass_the_quota_however_unequal_their_callers)
 {
     static const int64_t rates[][METERS] = {{500, 500, 500}, {1000, 10, 10}, {1000, 0, 0}, {70, 70, 10}, {0, 900, 300}};
-    (void)state;
     for (size_t k = 0; k < sizeof(rates) / sizeof(rates[0]); k++) {
         struct world w;
         int64_t passed[METERS];
@@ -192,11 +182,10 @@ static void processes_together_let_pass_the_quota_however_unequal_their_callers(
     }
 }
 
-static void a_share_that_one_process_no_longer_uses_is_the_others_within_seconds(void **state)
+TEST(a_share_that_one_process_no_longer_uses_is_the_others_within_seconds)
 {
     struct world w;
     int64_t passed[METERS];
-    (void)state;
     make_world(&w, 2, 100);
     run(&w, 10, (const int64_t[METERS]){300, 300}, passed);
     assert_in_range(passed[0], 400, 600);
@@ -209,11 +198,10 @@ static void a_share_that_one_process_no_longer_uses_is_the_others_within_seconds
     drop_world(&w);
 }
 
-static void a_process_that_begins_beside_another_refuses_nobody_below_the_quota(void **state)
+TEST(a_process_that_begins_beside_another_refuses_nobody_below_the_quota)
 {
     struct world w;
     int64_t passed[METERS];
-    (void)state;
     make_world(&w, 2, 100);
     run(&w, 10, (const int64_t[METERS]){40, 0}, passed);
     assert_int_equal(passed[0], 400);
@@ -223,11 +211,10 @@ static void a_process_that_begins_beside_another_refuses_nobody_below_the_quota(
     drop_world(&w);
 }
 
-static void a_share_that_is_not_renewed_is_an_equal_part(void **state)
+TEST(a_share_that_is_not_renewed_is_an_equal_part)
 {
     struct world w;
     int64_t passed[METERS];
-    (void)state;
     make_world(&w, 2, 100);
     run(&w, 10, (const int64_t[METERS]){1000, 0}, passed);
     int64_t n = 0;
@@ -262,9 +249,8 @@ static int64_t ask_meter(dt_meter *meter, int n)
     return passed;
 }
 
-static void pending_jobs_are_those_counted_and_those_let_pass_since(void **state)
+TEST(pending_jobs_are_those_counted_and_those_let_pass_since)
 {
-    (void)state;
     dt_meter *meter = pending_meter(100, 1);
     assert_int_equal(ask_meter(meter, 50), 10); /* not counted yet: a tenth */
     assert_true(dt_meter_wants_pending(meter));
@@ -282,11 +268,10 @@ static void pending_jobs_are_those_counted_and_those_let_pass_since(void **state
     dt_meter_free(meter);
 }
 
-static void a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_a_count_with_its_share(void **state)
+TEST(a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_a_count_with_its_share)
 {
     bool fresh = false;
     struct dt_quota_claim claim = {0};
-    (void)state;
     dt_meter *meter = pending_meter(1000, 2);
     assert_true(dt_meter_wants_pending(meter));
     dt_meter_set_pending(meter, 0, 2);
@@ -306,9 +291,8 @@ static void a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_
 }
 
 /* It took itself for alone when it was asked to count, or was so at an earlier count. */
-static void a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pending(void **state)
+TEST(a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pending)
 {
-    (void)state;
     dt_meter *meter = pending_meter(1000, 1);
     assert_true(dt_meter_wants_pending(meter));
     dt_meter_set_pending(meter, 0, 2);
@@ -322,9 +306,8 @@ static void a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_b
     dt_meter_free(meter);
 }
 
-static void a_token_without_that_quota_has_nothing_counted(void **state)
+TEST(a_token_without_that_quota_has_nothing_counted)
 {
-    (void)state;
     dt_meter *meter = dt_meter_new();
     set_jobs(meter, 10, SECOND);
     assert_int_equal(ask_meter(meter, 3), 3);
@@ -332,22 +315,4 @@ static void a_token_without_that_quota_has_nothing_counted(void **state)
     dt_meter_free(meter);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_limits_everything_passes_and_is_counted),
-        cmocka_unit_test(a_process_alone_has_the_whole_quota_and_no_more),
-        cmocka_unit_test(what_is_refused_says_which_quota_and_when_to_come_again),
-        cmocka_unit_test(jobs_that_were_not_made_are_given_back),
-        cmocka_unit_test(a_payload_that_is_larger_than_the_rest_goes_and_is_paid_for),
-        cmocka_unit_test(processes_together_let_pass_the_quota_however_unequal_their_callers),
-        cmocka_unit_test(a_share_that_one_process_no_longer_uses_is_the_others_within_seconds),
-        cmocka_unit_test(a_process_that_begins_beside_another_refuses_nobody_below_the_quota),
-        cmocka_unit_test(a_share_that_is_not_renewed_is_an_equal_part),
-        cmocka_unit_test(pending_jobs_are_those_counted_and_those_let_pass_since),
-        cmocka_unit_test(a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pending),
-        cmocka_unit_test(a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_a_count_with_its_share),
-        cmocka_unit_test(a_token_without_that_quota_has_nothing_counted),
-    };
-    return cmocka_run_group_tests_name("meter", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

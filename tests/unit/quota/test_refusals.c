@@ -1,10 +1,5 @@
 /* What a token has had refused: what is free, how its batches rest, and that it is forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "quota/refusals.h"
 
@@ -12,9 +7,8 @@
 #define ELEMENT (SECOND / DT_REFUSED_RATE)
 #define START   (1000 * SECOND)
 
-static void a_burst_is_free_and_what_is_beyond_rests_by_the_rate(void **state)
+TEST(a_burst_is_free_and_what_is_beyond_rests_by_the_rate)
 {
-    (void)state;
     struct dt_refusals refusals = {0};
     assert_int_equal(dt_refusals_add(&refusals, DT_REFUSED_BURST - 1, START), 0);
     assert_int_equal(dt_refusals_add(&refusals, 1, START), 0);
@@ -22,9 +16,8 @@ static void a_burst_is_free_and_what_is_beyond_rests_by_the_rate(void **state)
     assert_int_equal(dt_refusals_add(&refusals, 300, START), 301 * ELEMENT);
 }
 
-static void whoever_waits_for_the_answers_has_no_more_refused_than_the_rate(void **state)
+TEST(whoever_waits_for_the_answers_has_no_more_refused_than_the_rate)
 {
-    (void)state;
     struct dt_refusals refusals = {0};
     int64_t now_us = START;
     int64_t refused = 0;
@@ -35,9 +28,8 @@ static void whoever_waits_for_the_answers_has_no_more_refused_than_the_rate(void
     assert_in_range(refused, 60 * DT_REFUSED_RATE, DT_REFUSED_BURST + 61 * DT_REFUSED_RATE);
 }
 
-static void a_rest_is_bounded_and_a_debt_forgotten_within_seconds(void **state)
+TEST(a_rest_is_bounded_and_a_debt_forgotten_within_seconds)
 {
-    (void)state;
     struct dt_refusals refusals = {0};
     for (int i = 0; i < 100; i++)
         dt_refusals_add(&refusals, 100000, START);
@@ -48,12 +40,4 @@ static void a_rest_is_bounded_and_a_debt_forgotten_within_seconds(void **state)
     assert_int_equal(dt_refusals_add(&refusals, 1, paid_us), ELEMENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_burst_is_free_and_what_is_beyond_rests_by_the_rate),
-        cmocka_unit_test(whoever_waits_for_the_answers_has_no_more_refused_than_the_rate),
-        cmocka_unit_test(a_rest_is_bounded_and_a_debt_forgotten_within_seconds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

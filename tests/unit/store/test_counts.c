@@ -2,12 +2,9 @@
  */
 #include "store/jobs/counts.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #define DAY    (INT64_C(1) << DT_SEQUENCE_BITS)
 #define TOPICS 100
@@ -28,9 +25,8 @@ static int64_t sum_of(const struct dt_counts *counts, int number)
     return sum;
 }
 
-static void topics_in_turn_are_counted_each_however_many_they_are(void **state)
+TEST(topics_in_turn_are_counted_each_however_many_they_are)
 {
-    (void)state;
     static const int some[] = {1, 2, 31, 32, 33, 63, 64, 65, TOPICS};
     for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
         struct dt_counts counts;
@@ -56,9 +52,8 @@ static void topics_in_turn_are_counted_each_however_many_they_are(void **state)
     }
 }
 
-static void days_in_turn_are_counted_by_their_piece(void **state)
+TEST(days_in_turn_are_counted_by_their_piece)
 {
-    (void)state;
     struct dt_counts counts;
     dt_counts_init(&counts);
     for (int64_t day = 0; day < 3 * DT_COUNT_PIECES; day++)
@@ -74,9 +69,8 @@ static void days_in_turn_are_counted_by_their_piece(void **state)
     dt_counts_clear(&counts);
 }
 
-static void after_a_merge_counting_goes_on(void **state)
+TEST(after_a_merge_counting_goes_on)
 {
-    (void)state;
     struct dt_counts counts;
     dt_counts_init(&counts);
     for (int i = 9; i >= 0; i--) { /* merging puts them into another order */
@@ -91,9 +85,8 @@ static void after_a_merge_counting_goes_on(void **state)
     dt_counts_clear(&counts);
 }
 
-static void what_changes_nothing_in_the_end_is_not_written(void **state)
+TEST(what_changes_nothing_in_the_end_is_not_written)
 {
-    (void)state;
     struct dt_counts counts;
     dt_counts_init(&counts);
     dt_counts_add(&counts, topic(1), dt_count_piece(1), DT_DEAD, 1);
@@ -108,9 +101,8 @@ static void what_changes_nothing_in_the_end_is_not_written(void **state)
     dt_counts_clear(&counts);
 }
 
-static void a_change_of_any_one_number_is_written(void **state)
+TEST(a_change_of_any_one_number_is_written)
 {
-    (void)state;
     for (int number = 0; number < DT_COUNT_NUMBERS; number++)
         for (int64_t n = -1; n <= 1; n++) {
             struct dt_counts counts;
@@ -122,9 +114,8 @@ static void a_change_of_any_one_number_is_written(void **state)
         }
 }
 
-static void a_topic_that_another_one_begins_with_is_another_one(void **state)
+TEST(a_topic_that_another_one_begins_with_is_another_one)
 {
-    (void)state;
     struct dt_counts counts;
     dt_counts_init(&counts);
     static const char *const names[] = {"ab", "a", "abc", "b", "a", "ab"};
@@ -139,15 +130,4 @@ static void a_topic_that_another_one_begins_with_is_another_one(void **state)
     dt_counts_clear(&counts);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(topics_in_turn_are_counted_each_however_many_they_are),
-        cmocka_unit_test(days_in_turn_are_counted_by_their_piece),
-        cmocka_unit_test(after_a_merge_counting_goes_on),
-        cmocka_unit_test(what_changes_nothing_in_the_end_is_not_written),
-        cmocka_unit_test(a_change_of_any_one_number_is_written),
-        cmocka_unit_test(a_topic_that_another_one_begins_with_is_another_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

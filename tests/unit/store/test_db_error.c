@@ -1,10 +1,5 @@
 /* What the servers' error numbers mean: whose fault it is, and whether somebody has to do something about it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "job/request/problem.h"
 #include "store/db/db_error.h"
@@ -19,18 +14,16 @@ static const unsigned nobodys[] = {1205, 1213, 1020, 1317, 3024, 2002, 2006, 201
 
 #define N(v) (sizeof(v) / sizeof *(v))
 
-static void what_a_server_forbids_or_has_no_room_for_needs_an_operator(void **state)
+TEST(what_a_server_forbids_or_has_no_room_for_needs_an_operator)
 {
-    (void)state;
     for (size_t i = 0; i < N(an_operators); i++)
         assert_true(dt_db_error_needs_an_operator(an_operators[i]));
     for (size_t i = 0; i < N(nobodys); i++)
         assert_false(dt_db_error_needs_an_operator(nobodys[i]));
 }
 
-static void what_needs_an_operator_is_never_the_callers_fault(void **state)
+TEST(what_needs_an_operator_is_never_the_callers_fault)
 {
-    (void)state;
     for (unsigned number = 1; number < 5000; number++) {
         if (!dt_db_error_needs_an_operator(number))
             continue;
@@ -40,9 +33,8 @@ static void what_needs_an_operator_is_never_the_callers_fault(void **state)
     }
 }
 
-static void only_rows_that_are_refused_for_what_they_hold_are_the_callers(void **state)
+TEST(only_rows_that_are_refused_for_what_they_hold_are_the_callers)
 {
-    (void)state;
     /* 1060, 1061, 1091, 1304, 1826, 3822 and 3940 are of DDL, which no request asks for. */
     static const unsigned rows[] = {1048, 1060, 1061, 1062, 1091, 1264, 1265, 1292, 1304,
                                     1366, 1406, 1586, 1826, 3819, 3822, 3940, 4025};
@@ -57,12 +49,4 @@ static void only_rows_that_are_refused_for_what_they_hold_are_the_callers(void *
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_server_forbids_or_has_no_room_for_needs_an_operator),
-        cmocka_unit_test(what_needs_an_operator_is_never_the_callers_fault),
-        cmocka_unit_test(only_rows_that_are_refused_for_what_they_hold_are_the_callers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,10 +1,5 @@
 /* Which fires get a job, and when a schedule is looked at again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "store/schedules/fire_plan.h"
 
@@ -31,11 +26,10 @@ static struct dt_fire_plan plan(struct dt_schedule *s, const struct dt_recurrenc
     return p;
 }
 
-static void one_fire_lies_ahead_however_far_it_is(void **state)
+TEST(one_fire_lies_ahead_however_far_it_is)
 {
     struct dt_recurrence r = every(24 * HOUR);
     struct dt_schedule s = from(NOW + 20 * HOUR);
-    (void)state;
     struct dt_fire_plan p = plan(&s, &r, false);
     assert_int_equal(p.n, 1);
     assert_int_equal(fires[0].at_ms, NOW + 20 * HOUR);
@@ -43,22 +37,20 @@ static void one_fire_lies_ahead_however_far_it_is(void **state)
     assert_int_equal(plan(&s, &r, false).n, 0);
 }
 
-static void fires_that_come_soon_are_made_together_and_the_next_look_is_in_time(void **state)
+TEST(fires_that_come_soon_are_made_together_and_the_next_look_is_in_time)
 {
     struct dt_recurrence r = every(2000);
     struct dt_schedule s = from(NOW);
-    (void)state;
     struct dt_fire_plan p = plan(&s, &r, false);
     assert_int_equal(p.n, 61);
     assert_int_equal(s.next_fire_ms, NOW + 122000);
     assert_int_equal(p.look_ms, NOW + 62000);
 }
 
-static void no_more_than_a_hundred_fires_lie_ahead(void **state)
+TEST(no_more_than_a_hundred_fires_lie_ahead)
 {
     struct dt_recurrence r = every(100);
     struct dt_schedule s = from(NOW);
-    (void)state;
     struct dt_fire_plan p = plan(&s, &r, false);
     assert_int_equal(p.n, DT_FIRES_AHEAD + 1);
     assert_int_equal(s.last_fire_ms, NOW + 100 * DT_FIRES_AHEAD);
@@ -66,11 +58,10 @@ static void no_more_than_a_hundred_fires_lie_ahead(void **state)
     assert_int_equal(plan(&s, &r, false).n, 0);
 }
 
-static void fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred(void **state)
+TEST(fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW - 3 * HOUR);
-    (void)state;
     assert_int_equal(plan(&s, &r, false).n, 1);
     s = from(NOW - 3 * HOUR);
     s.waits_since_ms = NOW - 4 * HOUR;
@@ -81,22 +72,20 @@ static void fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred(void **st
     assert_int_equal(plan(&s, &r, false).n, DT_FIRES_AHEAD + 1);
 }
 
-static void what_does_not_fit_is_looked_at_again_at_once(void **state)
+TEST(what_does_not_fit_is_looked_at_again_at_once)
 {
     struct dt_recurrence r = every(100);
     struct dt_schedule s = from(NOW - HOUR);
-    (void)state;
     s.catch_up_ms = HOUR;
     struct dt_fire_plan p = plan(&s, &r, false);
     assert_int_equal(p.n, ROOM);
     assert_int_equal(p.look_ms, NOW);
 }
 
-static void nothing_follows_where_a_schedule_ends_or_is_paused(void **state)
+TEST(nothing_follows_where_a_schedule_ends_or_is_paused)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW);
-    (void)state;
     r.ends_at_ms = NOW + 1;
     r.anchor_ms = NOW;
     struct dt_fire_plan p = plan(&s, &r, false);
@@ -110,11 +99,10 @@ static void nothing_follows_where_a_schedule_ends_or_is_paused(void **state)
     assert_int_equal(p.look_ms, 0);
 }
 
-static void a_fire_waits_for_the_job_before_it_until_its_own_time(void **state)
+TEST(a_fire_waits_for_the_job_before_it_until_its_own_time)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW + 100000);
-    (void)state;
     s.overlap = DT_OVERLAP_SKIP;
     struct dt_fire_plan p = plan(&s, &r, true);
     assert_int_equal(p.n, 0);
@@ -129,11 +117,10 @@ static void a_fire_waits_for_the_job_before_it_until_its_own_time(void **state)
     assert_true(p.look_ms > NOW);
 }
 
-static void a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries(void **state)
+TEST(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries)
 {
     struct dt_recurrence r = every(HOUR);
     struct dt_schedule s = from(NOW);
-    (void)state;
     s.overlap = DT_OVERLAP_SKIP;
     struct dt_fire_plan p = plan(&s, &r, true);
     assert_int_equal(p.n, 1);
@@ -151,11 +138,10 @@ static void a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries(voi
     assert_int_equal(fires[0].how, DT_FIRE_RUNS);
 }
 
-static void a_fire_that_jitter_puts_off_was_not_missed(void **state)
+TEST(a_fire_that_jitter_puts_off_was_not_missed)
 {
     struct dt_recurrence r = every(10 * HOUR);
     struct dt_schedule s = from(NOW - HOUR);
-    (void)state;
     r.anchor_ms = NOW - HOUR;
     s.jitter_ms = 2 * HOUR;
     s.overlap = DT_OVERLAP_SKIP;
@@ -163,12 +149,11 @@ static void a_fire_that_jitter_puts_off_was_not_missed(void **state)
     assert_int_equal(fires[0].at_ms, NOW - HOUR);
 }
 
-static void missed_fires_are_made_as_far_back_as_is_wanted(void **state)
+TEST(missed_fires_are_made_as_far_back_as_is_wanted)
 {
     struct dt_recurrence r = every(60000);
     struct dt_schedule s = from(NOW / 60000 * 60000 - HOUR);
     const int64_t minute = NOW / 60000 * 60000;
-    (void)state;
     plan(&s, &r, false);
     assert_true(fires[0].at_ms >= NOW - DT_FIRE_GRACE_MS);
     s = from(minute - HOUR);
@@ -183,11 +168,10 @@ static void missed_fires_are_made_as_far_back_as_is_wanted(void **state)
     assert_int_equal(fires[1].at_ms, minute);
 }
 
-static void a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old(void **state)
+TEST(a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old)
 {
     struct dt_recurrence r = every(60000);
     struct dt_schedule s = from(NOW / 60000 * 60000 - HOUR);
-    (void)state;
     r.ends_at_ms = NOW - HOUR / 2;
     s.catch_up_ms = 10 * 60000;
     s.catch_up_max = 2;
@@ -198,10 +182,9 @@ static void a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_
 }
 
 /* Before a schedule changes: what lies ahead is the changed one's. */
-static void what_is_due_alone_is_planned_where_that_is_wanted(void **state)
+TEST(what_is_due_alone_is_planned_where_that_is_wanted)
 {
     struct dt_recurrence r = every(1000);
-    (void)state;
     for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_CANCEL; overlap++) {
         struct dt_schedule s = from(NOW - 2000);
         struct dt_fire_plan p = {.recurrence = &r, .now_ms = NOW, .room = ROOM, .fires = fires, .due_only = true};
@@ -217,21 +200,4 @@ static void what_is_due_alone_is_planned_where_that_is_wanted(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_fire_lies_ahead_however_far_it_is),
-        cmocka_unit_test(fires_that_come_soon_are_made_together_and_the_next_look_is_in_time),
-        cmocka_unit_test(no_more_than_a_hundred_fires_lie_ahead),
-        cmocka_unit_test(fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred),
-        cmocka_unit_test(what_does_not_fit_is_looked_at_again_at_once),
-        cmocka_unit_test(nothing_follows_where_a_schedule_ends_or_is_paused),
-        cmocka_unit_test(a_fire_waits_for_the_job_before_it_until_its_own_time),
-        cmocka_unit_test(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries),
-        cmocka_unit_test(a_fire_that_jitter_puts_off_was_not_missed),
-        cmocka_unit_test(what_is_due_alone_is_planned_where_that_is_wanted),
-        cmocka_unit_test(missed_fires_are_made_as_far_back_as_is_wanted),
-        cmocka_unit_test(a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

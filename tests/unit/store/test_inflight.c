@@ -1,12 +1,7 @@
 /* How a list of what is in flight shrinks: what leaves it, and why, and how much of it goes next. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/dispatch/inflight.h"
 
@@ -26,9 +21,8 @@ static void assert_shrink(struct dt_shrink is, size_t leave, bool undeliverable,
     assert_int_equal(is.send_n, send_n);
 }
 
-static void what_went_through_leaves_and_twice_as_many_go_next(void **state)
+TEST(what_went_through_leaves_and_twice_as_many_go_next)
 {
-    (void)state;
     assert_shrink(dt_inflight_sent(100, 1), 1, false, 2);
     assert_shrink(dt_inflight_sent(100, 30), 30, false, 60);
     assert_shrink(dt_inflight_sent(100, 40), 40, false, 60);
@@ -36,42 +30,37 @@ static void what_went_through_leaves_and_twice_as_many_go_next(void **state)
     assert_shrink(dt_inflight_sent(0, 0), 0, false, 0);
 }
 
-static void without_a_hint_a_takeover_changes_nothing(void **state)
+TEST(without_a_hint_a_takeover_changes_nothing)
 {
-    (void)state;
     assert_shrink(dt_inflight_taken_over(&list, 5, false, &nothing), 0, false, 5);
     assert_shrink(dt_inflight_taken_over(&list, 2, false, &nothing), 0, false, 2);
     assert_shrink(dt_inflight_taken_over(&nothing, 0, false, &nothing), 0, false, 0);
 }
 
-static void a_refused_list_is_halved_down_to_one(void **state)
+TEST(a_refused_list_is_halved_down_to_one)
 {
-    (void)state;
     struct dt_inflight four = head(4), three = head(3), two = head(2);
     assert_shrink(dt_inflight_taken_over(&list, 4, false, &four), 0, false, 2);
     assert_shrink(dt_inflight_taken_over(&list, 3, false, &three), 0, false, 1);
     assert_shrink(dt_inflight_taken_over(&list, 2, false, &two), 0, false, 1);
 }
 
-static void an_attempt_that_was_refused_alone_is_undeliverable_and_the_next_goes_alone(void **state)
+TEST(an_attempt_that_was_refused_alone_is_undeliverable_and_the_next_goes_alone)
 {
-    (void)state;
     struct dt_inflight one = head(1);
     assert_shrink(dt_inflight_taken_over(&list, 1, false, &one), 1, true, 1);
     assert_shrink(dt_inflight_taken_over(&one, 1, false, &one), 1, true, 0);
 }
 
-static void what_the_ledger_has_was_sent_whatever_the_hint_says(void **state)
+TEST(what_the_ledger_has_was_sent_whatever_the_hint_says)
 {
-    (void)state;
     struct dt_inflight one = head(1), two = head(2);
     assert_shrink(dt_inflight_taken_over(&list, 1, true, &one), 1, false, 2);
     assert_shrink(dt_inflight_taken_over(&list, 2, true, &two), 2, false, 3);
 }
 
-static void a_hint_about_another_list_is_not_heard(void **state)
+TEST(a_hint_about_another_list_is_not_heard)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         struct dt_claim other[2] = {five[0], five[1]};
         struct dt_inflight hint = {.v = other, .n = i == 4 ? 1 : 2};
@@ -89,9 +78,8 @@ static void a_hint_about_another_list_is_not_heard(void **state)
 }
 
 /* Whatever is refused, in any list: halving and doubling end, everything else is sent once and in order. */
-static void poison_anywhere_is_singled_out_and_all_others_are_sent_once(void **state)
+TEST(poison_anywhere_is_singled_out_and_all_others_are_sent_once)
 {
-    (void)state;
     for (unsigned n = 1; n <= 9; n++) {
         for (unsigned poison = 0; poison < 1u << n; poison++) {
             struct dt_claim v[9];
@@ -119,11 +107,10 @@ static void poison_anywhere_is_singled_out_and_all_others_are_sent_once(void **s
     }
 }
 
-static void a_list_is_read_as_it_was_written(void **state)
+TEST(a_list_is_read_as_it_was_written)
 {
     struct dt_inflight read = {0};
     struct dt_strbuf text;
-    (void)state;
     dt_strbuf_init(&text);
     dt_inflight_format(five, 5, &text);
     assert_int_equal(dt_inflight_parse(dt_strbuf_str(&text), &read), DT_OK);
@@ -144,12 +131,11 @@ static void a_list_is_read_as_it_was_written(void **state)
 
 /* A byte that is another, or a text that ends anywhere: each stands in memory of its own, so that nothing is read behind
  * it. */
-static void a_list_that_is_malformed_anywhere_is_refused(void **state)
+TEST(a_list_that_is_malformed_anywhere_is_refused)
 {
     static const char whole[] = "[[100,1,10],[101,2,20]]";
     struct dt_inflight read = {0};
     char *text = malloc(sizeof(whole) - 1);
-    (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < sizeof(whole) - 1; i++) {
         memcpy(text, whole, sizeof(whole) - 1);
@@ -169,9 +155,8 @@ static void a_list_that_is_malformed_anywhere_is_refused(void **state)
     dt_inflight_clear(&read);
 }
 
-static void a_list_that_is_sorted_by_id_can_be_searched(void **state)
+TEST(a_list_that_is_sorted_by_id_can_be_searched)
 {
-    (void)state;
     struct dt_claim v[] = {{7, 1, 1}, {3, 1, 2}, {9, 2, 3}};
     struct dt_inflight some = {.v = v, .n = 3}, all = {0};
     assert_int_equal(dt_inflight_append(&all, &nothing), DT_OK);
@@ -188,9 +173,8 @@ static void a_list_that_is_sorted_by_id_can_be_searched(void **state)
     dt_inflight_clear(&all);
 }
 
-static void the_text_by_id_leaves_the_list_as_it_is(void **state)
+TEST(the_text_by_id_leaves_the_list_as_it_is)
 {
-    (void)state;
     struct dt_claim v[] = {{7, 1, 1}, {3, 1, 2}};
     struct dt_strbuf text;
     dt_strbuf_init(&text);
@@ -203,20 +187,4 @@ static void the_text_by_id_leaves_the_list_as_it_is(void **state)
     dt_strbuf_clear(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_went_through_leaves_and_twice_as_many_go_next),
-        cmocka_unit_test(without_a_hint_a_takeover_changes_nothing),
-        cmocka_unit_test(a_refused_list_is_halved_down_to_one),
-        cmocka_unit_test(an_attempt_that_was_refused_alone_is_undeliverable_and_the_next_goes_alone),
-        cmocka_unit_test(what_the_ledger_has_was_sent_whatever_the_hint_says),
-        cmocka_unit_test(a_hint_about_another_list_is_not_heard),
-        cmocka_unit_test(poison_anywhere_is_singled_out_and_all_others_are_sent_once),
-        cmocka_unit_test(a_list_is_read_as_it_was_written),
-        cmocka_unit_test(a_list_that_is_malformed_anywhere_is_refused),
-        cmocka_unit_test(a_list_that_is_sorted_by_id_can_be_searched),
-        cmocka_unit_test(the_text_by_id_leaves_the_list_as_it_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/db/sql_split.h"
 
@@ -22,62 +17,45 @@ static void expect(const char *text, const char *const *statements)
 }
 #define EXPECT(text, ...) expect(text, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-static void statements_end_at_semicolons(void **state)
+TEST(statements_end_at_semicolons)
 {
-    (void)state;
     EXPECT("");
     EXPECT(" \n\t");
     EXPECT("A;B ; C", "A", "B ", "C");
     EXPECT("A;\n\n;B;", "A", "", "B");
 }
 
-static void a_semicolon_in_quotes_ends_nothing(void **state)
+TEST(a_semicolon_in_quotes_ends_nothing)
 {
-    (void)state;
     EXPECT("A ';' \";\" `;`; B", "A ';' \";\" `;`", "B");
     EXPECT("A 'it''s; \\'; x'; B", "A 'it''s; \\'; x'", "B");
     EXPECT("A `\\`; B", "A `\\`", "B");
 }
 
-static void a_semicolon_in_a_comment_ends_nothing(void **state)
+TEST(a_semicolon_in_a_comment_ends_nothing)
 {
-    (void)state;
     EXPECT("A -- one; two's\n; B # x;\n; C /* ; */ D; E", "A -- one; two's\n", "B # x;\n", "C /* ; */ D", "E");
     EXPECT("A 1--1; B", "A 1--1", "B");
 }
 
-static void comments_between_statements_are_left_out(void **state)
+TEST(comments_between_statements_are_left_out)
 {
-    (void)state;
     EXPECT("-- first;\n/* second; */ # third\nA;--\nB", "A", "B");
     EXPECT("-- nothing else");
     EXPECT("/*!50100 A */; B", "/*!50100 A */", "B");
 }
 
-static void a_delimiter_line_changes_what_ends_a_statement(void **state)
+TEST(a_delimiter_line_changes_what_ends_a_statement)
 {
-    (void)state;
     EXPECT("A;\nDELIMITER //\nCREATE x BEGIN a; b; END//\ndelimiter ;\nB;C", "A", "CREATE x BEGIN a; b; END", "B", "C");
     EXPECT("DELIMITER $$\r\nA; 'x$$' $$\r\nDELIMITER ;\r\nB", "A; 'x$$' ", "B");
 }
 
-static void an_open_quote_ends_with_the_text(void **state)
+TEST(an_open_quote_ends_with_the_text)
 {
-    (void)state;
     EXPECT("A 'x; y", "A 'x; y");
     EXPECT("A /* x; y", "A /* x; y");
     EXPECT("A 'x\\", "A 'x\\");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statements_end_at_semicolons),
-        cmocka_unit_test(a_semicolon_in_quotes_ends_nothing),
-        cmocka_unit_test(a_semicolon_in_a_comment_ends_nothing),
-        cmocka_unit_test(comments_between_statements_are_left_out),
-        cmocka_unit_test(a_delimiter_line_changes_what_ends_a_statement),
-        cmocka_unit_test(an_open_quote_ends_with_the_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

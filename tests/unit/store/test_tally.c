@@ -1,10 +1,7 @@
 /* What a process counts in memory of what it committed, and what percentiles say of a histogram. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "store/figures/figures.h"
 #include "store/jobs/counts.h"
@@ -26,9 +23,8 @@ static int64_t number_of(const char *topic, enum dt_tallied what)
     return -1;
 }
 
-static void what_was_taken_is_not_taken_again(void **state)
+TEST(what_was_taken_is_not_taken_again)
 {
-    (void)state;
     dt_tally_take(&taken);
     add("a", DT_TALLY_CREATED, 2);
     add("b", DT_TALLY_FAILED, 1);
@@ -43,9 +39,8 @@ static void what_was_taken_is_not_taken_again(void **state)
     assert_int_equal(taken.n, 0);
 }
 
-static void topics_beyond_those_that_fit_count_for_all_together(void **state)
+TEST(topics_beyond_those_that_fit_count_for_all_together)
 {
-    (void)state;
     char name[16];
     dt_tally_take(&taken);
     for (int round = 0; round < 2; round++)
@@ -64,9 +59,8 @@ static void topics_beyond_those_that_fit_count_for_all_together(void **state)
 }
 
 /* Claims and failed attempts of one topic may leave its counters as they were: both have happened nevertheless. */
-static void events_that_cancel_each_other_out_in_the_counters_stay_apart(void **state)
+TEST(events_that_cancel_each_other_out_in_the_counters_stay_apart)
 {
-    (void)state;
     struct dt_counts counts;
     dt_counts_init(&counts);
     dt_counts_move(&counts, dt_str("t"), 1, DT_SCHEDULED, DT_DISPATCHED);
@@ -81,9 +75,8 @@ static void events_that_cancel_each_other_out_in_the_counters_stay_apart(void **
 }
 
 /* Whoever has no connection has committed nothing. */
-static void what_was_not_committed_did_not_happen(void **state)
+TEST(what_was_not_committed_did_not_happen)
 {
-    (void)state;
     struct dt_counts counts;
     dt_tally_take(&taken);
     dt_counts_init(&counts);
@@ -92,9 +85,8 @@ static void what_was_not_committed_did_not_happen(void **state)
     assert_false(dt_tally_take(&taken));
 }
 
-static void percentiles_lie_within_the_bucket_that_has_them(void **state)
+TEST(percentiles_lie_within_the_bucket_that_has_them)
 {
-    (void)state;
     const struct dt_lateness buckets[] = {{0, 10000, 50}, {0, 20000, 49}, {0, 600000000, 1}};
     assert_true(dt_lateness_ms(buckets, 0, 0.5) < 0);
     assert_float_equal(dt_lateness_ms(buckets, 3, 0.5), 10, 0.001);
@@ -104,14 +96,4 @@ static void percentiles_lie_within_the_bucket_that_has_them(void **state)
     assert_float_equal(dt_lateness_ms(buckets, 3, 1), 600000, 0.001);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_taken_is_not_taken_again),
-        cmocka_unit_test(topics_beyond_those_that_fit_count_for_all_together),
-        cmocka_unit_test(events_that_cancel_each_other_out_in_the_counters_stay_apart),
-        cmocka_unit_test(what_was_not_committed_did_not_happen),
-        cmocka_unit_test(percentiles_lie_within_the_bucket_that_has_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -5,15 +5,10 @@
 #define DT_CONTRACT_HISTORY_SUITE_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/archive/archive.h"
 #include "support/store_suite.h"

@@ -2,14 +2,7 @@
  * Events lie in partitions of a day each, which are made before their day comes, and go with it when its last event was
  * kept for long enough. They are read in pages.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/events/events.h"
 #include "support/mysql_fixture.h"
@@ -41,6 +34,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
 static void event_at(int64_t at_ms)
 {
     mysql_fixture_run(&fx, "INSERT INTO job_events (at, actor, action) VALUES (%lld, 'a', 'cancel')", (long long)at_ms);
@@ -64,9 +59,8 @@ static bool has_day(int64_t day)
                (long long)day, (long long)((day + 1) * DAY_MS)) == 1;
 }
 
-static void days_have_partitions_before_they_come(void **state)
+FRESH_TEST(days_have_partitions_before_they_come)
 {
-    (void)state;
     OK(dt_store_events_tend(store, NOON_MS, DAY_MS, &err));
     assert_int_equal(days(), 3);
     assert_true(has_day(TODAY) && has_day(TODAY + 1) && has_day(TODAY + 2));
@@ -77,9 +71,8 @@ static void days_have_partitions_before_they_come(void **state)
     assert_true(has_day(TODAY + 3));
 }
 
-static void events_of_days_that_nobody_cut_off_are_sorted_into_them_later(void **state)
+FRESH_TEST(events_of_days_that_nobody_cut_off_are_sorted_into_them_later)
 {
-    (void)state;
     event_at(NOON_MS - 2 * DAY_MS); /* of a day before the first partition */
     event_at(NOON_MS + DAY_MS);
     event_at(NOON_MS + 5 * DAY_MS); /* of one behind the last */
@@ -90,10 +83,9 @@ static void events_of_days_that_nobody_cut_off_are_sorted_into_them_later(void *
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_events PARTITION (d20005)"), 1);
 }
 
-static void a_day_goes_when_its_last_event_was_kept_for_long_enough(void **state)
+FRESH_TEST(a_day_goes_when_its_last_event_was_kept_for_long_enough)
 {
     const int64_t over_ms = (TODAY + 1) * DAY_MS + 2 * DAY_MS; /* today's last event is two days old */
-    (void)state;
     OK(dt_store_events_tend(store, NOON_MS, 2 * DAY_MS, &err));
     event_at(NOON_MS - 9 * DAY_MS); /* goes with the first day that has a partition */
     event_at((TODAY + 1) * DAY_MS - 1);
@@ -113,9 +105,8 @@ static void a_day_goes_when_its_last_event_was_kept_for_long_enough(void **state
 }
 
 /* The rows of a page that are in memory: no more are read than it has. */
-static void a_page_ends_by_bytes_as_well_as_by_rows(void **state)
+FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
 {
-    (void)state;
     static const struct {
         struct dt_page_end end;
         size_t n;
@@ -145,15 +136,4 @@ static void a_page_ends_by_bytes_as_well_as_by_rows(void **state)
     dt_arena_clear(&arena);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(days_have_partitions_before_they_come),
-        T(events_of_days_that_nobody_cut_off_are_sorted_into_them_later),
-        T(a_day_goes_when_its_last_event_was_kept_for_long_enough),
-        T(a_page_ends_by_bytes_as_well_as_by_rows),
-    };
-    return cmocka_run_group_tests_name("events", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -2,11 +2,12 @@
 #include "contract/store/archive/history_suite.h"
 #include "store/archive/housekeeping.h"
 
+#define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
+
 /* ---- numbers of partitions ---- */
 
-static void a_partition_is_a_day_or_a_month_when_that_is_far(void **state)
+FRESH_TEST(a_partition_is_a_day_or_a_month_when_that_is_far)
 {
-    (void)state;
     int64_t day = INT64_C(1795219200000); /* 2026-11-21 */
     assert_int_equal(dt_partition_of(day, day), 20261121);
     assert_int_equal(dt_partition_of(day + DAY - 1, day), 20261121);
@@ -20,9 +21,8 @@ static void a_partition_is_a_day_or_a_month_when_that_is_far(void **state)
 
 /* ---- leaving ---- */
 
-static void finished_jobs_move_to_history_with_all_that_is_known_of_them(void **state)
+FRESH_TEST(finished_jobs_move_to_history_with_all_that_is_known_of_them)
 {
-    (void)state;
     int64_t id = finished(1, "dead", 20 * MINUTE);
     finished(2, "succeeded", MINUTE); /* not yet */
     job_row(&fx, IDS + 3, NULL);      /* lives */
@@ -55,9 +55,8 @@ static void finished_jobs_move_to_history_with_all_that_is_known_of_them(void **
     assert_whole();
 }
 
-static void what_is_needed_stays_and_holds_up_nobody(void **state)
+FRESH_TEST(what_is_needed_stays_and_holds_up_nobody)
 {
-    (void)state;
     int64_t flying = finished(1, "succeeded", 40 * MINUTE), told = finished(2, "dead", 40 * MINUTE);
     int64_t young = finished(3, "succeeded", 40 * MINUTE);
     mysql_fixture_run(&fx, "UPDATE jobs SET created_at = %lld WHERE id = %lld", (long long)now, (long long)young);
@@ -86,9 +85,8 @@ static void what_is_needed_stays_and_holds_up_nobody(void **state)
     assert_whole();
 }
 
-static void a_job_that_somebody_holds_is_passed_by(void **state)
+FRESH_TEST(a_job_that_somebody_holds_is_passed_by)
 {
-    (void)state;
     int64_t held = finished(1, "succeeded", 20 * MINUTE);
     finished(2, "succeeded", 20 * MINUTE);
     mysql_fixture_run(&fx, "BEGIN");
@@ -100,9 +98,8 @@ static void a_job_that_somebody_holds_is_passed_by(void **state)
     assert_int_equal(archived.moved, 1);
 }
 
-static void one_that_history_has_already_stays_alone(void **state)
+FRESH_TEST(one_that_history_has_already_stays_alone)
 {
-    (void)state;
     int64_t id = archive_job(1, "succeeded");
     for (int i = 2; i < 8; i++)
         finished(i, "succeeded", 20 * MINUTE);
@@ -119,9 +116,8 @@ static void one_that_history_has_already_stays_alone(void **state)
     assert_int_equal(rows("history"), 7);
 }
 
-static void a_job_whose_retention_is_over_goes_nowhere(void **state)
+FRESH_TEST(a_job_whose_retention_is_over_goes_nowhere)
 {
-    (void)state;
     int64_t id = finished(1, "succeeded", 20 * MINUTE);
     mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)now, (long long)id);
     finished(2, "succeeded", 20 * MINUTE);
@@ -136,9 +132,8 @@ static void a_job_whose_retention_is_over_goes_nowhere(void **state)
     assert_whole();
 }
 
-static void jobs_that_are_archived_together_are_counted_by_topic_state_and_day(void **state)
+FRESH_TEST(jobs_that_are_archived_together_are_counted_by_topic_state_and_day)
 {
-    (void)state;
     enum { JOBS = 16 };
     char text[400], expected[400];
     for (int i = 0; i < JOBS; i++) { /* 2 topics x 2 states x 2 days of their end x 2 home days, in turn */
@@ -166,9 +161,8 @@ static void jobs_that_are_archived_together_are_counted_by_topic_state_and_day(v
     assert_whole();
 }
 
-static void jobs_that_are_removed_together_are_counted_by_topic(void **state)
+FRESH_TEST(jobs_that_are_removed_together_are_counted_by_topic)
 {
-    (void)state;
     for (int i = 0; i < 6; i++) {
         int64_t id = finished(i, i % 2 ? "dead" : "cancelled", 20 * MINUTE);
         mysql_fixture_run(&fx, "UPDATE jobs SET topic = '%s', purge_at = %lld WHERE id = %lld",
@@ -183,9 +177,8 @@ static void jobs_that_are_removed_together_are_counted_by_topic(void **state)
 }
 
 /* Bits: whether the job that is removed has a key and archived attempts, and the one that moves. */
-static void what_goes_with_a_removed_job_goes_whatever_others_have(void **state)
+FRESH_TEST(what_goes_with_a_removed_job_goes_whatever_others_have)
 {
-    (void)state;
     for (unsigned has = 0; has < 16; has++) {
         begin(state);
         int64_t removed = finished(1, "dead", 20 * MINUTE), moved = finished(2, "dead", 20 * MINUTE),
@@ -214,9 +207,8 @@ static void what_goes_with_a_removed_job_goes_whatever_others_have(void **state)
     }
 }
 
-static void a_job_finished_by_hand_is_told_when_it_is_archived_and_is(void **state)
+FRESH_TEST(a_job_finished_by_hand_is_told_when_it_is_archived_and_is)
 {
-    (void)state;
     fx.config.history_after = 0;
     size_t done;
     job_row(&fx, IDS + 1, "state = 'cancelled', next_at = NULL, created_at = 5");
@@ -229,9 +221,8 @@ static void a_job_finished_by_hand_is_told_when_it_is_archived_and_is(void **sta
     assert_int_equal(mysql_fixture_number(&fx, "SELECT purge_at >= %lld FROM history", (long long)(now + 29 * DAY)), 1);
 }
 
-static void who_finishes_a_job_says_when_it_is_archived(void **state)
+FRESH_TEST(who_finishes_a_job_says_when_it_is_archived)
 {
-    (void)state;
     job_row_dispatched(&fx, IDS + 1, 1, 0);
     job_row_dispatched(&fx, IDS + 2, 1, 0);
     job_row(&fx, IDS + 3, NULL);
@@ -255,9 +246,8 @@ static int64_t questions(void)
     return session_status("SHOW SESSION STATUS LIKE 'Questions'");
 }
 
-static void a_thousand_jobs_are_archived_in_few_statements(void **state)
+FRESH_TEST(a_thousand_jobs_are_archived_in_few_statements)
 {
-    (void)state;
     archive_job(1, "succeeded"); /* the partition, and what is prepared once */
     multiply(finished(2, "succeeded", 20 * MINUTE), 1000);
     int64_t before = questions();
@@ -274,9 +264,8 @@ static void a_thousand_jobs_are_archived_in_few_statements(void **state)
 }
 
 /* A job that snoozed for days: its attempts are so many that a batch of such would not end in time. */
-static void jobs_with_thousands_of_attempts_are_archived_a_few_at_a_time(void **state)
+FRESH_TEST(jobs_with_thousands_of_attempts_are_archived_a_few_at_a_time)
 {
-    (void)state;
     archive_job(1, "succeeded");
     for (int i = 2; i < 8; i++) {
         int64_t id = finished(i, "succeeded", 20 * MINUTE);
@@ -322,9 +311,8 @@ static void *move_all(void *arg)
     return NULL;
 }
 
-static void archivers_at_once_archive_each_job_once(void **state)
+FRESH_TEST(archivers_at_once_archive_each_job_once)
 {
-    (void)state;
     enum { MOVERS = 4 };
     pthread_t threads[MOVERS];
     size_t moved[MOVERS] = {0}, all = 0;
@@ -344,9 +332,8 @@ static void archivers_at_once_archive_each_job_once(void **state)
 
 /* ---- what is told ---- */
 
-static void all_that_is_asked_of_an_archived_job_is_answered(void **state)
+FRESH_TEST(all_that_is_asked_of_an_archived_job_is_answered)
 {
-    (void)state;
     struct dt_attempt_list attempts;
     int64_t id = archive_job(1, "succeeded"), found;
     struct dt_patch patch = {.has_run_at = true, .run_at_ms = now + DAY};
@@ -371,9 +358,8 @@ static void all_that_is_asked_of_an_archived_job_is_answered(void **state)
     assert_whole();
 }
 
-static void a_result_that_comes_after_all_is_stale_or_a_duplicate(void **state)
+FRESH_TEST(a_result_that_comes_after_all_is_stale_or_a_duplicate)
 {
-    (void)state;
     int64_t id = archive_job(1, "dead");
     struct dt_str others[] = {DT_STR_LIT("mail.")}, ours[] = {DT_STR_LIT("orders")};
     const struct dt_topic_bound stranger = {others, 1}, owner = {ours, 1};
@@ -398,9 +384,8 @@ static void a_result_that_comes_after_all_is_stale_or_a_duplicate(void **state)
     assert_int_equal(rows("history"), 1);
 }
 
-static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **state)
+FRESH_TEST(what_is_over_is_shown_to_nobody_while_its_partition_stands)
 {
-    (void)state;
     struct dt_attempt_list attempts;
     int64_t id = archive_job(1, "dead");
     struct dt_apply a = {.result = {.job_id = id, .attempt = 2, .status = DT_RESULT_FAILED, .retry_after_ms = -1}};
@@ -416,9 +401,8 @@ static void what_is_over_is_shown_to_nobody_while_its_partition_stands(void **st
     assert_int_equal(rows("v_jobs") + rows("v_dead") + rows("v_attempts") + rows("v_history"), 0);
 }
 
-static void views_show_jobs_wherever_they_stand(void **state)
+FRESH_TEST(views_show_jobs_wherever_they_stand)
 {
-    (void)state;
     char text[200];
     int64_t id = archive_job(1, "dead");
     finished(2, "dead", MINUTE);
@@ -451,9 +435,8 @@ static void views_show_jobs_wherever_they_stand(void **state)
         mysql_fixture_text(&fx, text, sizeof text, "SELECT CONCAT(counted, found) FROM v_history_audit"), "51");
 }
 
-static void procedures_answer_for_archived_jobs_as_the_store_does(void **state)
+FRESH_TEST(procedures_answer_for_archived_jobs_as_the_store_does)
 {
-    (void)state;
     char text[200];
     int64_t dead = archive_job(1, "dead"), done = archive_job(2, "succeeded");
     mysql_fixture_run(&fx, "CALL dt_explain(%lld)", (long long)dead);
@@ -475,9 +458,8 @@ static void procedures_answer_for_archived_jobs_as_the_store_does(void **state)
 
 /* ---- back ---- */
 
-static void a_dead_job_is_driven_back_with_its_attempts_and_its_key(void **state)
+FRESH_TEST(a_dead_job_is_driven_back_with_its_attempts_and_its_key)
 {
-    (void)state;
     int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM job_keys"); /* its key was free meanwhile */
     OK(dt_store_redrive(store, id, &arena, &job, &err));
@@ -500,9 +482,8 @@ static void a_dead_job_is_driven_back_with_its_attempts_and_its_key(void **state
     assert_int_equal(a.outcome, DT_OUTCOME_APPLIED);
 }
 
-static void a_job_driven_back_leaves_a_key_that_moved_on_alone(void **state)
+FRESH_TEST(a_job_driven_back_leaves_a_key_that_moved_on_alone)
 {
-    (void)state;
     int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "UPDATE job_keys SET job_id = 77");
     OK(dt_store_redrive(store, id, &arena, &job, &err));
@@ -511,29 +492,5 @@ static void a_job_driven_back_leaves_a_key_that_moved_on_alone(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = {
-        T(a_partition_is_a_day_or_a_month_when_that_is_far),
-        T(finished_jobs_move_to_history_with_all_that_is_known_of_them),
-        T(what_is_needed_stays_and_holds_up_nobody),
-        T(a_job_that_somebody_holds_is_passed_by),
-        T(one_that_history_has_already_stays_alone),
-        T(a_job_whose_retention_is_over_goes_nowhere),
-        T(jobs_that_are_archived_together_are_counted_by_topic_state_and_day),
-        T(jobs_that_are_removed_together_are_counted_by_topic),
-        T(what_goes_with_a_removed_job_goes_whatever_others_have),
-        T(a_job_finished_by_hand_is_told_when_it_is_archived_and_is),
-        T(who_finishes_a_job_says_when_it_is_archived),
-        T(a_thousand_jobs_are_archived_in_few_statements),
-        T(jobs_with_thousands_of_attempts_are_archived_a_few_at_a_time),
-        T(archivers_at_once_archive_each_job_once),
-        T(all_that_is_asked_of_an_archived_job_is_answered),
-        T(a_result_that_comes_after_all_is_stale_or_a_duplicate),
-        T(what_is_over_is_shown_to_nobody_while_its_partition_stands),
-        T(views_show_jobs_wherever_they_stand),
-        T(procedures_answer_for_archived_jobs_as_the_store_does),
-        T(a_dead_job_is_driven_back_with_its_attempts_and_its_key),
-        T(a_job_driven_back_leaves_a_key_that_moved_on_alone),
-    };
-    return cmocka_run_group_tests_name("history in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

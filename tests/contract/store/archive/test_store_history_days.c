@@ -19,9 +19,10 @@ static struct dt_insert insert(int64_t id, const char *key, unsigned char digest
     return in;
 }
 
-static void the_key_of_an_archived_job_is_taken_until_its_time_is_over(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
+
+FRESH_TEST(the_key_of_an_archived_job_is_taken_until_its_time_is_over)
 {
-    (void)state;
     size_t done;
     fx.config.history_keys = 2 * DAY;
     int64_t id = archive_job(1, "succeeded");
@@ -57,9 +58,8 @@ static struct dt_insert insert_by_command(int64_t id, const char *name, unsigned
     return in;
 }
 
-static void an_id_of_a_command_is_taken_as_long_as_its_jobs_key(void **state)
+FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
 {
-    (void)state;
     size_t done;
     fx.config.history_keys = 2 * DAY;
     mysql_fixture_run(&fx, "INSERT INTO command_ids (id, job_id) VALUES ('k1', %lld)",
@@ -84,9 +84,8 @@ static void an_id_of_a_command_is_taken_as_long_as_its_jobs_key(void **state)
     assert_int_equal(rows("command_ids"), 1); /* the later one's */
 }
 
-static void a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner(void **state)
+FRESH_TEST(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner)
 {
-    (void)state;
     static const struct {
         int64_t keys, kept, ends;
     } cases[] = {{2 * DAY, 3 * DAY, 2 * DAY}, {3 * DAY, 2 * DAY, 2 * DAY}, {DAY, DAY, DAY}};
@@ -107,9 +106,8 @@ static void a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner(void **
     }
 }
 
-static void a_key_whose_time_is_over_is_taken_before_anybody_freed_it(void **state)
+FRESH_TEST(a_key_whose_time_is_over_is_taken_before_anybody_freed_it)
 {
-    (void)state;
     size_t done;
     fx.config.history_keys = MINUTE;
     archive_job(1, "succeeded");
@@ -128,9 +126,8 @@ static void a_key_whose_time_is_over_is_taken_before_anybody_freed_it(void **sta
 
 /* ---- lists, counts ---- */
 
-static void lists_merge_what_lives_and_what_is_archived(void **state)
+FRESH_TEST(lists_merge_what_lives_and_what_is_archived)
 {
-    (void)state;
     struct dt_job_list jobs;
     char text[200] = "";
     for (int i = 1; i <= 9; i += 2)
@@ -168,9 +165,8 @@ static void lists_merge_what_lives_and_what_is_archived(void **state)
 }
 
 /* 2,500 archived jobs, far more than a window; every 500th is dead. Nothing lives, or one job behind all of them. */
-static void a_filter_finds_what_is_archived_however_far_it_lies(void **state)
+FRESH_TEST(a_filter_finds_what_is_archived_however_far_it_lies)
 {
-    (void)state;
     struct dt_job_list jobs;
     multiply(finished(0, "succeeded", 20 * MINUTE), 2500);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id %% 500 = 499");
@@ -201,9 +197,8 @@ static void a_filter_finds_what_is_archived_however_far_it_lies(void **state)
     }
 }
 
-static void counts_of_a_topic_have_what_is_archived(void **state)
+FRESH_TEST(counts_of_a_topic_have_what_is_archived)
 {
-    (void)state;
     struct dt_topic_counts counts;
     archive_job(1, "dead");
     archive_job(2, "succeeded");
@@ -231,9 +226,8 @@ static void drop_all(void)
     while (tended.more);
 }
 
-static void partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over(void **state)
+FRESH_TEST(partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over)
 {
-    (void)state;
     drop_all();
     assert_int_equal(parts_of("history"), 0);
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
@@ -265,9 +259,8 @@ static void partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is
     assert_whole();
 }
 
-static void partitions_are_dropped_in_order_a_few_at_a_time(void **state)
+FRESH_TEST(partitions_are_dropped_in_order_a_few_at_a_time)
 {
-    (void)state;
     int32_t wanted[9];
     drop_all();
     for (int i = 0; i < 9; i++)
@@ -283,9 +276,8 @@ static void partitions_are_dropped_in_order_a_few_at_a_time(void **state)
     assert_int_equal(archiver.partitions.n, 2);
 }
 
-static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
+FRESH_TEST(a_drop_that_was_cut_off_is_ended_and_counted_once)
 {
-    (void)state;
     drop_all();
     archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
@@ -299,9 +291,8 @@ static void a_drop_that_was_cut_off_is_ended_and_counted_once(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs"), 1);
 }
 
-static void a_reader_in_the_way_of_a_partition_is_not_waited_for_long(void **state)
+FRESH_TEST(a_reader_in_the_way_of_a_partition_is_not_waited_for_long)
 {
-    (void)state;
     drop_all();
     finished(1, "dead", 20 * MINUTE);
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
@@ -316,9 +307,8 @@ static void a_reader_in_the_way_of_a_partition_is_not_waited_for_long(void **sta
     assert_whole();
 }
 
-static void what_lies_in_the_default_partition_moves_to_its_partition_or_away(void **state)
+FRESH_TEST(what_lies_in_the_default_partition_moves_to_its_partition_or_away)
 {
-    (void)state;
     size_t done;
     drop_all();
     mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
@@ -349,9 +339,8 @@ static void what_lies_in_the_default_partition_moves_to_its_partition_or_away(vo
     assert_whole();
 }
 
-static void partitions_ahead_are_those_of_the_topics_retentions(void **state)
+FRESH_TEST(partitions_ahead_are_those_of_the_topics_retentions)
 {
-    (void)state;
     struct dt_wanted wanted;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', NULL, 0, 0), "
                            "('b', 86400000, 0, 0), ('c', 0, 0, 0), ('d', 9223372036854775807, 0, 0), "
@@ -386,9 +375,8 @@ static void make_parts(int n)
     assert_int_equal(archived.moved, n);
 }
 
-static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
+FRESH_TEST(a_job_is_looked_for_where_jobs_of_its_day_have_gone)
 {
-    (void)state;
     enum { PARTS = 40 };
     struct dt_apply late[PARTS];
     struct dt_attempt_list attempts;
@@ -413,9 +401,8 @@ static void a_job_is_looked_for_where_jobs_of_its_day_have_gone(void **state)
     assert_in_range(keys, 1, 10 * PARTS); /* a look into each partition for each job would be PARTS * PARTS */
 }
 
-static void a_day_in_many_partitions_is_looked_for_in_all_of_them(void **state)
+FRESH_TEST(a_day_in_many_partitions_is_looked_for_in_all_of_them)
 {
-    (void)state;
     int64_t id = archive_job(1, "dead");
     for (int i = 1; i < 20; i++)
         mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20200100 + i);
@@ -431,9 +418,8 @@ static void a_day_in_many_partitions_is_looked_for_in_all_of_them(void **state)
 }
 
 /* A job is found by a look into each partition's primary key: nothing is read as a whole. */
-static void history_is_never_scanned_for_one_job(void **state)
+FRESH_TEST(history_is_never_scanned_for_one_job)
 {
-    (void)state;
     static const char *const questions_of[] = {
         "SELECT * FROM history WHERE id = 5",
         "SELECT * FROM v_jobs WHERE id = 5",
@@ -469,24 +455,5 @@ static void history_is_never_scanned_for_one_job(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = {
-        T(the_key_of_an_archived_job_is_taken_until_its_time_is_over),
-        T(an_id_of_a_command_is_taken_as_long_as_its_jobs_key),
-        T(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner),
-        T(a_key_whose_time_is_over_is_taken_before_anybody_freed_it),
-        T(lists_merge_what_lives_and_what_is_archived),
-        T(a_filter_finds_what_is_archived_however_far_it_lies),
-        T(counts_of_a_topic_have_what_is_archived),
-        T(partitions_are_made_as_they_are_wanted_and_dropped_when_their_day_is_over),
-        T(partitions_are_dropped_in_order_a_few_at_a_time),
-        T(a_drop_that_was_cut_off_is_ended_and_counted_once),
-        T(a_reader_in_the_way_of_a_partition_is_not_waited_for_long),
-        T(what_lies_in_the_default_partition_moves_to_its_partition_or_away),
-        T(partitions_ahead_are_those_of_the_topics_retentions),
-        T(a_job_is_looked_for_where_jobs_of_its_day_have_gone),
-        T(a_day_in_many_partitions_is_looked_for_in_all_of_them),
-        T(history_is_never_scanned_for_one_job),
-    };
-    return cmocka_run_group_tests_name("history in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

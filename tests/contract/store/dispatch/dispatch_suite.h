@@ -5,15 +5,10 @@
 #ifndef DT_CONTRACT_DISPATCH_SUITE_H
 #define DT_CONTRACT_DISPATCH_SUITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/archive/housekeeping.h"
 #include "store/dispatch/fence.h"
@@ -174,6 +169,6 @@ static inline struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *id
     return t;
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
 
 #endif

@@ -9,9 +9,8 @@ static dt_status halt(struct rig *rig, struct dt_fence *fence, const char *why, 
 
 /* ---- the list as text ---- */
 
-static void an_in_flight_list_survives_the_way_through_text(void **state)
+TEST(an_in_flight_list_survives_the_way_through_text)
 {
-    (void)state;
     struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}, {8, 1, -5}};
     struct dt_inflight back = {0};
     struct dt_strbuf text;
@@ -33,9 +32,8 @@ static void an_in_flight_list_survives_the_way_through_text(void **state)
 
 /* ---- takeover ---- */
 
-static void each_takeover_raises_the_epoch_and_deposes_the_one_before(void **state)
+RIG_TEST(each_takeover_raises_the_epoch_and_deposes_the_one_before)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_installation inst;
     take_over(rig, 11);
@@ -47,9 +45,8 @@ static void each_takeover_raises_the_epoch_and_deposes_the_one_before(void **sta
     OK(dt_store_fence_check(rig->store, &rig->fence, &inst, &err));
 }
 
-static void a_deposed_leader_writes_nothing(void **state)
+RIG_TEST(a_deposed_leader_writes_nothing)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000);
     struct dt_hint hint = {id, 1};
@@ -64,9 +61,8 @@ static void a_deposed_leader_writes_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE halted IS NOT NULL"), 0);
 }
 
-static void an_equal_epoch_with_another_token_or_version_is_not_ours(void **state)
+RIG_TEST(an_equal_epoch_with_another_token_or_version_is_not_ours)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     static const char *const changes[] = {"token = token + 1", "version = version + 1", "version = version - 1",
@@ -78,9 +74,8 @@ static void an_equal_epoch_with_another_token_or_version_is_not_ours(void **stat
     }
 }
 
-static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
+RIG_TEST(a_halted_shard_is_not_taken_over_until_it_is_cleared)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     take_over(rig, 41);
@@ -95,9 +90,8 @@ static void a_halted_shard_is_not_taken_over_until_it_is_cleared(void **state)
     take_over(rig, 43);
 }
 
-static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **state)
+RIG_TEST(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 51);
@@ -116,9 +110,8 @@ static void what_the_ledger_has_is_settled_and_the_rest_stays_in_flight(void **s
     assert_int_equal(rig->flight.v[0].id, ids[1]);
 }
 
-static void a_renewed_deadline_is_never_made_earlier(void **state)
+RIG_TEST(a_renewed_deadline_is_never_made_earlier)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000), late = now_ms(rig) + 24 * HOUR;
     take_over(rig, 61);
@@ -129,9 +122,8 @@ static void a_renewed_deadline_is_never_made_earlier(void **state)
     assert_int_equal(field(rig, "next_at", id), late);
 }
 
-static void a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for(void **state)
+RIG_TEST(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 63);
@@ -147,9 +139,8 @@ static void a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for(voi
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(void **state)
+RIG_TEST(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET ack_timeout_ms = 9223372036854775807 WHERE id = %lld",
                       (long long)ids[0]);
@@ -164,9 +155,8 @@ static void an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody(v
 
 /* ---- claims ---- */
 
-static void due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong(void **state)
+RIG_TEST(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig), later = now + HOUR;
     int64_t ids[] = {job(rig, now - 1000), job(rig, now - 3000), job(rig, later), rig->next_id + 1000000, 0};
     ids[4] = job(rig, now - 10);
@@ -232,9 +222,8 @@ static void note_claiming(void *arg, const struct dt_fence *next, const struct d
     assert_int_equal(mysql_fixture_number(&told->rig->fx, "SELECT LENGTH(inflight) FROM shards WHERE shard = 0"), 2);
 }
 
-static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **state)
+RIG_TEST(what_is_about_to_be_claimed_is_told_before_anybody_sees_it)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct told told = {.rig = rig};
     struct dt_hint hints[3];
@@ -260,9 +249,8 @@ static void what_is_about_to_be_claimed_is_told_before_anybody_sees_it(void **st
     assert_int_equal(told.next.send_n, rig->fence.send_n);
 }
 
-static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **state)
+RIG_TEST(a_batch_with_a_large_message_is_told_of_when_that_was_read)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct told told = {.rig = rig};
     int64_t now = now_ms(rig);
@@ -279,9 +267,8 @@ static void a_batch_with_a_large_message_is_told_of_when_that_was_read(void **st
     assert_int_equal(told.payloads[1].n, 5000);
 }
 
-static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
+RIG_TEST(a_batch_has_the_messages_of_its_claims_small_and_large)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_outgoing *again;
     int64_t now = now_ms(rig), ids[6];
@@ -320,9 +307,8 @@ static void a_batch_has_the_messages_of_its_claims_small_and_large(void **state)
     dt_inflight_clear(&list);
 }
 
-static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state)
+RIG_TEST(nothing_is_claimed_before_its_time_by_the_servers_clock)
 {
-    struct rig *rig = *state;
     int64_t id = job(rig, now_ms(rig) + 300);
     take_over(rig, 72);
     for (;;) {
@@ -335,9 +321,8 @@ static void nothing_is_claimed_before_its_time_by_the_servers_clock(void **state
     }
 }
 
-static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
+RIG_TEST(a_batch_keeps_to_its_limits_and_to_the_order)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[4];
     int64_t now = now_ms(rig);
@@ -368,10 +353,9 @@ static void hint_at_jobs_of(struct rig *rig, const char *const *topics, int n, s
         hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
 }
 
-static void the_topics_of_a_batch_are_a_few_and_their_owners_take_turns(void **state)
+RIG_TEST(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "a.1", "b.1", "a.2", "c", "a.4"}; /* as they are due */
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[8];
     mysql_fixture_run(&rig->fx,
@@ -394,10 +378,9 @@ static void the_topics_of_a_batch_are_a_few_and_their_owners_take_turns(void **s
     assert_false(t.chosen.more);
 }
 
-static void one_topic_more_than_a_batch_may_have_waits_for_the_next(void **state)
+RIG_TEST(one_topic_more_than_a_batch_may_have_waits_for_the_next)
 {
     static const char *const topics[] = {"a", "b", "c"};
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[3];
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 0, 0), ('b', 0, 0), "
@@ -412,9 +395,8 @@ static void one_topic_more_than_a_batch_may_have_waits_for_the_next(void **state
     assert_true(t.chosen.more);
 }
 
-static void a_turn_without_work_writes_nothing(void **state)
+RIG_TEST(a_turn_without_work_writes_nothing)
 {
-    struct rig *rig = *state;
     take_over(rig, 75);
     int64_t version = rig->fence.version, id = job(rig, now_ms(rig) + HOUR);
     leader_txn(rig, &id, 1);
@@ -422,9 +404,8 @@ static void a_turn_without_work_writes_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0"), version);
 }
 
-static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **state)
+RIG_TEST(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job_of(rig, "u", now_ms(rig) - 1000)};
     take_over(rig, 81);
@@ -447,9 +428,8 @@ static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **s
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
-static void a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas(void **state)
+RIG_TEST(a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas)
 {
-    struct rig *rig = *state;
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 82);
     mysql_fixture_run(
@@ -471,9 +451,8 @@ static void take_over_unsettled(struct rig *rig, int64_t *ids)
     assert_int_equal(rig->flight.n, 2);
 }
 
-static void a_frozen_list_and_its_jobs_are_not_changed(void **state)
+RIG_TEST(a_frozen_list_and_its_jobs_are_not_changed)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     struct dt_error err = {0};
     take_over_unsettled(rig, ids);
@@ -502,9 +481,8 @@ static void a_frozen_list_and_its_jobs_are_not_changed(void **state)
     assert_int_equal(rig->flight.v[1].id, ids[1]);
 }
 
-static void nothing_is_claimed_into_a_frozen_list(void **state)
+RIG_TEST(nothing_is_claimed_into_a_frozen_list)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     struct dt_error err = {0};
     take_over_unsettled(rig, ids);
@@ -520,9 +498,8 @@ static void nothing_is_claimed_into_a_frozen_list(void **state)
     assert_int_equal(t.seen.held, 1);
 }
 
-static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
+RIG_TEST(a_row_locked_by_another_is_left_and_not_waited_for)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 500)};
     take_over(rig, 91);
     mysql_fixture_run(&rig->fx, "START TRANSACTION");
@@ -536,9 +513,8 @@ static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 
-static void a_stale_map_claims_nothing_and_says_so(void **state)
+RIG_TEST(a_stale_map_claims_nothing_and_says_so)
 {
-    struct rig *rig = *state;
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 92);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 2");
@@ -549,9 +525,8 @@ static void a_stale_map_claims_nothing_and_says_so(void **state)
     assert_int_equal(leader_txn(rig, &id, 1).batch.n, 1);
 }
 
-static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **state)
+RIG_TEST(an_earlier_attempt_in_another_shards_list_keeps_a_job_back)
 {
-    struct rig *rig = *state;
     int64_t id = job(rig, now_ms(rig) - 1000);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 2 WHERE id = %lld", (long long)id);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[%lld,1,5]]' WHERE shard = 2", (long long)id);
@@ -566,9 +541,8 @@ static void an_earlier_attempt_in_another_shards_list_keeps_a_job_back(void **st
                      1);
 }
 
-static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read(void **state)
+RIG_TEST(a_deadline_waits_until_all_that_was_reported_before_it_has_been_read)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 194);
     leader_txn(rig, ids, 2);
@@ -593,9 +567,8 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
 }
 
-static void an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_passed(void **state)
+RIG_TEST(an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_passed)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 196);
     leader_txn(rig, ids, 2);
@@ -611,9 +584,8 @@ static void an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_
     assert_false(t.seen.locked);
 }
 
-static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(void **state)
+RIG_TEST(a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 195);
     leader_txn(rig, ids, 2);
@@ -631,9 +603,8 @@ static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(voi
     assert_int_equal(leader_txn(rig, ids, 1).timed_out.n, 1);
 }
 
-static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **state)
+RIG_TEST(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 94);
     leader_txn(rig, ids, 2);
@@ -646,38 +617,4 @@ static void a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not(void **
     assert_int_equal(field(rig, "state+0", ids[1]), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_in_flight_list_survives_the_way_through_text),
-        T(each_takeover_raises_the_epoch_and_deposes_the_one_before),
-        T(a_deposed_leader_writes_nothing),
-        T(an_equal_epoch_with_another_token_or_version_is_not_ours),
-        T(a_halted_shard_is_not_taken_over_until_it_is_cleared),
-        T(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight),
-        T(a_renewed_deadline_is_never_made_earlier),
-        T(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for),
-        T(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody),
-        T(due_jobs_are_claimed_in_order_and_others_are_told_where_they_belong),
-        T(what_is_about_to_be_claimed_is_told_before_anybody_sees_it),
-        T(a_batch_with_a_large_message_is_told_of_when_that_was_read),
-        T(a_batch_has_the_messages_of_its_claims_small_and_large),
-        T(nothing_is_claimed_before_its_time_by_the_servers_clock),
-        T(a_batch_keeps_to_its_limits_and_to_the_order),
-        T(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns),
-        T(one_topic_more_than_a_batch_may_have_waits_for_the_next),
-        T(a_turn_without_work_writes_nothing),
-        T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
-        T(a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas),
-        T(a_frozen_list_and_its_jobs_are_not_changed),
-        T(nothing_is_claimed_into_a_frozen_list),
-        T(a_row_locked_by_another_is_left_and_not_waited_for),
-        T(a_stale_map_claims_nothing_and_says_so),
-        T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
-        T(a_deadline_waits_until_all_that_was_reported_before_it_has_been_read),
-        T(an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_passed),
-        T(a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet),
-        T(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

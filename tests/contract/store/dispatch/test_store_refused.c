@@ -28,9 +28,8 @@ static int64_t row_send_n(struct rig *rig)
     return mysql_fixture_number(&rig->fx, "SELECT send_n FROM shards WHERE shard = 0");
 }
 
-static void a_refused_list_is_halved_and_stays_in_flight(void **state)
+RIG_TEST(a_refused_list_is_halved_and_stays_in_flight)
 {
-    struct rig *rig = *state;
     int64_t ids[5];
     take_over(rig, 101);
     assert_int_equal(claim_some(rig, ids, 5), 5);
@@ -47,9 +46,8 @@ static void a_refused_list_is_halved_and_stays_in_flight(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dispatched'"), 5);
 }
 
-static void an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy(void **state)
+RIG_TEST(an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy)
 {
-    struct rig *rig = *state;
     int64_t ids[2], now;
     take_over(rig, 104);
     claim_some(rig, ids, 2);
@@ -74,9 +72,8 @@ static void an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry
     assert_int_equal(rig->flight.v[0].id, ids[1]);
 }
 
-static void the_last_attempt_refused_alone_ends_in_a_dead_letter(void **state)
+RIG_TEST(the_last_attempt_refused_alone_ends_in_a_dead_letter)
 {
-    struct rig *rig = *state;
     int64_t id;
     take_over(rig, 107);
     claim_some(rig, &id, 1);
@@ -91,9 +88,8 @@ static void the_last_attempt_refused_alone_ends_in_a_dead_letter(void **state)
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-static void an_undeliverable_attempt_stands_in_the_history_once_another_follows(void **state)
+RIG_TEST(an_undeliverable_attempt_stands_in_the_history_once_another_follows)
 {
-    struct rig *rig = *state;
     int64_t id;
     take_over(rig, 109);
     claim_some(rig, &id, 1);
@@ -110,9 +106,8 @@ static void an_undeliverable_attempt_stands_in_the_history_once_another_follows(
         1);
 }
 
-static void an_undeliverable_attempt_of_a_row_edited_by_hand_is_recorded_and_nothing_else(void **state)
+RIG_TEST(an_undeliverable_attempt_of_a_row_edited_by_hand_is_recorded_and_nothing_else)
 {
-    struct rig *rig = *state;
     int64_t ids[3];
     static const char *const edits[] = {"state = 'cancelled', next_at = NULL", "state = 'scheduled'", "attempt = 7"};
     static const char *const after[] = {
@@ -138,9 +133,8 @@ static void an_undeliverable_attempt_of_a_row_edited_by_hand_is_recorded_and_not
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-static void a_hint_about_anything_but_the_head_of_the_list_changes_nothing(void **state)
+RIG_TEST(a_hint_about_anything_but_the_head_of_the_list_changes_nothing)
 {
-    struct rig *rig = *state;
     int64_t ids[4];
     take_over(rig, 115);
     claim_some(rig, ids, 4);
@@ -159,9 +153,8 @@ static void a_hint_about_anything_but_the_head_of_the_list_changes_nothing(void 
                      4);
 }
 
-static void what_the_ledger_has_is_sent_even_if_it_was_refused(void **state)
+RIG_TEST(what_the_ledger_has_is_sent_even_if_it_was_refused)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id;
     take_over(rig, 119);
@@ -179,9 +172,8 @@ static void what_the_ledger_has_is_sent_even_if_it_was_refused(void **state)
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-static void a_deposed_leader_records_no_refusal(void **state)
+RIG_TEST(a_deposed_leader_records_no_refusal)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id;
     take_over(rig, 121);
@@ -196,9 +188,8 @@ static void a_deposed_leader_records_no_refusal(void **state)
     assert_int_equal(row_send_n(rig), 1);
 }
 
-static void while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out(void **state)
+RIG_TEST(while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out)
 {
-    struct rig *rig = *state;
     int64_t ids[5], waiting;
     take_over(rig, 124);
     claim_some(rig, ids, 5);
@@ -223,9 +214,8 @@ static void while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out(v
     assert_int_equal(row_send_n(rig), 1);
 }
 
-static void only_what_was_sent_gets_a_new_deadline(void **state)
+RIG_TEST(only_what_was_sent_gets_a_new_deadline)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t ids[2];
     take_over(rig, 126);
@@ -246,9 +236,8 @@ static void only_what_was_sent_gets_a_new_deadline(void **state)
     assert_int_equal(t.settled.moved.v[0].next_ms, field(rig, "next_at", ids[0]));
 }
 
-static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
+RIG_TEST(a_send_n_that_makes_no_sense_means_the_whole_list)
 {
-    struct rig *rig = *state;
     int64_t ids[3];
     static const int strange[] = {0, -1, 4, 1000000};
     take_over(rig, 128);
@@ -260,9 +249,8 @@ static void a_send_n_that_makes_no_sense_means_the_whole_list(void **state)
     }
 }
 
-static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
+RIG_TEST(a_message_that_may_be_too_large_is_claimed_alone)
 {
-    struct rig *rig = *state;
     int64_t ids[5];
     for (int i = 0; i < 5; i++)
         ids[i] = job(rig, now_ms(rig) - 10000 + 1000 * i);
@@ -281,9 +269,8 @@ static void a_message_that_may_be_too_large_is_claimed_alone(void **state)
     assert_false(t.chosen.more);
 }
 
-static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
+RIG_TEST(the_bytes_of_a_batch_are_shared_by_topics)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[12];
     int64_t now = now_ms(rig);
@@ -305,10 +292,9 @@ static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
     assert_true(t.chosen.more);
 }
 
-static void an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one(void **state)
+RIG_TEST(an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "u"};
-    struct rig *rig = *state;
     int64_t ids[16], now = now_ms(rig), others = 0;
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a.1', 0, 0), "
                                 "('a.2', 0, 0), ('a.3', 0, 0)");
@@ -324,9 +310,8 @@ static void an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one
     assert_int_equal(others, 4);
 }
 
-static void those_that_go_alone_take_turns_with_other_topics(void **state)
+RIG_TEST(those_that_go_alone_take_turns_with_other_topics)
 {
-    struct rig *rig = *state;
     int64_t ids[6], now = now_ms(rig), alone = 0, others = 0;
     for (int i = 0; i < 3; i++)
         ids[i] = job(rig, now - 10000 + i);
@@ -371,18 +356,16 @@ static void make_backlog(struct rig *rig, int64_t ids[HOT + 1])
     take_over(rig, 134);
 }
 
-static void another_owner_gets_its_turn_when_a_batch_has_one_topic(void **state)
+RIG_TEST(another_owner_gets_its_turn_when_a_batch_has_one_topic)
 {
-    struct rig *rig = *state;
     int64_t ids[HOT + 1];
     make_backlog(rig, ids);
     rig->batch_topics = rig->batch_jobs = 1;
     assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
 }
 
-static void another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job(void **state)
+RIG_TEST(another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job)
 {
-    struct rig *rig = *state;
     int64_t ids[HOT + 1];
     make_backlog(rig, ids);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 3000)");
@@ -391,9 +374,8 @@ static void another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job(vo
 }
 
 /* Two large ones, and a small one behind the second: whatever the turn, something goes. */
-static void a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone(void **state)
+RIG_TEST(a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone)
 {
-    struct rig *rig = *state;
     int64_t ids[3], now = now_ms(rig);
     ids[0] = job(rig, now - 1000);
     ids[1] = job_of(rig, "u", now - 900);
@@ -407,10 +389,9 @@ static void a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes
 }
 
 /* Three owners, one of which has three topics, and room for two: no topic misses its turn for ever. */
-static void all_topics_of_an_owner_get_their_turn_among_as_many_owners(void **state)
+RIG_TEST(all_topics_of_an_owner_get_their_turn_among_as_many_owners)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "b", "c"};
-    struct rig *rig = *state;
     int64_t ids[50], now = now_ms(rig);
     bool gone[5] = {false};
     mysql_fixture_run(&rig->fx,
@@ -457,23 +438,20 @@ static void assert_each_owner_has_two_of_twelve(struct rig *rig, int64_t token)
         assert_int_equal(gone[i], 2);
 }
 
-static void owners_take_turns_when_fewer_messages_fit_than_a_batch_has_topics(void **state)
+RIG_TEST(owners_take_turns_when_fewer_messages_fit_than_a_batch_has_topics)
 {
-    struct rig *rig = *state;
     rig->batch_bytes = 5000;
     assert_each_owner_has_two_of_twelve(rig, 138);
 }
 
-static void owners_take_turns_when_all_messages_go_alone(void **state)
+RIG_TEST(owners_take_turns_when_all_messages_go_alone)
 {
-    struct rig *rig = *state;
     rig->most_bytes = 2000;
     assert_each_owner_has_two_of_twelve(rig, 139);
 }
 
-static void a_kafka_topic_that_several_owners_use_counts_once(void **state)
+RIG_TEST(a_kafka_topic_that_several_owners_use_counts_once)
 {
-    struct rig *rig = *state;
     char topic[4] = "o0";
     int64_t ids[OWNERS], now = now_ms(rig);
     for (int i = 0; i < OWNERS; i++) {
@@ -488,9 +466,8 @@ static void a_kafka_topic_that_several_owners_use_counts_once(void **state)
     assert_int_equal(leader_txn(rig, ids, OWNERS).batch.n, OWNERS);
 }
 
-static void it_keeps_no_job_waiting_that_has_to_go_alone(void **state)
+RIG_TEST(it_keeps_no_job_waiting_that_has_to_go_alone)
 {
-    struct rig *rig = *state;
     int64_t ids[HOT + 1];
     make_backlog(rig, ids);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE topic = 'u'");
@@ -499,9 +476,8 @@ static void it_keeps_no_job_waiting_that_has_to_go_alone(void **state)
     assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
 }
 
-static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
+RIG_TEST(hints_of_topics_that_nobody_knows_yet_are_counted)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 3000), job(rig, now_ms(rig) - 2000)};
     take_over(rig, 134);
     rig->writable = DT_WRITABLE_UNKNOWN;
@@ -514,9 +490,8 @@ static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
     assert_int_equal(t.seen.n_unknown, 0);
 }
 
-static void what_queues_up_with_what_is_told_by_id(void **state)
+RIG_TEST(what_queues_up_with_what_is_told_by_id)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t now = now_ms(rig);
     int64_t ids[5] = {job(rig, now), job_of(rig, "u", now), job(rig, now), job(rig, now), job_of(rig, "u", now)};
@@ -535,9 +510,8 @@ static void what_queues_up_with_what_is_told_by_id(void **state)
     OK(dt_store_topics_of(rig->store, ids, 0, &rig->arena, of, &err));
 }
 
-static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
+RIG_TEST(jobs_whose_topic_has_no_row_are_held_and_named)
 {
-    struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 3000), job_of(rig, "gone", now_ms(rig) - 2000),
                      job_of(rig, "gone", now_ms(rig) - 2000)};
     take_over(rig, 131);
@@ -557,9 +531,8 @@ static void jobs_whose_topic_has_no_row_are_held_and_named(void **state)
 
 /* ---- trimming, halting ---- */
 
-static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction(void **state)
+RIG_TEST(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t now = now_ms(rig), version;
     take_over(rig, 141);
@@ -583,9 +556,8 @@ static void trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transac
     assert_int_equal(leader_txn(rig, NULL, 0).batch.n, 0); /* the version was kept up with */
 }
 
-static void a_list_that_cannot_be_read_halts_its_shard(void **state)
+RIG_TEST(a_list_that_cannot_be_read_halts_its_shard)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
     assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){0, 143, "host:1", "redis:1"}, &rig->fence,
@@ -601,37 +573,4 @@ static void a_list_that_cannot_be_read_halts_its_shard(void **state)
     assert_int_equal(rig->fence.inflight, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_refused_list_is_halved_and_stays_in_flight),
-        T(an_attempt_refused_alone_ends_as_undeliverable_and_follows_the_retry_policy),
-        T(the_last_attempt_refused_alone_ends_in_a_dead_letter),
-        T(an_undeliverable_attempt_stands_in_the_history_once_another_follows),
-        T(an_undeliverable_attempt_of_a_row_edited_by_hand_is_recorded_and_nothing_else),
-        T(a_hint_about_anything_but_the_head_of_the_list_changes_nothing),
-        T(what_the_ledger_has_is_sent_even_if_it_was_refused),
-        T(a_deposed_leader_records_no_refusal),
-        T(while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out),
-        T(only_what_was_sent_gets_a_new_deadline),
-        T(a_send_n_that_makes_no_sense_means_the_whole_list),
-        T(a_message_that_may_be_too_large_is_claimed_alone),
-        T(the_bytes_of_a_batch_are_shared_by_topics),
-        T(an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one),
-        T(those_that_go_alone_take_turns_with_other_topics),
-        T(another_owner_gets_its_turn_when_a_batch_has_one_topic),
-        T(another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job),
-        T(it_keeps_no_job_waiting_that_has_to_go_alone),
-        T(a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone),
-        T(all_topics_of_an_owner_get_their_turn_among_as_many_owners),
-        T(owners_take_turns_when_fewer_messages_fit_than_a_batch_has_topics),
-        T(owners_take_turns_when_all_messages_go_alone),
-        T(a_kafka_topic_that_several_owners_use_counts_once),
-        T(hints_of_topics_that_nobody_knows_yet_are_counted),
-        T(what_queues_up_with_what_is_told_by_id),
-        T(jobs_whose_topic_has_no_row_are_held_and_named),
-        T(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction),
-        T(a_list_that_cannot_be_read_halts_its_shard),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

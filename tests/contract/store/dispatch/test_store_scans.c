@@ -3,9 +3,8 @@
 
 /* ---- scans and housekeeping ---- */
 
-static void scans_see_near_rows_in_order_with_a_cursor(void **state)
+RIG_TEST(scans_see_near_rows_in_order_with_a_cursor)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_due due[10];
     size_t n;
@@ -67,9 +66,8 @@ static void scan_in_every_way(struct rig *rig, int64_t now)
 }
 
 /* A prepared statement that is run again after others have used the table reads the rows as well. */
-static void scans_read_the_index_alone_whatever_others_have_asked(void **state)
+RIG_TEST(scans_read_the_index_alone_whatever_others_have_asked)
 {
-    struct rig *rig = *state;
     int64_t now = now_ms(rig);
     job(rig, now + 10);
     job_rows_multiply(&rig->fx, 2048, 1);
@@ -81,9 +79,8 @@ static void scans_read_the_index_alone_whatever_others_have_asked(void **state)
     assert_int_equal(entries_with_rows(rig) - before, 0);
 }
 
-static void the_next_job_of_a_shard_is_found_behind_many_of_others(void **state)
+RIG_TEST(the_next_job_of_a_shard_is_found_behind_many_of_others)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_shard_map map;
     bool met[64] = {false};
@@ -115,9 +112,8 @@ static void the_next_job_of_a_shard_is_found_behind_many_of_others(void **state)
     assert_true(behind > 0);
 }
 
-static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
+RIG_TEST(a_far_job_edited_by_hand_to_soon_is_promoted)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     size_t done;
     int64_t now = now_ms(rig), far = job(rig, now + 300 * 24 * HOUR);
@@ -130,9 +126,8 @@ static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
     assert_int_equal(field(rig, "due_key", far), now);
 }
 
-static void a_job_leaves_the_due_index_when_a_manual_edit_ends_it(void **state)
+RIG_TEST(a_job_leaves_the_due_index_when_a_manual_edit_ends_it)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     size_t done;
     int64_t ids[] = {job(rig, now_ms(rig)), job(rig, now_ms(rig)), job(rig, now_ms(rig))};
@@ -152,9 +147,8 @@ static void a_job_leaves_the_due_index_when_a_manual_edit_ends_it(void **state)
     assert_true(field(rig, "next_at", ids[2]) > 0);
 }
 
-static void truth_names_the_next_time_and_nothing_for_finished_jobs(void **state)
+RIG_TEST(truth_names_the_next_time_and_nothing_for_finished_jobs)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_truths truth;
     int64_t now = now_ms(rig), ids[] = {job(rig, now), job_of(rig, "u", now + 5), 4};
@@ -167,9 +161,28 @@ static void truth_names_the_next_time_and_nothing_for_finished_jobs(void **state
     assert_true(truth.v[1].topic_paused);
 }
 
-static void what_leaders_say_is_kept_per_shard(void **state)
+RIG_TEST(notices_are_read_with_their_job_and_deleted_once_sent)
 {
-    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_notices notices;
+    const struct dt_outbox_page page = {.limit = 10};
+    int64_t id = job(rig, now_ms(rig));
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
+                      "'dead', %lld, 4, 9)",
+                      (long long)id, (long long)id);
+    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
+    assert_int_equal(notices.n, 1);
+    assert_int_equal(notices.v[0].attempt, 3);
+    assert_true(dt_str_is(notices.v[0].job.payload, "{}"));
+    OK(dt_store_outbox_sent(rig->store, &notices.v[0].outbox_id, 1, &err));
+    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
+    assert_int_equal(notices.n, 0);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
+}
+
+RIG_TEST(what_leaders_say_is_kept_per_shard)
+{
     struct dt_error err = {0};
     struct dt_shard_stats stats[] = {{.shard = 1, .epoch = 2, .waiting = "kafka", .detail = "down"},
                                      {.shard = 2, .epoch = 1}};
@@ -184,9 +197,8 @@ static void what_leaders_say_is_kept_per_shard(void **state)
         mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shard_stats WHERE waiting IS NULL AND seen_at > 0"), 2);
 }
 
-static void a_claimed_job_that_was_edited_by_hand_is_still_sent(void **state)
+RIG_TEST(a_claimed_job_that_was_edited_by_hand_is_still_sent)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_outgoing *out;
     int64_t ids[] = {job(rig, now_ms(rig) - 5), job(rig, now_ms(rig) - 4)};
@@ -201,9 +213,8 @@ static void a_claimed_job_that_was_edited_by_hand_is_still_sent(void **state)
     assert_null(out[1].topic.p);
 }
 
-static void stepping_down_clears_the_owner_of_this_leadership_only(void **state)
+RIG_TEST(stepping_down_clears_the_owner_of_this_leadership_only)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     take_over(rig, 97);
     struct dt_fence old = rig->fence;
@@ -221,9 +232,8 @@ static int64_t version_of_row(struct rig *rig)
     return mysql_fixture_number(&rig->fx, "SELECT version FROM shards WHERE shard = 0");
 }
 
-static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written(void **state)
+RIG_TEST(a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written)
 {
-    struct rig *rig = *state;
     static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
         struct dt_error err = {0};
@@ -238,18 +248,16 @@ static void a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been
     }
 }
 
-static void a_takeover_needs_no_connection_from_before(void **state)
+RIG_TEST(a_takeover_needs_no_connection_from_before)
 {
-    struct rig *rig = *state;
     take_over(rig, 103);
     mysql_fixture_kill_sessions(&rig->fx);
     take_over(rig, 104);
     assert_int_equal(version_of_row(rig), rig->fence.version);
 }
 
-static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void **state)
+RIG_TEST(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened)
 {
-    struct rig *rig = *state;
     static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
         struct dt_error err = {0};
@@ -271,9 +279,8 @@ static void a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened(void *
 }
 
 /* The row decides, not the connection: epoch, token and version are compared in each transaction. */
-static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection(void **state)
+RIG_TEST(a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 107);
@@ -287,9 +294,8 @@ static void a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection
     assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_DEPOSED);
 }
 
-static void without_a_server_every_step_is_unavailable(void **state)
+RIG_TEST(without_a_server_every_step_is_unavailable)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_installation inst;
     struct dt_outgoing *out;
@@ -316,9 +322,8 @@ static void without_a_server_every_step_is_unavailable(void **state)
 
 /* ---- rows that say no ---- */
 
-static void on_a_halted_row_every_transaction_of_its_leader_ends(void **state)
+RIG_TEST(on_a_halted_row_every_transaction_of_its_leader_ends)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_installation inst;
     int64_t id = job(rig, now_ms(rig) - 1000);
@@ -335,9 +340,8 @@ static void on_a_halted_row_every_transaction_of_its_leader_ends(void **state)
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = NULL");
 }
 
-static void a_shard_without_a_row_is_nobodys(void **state)
+RIG_TEST(a_shard_without_a_row_is_nobodys)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_installation inst;
     struct dt_fence fence;
@@ -350,9 +354,8 @@ static void a_shard_without_a_row_is_nobodys(void **state)
     assert_int_equal(dt_store_fence_check(rig->store, &fence, &inst, &err), DT_DEPOSED);
 }
 
-static void a_check_of_the_lease_tells_what_the_installation_is_like(void **state)
+RIG_TEST(a_check_of_the_lease_tells_what_the_installation_is_like)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_installation inst = {0};
     take_over(rig, 110);
@@ -365,9 +368,8 @@ static void a_check_of_the_lease_tells_what_the_installation_is_like(void **stat
 
 /* ---- the topic snapshot ---- */
 
-static void the_topic_snapshot_tells_of_topics_as_they_were_last_read(void **state)
+RIG_TEST(the_topic_snapshot_tells_of_topics_as_they_were_last_read)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     const struct dt_topic v = {
         .name = DT_STR_LIT("v"), .kafka_topic = DT_STR_LIT("Elsewhere"), .retention_ms = -1, .paused = true};
@@ -384,9 +386,8 @@ static void the_topic_snapshot_tells_of_topics_as_they_were_last_read(void **sta
 }
 
 /* A MySQL that went back may say so much later what it says now of other topics. */
-static void a_snapshot_that_was_forgotten_is_read_again_at_the_same_version(void **state)
+RIG_TEST(a_snapshot_that_was_forgotten_is_read_again_at_the_same_version)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 't'");
@@ -398,28 +399,4 @@ static void a_snapshot_that_was_forgotten_is_read_again_at_the_same_version(void
     assert_true(dt_topic_snapshot_paused(rig->snapshot, DT_STR_LIT("t")));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(scans_see_near_rows_in_order_with_a_cursor),
-        T(scans_read_the_index_alone_whatever_others_have_asked),
-        T(the_next_job_of_a_shard_is_found_behind_many_of_others),
-        T(a_far_job_edited_by_hand_to_soon_is_promoted),
-        T(a_job_leaves_the_due_index_when_a_manual_edit_ends_it),
-        T(truth_names_the_next_time_and_nothing_for_finished_jobs),
-        T(what_leaders_say_is_kept_per_shard),
-        T(a_claimed_job_that_was_edited_by_hand_is_still_sent),
-        T(stepping_down_clears_the_owner_of_this_leadership_only),
-        T(a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_written),
-        T(a_takeover_needs_no_connection_from_before),
-        T(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened),
-        T(a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection),
-        T(without_a_server_every_step_is_unavailable),
-        T(on_a_halted_row_every_transaction_of_its_leader_ends),
-        T(a_shard_without_a_row_is_nobodys),
-        T(a_check_of_the_lease_tells_what_the_installation_is_like),
-        T(the_topic_snapshot_tells_of_topics_as_they_were_last_read),
-        T(a_snapshot_that_was_forgotten_is_read_again_at_the_same_version),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

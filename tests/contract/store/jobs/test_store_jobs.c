@@ -19,11 +19,12 @@ static dt_status list_attempts(int64_t id, int64_t after, unsigned limit)
     return dt_store_attempts(store, &filter, &arena, &attempts, &err);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
 /* ---- reading ---- */
 
-static void a_job_is_read_back_column_by_column(void **state)
+FRESH_TEST(a_job_is_read_back_column_by_column)
 {
-    (void)state;
     job_row(&fx, 7,
             "job_key = 'k\\\"1', state = 'dispatched', run_at = 1000, next_at = 2000, attempt = 3, failures = 2, "
             "attempt_status = 'dispatched', due_at = 3000, dispatched_at = 4000, finished_at = 5000, claim_shard = 2, "
@@ -63,9 +64,8 @@ static void a_job_is_read_back_column_by_column(void **state)
     assert_memory_equal(job.payload.p, "\0\xff", 2);
 }
 
-static void absent_columns_are_absent(void **state)
+FRESH_TEST(absent_columns_are_absent)
 {
-    (void)state;
     job_row(&fx, 7, "payload = ''");
     OK(dt_store_get(store, 7, &arena, &job, &err));
     assert_null(job.key.p);
@@ -80,9 +80,8 @@ static void absent_columns_are_absent(void **state)
     assert_int_equal(job.attempt_status, DT_ATTEMPT_NONE);
 }
 
-static void every_state_and_attempt_status_is_read_as_its_word_says(void **state)
+FRESH_TEST(every_state_and_attempt_status_is_read_as_its_word_says)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1");
     for (int s = 0; s < DT_JOB_STATES; s++) {
         mysql_fixture_run(&fx, "UPDATE jobs SET state = '%s'", dt_job_state_name((enum dt_job_state)s));
@@ -97,26 +96,23 @@ static void every_state_and_attempt_status_is_read_as_its_word_says(void **state
     }
 }
 
-static void a_large_payload_is_read_whole(void **state)
+FRESH_TEST(a_large_payload_is_read_whole)
 {
-    (void)state;
     job_row(&fx, 7, "payload = REPEAT('x', 900000)");
     OK(dt_store_get(store, 7, &arena, &job, &err));
     assert_int_equal(job.payload.n, 900000);
     assert_int_equal(job.payload.p[899999], 'x');
 }
 
-static void a_finished_job_has_no_next_at_whatever_a_hand_edit_left(void **state)
+FRESH_TEST(a_finished_job_has_no_next_at_whatever_a_hand_edit_left)
 {
-    (void)state;
     job_row(&fx, 7, "state = 'cancelled'");
     OK(dt_store_get(store, 7, &arena, &job, &err));
     assert_int_equal(job.next_at_ms, 0);
 }
 
-static void a_job_that_is_not_there_is_not_found_by_any_request(void **state)
+FRESH_TEST(a_job_that_is_not_there_is_not_found_by_any_request)
 {
-    (void)state;
     assert_int_equal(dt_store_get(store, 9, &arena, &job, &err), DT_NOT_FOUND);
     assert_int_equal(cancel(9), DT_NOT_FOUND);
     assert_int_equal(patch(9, (struct dt_patch){.has_payload = true, .payload = S("1")}), DT_NOT_FOUND);
@@ -126,9 +122,8 @@ static void a_job_that_is_not_there_is_not_found_by_any_request(void **state)
     assert_int_equal(attempts.n, 0);
 }
 
-static void a_key_finds_its_latest_job_byte_for_byte(void **state)
+FRESH_TEST(a_key_finds_its_latest_job_byte_for_byte)
 {
-    (void)state;
     int64_t id;
     mysql_fixture_run(&fx, "INSERT INTO job_keys VALUES ('orders','k',7),('orders','K',8),('orders','k ',9)");
     OK(dt_store_find_key(store, S("orders"), S("k"), &id, &err));
@@ -140,9 +135,8 @@ static void a_key_finds_its_latest_job_byte_for_byte(void **state)
     assert_int_equal(dt_store_find_key(store, S("Orders"), S("k"), &id, &err), DT_NOT_FOUND);
 }
 
-static void a_connection_that_was_killed_is_replaced_unnoticed(void **state)
+FRESH_TEST(a_connection_that_was_killed_is_replaced_unnoticed)
 {
-    (void)state;
     dt_db *db;
     job_row(&fx, 7, NULL);
     OK(dt_store_db(store, &db, &err));
@@ -158,9 +152,8 @@ static void a_connection_that_was_killed_is_replaced_unnoticed(void **state)
 
 /* ---- patch ---- */
 
-static void a_patched_time_moves_run_at_and_next_at_together(void **state)
+FRESH_TEST(a_patched_time_moves_run_at_and_next_at_together)
 {
-    (void)state;
     int64_t at = mysql_now_ms(&fx) + 2 * HOUR_MS;
     job_row(&fx, 7, "next_at = next_at + 5, attempt = 1, attempt_status = 'failed', failures = 1");
     OK(patch(7, (struct dt_patch){.has_run_at = true, .run_at_ms = at}));
@@ -171,9 +164,8 @@ static void a_patched_time_moves_run_at_and_next_at_together(void **state)
     assert_job(&fx, 7, "run_at = next_at AND near", "1");
 }
 
-static void the_due_index_is_exact_up_to_the_end_of_the_day_after_tomorrow(void **state)
+FRESH_TEST(the_due_index_is_exact_up_to_the_end_of_the_day_after_tomorrow)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     int64_t end = dt_near_end_ms(mysql_now_ms(&fx));
     OK(patch(7, (struct dt_patch){.has_run_at = true, .run_at_ms = end}));
@@ -182,9 +174,8 @@ static void the_due_index_is_exact_up_to_the_end_of_the_day_after_tomorrow(void 
     assert_job(&fx, 7, "CONCAT(near, due_band, due_key = next_at)", "111");
 }
 
-static void a_patched_time_in_the_past_is_now(void **state)
+FRESH_TEST(a_patched_time_in_the_past_is_now)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     int64_t before = mysql_now_ms(&fx);
     OK(patch(7, (struct dt_patch){.has_run_at = true, .run_at_ms = 5}));
@@ -192,9 +183,8 @@ static void a_patched_time_in_the_past_is_now(void **state)
     assert_int_equal(job.next_at_ms, job.run_at_ms);
 }
 
-static void a_patched_delay_counts_from_the_servers_clock_and_is_never_short(void **state)
+FRESH_TEST(a_patched_delay_counts_from_the_servers_clock_and_is_never_short)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     int64_t before = mysql_now_ms(&fx);
     OK(patch(7, (struct dt_patch){.has_run_at = true, .run_at_is_delay = true, .run_at_ms = 1000}));
@@ -203,9 +193,8 @@ static void a_patched_delay_counts_from_the_servers_clock_and_is_never_short(voi
     assert_true(job.run_at_ms <= mysql_now_ms(&fx));
 }
 
-static void a_patch_that_changes_nothing_leaves_the_version_alone(void **state)
+FRESH_TEST(a_patch_that_changes_nothing_leaves_the_version_alone)
 {
-    (void)state;
     job_row(&fx, 7, "partition_key = 'p', headers = '{\"a\":\"b\"}', content_type = NULL");
     OK(dt_store_get(store, 7, &arena, &job, &err));
     struct dt_patch same = {.has_run_at = true,
@@ -227,9 +216,8 @@ static void a_patch_that_changes_nothing_leaves_the_version_alone(void **state)
     assert_job(&fx, 7, "updated_at = created_at", "1");
 }
 
-static void a_patch_gives_a_url_and_takes_it_away(void **state)
+FRESH_TEST(a_patch_gives_a_url_and_takes_it_away)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     OK(patch(7, (struct dt_patch){.has_callback_url = true, .callback_url = S("http://a/")}));
     assert_str(job.callback_url, "http://a/");
@@ -241,9 +229,8 @@ static void a_patch_gives_a_url_and_takes_it_away(void **state)
     assert_int_equal(job.version, 3);
 }
 
-static void a_patch_replaces_whole_members(void **state)
+FRESH_TEST(a_patch_replaces_whole_members)
 {
-    (void)state;
     job_row(&fx, 7,
             "partition_key = 'p', headers = '{\"a\":\"b\"}', content_type = 'text/plain', payload_binary = TRUE");
     OK(patch(7, (struct dt_patch){.has_payload = true, .payload = S("[2]")}));
@@ -270,9 +257,8 @@ static void a_patch_replaces_whole_members(void **state)
     assert_int_equal(job.ack_timeout_ms, 5);
 }
 
-static void a_patch_with_null_takes_the_topics_default_or_ours(void **state)
+FRESH_TEST(a_patch_with_null_takes_the_topics_default_or_ours)
 {
-    (void)state;
     struct dt_patch null_policy = {.has_retry = true, .has_ack_timeout = true};
     job_row(&fx, 7, NULL);
     OK(patch(7, null_policy));
@@ -291,9 +277,8 @@ static void a_patch_with_null_takes_the_topics_default_or_ours(void **state)
     assert_str(job.retry, "");
 }
 
-static void only_a_scheduled_job_can_be_patched_and_that_comes_before_its_version(void **state)
+FRESH_TEST(only_a_scheduled_job_can_be_patched_and_that_comes_before_its_version)
 {
-    (void)state;
     struct dt_patch p = {.if_version = 99, .has_ack_timeout = true, .ack_timeout_ms = 5};
     for (int s = DT_DISPATCHED; s < DT_JOB_STATES; s++) {
         int64_t id = 10 + s;
@@ -308,9 +293,8 @@ static void only_a_scheduled_job_can_be_patched_and_that_comes_before_its_versio
     }
 }
 
-static void a_patch_for_another_version_is_refused_and_shows_the_job(void **state)
+FRESH_TEST(a_patch_for_another_version_is_refused_and_shows_the_job)
 {
-    (void)state;
     struct dt_patch p = {.if_version = 2, .has_ack_timeout = true, .ack_timeout_ms = 5};
     job_row(&fx, 7, "version = 3");
     assert_int_equal(dt_store_patch(store, 7, &p, &arena, &job, &err), DT_VERSION);
@@ -320,9 +304,8 @@ static void a_patch_for_another_version_is_refused_and_shows_the_job(void **stat
     assert_int_equal(job.version, 4);
 }
 
-static void while_an_attempt_is_in_flight_times_may_change_and_messages_not(void **state)
+FRESH_TEST(while_an_attempt_is_in_flight_times_may_change_and_messages_not)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[5,1,9],[7,1,9]]' WHERE shard = 2");
     assert_int_equal(patch(7, (struct dt_patch){.has_payload = true, .payload = S("2")}), DT_TOO_LATE);
@@ -339,9 +322,8 @@ static void while_an_attempt_is_in_flight_times_may_change_and_messages_not(void
 
 /* ---- cancel ---- */
 
-static void cancelling_ends_a_scheduled_job_and_again_changes_nothing(void **state)
+FRESH_TEST(cancelling_ends_a_scheduled_job_and_again_changes_nothing)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     int64_t before = mysql_now_ms(&fx);
     OK(cancel(7));
@@ -358,9 +340,8 @@ static void cancelling_ends_a_scheduled_job_and_again_changes_nothing(void **sta
     assert_int_equal(job.version, 2);
 }
 
-static void a_cancelled_job_is_kept_as_long_as_its_topic_says(void **state)
+FRESH_TEST(a_cancelled_job_is_kept_as_long_as_its_topic_says)
 {
-    (void)state;
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', 0, 1, 1)");
     job_row(&fx, 7, NULL);
@@ -368,18 +349,16 @@ static void a_cancelled_job_is_kept_as_long_as_its_topic_says(void **state)
     assert_job(&fx, 7, "purge_at = updated_at", "1");
 }
 
-static void cancelling_between_attempts_keeps_when_the_last_one_ended(void **state)
+FRESH_TEST(cancelling_between_attempts_keeps_when_the_last_one_ended)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 2, attempt_status = 'failed', failures = 2, finished_at = 1234, claim_shard = 0");
     OK(cancel(7));
     assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt, attempt_status, finished_at, purge_at - updated_at)",
                "cancelled 2 failed 1234 2592000000");
 }
 
-static void what_is_dispatched_or_finished_cannot_be_cancelled(void **state)
+FRESH_TEST(what_is_dispatched_or_finished_cannot_be_cancelled)
 {
-    (void)state;
     static const enum dt_job_state states[] = {DT_DISPATCHED, DT_SUCCEEDED, DT_DEAD};
     for (size_t i = 0; i < 3; i++) {
         int64_t id = 10 + (int64_t)i;
@@ -394,9 +373,8 @@ static void what_is_dispatched_or_finished_cannot_be_cancelled(void **state)
     assert_int_equal(dt_store_cancel(store, 12, true, &arena, &job, &err), DT_TOO_LATE);
 }
 
-static void further_attempts_of_a_dispatched_job_can_be_cancelled_once(void **state)
+FRESH_TEST(further_attempts_of_a_dispatched_job_can_be_cancelled_once)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 4, 0);
     OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
     assert_int_equal(job.state, DT_DISPATCHED);
@@ -408,9 +386,8 @@ static void further_attempts_of_a_dispatched_job_can_be_cancelled_once(void **st
     assert_job(&fx, 7, "CONCAT(state, no_retries, next_at - created_at)", "dispatched159000");
 }
 
-static void a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled(void **state)
+FRESH_TEST(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'dispatched', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[7,1,9]]' WHERE shard = 2");
     assert_int_equal(cancel(7), DT_TOO_LATE);
@@ -421,9 +398,8 @@ static void a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelle
     assert_job(&fx, 7, "CONCAT(state, version)", "scheduled1");
 }
 
-static void what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled(void **state)
+FRESH_TEST(what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 2);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     assert_int_equal(cancel(7), DT_TOO_LATE);
@@ -441,9 +417,8 @@ static void what_is_too_late_for_another_reason_than_a_list_is_not_called_unsett
     assert_false(job.unsettled);
 }
 
-static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state)
+FRESH_TEST(a_job_that_is_kept_for_ever_is_cancelled_like_any_other)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('orders', "
                            "9223372036854775807, 1, 1)");
     job_row(&fx, 7, NULL);
@@ -451,9 +426,8 @@ static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state
     assert_job(&fx, 7, "purge_at > 7000000000000000000", "1");
 }
 
-static void further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight(void **state)
+FRESH_TEST(further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
@@ -462,9 +436,8 @@ static void further_attempts_are_cancelled_also_while_an_earlier_one_is_in_fligh
     assert_job(&fx, 7, "CONCAT(state, version)", "cancelled2");
 }
 
-static void a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled(void **state)
+FRESH_TEST(a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'dispatched', claim_shard = 2, state = 'cancelled'");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     assert_int_equal(cancel(7), DT_TOO_LATE);
@@ -475,9 +448,8 @@ static void a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_can
     assert_job(&fx, 7, "CONCAT(state, version)", "cancelled1");
 }
 
-static void only_its_own_entry_in_its_claiming_shards_list_holds_a_job(void **state)
+FRESH_TEST(only_its_own_entry_in_its_claiming_shards_list_holds_a_job)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,7,7],[17,1,7],[5,7,7]]' WHERE shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 1");
@@ -487,9 +459,8 @@ static void only_its_own_entry_in_its_claiming_shards_list_holds_a_job(void **st
 
 /* ---- run now, redrive ---- */
 
-static void run_now_makes_a_job_due_at_once(void **state)
+FRESH_TEST(run_now_makes_a_job_due_at_once)
 {
-    (void)state;
     job_row(&fx, 7, "next_at = next_at + 864000000, near = FALSE");
     int64_t before = mysql_now_ms(&fx);
     OK(dt_store_run_now(store, 7, &arena, &job, &err));
@@ -499,9 +470,8 @@ static void run_now_makes_a_job_due_at_once(void **state)
     assert_job(&fx, 7, "CONCAT(near, due_band, due_key = next_at)", "111");
 }
 
-static void a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts(void **state)
+FRESH_TEST(a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts)
 {
-    (void)state;
     job_row(&fx, 7,
             "state = 'dead', next_at = NULL, attempt = 3, failures = 3, attempt_status = 'failed', run_at = 5, "
             "finished_at = 9, purge_at = 99, leave_at = 99, error_at = 8, error_code = 'boom'");
@@ -516,9 +486,8 @@ static void a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts(void *
     assert_job(&fx, 7, "CONCAT_WS(' ', near, due_band, purge_at IS NULL, version)", "1 1 1 2");
 }
 
-static void only_a_dead_job_is_redriven(void **state)
+FRESH_TEST(only_a_dead_job_is_redriven)
 {
-    (void)state;
     for (int s = 0; s < DT_JOB_STATES; s++) {
         job_row(&fx, 10 + s, "state = %d", s + 1);
         dt_status expected = s == DT_DEAD ? DT_OK : DT_NOT_DEAD;
@@ -527,9 +496,8 @@ static void only_a_dead_job_is_redriven(void **state)
     }
 }
 
-static void a_key_that_moved_on_stays_with_the_newer_job(void **state)
+FRESH_TEST(a_key_that_moved_on_stays_with_the_newer_job)
 {
-    (void)state;
     int64_t id;
     job_row(&fx, 7, "job_key = 'k', state = 'dead', next_at = NULL");
     job_row(&fx, 8, "job_key = 'k'");
@@ -542,9 +510,8 @@ static void a_key_that_moved_on_stays_with_the_newer_job(void **state)
 
 /* ---- attempts ---- */
 
-static void attempts_are_the_archived_ones_and_the_rows_own(void **state)
+FRESH_TEST(attempts_are_the_archived_ones_and_the_rows_own)
 {
-    (void)state;
     job_row(&fx, 7, NULL);
     OK(list_attempts(7, 0, 1000));
     assert_int_equal(attempts.n, 0);
@@ -576,9 +543,8 @@ static void attempts_are_the_archived_ones_and_the_rows_own(void **state)
     assert_str(attempts.v[2].error_code, "ack_timeout");
 }
 
-static void very_many_attempts_come_in_pages(void **state)
+FRESH_TEST(very_many_attempts_come_in_pages)
 {
-    (void)state;
     size_t pages = 0;
     int64_t after = 0;
     job_row(&fx, 7, "attempt = 10006, attempt_status = 'succeeded', state = 'succeeded'");
@@ -606,44 +572,5 @@ static void very_many_attempts_come_in_pages(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(a_job_is_read_back_column_by_column),
-        T(absent_columns_are_absent),
-        T(every_state_and_attempt_status_is_read_as_its_word_says),
-        T(a_large_payload_is_read_whole),
-        T(a_finished_job_has_no_next_at_whatever_a_hand_edit_left),
-        T(a_job_that_is_not_there_is_not_found_by_any_request),
-        T(a_key_finds_its_latest_job_byte_for_byte),
-        T(a_connection_that_was_killed_is_replaced_unnoticed),
-        T(a_patched_time_moves_run_at_and_next_at_together),
-        T(the_due_index_is_exact_up_to_the_end_of_the_day_after_tomorrow),
-        T(a_patched_time_in_the_past_is_now),
-        T(a_patched_delay_counts_from_the_servers_clock_and_is_never_short),
-        T(a_patch_that_changes_nothing_leaves_the_version_alone),
-        T(a_patch_replaces_whole_members),
-        T(a_patch_gives_a_url_and_takes_it_away),
-        T(a_patch_with_null_takes_the_topics_default_or_ours),
-        T(only_a_scheduled_job_can_be_patched_and_that_comes_before_its_version),
-        T(a_patch_for_another_version_is_refused_and_shows_the_job),
-        T(while_an_attempt_is_in_flight_times_may_change_and_messages_not),
-        T(cancelling_ends_a_scheduled_job_and_again_changes_nothing),
-        T(a_cancelled_job_is_kept_as_long_as_its_topic_says),
-        T(cancelling_between_attempts_keeps_when_the_last_one_ended),
-        T(what_is_dispatched_or_finished_cannot_be_cancelled),
-        T(further_attempts_of_a_dispatched_job_can_be_cancelled_once),
-        T(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled),
-        T(what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled),
-        T(further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight),
-        T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),
-        T(a_job_that_was_cancelled_by_hand_while_in_flight_is_not_answered_cancelled),
-        T(only_its_own_entry_in_its_claiming_shards_list_holds_a_job),
-        T(run_now_makes_a_job_due_at_once),
-        T(a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts),
-        T(only_a_dead_job_is_redriven),
-        T(a_key_that_moved_on_stays_with_the_newer_job),
-        T(attempts_are_the_archived_ones_and_the_rows_own),
-        T(very_many_attempts_come_in_pages),
-    };
-    return cmocka_run_group_tests_name("one job in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

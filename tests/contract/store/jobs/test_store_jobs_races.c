@@ -49,9 +49,10 @@ static void claim(int64_t id)
                       (long long)id, (long long)id, (long long)id, (long long)id);
 }
 
-static void a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
+FRESH_TEST(a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer)
 {
-    (void)state;
     enum { JOBS = 400 };
     struct canceller c = {.from = 1, .to = JOBS + 1};
     pthread_t thread;
@@ -69,9 +70,8 @@ static void a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answ
     assert_int_equal(c.cancelled + c.too_late, JOBS);
 }
 
-static void a_cancel_that_waited_for_a_claim_is_too_late(void **state)
+FRESH_TEST(a_cancel_that_waited_for_a_claim_is_too_late)
 {
-    (void)state;
     struct canceller c = {.from = 7, .to = 8};
     pthread_t thread;
     job_row(&fx, 7, NULL);
@@ -102,9 +102,8 @@ static void *cancel_in_flight(void *arg)
 }
 
 /* The list must be read after the lock was had: what entered it while the cancel waited counts. */
-static void a_cancel_sees_the_list_as_it_is_once_the_job_is_locked(void **state)
+FRESH_TEST(a_cancel_sees_the_list_as_it_is_once_the_job_is_locked)
 {
-    (void)state;
     struct canceller c = {.from = 7};
     pthread_t thread;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 0");
@@ -118,9 +117,8 @@ static void a_cancel_sees_the_list_as_it_is_once_the_job_is_locked(void **state)
     assert_job(&fx, 7, "state", "scheduled");
 }
 
-static void a_cancel_never_waits_for_a_shards_row(void **state)
+FRESH_TEST(a_cancel_never_waits_for_a_shards_row)
 {
-    (void)state;
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 0");
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 0");
     dt_status status = cancel(7); /* what is not committed is not there */
@@ -129,9 +127,8 @@ static void a_cancel_never_waits_for_a_shards_row(void **state)
     assert_int_equal(job.state, DT_CANCELLED);
 }
 
-static void a_change_does_not_lock_the_topic(void **state)
+FRESH_TEST(a_change_does_not_lock_the_topic)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1)");
     job_row(&fx, 7, NULL);
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE topics SET retry = '1s'");
@@ -142,9 +139,8 @@ static void a_change_does_not_lock_the_topic(void **state)
     OK(cancelled);
 }
 
-static void what_is_in_flight_is_told_by_the_list_that_is_named(void **state)
+FRESH_TEST(what_is_in_flight_is_told_by_the_list_that_is_named)
 {
-    (void)state;
     bool yes = true;
     job_row_dispatched(&fx, 7, 1, 0);
     OK(dt_store_in_flight(store, 7, 0, &yes, &err));
@@ -158,9 +154,8 @@ static void what_is_in_flight_is_told_by_the_list_that_is_named(void **state)
     assert_false(yes);
 }
 
-static void a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time(void **state)
+FRESH_TEST(a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time)
 {
-    (void)state;
     dt_store *impatient;
     int64_t lock_timeout = fx.config.mysql_lock_timeout;
     job_row(&fx, 7, NULL);
@@ -177,15 +172,5 @@ static void a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time(void *
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer),
-        T(a_cancel_that_waited_for_a_claim_is_too_late),
-        T(a_cancel_sees_the_list_as_it_is_once_the_job_is_locked),
-        T(a_cancel_never_waits_for_a_shards_row),
-        T(a_change_does_not_lock_the_topic),
-        T(what_is_in_flight_is_told_by_the_list_that_is_named),
-        T(a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time),
-    };
-    return cmocka_run_group_tests_name("one job in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

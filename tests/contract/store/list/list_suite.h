@@ -4,15 +4,10 @@
 #ifndef DT_CONTRACT_LIST_SUITE_H
 #define DT_CONTRACT_LIST_SUITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "support/store_suite.h"
 

@@ -36,9 +36,10 @@ static void dead(int64_t id, const char *topic, const char *code, int64_t at_ms)
             topic, (long long)(mysql_now_ms(&fx) + DAY_MS / 2), (long long)at_ms, code);
 }
 
-static void dead_jobs_are_counted_by_topic_and_error_the_most_first(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
+FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_the_most_first)
 {
-    (void)state;
     dead(1, "orders", "'E1', error_message = 'it was'", 100);
     dead(2, "orders", "'E1'", 300);
     dead(3, "orders", "'E2'", 200);
@@ -62,9 +63,8 @@ static void dead_jobs_are_counted_by_topic_and_error_the_most_first(void **state
     assert_int_equal(found.jobs, 2);
 }
 
-static void those_of_history_and_those_that_are_about_to_go_there_are_among_them(void **state)
+FRESH_TEST(those_of_history_and_those_that_are_about_to_go_there_are_among_them)
 {
-    (void)state;
     int64_t now_ms = mysql_now_ms(&fx);
     for (int64_t id = 1; id <= 5; id++)
         dead(id, "orders", "'E1'", now_ms - id * DAY_MS);
@@ -81,9 +81,8 @@ static void those_of_history_and_those_that_are_about_to_go_there_are_among_them
 }
 
 /* A manual edit may leave a job's times as no program would. */
-static void a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed(void **state)
+FRESH_TEST(a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed)
 {
-    (void)state;
     int64_t now_ms = mysql_now_ms(&fx);
     dead(1, "orders", "'E1'", now_ms - 9 * DAY_MS);
     mysql_fixture_run(&fx, "UPDATE jobs SET leave_at = %lld", (long long)(now_ms + 90 * DAY_MS));
@@ -91,9 +90,8 @@ static void a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed(void **s
     assert_int_equal(found.jobs, 1);
 }
 
-static void no_more_groups_are_told_than_fit(void **state)
+FRESH_TEST(no_more_groups_are_told_than_fit)
 {
-    (void)state;
     dead(1, "orders", "'E'", 7);
     job_rows_multiply(&fx, 1250, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET error_code = CONCAT('E', id), next_at = NULL");
@@ -104,9 +102,8 @@ static void no_more_groups_are_told_than_fit(void **state)
 }
 
 /* 1,000 that died last are left of many more: rows are read for those that are counted, and for no others. */
-static void the_newest_are_looked_at_and_no_more(void **state)
+FRESH_TEST(the_newest_are_looked_at_and_no_more)
 {
-    (void)state;
     dead(1, "orders", "'old'", 7);
     job_rows_multiply(&fx, DT_DEAD_LOOKED_AT + 1000, 0);
     mysql_fixture_run(
@@ -124,13 +121,5 @@ static void the_newest_are_looked_at_and_no_more(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(dead_jobs_are_counted_by_topic_and_error_the_most_first),
-        T(those_of_history_and_those_that_are_about_to_go_there_are_among_them),
-        T(a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed),
-        T(no_more_groups_are_told_than_fit),
-        T(the_newest_are_looked_at_and_no_more),
-    };
-    return cmocka_run_group_tests_name("dead letters in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

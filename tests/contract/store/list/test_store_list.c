@@ -11,18 +11,18 @@ static void keyed(int64_t id, const char *topic, const char *key)
                       topic, key, (long long)id);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
 /* ---- pages ---- */
 
-static void an_empty_table_is_one_empty_page(void **state)
+FRESH_TEST(an_empty_table_is_one_empty_page)
 {
-    (void)state;
     list(all(100));
     assert_string_equal(page(), "");
 }
 
-static void pages_follow_each_other_by_id_without_gap_or_overlap(void **state)
+FRESH_TEST(pages_follow_each_other_by_id_without_gap_or_overlap)
 {
-    (void)state;
     for (int64_t id = 7; id >= 1; id--)
         job_row(&fx, id * 10, NULL);
     struct dt_list_filter f = all(3);
@@ -36,9 +36,8 @@ static void pages_follow_each_other_by_id_without_gap_or_overlap(void **state)
     assert_string_equal(page(), "70");
 }
 
-static void a_page_that_is_just_full_at_the_end_says_so(void **state)
+FRESH_TEST(a_page_that_is_just_full_at_the_end_says_so)
 {
-    (void)state;
     for (int64_t id = 1; id <= 3; id++)
         job_row(&fx, id, NULL);
     list(all(3));
@@ -47,9 +46,8 @@ static void a_page_that_is_just_full_at_the_end_says_so(void **state)
     assert_string_equal(page(), "1 2 3");
 }
 
-static void jobs_that_vanish_between_pages_do_no_harm(void **state)
+FRESH_TEST(jobs_that_vanish_between_pages_do_no_harm)
 {
-    (void)state;
     for (int64_t id = 1; id <= 6; id++)
         job_row(&fx, id, NULL);
     struct dt_list_filter f = all(2);
@@ -62,9 +60,8 @@ static void jobs_that_vanish_between_pages_do_no_harm(void **state)
 
 /* ---- filters ---- */
 
-static void filters_hold_together(void **state)
+FRESH_TEST(filters_hold_together)
 {
-    (void)state;
     job_row(&fx, 1, "run_at = 100");
     job_row(&fx, 2, "run_at = 200, topic = 'other'");
     job_row(&fx, 3, "run_at = 300, state = 'dead', next_at = NULL");
@@ -94,9 +91,8 @@ static void filters_hold_together(void **state)
     assert_string_equal(page(), "");
 }
 
-static void a_token_sees_the_topics_of_its_prefixes_only(void **state)
+FRESH_TEST(a_token_sees_the_topics_of_its_prefixes_only)
 {
-    (void)state;
     static const char *const topics[] = {"a", "a.b", "aXb", "b", "A", "ab", "a-b", "a_b"};
     for (int64_t i = 0; i < 8; i++)
         job_row(&fx, i + 1, "topic = '%s'", topics[i]);
@@ -126,9 +122,8 @@ static void a_token_sees_the_topics_of_its_prefixes_only(void **state)
     assert_int_equal(last.n, 0);
 }
 
-static void payloads_come_only_when_asked_for(void **state)
+FRESH_TEST(payloads_come_only_when_asked_for)
 {
-    (void)state;
     job_row(&fx, 1, NULL);
     struct dt_list_filter f = all(1);
     list(f);
@@ -141,9 +136,8 @@ static void payloads_come_only_when_asked_for(void **state)
 
 /* ---- by key ---- */
 
-static void a_prefix_of_keys_lists_each_keys_latest_job_by_key(void **state)
+FRESH_TEST(a_prefix_of_keys_lists_each_keys_latest_job_by_key)
 {
-    (void)state;
     keyed(5, "orders", "order-1");
     keyed(9, "orders", "order-1"); /* took the key over */
     keyed(2, "orders", "order-2");
@@ -167,9 +161,8 @@ static void a_prefix_of_keys_lists_each_keys_latest_job_by_key(void **state)
     assert_string_equal(page(), "4 9 2 1 3");
 }
 
-static void a_prefix_of_keys_is_bytes_not_a_pattern(void **state)
+FRESH_TEST(a_prefix_of_keys_is_bytes_not_a_pattern)
 {
-    (void)state;
     keyed(1, "orders", "%");
     keyed(2, "orders", "a_b");
     keyed(3, "orders", "axb");
@@ -194,9 +187,8 @@ static void a_prefix_of_keys_is_bytes_not_a_pattern(void **state)
     assert_string_equal(page(), "8");
 }
 
-static void filters_hold_for_keys_too(void **state)
+FRESH_TEST(filters_hold_for_keys_too)
 {
-    (void)state;
     keyed(1, "orders", "k1");
     keyed(2, "orders", "k2");
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = 2");
@@ -213,9 +205,8 @@ static void filters_hold_for_keys_too(void **state)
     assert_string_equal(page(), "");
 }
 
-static void a_prefix_of_keys_needs_a_topic(void **state)
+FRESH_TEST(a_prefix_of_keys_needs_a_topic)
 {
-    (void)state;
     struct dt_list_filter f = all(1);
     f.key_prefix = S("k");
     assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
@@ -223,9 +214,8 @@ static void a_prefix_of_keys_needs_a_topic(void **state)
 
 /* ---- one job, and what is known of it ---- */
 
-static void a_key_lists_its_latest_job_and_no_other(void **state)
+FRESH_TEST(a_key_lists_its_latest_job_and_no_other)
 {
-    (void)state;
     keyed(5, "orders", "order-1");
     keyed(9, "orders", "order-1");
     keyed(2, "orders", "order-10");
@@ -243,9 +233,8 @@ static void a_key_lists_its_latest_job_and_no_other(void **state)
     assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
 }
 
-static void an_id_lists_its_job_and_looks_at_no_other(void **state)
+FRESH_TEST(an_id_lists_its_job_and_looks_at_no_other)
 {
-    (void)state;
     many_jobs();
     struct dt_list_filter f = all(100);
     f.id = 20000;
@@ -262,9 +251,8 @@ static void an_id_lists_its_job_and_looks_at_no_other(void **state)
     assert_string_equal(page(), "");
 }
 
-static void jobs_are_found_by_their_failures_and_by_when_they_were_made(void **state)
+FRESH_TEST(jobs_are_found_by_their_failures_and_by_when_they_were_made)
 {
-    (void)state;
     job_row(&fx, 1, "error_code = 'http_503', error_message = 'no route to 10.0.0.7', error_at = 100");
     job_row(&fx, 2, "error_code = 'http_500', error_message = '100%% wrong', error_at = 200");
     job_row(&fx, 3, "error_code = 'timeout', error_at = 300");
@@ -336,9 +324,8 @@ static int walk(struct dt_list_filter f, int64_t rows, size_t most)
     return pages;
 }
 
-static void a_page_ends_by_bytes_as_well_as_by_rows(void **state)
+FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
 {
-    (void)state;
     fat(1, 40, 100000);
     struct dt_list_filter f = all(1000);
     f.topic = S("fat");
@@ -352,9 +339,8 @@ static void a_page_ends_by_bytes_as_well_as_by_rows(void **state)
     assert_in_range(walk(f, 40, f.bytes), 14, 15);
 }
 
-static void a_row_that_is_larger_than_a_page_comes_alone(void **state)
+FRESH_TEST(a_row_that_is_larger_than_a_page_comes_alone)
 {
-    (void)state;
     fat(1, 2, 10);
     fat(3, 3, 300000);
     fat(6, 70, 10);
@@ -366,9 +352,8 @@ static void a_row_that_is_larger_than_a_page_comes_alone(void **state)
 }
 
 /* Small rows first: what is asked for next is more than a page has, and the rest of it is left with the server. */
-static void large_rows_behind_small_ones_are_not_read_in_vain(void **state)
+FRESH_TEST(large_rows_behind_small_ones_are_not_read_in_vain)
 {
-    (void)state;
     fat(1, 90, 10);
     fat(91, 60, 800000);
     struct dt_list_filter f = all(1000);
@@ -382,9 +367,8 @@ static void large_rows_behind_small_ones_are_not_read_in_vain(void **state)
     dt_arena_clear(&own);
 }
 
-static void a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows(void **state)
+FRESH_TEST(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows)
 {
-    (void)state;
     many_jobs();
     mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
     struct dt_list_filter f = all(100);
@@ -408,9 +392,8 @@ static void a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows(void *
     assert_string_equal(found, "5 15000 24000");
 }
 
-static void a_full_page_costs_about_what_it_holds(void **state)
+FRESH_TEST(a_full_page_costs_about_what_it_holds)
 {
-    (void)state;
     many_jobs();
     int64_t before = rows_read();
     list(all(100));
@@ -419,9 +402,8 @@ static void a_full_page_costs_about_what_it_holds(void **state)
     assert_in_range(rows_read() - before, 100, 1500);
 }
 
-static void a_search_by_key_is_bounded_too(void **state)
+FRESH_TEST(a_search_by_key_is_bounded_too)
 {
-    (void)state;
     many_jobs();
     mysql_fixture_run(&fx, "UPDATE jobs SET job_key = CONCAT(IF(id <= 3, 'a', 'b'), LPAD(id, 6, '0'))");
     mysql_fixture_run(&fx, "INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
@@ -452,28 +434,5 @@ static void a_search_by_key_is_bounded_too(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(an_empty_table_is_one_empty_page),
-        T(pages_follow_each_other_by_id_without_gap_or_overlap),
-        T(a_page_that_is_just_full_at_the_end_says_so),
-        T(jobs_that_vanish_between_pages_do_no_harm),
-        T(filters_hold_together),
-        T(a_token_sees_the_topics_of_its_prefixes_only),
-        T(payloads_come_only_when_asked_for),
-        T(a_prefix_of_keys_lists_each_keys_latest_job_by_key),
-        T(a_prefix_of_keys_is_bytes_not_a_pattern),
-        T(filters_hold_for_keys_too),
-        T(a_prefix_of_keys_needs_a_topic),
-        T(a_key_lists_its_latest_job_and_no_other),
-        T(an_id_lists_its_job_and_looks_at_no_other),
-        T(jobs_are_found_by_their_failures_and_by_when_they_were_made),
-        T(a_page_ends_by_bytes_as_well_as_by_rows),
-        T(a_row_that_is_larger_than_a_page_comes_alone),
-        T(large_rows_behind_small_ones_are_not_read_in_vain),
-        T(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows),
-        T(a_full_page_costs_about_what_it_holds),
-        T(a_search_by_key_is_bounded_too),
-    };
-    return cmocka_run_group_tests_name("lists in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -20,9 +20,10 @@ static const char *way(struct dt_list_filter f)
 
 #define DAY INT64_C(86400000)
 
-static void a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_far_ones(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
+FRESH_TEST(a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_far_ones)
 {
-    (void)state;
     job_row(&fx, 1, "next_at = 300, near = 1");
     job_row(&fx, 2, "next_at = 100, near = 1");
     job_row(&fx, 3, "next_at = 300, near = 1, state = 'dispatched'");
@@ -59,9 +60,8 @@ static void a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_f
 }
 
 /* The order of jobs that alternate between two bands of the index holds across windows of either. */
-static void a_list_by_due_time_merges_what_many_windows_have(void **state)
+FRESH_TEST(a_list_by_due_time_merges_what_many_windows_have)
 {
-    (void)state;
     job_row(&fx, 1, NULL);
     job_rows_multiply(&fx, 3000, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET near = IF(MOD(id, 3), 1, -1), next_at = 1000 + id DIV 2");
@@ -78,9 +78,8 @@ static void a_list_by_due_time_merges_what_many_windows_have(void **state)
 }
 
 /* Rows with payloads are asked for in parts of four at first: one ends within the jobs that are due at 300. */
-static void no_job_is_left_out_where_a_part_ends_within_one_due_time(void **state)
+FRESH_TEST(no_job_is_left_out_where_a_part_ends_within_one_due_time)
 {
-    (void)state;
     for (int64_t id = 1; id <= 9; id++)
         job_row(&fx, id, "near = 1, next_at = %d", id <= 2 ? 100 : 300);
     job_row(&fx, 10, "near = 1, next_at = 400");
@@ -99,9 +98,8 @@ static void finished(int64_t id, const char *table, const char *what, int64_t fi
         job_rows_archive(&fx, "id = %lld", (long long)id);
 }
 
-static void a_list_of_finished_jobs_goes_on_in_history(void **state)
+FRESH_TEST(a_list_of_finished_jobs_goes_on_in_history)
 {
-    (void)state;
     job_row(&fx, 1, "finished_at = 500"); /* lives: an earlier attempt ended */
     finished(2, "jobs", "succeeded", 500, 1500);
     finished(3, "jobs", "dead", 400, 9400);
@@ -128,9 +126,8 @@ static void a_list_of_finished_jobs_goes_on_in_history(void **state)
     assert_string_equal(way(f), "");
 }
 
-static void dead_jobs_of_history_are_listed_by_when_they_died(void **state)
+FRESH_TEST(dead_jobs_of_history_are_listed_by_when_they_died)
 {
-    (void)state;
     finished(1, "jobs", "dead", 400, 9400);
     finished(2, "jobs", "dead", 90, 1000); /* leaves soon */
     for (int64_t id = 3; id <= 9; id++) {
@@ -157,9 +154,8 @@ static void dead_jobs_of_history_are_listed_by_when_they_died(void **state)
 
 /* ---- bounds ---- */
 
-static void the_dead_are_found_without_looking_at_the_others_of_history(void **state)
+FRESH_TEST(the_dead_are_found_without_looking_at_the_others_of_history)
 {
-    (void)state;
     many_jobs();
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET next_at = NULL, state = IF(id MOD 8000, 'succeeded', 'dead'), error_at = id");
@@ -173,9 +169,8 @@ static void the_dead_are_found_without_looking_at_the_others_of_history(void **s
 }
 
 /* All of them due at one time, then all on one day: the due index has no more than ids to divide them by. */
-static void a_search_by_due_time_is_bounded_even_within_one_value(void **state)
+FRESH_TEST(a_search_by_due_time_is_bounded_even_within_one_value)
 {
-    (void)state;
     many_jobs();
     mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
     for (int near = 1; near >= 0; near--) {
@@ -195,9 +190,8 @@ static void a_search_by_due_time_is_bounded_even_within_one_value(void **state)
     }
 }
 
-static void what_is_due_is_found_without_looking_at_what_is_not(void **state)
+FRESH_TEST(what_is_due_is_found_without_looking_at_what_is_not)
 {
-    (void)state;
     many_jobs();
     mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, next_at = 1000000 + id");
     struct dt_list_filter f = all(100);
@@ -215,16 +209,5 @@ static void what_is_due_is_found_without_looking_at_what_is_not(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_far_ones),
-        T(a_list_by_due_time_merges_what_many_windows_have),
-        T(no_job_is_left_out_where_a_part_ends_within_one_due_time),
-        T(dead_jobs_of_history_are_listed_by_when_they_died),
-        T(the_dead_are_found_without_looking_at_the_others_of_history),
-        T(a_list_of_finished_jobs_goes_on_in_history),
-        T(a_search_by_due_time_is_bounded_even_within_one_value),
-        T(what_is_due_is_found_without_looking_at_what_is_not),
-    };
-    return cmocka_run_group_tests_name("lists by time", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -6,16 +6,11 @@
 #define DT_CONTRACT_RESULTS_SUITE_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "store/archive/housekeeping.h"
 #include "store/results/store_results.h"

@@ -12,11 +12,12 @@ static int64_t letters(int64_t id)
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE job_id = %lld", (long long)id);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
 /* ---- what each result does ---- */
 
-static void a_success_ends_the_job(void **state)
+FRESH_TEST(a_success_ends_the_job)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     int64_t before = mysql_now_ms(&fx);
     struct dt_apply a = apply_one(result(7, 1, DT_RESULT_SUCCEEDED));
@@ -32,9 +33,8 @@ static void a_success_ends_the_job(void **state)
     assert_in_range(finished_at, before, mysql_now_ms(&fx));
 }
 
-static void a_finished_job_is_kept_as_long_as_its_topic_says(void **state)
+FRESH_TEST(a_finished_job_is_kept_as_long_as_its_topic_says)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES "
                            "('orders', 1000, 1, 1), ('forever', 9223372036854775807, 1, 1)");
     job_row_dispatched(&fx, 7, 1, 0);
@@ -49,9 +49,8 @@ static void a_finished_job_is_kept_as_long_as_its_topic_says(void **state)
     assert_job(&fx, 9, "purge_at", "9223372036854775807");
 }
 
-static void a_failure_is_tried_again_after_its_delay(void **state)
+FRESH_TEST(a_failure_is_tried_again_after_its_delay)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET near = FALSE");
     struct dt_apply a = apply_one(failure(7, 1, S("boom"), S("it did")));
@@ -68,9 +67,8 @@ static void a_failure_is_tried_again_after_its_delay(void **state)
                "2 180000 1 1");
 }
 
-static void a_retry_far_ahead_is_indexed_by_its_day(void **state)
+FRESH_TEST(a_retry_far_ahead_is_indexed_by_its_day)
 {
-    (void)state;
     struct dt_apply a = result(7, 1, DT_RESULT_FAILED);
     a.result.retry_after_ms = INT64_C(10) * DT_DAY_MS;
     job_row_dispatched(&fx, 7, 1, 0);
@@ -79,9 +77,8 @@ static void a_retry_far_ahead_is_indexed_by_its_day(void **state)
                "864000000 0 0 0");
 }
 
-static void a_failure_may_bring_its_own_delay(void **state)
+FRESH_TEST(a_failure_may_bring_its_own_delay)
 {
-    (void)state;
     struct dt_apply a = result(7, 1, DT_RESULT_FAILED);
     a.result.retry_after_ms = 0;
     job_row_dispatched(&fx, 7, 1, 0);
@@ -89,9 +86,8 @@ static void a_failure_may_bring_its_own_delay(void **state)
     assert_job(&fx, 7, "CONCAT_WS(' ', state, failures, next_at - finished_at)", "scheduled 1 0");
 }
 
-static void the_last_failure_buries_the_job_and_leaves_a_dead_letter(void **state)
+FRESH_TEST(the_last_failure_buries_the_job_and_leaves_a_dead_letter)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 5, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET failures = 2");
     struct dt_apply a = apply_one(failure(7, 5, S("c"), DT_STR_NONE));
@@ -112,9 +108,8 @@ static void the_last_failure_buries_the_job_and_leaves_a_dead_letter(void **stat
 }
 
 /* Nobody would send it, now or when a Kafka comes. */
-static void without_kafka_a_job_dies_and_leaves_no_dead_letter(void **state)
+FRESH_TEST(without_kafka_a_job_dies_and_leaves_no_dead_letter)
 {
-    (void)state;
     char *brokers = fx.config.kafka_brokers;
     job_row_dispatched(&fx, 7, 5, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET failures = 2");
@@ -127,9 +122,8 @@ static void without_kafka_a_job_dies_and_leaves_no_dead_letter(void **state)
     assert_int_equal(letters(7), 0);
 }
 
-static void notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old(void **state)
+FRESH_TEST(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old)
 {
-    (void)state;
     size_t done = 0;
     mysql_fixture_run(&fx, "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
                            "(3, 'dead', 2, 1, 3000), (0, 'dead', 3, 1, 2000)");
@@ -141,9 +135,8 @@ static void notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_ol
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 1);
 }
 
-static void giving_up_buries_at_once(void **state)
+FRESH_TEST(giving_up_buries_at_once)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     struct dt_apply a = apply_one(result(7, 1, DT_RESULT_GAVE_UP));
     assert_outcome(a, APPLIED);
@@ -151,9 +144,8 @@ static void giving_up_buries_at_once(void **state)
     assert_int_equal(letters(7), 1);
 }
 
-static void a_snooze_waits_and_spends_nothing(void **state)
+FRESH_TEST(a_snooze_waits_and_spends_nothing)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET error_at = 3, error_code = 'before'");
     assert_outcome(apply_one(result(7, 1, DT_RESULT_SNOOZED)), APPLIED);
@@ -161,9 +153,8 @@ static void a_snooze_waits_and_spends_nothing(void **state)
                "scheduled snoozed 0 5000 3 before");
 }
 
-static void an_extension_starts_the_deadline_anew_each_time(void **state)
+FRESH_TEST(an_extension_starts_the_deadline_anew_each_time)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
     struct dt_apply a = apply_one(result(7, 1, DT_RESULT_EXTENDED));
@@ -175,9 +166,8 @@ static void an_extension_starts_the_deadline_anew_each_time(void **state)
     assert_job(&fx, 7, "CONCAT_WS(' ', next_at - updated_at, version)", "7000 3");
 }
 
-static void without_further_attempts_anything_but_success_cancels(void **state)
+FRESH_TEST(without_further_attempts_anything_but_success_cancels)
 {
-    (void)state;
     static const enum dt_result_status statuses[] = {DT_RESULT_FAILED, DT_RESULT_GAVE_UP, DT_RESULT_SNOOZED,
                                                      DT_RESULT_UNDELIVERABLE};
     for (int i = 0; i < 4; i++) {
@@ -197,9 +187,8 @@ static void without_further_attempts_anything_but_success_cancels(void **state)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
 }
 
-static void a_late_success_ends_a_job_that_waits_for_its_retry(void **state)
+FRESH_TEST(a_late_success_ends_a_job_that_waits_for_its_retry)
 {
-    (void)state;
     job_row(&fx, 7,
             "attempt = 2, attempt_status = 'timed_out', failures = 2, finished_at = 5, error_at = 5, "
             "error_code = 'ack_timeout'");
@@ -211,9 +200,8 @@ static void a_late_success_ends_a_job_that_waits_for_its_retry(void **state)
                "succeeded succeeded 1 2592000000 2 ack_timeout");
 }
 
-static void a_deadline_that_was_extended_does_not_time_out(void **state)
+FRESH_TEST(a_deadline_that_was_extended_does_not_time_out)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     assert_outcome(apply_one(result(7, 1, DT_RESULT_TIMED_OUT)), STALE);
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
@@ -224,9 +212,8 @@ static void a_deadline_that_was_extended_does_not_time_out(void **state)
 
 /* ---- what is not applied ---- */
 
-static void repeated_results_are_duplicates_and_others_stale(void **state)
+FRESH_TEST(repeated_results_are_duplicates_and_others_stale)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 2, 0);
     mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (7, 1, 'failed')");
     assert_outcome(apply_one(result(7, 1, DT_RESULT_FAILED)), DUPLICATE);
@@ -245,9 +232,8 @@ static void repeated_results_are_duplicates_and_others_stale(void **state)
     assert_job(&fx, 7, "CONCAT(state, version)", "succeeded2");
 }
 
-static void a_dead_or_cancelled_job_takes_no_result(void **state)
+FRESH_TEST(a_dead_or_cancelled_job_takes_no_result)
 {
-    (void)state;
     job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1, attempt_status = 'gave_up'");
     job_row(&fx, 8, "state = 'cancelled', next_at = NULL, attempt = 1, attempt_status = 'failed'");
     job_row(&fx, 9, NULL);
@@ -261,9 +247,8 @@ static void a_dead_or_cancelled_job_takes_no_result(void **state)
 
 /* ---- error texts ---- */
 
-static void error_texts_arrive_as_they_were_reported(void **state)
+FRESH_TEST(error_texts_arrive_as_they_were_reported)
 {
-    (void)state;
     static const char message[] =
         "quote \" back \\ tab \t nul \\u0000 nl \n \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 '[,]";
     job_row_dispatched(&fx, 7, 1, 0);
@@ -274,9 +259,8 @@ static void error_texts_arrive_as_they_were_reported(void **state)
     assert_job(&fx, 7, "error_code", "a\"b\\c");
 }
 
-static void error_texts_that_are_too_long_are_cut_at_a_character(void **state)
+FRESH_TEST(error_texts_that_are_too_long_are_cut_at_a_character)
 {
-    (void)state;
     char message[1600];
     for (size_t i = 0; i + 1 < sizeof message; i += 2)
         memcpy(message + i, "\xC3\xA9", 2);
@@ -293,9 +277,8 @@ static void error_texts_that_are_too_long_are_cut_at_a_character(void **state)
 
 /* ---- batches ---- */
 
-static void several_results_of_one_job_are_applied_in_the_order_given(void **state)
+FRESH_TEST(several_results_of_one_job_are_applied_in_the_order_given)
 {
-    (void)state;
     job_row_dispatched(&fx, 7, 1, 0);
     job_row_dispatched(&fx, 3, 1, 0);
     struct dt_apply a[] = {result(7, 1, DT_RESULT_EXTENDED),  result(3, 1, DT_RESULT_SUCCEEDED),
@@ -345,9 +328,8 @@ static void random_twins(int64_t id)
                 attempt, failures, status, no_retries);
 }
 
-static void a_batch_does_what_its_results_do_one_by_one(void **state)
+FRESH_TEST(a_batch_does_what_its_results_do_one_by_one)
 {
-    (void)state;
     enum { JOBS = 120, RESULTS = 700 };
     static struct dt_apply batch[RESULTS];
     print_message("seed %u\n", seed);
@@ -394,9 +376,8 @@ static int64_t questions(dt_db *db)
     return n;
 }
 
-static void two_thousand_results_of_every_kind_take_a_handful_of_statements(void **state)
+FRESH_TEST(two_thousand_results_of_every_kind_take_a_handful_of_statements)
 {
-    (void)state;
     enum { N = 2000 };
     static struct dt_apply batch[N];
     dt_db *db;
@@ -427,9 +408,8 @@ static void two_thousand_results_of_every_kind_take_a_handful_of_statements(void
 }
 
 /* Large groups that are alike and small ones, over several statements: each row is written as itself. */
-static void successes_of_jobs_that_differ_keep_their_differences(void **state)
+FRESH_TEST(successes_of_jobs_that_differ_keep_their_differences)
 {
-    (void)state;
     enum { N = 1024 };
     static struct dt_apply batch[N];
     mysql_fixture_run(&fx,
@@ -452,9 +432,8 @@ static void successes_of_jobs_that_differ_keep_their_differences(void **state)
         N);
 }
 
-static void jobs_of_fifty_kinds_take_a_handful_of_statements(void **state)
+FRESH_TEST(jobs_of_fifty_kinds_take_a_handful_of_statements)
 {
-    (void)state;
     enum { N = 1024 };
     static struct dt_apply batch[N];
     dt_db *db;
@@ -468,15 +447,13 @@ static void jobs_of_fifty_kinds_take_a_handful_of_statements(void **state)
     assert_in_range(questions(db) - before - 1, 1, 12); /* each PREPARE counts, too */
 }
 
-static void nothing_to_apply_is_no_transaction(void **state)
+FRESH_TEST(nothing_to_apply_is_no_transaction)
 {
-    (void)state;
     OK(dt_store_apply(store, &map, NULL, 0, &err));
 }
 
-static void inside_a_callers_transaction_all_of_it_can_be_taken_back(void **state)
+FRESH_TEST(inside_a_callers_transaction_all_of_it_can_be_taken_back)
 {
-    (void)state;
     dt_db *db;
     int64_t now_ms;
     struct dt_apply a = result(7, 1, DT_RESULT_GAVE_UP);
@@ -492,33 +469,5 @@ static void inside_a_callers_transaction_all_of_it_can_be_taken_back(void **stat
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(a_success_ends_the_job),
-        T(a_finished_job_is_kept_as_long_as_its_topic_says),
-        T(a_failure_is_tried_again_after_its_delay),
-        T(a_retry_far_ahead_is_indexed_by_its_day),
-        T(a_failure_may_bring_its_own_delay),
-        T(the_last_failure_buries_the_job_and_leaves_a_dead_letter),
-        T(without_kafka_a_job_dies_and_leaves_no_dead_letter),
-        T(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old),
-        T(giving_up_buries_at_once),
-        T(a_snooze_waits_and_spends_nothing),
-        T(an_extension_starts_the_deadline_anew_each_time),
-        T(without_further_attempts_anything_but_success_cancels),
-        T(a_late_success_ends_a_job_that_waits_for_its_retry),
-        T(a_deadline_that_was_extended_does_not_time_out),
-        T(repeated_results_are_duplicates_and_others_stale),
-        T(a_dead_or_cancelled_job_takes_no_result),
-        T(error_texts_arrive_as_they_were_reported),
-        T(error_texts_that_are_too_long_are_cut_at_a_character),
-        T(several_results_of_one_job_are_applied_in_the_order_given),
-        T(a_batch_does_what_its_results_do_one_by_one),
-        T(two_thousand_results_of_every_kind_take_a_handful_of_statements),
-        T(successes_of_jobs_that_differ_keep_their_differences),
-        T(jobs_of_fifty_kinds_take_a_handful_of_statements),
-        T(nothing_to_apply_is_no_transaction),
-        T(inside_a_callers_transaction_all_of_it_can_be_taken_back),
-    };
-    return cmocka_run_group_tests_name("results in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -21,9 +21,10 @@ static void *apply_all(void *arg)
     return NULL;
 }
 
-static void the_same_results_from_all_sides_at_once_are_applied_once(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
+
+FRESH_TEST(the_same_results_from_all_sides_at_once_are_applied_once)
 {
-    (void)state;
     enum { JOBS = 200, SIDES = 4 };
     static struct dt_apply results[SIDES][JOBS];
     struct applier appliers[SIDES];
@@ -50,9 +51,8 @@ static void the_same_results_from_all_sides_at_once_are_applied_once(void **stat
 }
 
 /* What was judged without a lock is judged again when somebody came between; nothing of the batch is written twice. */
-static void a_job_that_changed_between_reading_and_writing_is_judged_again(void **state)
+FRESH_TEST(a_job_that_changed_between_reading_and_writing_is_judged_again)
 {
-    (void)state;
     struct dt_apply results[] = {result(6, 1, DT_RESULT_SUCCEEDED), result(7, 1, DT_RESULT_FAILED),
                                  result(8, 1, DT_RESULT_GAVE_UP)};
     struct applier a = {.results = results, .n = 3};
@@ -74,9 +74,8 @@ static void a_job_that_changed_between_reading_and_writing_is_judged_again(void 
 }
 
 /* Inside a leader transaction nothing can be judged again: the rows are locked while they are read. */
-static void inside_a_callers_transaction_rows_are_locked_while_they_are_read(void **state)
+FRESH_TEST(inside_a_callers_transaction_rows_are_locked_while_they_are_read)
 {
-    (void)state;
     dt_db *db;
     int64_t now_ms;
     struct dt_apply a = result(7, 1, DT_RESULT_SUCCEEDED);
@@ -90,9 +89,8 @@ static void inside_a_callers_transaction_rows_are_locked_while_they_are_read(voi
     OK(dt_db_script(fx.db, S("UPDATE jobs SET version = 9"), &err));
 }
 
-static void results_do_not_lock_topics(void **state)
+FRESH_TEST(results_do_not_lock_topics)
 {
-    (void)state;
     mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1)");
     job_row_dispatched(&fx, 7, 1, 0);
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE topics SET retry = '1s'");
@@ -105,9 +103,8 @@ static void results_do_not_lock_topics(void **state)
 
 /* Somebody edits a job by hand and does not commit: its results are told to be busy, and everybody else's go through.
  */
-static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
+FRESH_TEST(a_job_that_somebody_keeps_locked_is_passed_by)
 {
-    (void)state;
     for (int64_t id = 1; id <= 3; id++)
         job_row_dispatched(&fx, id, 1, 0);
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x' WHERE id = 2");
@@ -129,9 +126,8 @@ static void a_job_that_somebody_keeps_locked_is_passed_by(void **state)
 }
 
 /* Who may not see a topic is not told whether its jobs are there … */
-static void a_job_of_a_topic_beyond_the_bound_is_unknown(void **state)
+FRESH_TEST(a_job_of_a_topic_beyond_the_bound_is_unknown)
 {
-    (void)state;
     struct dt_str prefixes[] = {S("mail."), S("orders-"), S("")}, wider[] = {S("mail."), S("ord")};
     const struct dt_topic_bound stranger = {prefixes, 3}, owner = {wider, 2};
     for (int64_t id = 1; id <= 3; id++)
@@ -150,9 +146,8 @@ static void a_job_of_a_topic_beyond_the_bound_is_unknown(void **state)
 }
 
 /* … nor whether somebody holds them. */
-static void a_job_beyond_the_bound_is_unknown_while_somebody_keeps_it_locked(void **state)
+FRESH_TEST(a_job_beyond_the_bound_is_unknown_while_somebody_keeps_it_locked)
 {
-    (void)state;
     struct dt_str prefixes[] = {S("mail.")};
     const struct dt_topic_bound stranger = {prefixes, 1};
     job_row_dispatched(&fx, 2, 1, 0);
@@ -177,9 +172,8 @@ static size_t apply_page(int64_t *after_id, size_t limit, struct dt_apply **page
     return read.n;
 }
 
-static void what_is_busy_is_stored_and_applied_later_as_it_was_reported(void **state)
+FRESH_TEST(what_is_busy_is_stored_and_applied_later_as_it_was_reported)
 {
-    (void)state;
     for (int64_t id = 1; id <= 3; id++)
         job_row_dispatched(&fx, id, 1, 0);
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET payload = 'x' WHERE id IN (2, 3)");
@@ -210,9 +204,8 @@ static void what_is_busy_is_stored_and_applied_later_as_it_was_reported(void **s
     assert_job(&fx, 3, "CONCAT_WS(' ', state, attempt_status, next_at - updated_at)", "scheduled snoozed 5000");
 }
 
-static void a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored(void **state)
+FRESH_TEST(a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     job_row_dispatched(&fx, 2, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
@@ -233,9 +226,8 @@ static void a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored(
 }
 
 /* Its job was let go between two pages of one walk. */
-static void nor_does_one_of_a_later_page(void **state)
+FRESH_TEST(nor_does_one_of_a_later_page)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
                            "(1, 1, 'gave_up', -1, 1), (1, 1, 'succeeded', -1, 1)");
@@ -254,9 +246,8 @@ static void nor_does_one_of_a_later_page(void **state)
     assert_int_equal(stored(), 0);
 }
 
-static void what_is_stored_goes_with_what_is_applied(void **state)
+FRESH_TEST(what_is_stored_goes_with_what_is_applied)
 {
-    (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
                            "(1, 1, 'succeeded', -1, 1), (99, 1, 'succeeded', -1, 1)");
@@ -270,9 +261,8 @@ static void what_is_stored_goes_with_what_is_applied(void **state)
 }
 
 /* More than one statement reads, and any of them may pass somebody by. */
-static void of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by(void **state)
+FRESH_TEST(of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by)
 {
-    (void)state;
     enum { N = 2000, MISSING = 3 };
     static struct dt_apply batch[N + MISSING];
     dispatched_up_to(N, 1);
@@ -293,9 +283,8 @@ static void of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by(
 }
 
 /* Topics by turns: one without a row, one without a retention of its own. */
-static void each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says(void **state)
+FRESH_TEST(each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says)
 {
-    (void)state;
     enum { N = 1500, TOPICS = 3 };
     static struct dt_apply batch[N];
     const long long kept_ms[TOPICS] = {DT_RETENTION_DEFAULT_MS, 1000, DT_RETENTION_DEFAULT_MS};
@@ -319,21 +308,5 @@ static void each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says(void
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
-    const struct CMUnitTest tests[] = {
-        T(the_same_results_from_all_sides_at_once_are_applied_once),
-        T(a_job_that_changed_between_reading_and_writing_is_judged_again),
-        T(inside_a_callers_transaction_rows_are_locked_while_they_are_read),
-        T(results_do_not_lock_topics),
-        T(a_job_that_somebody_keeps_locked_is_passed_by),
-        T(a_job_of_a_topic_beyond_the_bound_is_unknown),
-        T(a_job_beyond_the_bound_is_unknown_while_somebody_keeps_it_locked),
-        T(what_is_busy_is_stored_and_applied_later_as_it_was_reported),
-        T(a_result_does_not_overtake_an_earlier_one_of_its_job_that_is_stored),
-        T(nor_does_one_of_a_later_page),
-        T(what_is_stored_goes_with_what_is_applied),
-        T(of_two_thousand_jobs_those_that_somebody_keeps_locked_are_passed_by),
-        T(each_job_of_a_large_batch_is_kept_as_long_as_its_own_topic_says),
-    };
-    return cmocka_run_group_tests_name("results in the store", tests, open_store, close_store);
+    return suite_run(open_store, close_store);
 }

@@ -6,11 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include <pthread.h>
 
@@ -282,13 +276,14 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 /* ---- the tests ---- */
 
-static void a_connection_goes_in_when_its_head_is_whole(void **state)
+FRESH_TEST(a_connection_goes_in_when_its_head_is_whole)
 {
     struct sockaddr_in own;
     socklen_t n = sizeof(own);
-    (void)state;
     give_slots(2, 0);
     int slow = client("GET /slow" HOST);
     client("GET /other" HOST "\r\n");
@@ -301,9 +296,8 @@ static void a_connection_goes_in_when_its_head_is_whole(void **state)
     assert_int_equal(fake.port, own.sin_port);
 }
 
-static void whole_requests_go_first_and_of_these_health_and_tokens(void **state)
+FRESH_TEST(whole_requests_go_first_and_of_these_health_and_tokens)
 {
-    (void)state;
     client("POST /part" HOST BODY "\r\n1234");
     client("POST /whole" HOST BODY "\r\n12345");
     client("POST /part-token" HOST BODY TOKEN "\r\n");
@@ -324,9 +318,8 @@ static void whole_requests_go_first_and_of_these_health_and_tokens(void **state)
     await_waiting(0);
 }
 
-static void slots_that_are_kept_are_for_health_and_tokens(void **state)
+FRESH_TEST(slots_that_are_kept_are_for_health_and_tokens)
 {
-    (void)state;
     client("GET /plain" HOST "\r\n");
     client("GET /token" HOST TOKEN "\r\n");
     await_ready(2, false);
@@ -339,9 +332,8 @@ static void slots_that_are_kept_are_for_health_and_tokens(void **state)
     await_log("in /token\nin /readyz\nin /plain\n");
 }
 
-static void those_of_one_rank_go_in_as_they_became_ready(void **state)
+FRESH_TEST(those_of_one_rank_go_in_as_they_became_ready)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         char text[100];
         snprintf(text, sizeof(text), "GET /%zu" HOST "\r\n", i);
@@ -352,9 +344,8 @@ static void those_of_one_rank_go_in_as_they_became_ready(void **state)
     await_log("in /0\nin /1\nin /2\n");
 }
 
-static void a_body_that_arrives_while_its_request_waits_lifts_its_rank(void **state)
+FRESH_TEST(a_body_that_arrives_while_its_request_waits_lifts_its_rank)
 {
-    (void)state;
     int late = client("POST /late" HOST BODY "\r\n");
     client("POST /token" HOST BODY TOKEN "\r\n");
     client("POST /chunks" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"); /* its end is not known */
@@ -368,9 +359,8 @@ static void a_body_that_arrives_while_its_request_waits_lifts_its_rank(void **st
     await_log("in /late\nin /token\nin /chunks\n");
 }
 
-static void only_a_whole_request_that_has_waited_for_long_presses(void **state)
+FRESH_TEST(only_a_whole_request_that_has_waited_for_long_presses)
 {
-    (void)state;
     client("POST /part" HOST BODY "\r\n");
     await_ready(1, false);
     atomic_fetch_add(&fake.ahead_us, 2 * SECOND);
@@ -380,12 +370,11 @@ static void only_a_whole_request_that_has_waited_for_long_presses(void **state)
     await_ready(2, true);
 }
 
-static void a_head_that_does_not_come_is_refused_in_time(void **state)
+TEST_WITH(a_head_that_does_not_come_is_refused_in_time, make_brief, drop)
 {
     int late = sent_away("no_request");
     int refused = sent_away("refused");
     int64_t began_us = host_us();
-    (void)state;
     client("GET /slow");
     connect_from("127.0.0.2");
     client_from("127.0.0.3", "GET /ready" HOST "\r\n");
@@ -404,9 +393,8 @@ static void a_head_that_does_not_come_is_refused_in_time(void **state)
 }
 
 /* Its clock goes on while it does not look, as when the process is stopped. */
-static void a_head_is_not_late_when_the_process_was_stopped(void **state)
+FRESH_TEST(a_head_is_not_late_when_the_process_was_stopped)
 {
-    (void)state;
     give_slots(1, 0);
     int slow = client("GET /slow" HOST);
     await_waiting(1);
@@ -420,22 +408,20 @@ static void a_head_is_not_late_when_the_process_was_stopped(void **state)
     await_log("in /ready\nin /next\nin /slow\n");
 }
 
-static void what_is_no_request_is_refused_at_once(void **state)
+FRESH_TEST(what_is_no_request_is_refused_at_once)
 {
-    (void)state;
     give_slots(1, 0);
     client("GET /old HTTP/9.7\r\n\r\n");
     await_log_that_begins("refused /old version-not-supported: ");
     await_waiting(0);
 }
 
-static void who_leaves_before_his_head_is_there_leaves_nothing(void **state)
+FRESH_TEST(who_leaves_before_his_head_is_there_leaves_nothing)
 {
     const struct linger at_once = {.l_onoff = 1};
     int silent = connect_from("127.0.0.1");
     int slow = client_from("127.0.0.2", "GET /slow");
     int ready = client_from("127.0.0.3", "GET /ready" HOST "\r\n");
-    (void)state;
     await_waiting(3);
     await_ready(1, false);
     shutdown(silent, SHUT_WR);
@@ -449,9 +435,8 @@ static void who_leaves_before_his_head_is_there_leaves_nothing(void **state)
     await_log("");
 }
 
-static void who_says_all_and_nothing_more_goes_in(void **state)
+FRESH_TEST(who_says_all_and_nothing_more_goes_in)
 {
-    (void)state;
     int fd = client("GET /last" HOST "\r\n");
     shutdown(fd, SHUT_WR);
     await_ready(1, false);
@@ -459,11 +444,10 @@ static void who_says_all_and_nothing_more_goes_in(void **state)
     await_log("in /last\n");
 }
 
-static void an_address_has_half_of_the_room_at_most(void **state)
+FRESH_TEST(an_address_has_half_of_the_room_at_most)
 {
     int crowded = sent_away("crowded");
     int first = connect_from("127.0.0.2");
-    (void)state;
     await_waiting(1);
     int second = connect_from("127.0.0.2");
     await_waiting(2);
@@ -478,10 +462,9 @@ static void an_address_has_half_of_the_room_at_most(void **state)
     await_sent_away("crowded", crowded + 2);
 }
 
-static void a_trusted_proxy_stands_for_many_and_may_have_all_of_the_room(void **state)
+FRESH_TEST(a_trusted_proxy_stands_for_many_and_may_have_all_of_the_room)
 {
     int clients[ROOM];
-    (void)state;
     for (int i = 0; i < ROOM; i++)
         clients[i] = connect_from("127.0.0.9");
     await_waiting(ROOM);
@@ -489,11 +472,10 @@ static void a_trusted_proxy_stands_for_many_and_may_have_all_of_the_room(void **
         assert_true(is_open(clients[i]));
 }
 
-static void a_full_room_loses_who_has_waited_longest(void **state)
+FRESH_TEST(a_full_room_loses_who_has_waited_longest)
 {
     static const char *const addresses[ROOM] = {"127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"};
     int fds[ROOM];
-    (void)state;
     for (int i = 0; i < ROOM; i++) {
         fds[i] = connect_from(addresses[i]);
         await_waiting(i + 1);
@@ -507,9 +489,8 @@ static void a_full_room_loses_who_has_waited_longest(void **state)
     await_log(""); /* nothing is said to who says nothing */
 }
 
-static void in_a_room_full_of_requests_the_last_gives_way(void **state)
+FRESH_TEST(in_a_room_full_of_requests_the_last_gives_way)
 {
-    (void)state;
     client("GET /a" HOST "\r\n");
     await_ready(1, false);
     client("POST /b" HOST BODY "\r\n");
@@ -525,9 +506,8 @@ static void in_a_room_full_of_requests_the_last_gives_way(void **state)
     await_log("refused /c unavailable: too many connections\nin /healthz\nin /a\nin /d\nin /b\n");
 }
 
-static void the_end_refuses_requests_and_closes_what_is_none(void **state)
+FRESH_TEST(the_end_refuses_requests_and_closes_what_is_none)
 {
-    (void)state;
     int silent = client("GET /silent");
     client("GET /ready" HOST "\r\n");
     await_waiting(2);
@@ -543,27 +523,4 @@ static void the_end_refuses_requests_and_closes_what_is_none(void **state)
     dt_acceptor_free(NULL);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_connection_goes_in_when_its_head_is_whole),
-        T(whole_requests_go_first_and_of_these_health_and_tokens),
-        T(slots_that_are_kept_are_for_health_and_tokens),
-        T(those_of_one_rank_go_in_as_they_became_ready),
-        T(a_body_that_arrives_while_its_request_waits_lifts_its_rank),
-        T(only_a_whole_request_that_has_waited_for_long_presses),
-        cmocka_unit_test_setup_teardown(a_head_that_does_not_come_is_refused_in_time, make_brief, drop),
-        T(a_head_is_not_late_when_the_process_was_stopped),
-        T(what_is_no_request_is_refused_at_once),
-        T(who_leaves_before_his_head_is_there_leaves_nothing),
-        T(who_says_all_and_nothing_more_goes_in),
-        T(an_address_has_half_of_the_room_at_most),
-        T(a_trusted_proxy_stands_for_many_and_may_have_all_of_the_room),
-        T(a_full_room_loses_who_has_waited_longest),
-        T(in_a_room_full_of_requests_the_last_gives_way),
-        T(the_end_refuses_requests_and_closes_what_is_none),
-    };
-    return cmocka_run_group_tests_name("the acceptor", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

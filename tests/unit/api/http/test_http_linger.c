@@ -3,10 +3,6 @@
  * hold are given back once, however the peer behaves.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/clock.h"
 #include "http/http_linger.h"
@@ -71,6 +65,8 @@ static int drop(void **state)
     assert_int_equal(open_descriptors(), descriptors);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
 
 /* Our end of a new connection; the peer's is the last of theirs. */
 static int connection(void)
@@ -133,10 +129,9 @@ static void assert_silence(int i)
 
 /* ---- answers ---- */
 
-static void an_answer_is_sent_with_its_end_and_its_socket_stays_until_the_peer_leaves(void **state)
+FRESH_TEST(an_answer_is_sent_with_its_end_and_its_socket_stays_until_the_peer_leaves)
 {
     char text[20];
-    (void)state;
     answer(10);
     assert_int_equal(dt_linger_unsent(linger), 0);
     assert_int_equal(dt_budget_held(&budget), 0);
@@ -156,11 +151,10 @@ static void an_answer_is_sent_with_its_end_and_its_socket_stays_until_the_peer_l
     assert_int_equal(open_descriptors(), before - 2);
 }
 
-static void a_large_answer_goes_as_its_peer_reads_it_and_is_paid_for_until_then(void **state)
+FRESH_TEST(a_large_answer_goes_as_its_peer_reads_it_and_is_paid_for_until_then)
 {
     static char text[LARGE];
     size_t got = 0;
-    (void)state;
     answer(LARGE);
     assert_int_equal(dt_linger_unsent(linger), 1);
     assert_int_equal(dt_budget_held(&budget), LARGE);
@@ -179,10 +173,9 @@ static void a_large_answer_goes_as_its_peer_reads_it_and_is_paid_for_until_then(
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-static void an_answer_whose_peer_has_left_is_given_up(void **state)
+FRESH_TEST(an_answer_whose_peer_has_left_is_given_up)
 {
     int before = open_descriptors();
-    (void)state;
     answer(LARGE);
     hang_up(0);
     look();
@@ -191,11 +184,10 @@ static void an_answer_whose_peer_has_left_is_given_up(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
-static void a_peer_that_says_no_more_still_gets_its_answer(void **state)
+FRESH_TEST(a_peer_that_says_no_more_still_gets_its_answer)
 {
     static char text[LARGE];
     size_t got = 0;
-    (void)state;
     answer(LARGE);
     shutdown(theirs[0], SHUT_WR);
     for (int rounds = 0; got < LARGE && rounds < 100000; rounds++) {
@@ -208,10 +200,9 @@ static void a_peer_that_says_no_more_still_gets_its_answer(void **state)
     assert_int_equal(dt_linger_unsent(linger), 0);
 }
 
-static void whatever_is_not_over_in_time_ends(void **state)
+FRESH_TEST(whatever_is_not_over_in_time_ends)
 {
     int before = open_descriptors();
-    (void)state;
     answer(LARGE);
     answer(10);
     for (int64_t now_us = 1; now_us < LATER - 1; now_us += LATER / 4)
@@ -225,9 +216,8 @@ static void whatever_is_not_over_in_time_ends(void **state)
     assert_int_equal(open_descriptors(), before + 2);
 }
 
-static void a_client_is_not_late_when_the_process_was_stopped(void **state)
+FRESH_TEST(a_client_is_not_late_when_the_process_was_stopped)
 {
-    (void)state;
     answer(LARGE);
     look();
     dt_linger_wait(linger, 3 * LATER, 0);
@@ -239,10 +229,9 @@ static void a_client_is_not_late_when_the_process_was_stopped(void **state)
     assert_int_equal(dt_linger_unsent(linger), 0);
 }
 
-static void every_place_can_be_taken_and_one_more_is_closed_at_once(void **state)
+FRESH_TEST(every_place_can_be_taken_and_one_more_is_closed_at_once)
 {
     int before = open_descriptors();
-    (void)state;
     for (int i = 0; i < ANSWERS; i++)
         answer_of(i + 1, LARGE);
     assert_int_equal(dt_linger_unsent(linger), ANSWERS);
@@ -259,9 +248,8 @@ static void every_place_can_be_taken_and_one_more_is_closed_at_once(void **state
     assert_int_equal(dt_linger_unsent(linger), ANSWERS);
 }
 
-static void test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others(void **state)
+FRESH_TEST(test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others)
 {
-    (void)state;
     for (int i = 0; i < ANSWERS; i++)
         answer_of(1, LARGE);
     assert_int_equal(dt_linger_unsent(linger), ANSWERS - ANSWERS / 8);
@@ -275,12 +263,11 @@ static void test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answer
 
 /* ---- input that is dropped ---- */
 
-static void what_still_arrives_is_dropped_until_the_peer_leaves(void **state)
+FRESH_TEST(what_still_arrives_is_dropped_until_the_peer_leaves)
 {
     static char waste[100000];
     int fd = connection();
     int before = open_descriptors();
-    (void)state;
     dt_linger_add(linger, fd, LATER);
     assert_int_equal(open_descriptors(), before + 1);
     close(fd);
@@ -294,10 +281,9 @@ static void what_still_arrives_is_dropped_until_the_peer_leaves(void **state)
     assert_int_equal(open_descriptors(), before - 2);
 }
 
-static void so_many_linger_and_no_more(void **state)
+FRESH_TEST(so_many_linger_and_no_more)
 {
     int before = open_descriptors();
-    (void)state;
     for (int i = 0; i < LINGER_MAX + 1; i++) {
         int fd = connection();
         dt_linger_add(linger, fd, LATER);
@@ -314,10 +300,9 @@ static void so_many_linger_and_no_more(void **state)
 
 /* ---- waiting ---- */
 
-static void who_waits_is_woken(void **state)
+FRESH_TEST(who_waits_is_woken)
 {
     int64_t begin_us = dt_clock_mono_us(dt_clock_system());
-    (void)state;
     for (int i = 0; i < 3; i++) {
         dt_linger_wake(linger);
         dt_linger_wake(linger);
@@ -333,22 +318,4 @@ static void who_waits_is_woken(void **state)
     assert_in_range(dt_clock_mono_us(dt_clock_system()) - begin_us, 240000, 20000000);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(an_answer_is_sent_with_its_end_and_its_socket_stays_until_the_peer_leaves),
-        T(a_large_answer_goes_as_its_peer_reads_it_and_is_paid_for_until_then),
-        T(an_answer_whose_peer_has_left_is_given_up),
-        T(a_peer_that_says_no_more_still_gets_its_answer),
-        T(whatever_is_not_over_in_time_ends),
-        T(a_client_is_not_late_when_the_process_was_stopped),
-        T(every_place_can_be_taken_and_one_more_is_closed_at_once),
-        T(test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others),
-        T(what_still_arrives_is_dropped_until_the_peer_leaves),
-        T(so_many_linger_and_no_more),
-        T(who_waits_is_woken),
-    };
-    return cmocka_run_group_tests_name("sockets that linger", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

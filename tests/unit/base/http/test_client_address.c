@@ -1,16 +1,10 @@
 /* Whose request it is, as trusted proxies say it and as others would like it to be. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/un.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "base/http/client_address.h"
 
@@ -35,17 +29,15 @@ static int trust(void **state)
     return dt_networks_parse(dt_str("10.0.0.0/8, fd00::/8"), &proxies, NULL) == DT_OK ? 0 : -1;
 }
 
-static void what_strangers_say_is_not_believed(void **state)
+TEST(what_strangers_say_is_not_believed)
 {
-    (void)state;
     judge("192.0.2.1", "203.0.113.9", false, "192.0.2.1");
     judge("2001:db8::1", "for=203.0.113.9", true, "2001:db8::1");
     judge("::ffff:192.0.2.1", "203.0.113.9", false, "192.0.2.1");
 }
 
-static void a_trusted_proxy_names_its_client(void **state)
+TEST(a_trusted_proxy_names_its_client)
 {
-    (void)state;
     judge("10.1.2.3", "203.0.113.9", false, "203.0.113.9");
     judge("::ffff:10.1.2.3", " 203.0.113.9:4711 ", false, "203.0.113.9");
     judge("fd00::1", "[2001:db8::7]:80", false, "2001:db8::7");
@@ -53,18 +45,16 @@ static void a_trusted_proxy_names_its_client(void **state)
     judge("10.1.2.3", "", false, "10.1.2.3");
 }
 
-static void what_a_client_has_put_before_its_proxys_word_is_not_reached(void **state)
+TEST(what_a_client_has_put_before_its_proxys_word_is_not_reached)
 {
-    (void)state;
     judge("10.1.2.3", "127.0.0.1, 203.0.113.9", false, "203.0.113.9");
     judge("10.1.2.3", "1.1.1.1, 203.0.113.9, 10.9.9.9, 10.0.0.1", false, "203.0.113.9");
     judge("10.1.2.3", "10.7.7.7, 10.8.8.8", false, "10.7.7.7");
     judge("10.1.2.3", "for=\"1.1.1.1, for=2.2.2.2\", for=203.0.113.9", true, "203.0.113.9");
 }
 
-static void what_is_no_address_ends_the_search(void **state)
+TEST(what_is_no_address_ends_the_search)
 {
-    (void)state;
     judge("10.1.2.3", "203.0.113.9, unknown", false, "10.1.2.3");
     judge("10.1.2.3", "203.0.113.9, ", false, "10.1.2.3");
     judge("10.1.2.3", "203.0.113.9, 10.0.0.1, nonsense::::", false, "10.1.2.3");
@@ -74,18 +64,16 @@ static void what_is_no_address_ends_the_search(void **state)
     judge("10.1.2.3", "[", false, "10.1.2.3");
 }
 
-static void both_headers_are_read_as_they_are_written(void **state)
+TEST(both_headers_are_read_as_they_are_written)
 {
-    (void)state;
     judge("10.1.2.3", "For=203.0.113.9;proto=https", true, "203.0.113.9");
     judge("10.1.2.3", "proto=https; for=\"[2001:db8::7]:4711\"", true, "2001:db8::7");
 }
 
-static void a_unix_socket_has_no_address(void **state)
+TEST(a_unix_socket_has_no_address)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char found[DT_ADDRESS_TEXT];
-    (void)state;
     dt_client_address(&proxies, (const struct sockaddr *)&address, (struct dt_forwarded){dt_str("1.1.1.1"), false},
                       found);
     assert_string_equal(found, DT_CLIENT_NOWHERE);
@@ -93,15 +81,4 @@ static void a_unix_socket_has_no_address(void **state)
     assert_string_equal(found, DT_CLIENT_NOWHERE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_strangers_say_is_not_believed),
-        cmocka_unit_test(a_trusted_proxy_names_its_client),
-        cmocka_unit_test(what_a_client_has_put_before_its_proxys_word_is_not_reached),
-        cmocka_unit_test(what_is_no_address_ends_the_search),
-        cmocka_unit_test(both_headers_are_read_as_they_are_written),
-        cmocka_unit_test(a_unix_socket_has_no_address),
-    };
-    return cmocka_run_group_tests(tests, trust, NULL);
-}
+SUITE(trust, NULL)

@@ -1,12 +1,8 @@
 /* Where requests begin and end in the bytes of a connection, however these are cut into pieces, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/http/frames.h"
 #include "base/http/head.h"
@@ -57,9 +53,8 @@ static void assert_refused(const char *fine, const char *rest, enum dt_head_faul
         fail_msg("%s: %d %s", text, (int)frames.status, frames.detail);
 }
 
-static void requests_are_passed_whole(void **state)
+TEST(requests_are_passed_whole)
 {
-    (void)state;
     assert_whole(GET, 1);
     assert_whole(GET GET GET, 3);
     assert_whole(POST "Content-Length: 5\r\n\r\n12345", 1);
@@ -69,18 +64,16 @@ static void requests_are_passed_whole(void **state)
     assert_whole("\r\n\r\n" GET "\r\n" GET, 2);
 }
 
-static void chunks_are_passed_up_to_the_end_of_their_trailers(void **state)
+TEST(chunks_are_passed_up_to_the_end_of_their_trailers)
 {
-    (void)state;
     assert_whole(CHUNKED "0\r\n\r\n", 1);
     assert_whole(CHUNKED "5\r\n12345\r\n0\r\n\r\n" GET, 2);
     assert_whole(CHUNKED "5;a=b;c=\"d\"\r\n12345\r\nA\r\n0123456789\r\n000\r\n\r\n" GET, 2);
     assert_whole(CHUNKED "2\r\n\r\n\r\n0\r\nX-Sum: 5\r\nY: z\r\n\r\n" GET, 2);
 }
 
-static void what_is_not_whole_is_held(void **state)
+TEST(what_is_not_whole_is_held)
 {
-    (void)state;
     assert_passed("GET / HTTP/1.1\r\nHost: x\r\n", 0, DT_FRAME_HEAD);
     assert_passed(GET "GET / HT", strlen(GET), DT_FRAME_HEAD);
     assert_passed(POST "Content-Length: 5\r\n\r\n123", strlen(POST "Content-Length: 5\r\n\r\n123"), DT_FRAME_BODY);
@@ -89,38 +82,37 @@ static void what_is_not_whole_is_held(void **state)
     assert_passed(CHUNKED "0\r\nA: b\r\n", strlen(CHUNKED "0\r\n"), DT_FRAME_TRAILERS);
 }
 
-static void what_is_malformed_is_refused_behind_what_is_fine(void **state)
+TEST(what_is_malformed_is_refused_behind_what_is_fine)
 {
-    (void)state;
-    assert_refused("", "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
-    assert_refused(GET, "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
-    assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
-    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_HEAD_MALFORMED, "beside");
-    assert_refused(CHUNKED, "\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "x\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "-1\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "0x1\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "5 \r\n12345\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "5\rx\r\n12345\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "0000000000000005\r\n12345\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_HEAD_MALFORMED, "size");
-    assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_HEAD_MALFORMED, "longer");
-    assert_refused(CHUNKED "5\r\n12345", "\rx", DT_HEAD_MALFORMED, "longer");
-    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_HEAD_MALFORMED, "colon");
-    assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_HEAD_MALFORMED, "folded");
+    assert_refused("", "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused(GET, "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED,
+                   "HTTP/1.1");
+    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_PROBLEM_MALFORMED, "beside");
+    assert_refused(CHUNKED, "\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "x\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "-1\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "0x1\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "5 \r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "5\rx\r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "0000000000000005\r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_PROBLEM_MALFORMED, "size");
+    assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_PROBLEM_MALFORMED, "longer");
+    assert_refused(CHUNKED "5\r\n12345", "\rx", DT_PROBLEM_MALFORMED, "longer");
+    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_PROBLEM_MALFORMED, "colon");
+    assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_PROBLEM_MALFORMED, "folded");
     assert_refused(CHUNKED "0\r\n", "a:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\n\r\n",
                    DT_HEAD_TOO_LARGE, "trailers");
 }
 
-static void after_a_refusal_nothing_is_passed(void **state)
+TEST(after_a_refusal_nothing_is_passed)
 {
-    (void)state;
     assert_int_equal(pass("hello\r\n\r\n", 9, 9), 0);
     assert_int_equal(dt_frames_pass(&frames, DT_STR_LIT(GET)), 0);
     assert_int_equal(frames.next, DT_FRAME_REFUSED);
@@ -142,9 +134,8 @@ static size_t held_of_endless(const char *before, char c)
     return sizeof(text);
 }
 
-static void what_never_ends_is_held_in_bounds(void **state)
+TEST(what_never_ends_is_held_in_bounds)
 {
-    (void)state;
     assert_in_range(held_of_endless("", 'a'), 1, DT_FRAMES_HELD_MAX);
     assert_in_range(held_of_endless("GET / HTTP/1.1\r\nHost: ", 'a'), 1, DT_FRAMES_HELD_MAX);
     assert_in_range(held_of_endless(GET "GET /", 'a'), 1, DT_FRAMES_HELD_MAX);
@@ -155,10 +146,9 @@ static void what_never_ends_is_held_in_bounds(void **state)
     assert_int_equal(frames.status, DT_HEAD_TOO_LARGE);
 }
 
-static void a_body_is_counted_and_not_looked_at(void **state)
+TEST(a_body_is_counted_and_not_looked_at)
 {
     char body[100] = {0};
-    (void)state;
     dt_frames_init(&frames);
     assert_int_equal(dt_frames_pass(&frames, DT_STR_LIT(POST "Content-Length: 999999999999999999\r\n\r\n")),
                      strlen(POST "Content-Length: 999999999999999999\r\n\r\n"));
@@ -166,16 +156,4 @@ static void a_body_is_counted_and_not_looked_at(void **state)
     assert_int_equal(frames.left, UINT64_C(999999999999999899));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_passed_whole),
-        cmocka_unit_test(chunks_are_passed_up_to_the_end_of_their_trailers),
-        cmocka_unit_test(what_is_not_whole_is_held),
-        cmocka_unit_test(what_is_malformed_is_refused_behind_what_is_fine),
-        cmocka_unit_test(after_a_refusal_nothing_is_passed),
-        cmocka_unit_test(what_never_ends_is_held_in_bounds),
-        cmocka_unit_test(a_body_is_counted_and_not_looked_at),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,8 @@
 /* The head of a request before the HTTP library sees it: whole, to be waited for, or refused, and who may go first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "base/http/head.h"
 
@@ -26,7 +22,7 @@ static void assert_refused(const char *text, enum dt_head_fault fault, const cha
 #define GET  "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
 #define DONE "\r\n"
 
-static void a_head_is_whole_with_its_empty_line(void **state)
+TEST(a_head_is_whole_with_its_empty_line)
 {
     static const char *const whole[] = {GET DONE,
                                         GET "Accept: */*\r\n" DONE "{\"body\":1}",
@@ -35,58 +31,54 @@ static void a_head_is_whole_with_its_empty_line(void **state)
                                         "\r\n\r\n" GET DONE,
                                         "GET http://x/healthz?a=b HTTP/1.1\r\nHost: x\r\nX-Empty:\r\n\r\n",
                                         "OPTIONS * HTTP/1.1\r\nHost: x\r\nA: tab\there\r\n\r\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
         if (judge(whole[i]) != DT_HEAD_WHOLE)
             fail_msg("%s: %s", whole[i], head.detail);
 }
 
-static void every_beginning_of_a_head_waits_for_more(void **state)
+TEST(every_beginning_of_a_head_waits_for_more)
 {
     static const char text[] = "\r\nGET /v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n";
-    (void)state;
     for (size_t n = 0; n + 1 < sizeof(text) - 1; n++)
         assert_int_equal(dt_head_judge((struct dt_str){text, n}, &head), DT_HEAD_MORE);
     assert_int_equal(judge(text), DT_HEAD_WHOLE);
 }
 
-static void what_the_library_would_refuse_is_refused_with_a_reason(void **state)
+TEST(what_the_library_would_refuse_is_refused_with_a_reason)
 {
-    (void)state;
-    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
-    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
-    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_HEAD_MALFORMED, "version");
-    assert_refused("GET /\r\n\r\n", DT_HEAD_MALFORMED, "version");
-    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
-    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "version");
-    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "version");
-    assert_refused("hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
-    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "method");
-    assert_refused("\x16", DT_HEAD_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
-    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "TLS");
-    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "method");
-    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "target");
-    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "Host");
-    assert_refused(GET "no colon\r\n" DONE, DT_HEAD_MALFORMED, "colon");
-    assert_refused(GET ": empty\r\n" DONE, DT_HEAD_MALFORMED, "name");
-    assert_refused(GET "A B: x\r\n" DONE, DT_HEAD_MALFORMED, "name");
-    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_HEAD_MALFORMED, "name");
-    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_HEAD_MALFORMED, "folded");
-    assert_refused(GET "A: \x01\r\n" DONE, DT_HEAD_MALFORMED, "control");
-    assert_refused(GET "A: x\ry\r\n" DONE, DT_HEAD_MALFORMED, "control");
-    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
-    assert_refused(GET "content-length: -1\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length:\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
+    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
+    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET /\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("\x16", DT_PROBLEM_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
+    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "TLS");
+    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "target");
+    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "Host");
+    assert_refused(GET "no colon\r\n" DONE, DT_PROBLEM_MALFORMED, "colon");
+    assert_refused(GET ": empty\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
+    assert_refused(GET "A B: x\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
+    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
+    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_PROBLEM_MALFORMED, "folded");
+    assert_refused(GET "A: \x01\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
+    assert_refused(GET "A: x\ry\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
+    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "content-length: -1\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length:\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
 }
 
-static void framing_that_can_be_read_in_two_ways_is_refused(void **state)
+TEST(framing_that_can_be_read_in_two_ways_is_refused)
 {
-    (void)state;
-    assert_refused(GET "Content-Length: 5\r\nContent-Length: 5\r\n" DONE, DT_HEAD_MALFORMED,
+    assert_refused(GET "Content-Length: 5\r\nContent-Length: 5\r\n" DONE, DT_PROBLEM_MALFORMED,
                    "more than one Content-Length");
     assert_refused(GET "Content-Length: 5 \r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
     assert_refused(GET "Content-Length: 5\r\nTRANSFER-ENCODING: chunked\r\n" DONE, DT_HEAD_MALFORMED, "beside");
@@ -99,9 +91,8 @@ static void framing_that_can_be_read_in_two_ways_is_refused(void **state)
     assert_refused(GET "Authorization: a\r\nauthorization: a\r\n" DONE, DT_HEAD_MALFORMED, "Authorization");
 }
 
-static void the_body_that_follows_a_head_is_known(void **state)
+TEST(the_body_that_follows_a_head_is_known)
 {
-    (void)state;
     assert_int_equal(judge("\r\n" GET "Content-Length: 0012\r\n" DONE "x"), DT_HEAD_WHOLE);
     assert_int_equal(head.length, 12);
     assert_int_equal(head.n, strlen("\r\n" GET "Content-Length: 0012\r\n" DONE));
@@ -123,9 +114,8 @@ static enum dt_head_verdict judge_repeated(const char *before, const char *text,
     return judge(all);
 }
 
-static void heads_of_which_the_library_would_make_too_much_are_refused(void **state)
+TEST(heads_of_which_the_library_would_make_too_much_are_refused)
 {
-    (void)state;
     assert_int_equal(judge_repeated("GET /?a=b", "&a=b", 100, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_repeated("GET /?a", "&", 300, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
     assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
@@ -138,10 +128,9 @@ static void heads_of_which_the_library_would_make_too_much_are_refused(void **st
     assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
 }
 
-static void a_head_with_a_nul_is_refused(void **state)
+TEST(a_head_with_a_nul_is_refused)
 {
     static const char text[] = GET "A: x\0y\r\n" DONE;
-    (void)state;
     assert_int_equal(dt_head_judge((struct dt_str){text, sizeof(text) - 1}, &head), DT_HEAD_REFUSED);
     assert_int_equal(head.status, DT_HEAD_MALFORMED);
 }
@@ -168,10 +157,9 @@ static bool taken_with(const char *head_text, unsigned char c)
     return dt_head_judge((struct dt_str){text, n}, &head) == DT_HEAD_WHOLE;
 }
 
-static void every_byte_has_its_places(void **state)
+TEST(every_byte_has_its_places)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    (void)state;
     for (int c = 0; c < 256; c++) {
         bool in_token = c && strchr(token, c), control = c < ' ' || c == 0x7f;
         bool in_name = taken_with("GET / HTTP/1.1\r\nHost: x\r\na?b: c\r\n\r\n", (unsigned char)c);
@@ -183,9 +171,8 @@ static void every_byte_has_its_places(void **state)
     }
 }
 
-static void what_is_too_long_is_told_apart(void **state)
+TEST(what_is_too_long_is_told_apart)
 {
-    (void)state;
     assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX - 1, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
     assert_int_equal(head.status, DT_HEAD_LONG_TARGET);
@@ -201,10 +188,9 @@ static void what_is_too_long_is_told_apart(void **state)
     assert_int_equal(judge_long(GET "A: ", 'a', rest - 1, "\r\n"), DT_HEAD_MORE);
 }
 
-static void more_headers_than_anybody_needs_are_refused(void **state)
+TEST(more_headers_than_anybody_needs_are_refused)
 {
     char text[4096] = GET;
-    (void)state;
     for (int i = 0; i < 220; i++)
         strcat(text, "a: b\r\n");
     strcat(text, "\r\n");
@@ -233,9 +219,8 @@ static void a_whole_head_says_what_is_asked_and_how_the_connection_goes_on(void 
     assert_false(head.old || head.keep || head.close || head.expects);
 }
 
-static void health_and_who_shows_a_token_may_go_first(void **state)
+TEST(health_and_who_shows_a_token_may_go_first)
 {
-    (void)state;
     assert_int_equal(judge("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_true(head.health && !head.token);
     assert_int_equal(judge("GET http://x:1/readyz?a=1 HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
@@ -248,41 +233,4 @@ static void health_and_who_shows_a_token_may_go_first(void **state)
     assert_false(head.token);
 }
 
-static void the_path_of_an_absolute_target_is_what_follows_the_host(void **state)
-{
-    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
-                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
-                                             {"http://h", "/"},
-                                             {"http://", "/"},
-                                             {"/v1/jobs", "/v1/jobs"},
-                                             {"/http://h/", "/http://h/"},
-                                             {"*", "*"},
-                                             {"ftp://h/x", "ftp://h/x"},
-                                             {"", ""}};
-    (void)state;
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
-        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
-        if (!dt_str_is(path, targets[i][1]))
-            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
-    }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_head_says_what_is_asked_and_how_the_connection_goes_on),
-        cmocka_unit_test(the_path_of_an_absolute_target_is_what_follows_the_host),
-        cmocka_unit_test(a_head_is_whole_with_its_empty_line),
-        cmocka_unit_test(every_beginning_of_a_head_waits_for_more),
-        cmocka_unit_test(what_the_library_would_refuse_is_refused_with_a_reason),
-        cmocka_unit_test(framing_that_can_be_read_in_two_ways_is_refused),
-        cmocka_unit_test(the_body_that_follows_a_head_is_known),
-        cmocka_unit_test(heads_of_which_the_library_would_make_too_much_are_refused),
-        cmocka_unit_test(a_head_with_a_nul_is_refused),
-        cmocka_unit_test(every_byte_has_its_places),
-        cmocka_unit_test(what_is_too_long_is_told_apart),
-        cmocka_unit_test(more_headers_than_anybody_needs_are_refused),
-        cmocka_unit_test(health_and_who_shows_a_token_may_go_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

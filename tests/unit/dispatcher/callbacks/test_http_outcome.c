@@ -1,13 +1,8 @@
 /* What an answer to a callback means, row by row; Retry-After; messages of errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/http/http_outcome.h"
 
@@ -33,6 +28,8 @@ static int teardown(void **state)
     dt_arena_clear(&arena);
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
 
 static void judge(const struct dt_http_answer *answer)
 {
@@ -64,10 +61,9 @@ static void assert_error(enum dt_result_status status, const char *code, const c
                  (int)outcome.result.error_message.n, outcome.result.error_message.p);
 }
 
-static void a_2xx_is_a_success(void **state)
+FRESH_TEST(a_2xx_is_a_success)
 {
     static const int statuses[] = {200, 201, 203, 204, 299};
-    (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
         struct dt_http_answer answer = answer_of(statuses[i], "text/plain", "fine");
         answer.body_whole = false;
@@ -80,30 +76,27 @@ static void a_2xx_is_a_success(void **state)
     }
 }
 
-static void a_202_is_taken(void **state)
+FRESH_TEST(a_202_is_taken)
 {
     struct dt_http_answer answer = answer_of(202, NULL, "");
-    (void)state;
     judge(&answer);
     assert_int_equal(outcome.kind, DT_CALLBACK_TAKEN);
     assert_int_equal(outcome.http_status, 202);
 }
 
-static void a_410_gives_up(void **state)
+FRESH_TEST(a_410_gives_up)
 {
     struct dt_http_answer answer = answer_of(410, NULL, "gone");
-    (void)state;
     answer.retry_after = dt_str("5");
     judge(&answer);
     assert_error(DT_RESULT_GAVE_UP, "http_410", "gone");
     assert_int_equal(outcome.result.retry_after_ms, -1);
 }
 
-static void any_other_status_is_a_failure(void **state)
+FRESH_TEST(any_other_status_is_a_failure)
 {
     static const int statuses[] = {100, 199, 300, 301, 302, 307, 308, 400, 401, 404, 408, 429, 500, 502, 503, 599, 999};
     char code[16];
-    (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
         struct dt_http_answer answer = answer_of(statuses[i], REPORT, "{\"status\":\"succeeded\"}");
         judge(&answer);
@@ -113,13 +106,12 @@ static void any_other_status_is_a_failure(void **state)
     }
 }
 
-static void no_answer_is_a_failure_with_its_reason(void **state)
+FRESH_TEST(no_answer_is_a_failure_with_its_reason)
 {
     static const char *const codes[DT_HTTP_ENDS] = {
         [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
         [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken",
         [DT_HTTP_NO_URL] = "http_url",      [DT_HTTP_NO_SECRET] = "http_secret"};
-    (void)state;
     for (int end = 0; end < DT_HTTP_ENDS; end++) {
         struct dt_http_answer answer = {.end = (enum dt_http_end)end, .detail = "why", .duration_ms = 7};
         if (!codes[end])
@@ -131,18 +123,16 @@ static void no_answer_is_a_failure_with_its_reason(void **state)
     }
 }
 
-static void a_client_that_was_stopped_knows_nothing(void **state)
+FRESH_TEST(a_client_that_was_stopped_knows_nothing)
 {
     struct dt_http_answer answer = {.end = DT_HTTP_UNKNOWN, .detail = "stopped"};
-    (void)state;
     judge(&answer);
     assert_int_equal(outcome.kind, DT_CALLBACK_UNKNOWN);
 }
 
-static void a_report_decides_whatever_the_2xx(void **state)
+FRESH_TEST(a_report_decides_whatever_the_2xx)
 {
     static const int statuses[] = {200, 202, 204};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct dt_http_answer answer = answer_of(statuses[i], "Application/vnd.duetime.Result+JSON ; charset=utf-8",
                                                  "{\"status\":\"snoozed\",\"retry_after\":\"PT5M\"}");
@@ -153,18 +143,17 @@ static void a_report_decides_whatever_the_2xx(void **state)
     }
 }
 
-static void a_report_may_carry_its_attempt_and_an_error(void **state)
+FRESH_TEST(a_report_may_carry_its_attempt_and_an_error)
 {
     struct dt_http_answer answer = answer_of(
         200, REPORT,
         "{\"job_id\":\"42\",\"attempt\":3,\"status\":\"failed\",\"error\":{\"code\":\"c\\n\",\"message\":\"m\"}}");
-    (void)state;
     judge(&answer);
     assert_error(DT_RESULT_FAILED, "c\n", "m");
     assert_null(outcome.fault);
 }
 
-static void a_report_of_a_failure_may_leave_the_delay_to_the_header(void **state)
+FRESH_TEST(a_report_of_a_failure_may_leave_the_delay_to_the_header)
 {
     static const struct {
         const char *body;
@@ -175,7 +164,6 @@ static void a_report_of_a_failure_may_leave_the_delay_to_the_header(void **state
                 {"{\"status\":\"snoozed\",\"retry_after\":\"PT3S\"}", 3000},
                 {"{\"status\":\"gave_up\"}", -1},
                 {"{\"status\":\"succeeded\"}", -1}};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct dt_http_answer answer = answer_of(200, REPORT, rows[i].body);
         answer.retry_after = dt_str("7");
@@ -185,7 +173,7 @@ static void a_report_of_a_failure_may_leave_the_delay_to_the_header(void **state
     }
 }
 
-static void what_is_no_report_is_a_failure(void **state)
+FRESH_TEST(what_is_no_report_is_a_failure)
 {
     static const char *const bodies[] = {"",
                                          "nonsense",
@@ -199,7 +187,6 @@ static void what_is_no_report_is_a_failure(void **state)
                                          "{\"status\":\"succeeded\",\"x\":1}",
                                          "{\"status\":\"succeeded\"} {}",
                                          "{\"status\":\"succeeded\",\"status\":\"failed\"}"};
-    (void)state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
         struct dt_http_answer answer = answer_of(200, REPORT, bodies[i]);
         answer.retry_after = dt_str("7");
@@ -211,25 +198,23 @@ static void what_is_no_report_is_a_failure(void **state)
     }
 }
 
-static void a_report_that_is_not_whole_is_a_failure(void **state)
+FRESH_TEST(a_report_that_is_not_whole_is_a_failure)
 {
     struct dt_http_answer answer = answer_of(202, REPORT, "{\"status\":\"succeeded\"}");
-    (void)state;
     answer.body_whole = false;
     judge(&answer);
     assert_error(DT_RESULT_FAILED, "http_report", "{\"status\":\"succeeded\"}");
     assert_string_equal(outcome.fault, "is not whole");
 }
 
-static void a_media_type_that_is_similar_is_no_report(void **state)
+FRESH_TEST(a_media_type_that_is_similar_is_no_report)
 {
     struct dt_http_answer answer = answer_of(200, REPORT "x", "{\"status\":\"failed\"}");
-    (void)state;
     judge(&answer);
     assert_int_equal(outcome.result.status, DT_RESULT_SUCCEEDED);
 }
 
-static void retry_after_sets_the_delay_of_a_failure(void **state)
+FRESH_TEST(retry_after_sets_the_delay_of_a_failure)
 {
     static const struct {
         const char *text;
@@ -270,7 +255,6 @@ static void retry_after_sets_the_delay_of_a_failure(void **state)
                 {"Fri, 31 Dec 99999999999999 23:59:59 GMT, and much more than any date has", -1},
                 {"06 Nov 1994 08:50:37 GMT", -1}, /* no date of HTTP, and one that curl_getdate reads */
                 {"1994-11-06T08:50:37Z", -1}};
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct dt_http_answer answer = answer_of(503, NULL, "");
         answer.retry_after = dt_str(rows[i].text);
@@ -281,10 +265,9 @@ static void retry_after_sets_the_delay_of_a_failure(void **state)
 }
 
 /* Each beginning has memory of its own, so that a read beyond it is seen. */
-static void nothing_is_read_beyond_a_date_that_is_cut_off(void **state)
+FRESH_TEST(nothing_is_read_beyond_a_date_that_is_cut_off)
 {
     static const char whole[] = "Sun, 06 Nov 1994 08:50:37 GMT";
-    (void)state;
     for (size_t n = strlen(whole) + 1; n-- > 0;) {
         int64_t ms = -1;
         char *text = malloc(n ? n : 1);
@@ -295,11 +278,10 @@ static void nothing_is_read_beyond_a_date_that_is_cut_off(void **state)
     }
 }
 
-static void a_message_has_500_bytes_of_valid_text(void **state)
+FRESH_TEST(a_message_has_500_bytes_of_valid_text)
 {
     char body[600];
     struct dt_str message;
-    (void)state;
     memset(body, 'a', sizeof(body));
     message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);
     assert_int_equal(message.n, 500);
@@ -319,26 +301,4 @@ static void a_message_has_500_bytes_of_valid_text(void **state)
     assert_string_equal(message.p, "");
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_2xx_is_a_success),
-        T(a_202_is_taken),
-        T(a_410_gives_up),
-        T(any_other_status_is_a_failure),
-        T(no_answer_is_a_failure_with_its_reason),
-        T(a_client_that_was_stopped_knows_nothing),
-        T(a_report_decides_whatever_the_2xx),
-        T(a_report_may_carry_its_attempt_and_an_error),
-        T(a_report_of_a_failure_may_leave_the_delay_to_the_header),
-        T(what_is_no_report_is_a_failure),
-        T(a_report_that_is_not_whole_is_a_failure),
-        T(a_media_type_that_is_similar_is_no_report),
-        T(retry_after_sets_the_delay_of_a_failure),
-        T(nothing_is_read_beyond_a_date_that_is_cut_off),
-        T(a_message_has_500_bytes_of_valid_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

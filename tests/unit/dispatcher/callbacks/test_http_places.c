@@ -1,13 +1,7 @@
 /* Places for callbacks: bounds, owners and their topics, dead hosts, and hosts that push back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/http/http_places.h"
 #include "job/callback/callback_url.h"
@@ -36,6 +30,8 @@ static int end(void **state)
     places = NULL;
     return 0;
 }
+
+#define FRESH_TEST(name) TEST_WITH(name, NULL, end)
 
 static struct dt_place_for of_topic(const char *topic)
 {
@@ -95,9 +91,8 @@ static void answer_and_take(const char *host, const char *topic, int rounds)
     }
 }
 
-static void a_dead_topic_holds_half_of_its_hosts_places(void **state)
+FRESH_TEST(a_dead_topic_holds_half_of_its_hosts_places)
 {
-    (void)state;
     start(1000, 100, 1 << 20);
     assert_int_equal(take_all("h", "dead"), 50);
     assert_int_equal(take_all("h", "live"), 25);
@@ -106,10 +101,9 @@ static void a_dead_topic_holds_half_of_its_hosts_places(void **state)
     assert_false(take("h", "dead"));
 }
 
-static void dead_topics_leave_a_part_however_many_they_are(void **state)
+FRESH_TEST(dead_topics_leave_a_part_however_many_they_are)
 {
     char topic[16];
-    (void)state;
     start(1000, 100, 1 << 20);
     for (int i = 0; i < 4; i++)
         for (int topics = 0; topics < 30; topics++) {
@@ -120,9 +114,8 @@ static void dead_topics_leave_a_part_however_many_they_are(void **state)
     assert_true(take("h", "live"));
 }
 
-static void a_topic_that_is_alone_and_answered_uses_all_places_of_its_owner_at_its_host(void **state)
+FRESH_TEST(a_topic_that_is_alone_and_answered_uses_all_places_of_its_owner_at_its_host)
 {
-    (void)state;
     start(1000, 100, 1 << 20);
     (void)take_all("h", "t");
     answer_and_take("h", "t", 100);
@@ -137,10 +130,9 @@ static unsigned held_with(const struct dt_place *like)
     return n;
 }
 
-static void topics_that_are_answered_share_a_host(void **state)
+FRESH_TEST(topics_that_are_answered_share_a_host)
 {
     unsigned of_first = 0;
-    (void)state;
     start(1000, 100, 1 << 20);
     (void)take_all("h", "a");
     answer_and_take("h", "a", 100);
@@ -155,9 +147,8 @@ static void topics_that_are_answered_share_a_host(void **state)
     assert_true(n_taken >= 83);
 }
 
-static void a_waiter_that_does_not_come_back_holds_nobody_up(void **state)
+FRESH_TEST(a_waiter_that_does_not_come_back_holds_nobody_up)
 {
-    (void)state;
     start(1000, 10, 1 << 20);
     (void)take_all("h", "a");
     answer_and_take("h", "a", 20);
@@ -178,9 +169,8 @@ static void take_in_turn(int names)
     }
 }
 
-static void dead_hosts_leave_places_of_the_process_to_others(void **state)
+FRESH_TEST(dead_hosts_leave_places_of_the_process_to_others)
 {
-    (void)state;
     start(100, 50, 1 << 20);
     for (int i = 0; i < 300; i++) {
         take_in_turn(19);
@@ -192,10 +182,9 @@ static void dead_hosts_leave_places_of_the_process_to_others(void **state)
     assert_true(take("live", "live"));
 }
 
-static void one_topic_with_many_dead_hosts_leaves_half_of_the_process(void **state)
+FRESH_TEST(one_topic_with_many_dead_hosts_leaves_half_of_the_process)
 {
     char host[16];
-    (void)state;
     start(100, 50, 1 << 20);
     for (int i = 0; i < 200; i++) {
         assert_true(snprintf(host, sizeof(host), "h%d", i) > 0);
@@ -224,9 +213,8 @@ static unsigned held_by(int64_t owner)
     return n;
 }
 
-static void an_owner_leaves_an_eighth_of_the_process_however_many_topics_it_has(void **state)
+FRESH_TEST(an_owner_leaves_an_eighth_of_the_process_however_many_topics_it_has)
 {
-    (void)state;
     start(1000, 100, 1 << 20);
     take_for_many_topics(960, 4, 1);
     assert_int_equal(dt_places_taken(places), 875);
@@ -237,9 +225,8 @@ static void an_owner_leaves_an_eighth_of_the_process_however_many_topics_it_has(
     assert_true(take_all("other", "other") > 10);
 }
 
-static void an_owner_has_at_most_half_of_the_process_while_another_one_asks(void **state)
+FRESH_TEST(an_owner_has_at_most_half_of_the_process_while_another_one_asks)
 {
-    (void)state;
     start(100, 50, 1 << 20);
     take_for_many_topics(30, 100, 1);
     for (int i = 0; i < 1000; i++) { /* answers earn its topics places, but none beyond what their owner may have */
@@ -256,9 +243,8 @@ static void an_owner_has_at_most_half_of_the_process_while_another_one_asks(void
     assert_int_equal(held_by(1), 87);
 }
 
-static void an_owner_leaves_bytes_however_many_topics_it_has(void **state)
+FRESH_TEST(an_owner_leaves_bytes_however_many_topics_it_has)
 {
-    (void)state;
     start(1000, 100, 8000);
     take_for_many_topics(30, 30, 100);
     assert_true(dt_places_taken(places) <= 70);
@@ -272,10 +258,9 @@ static void an_owner_leaves_bytes_however_many_topics_it_has(void **state)
     assert_in_range(held_by(1), 30, 35); /* half of what the other one leaves */
 }
 
-static void an_owner_leaves_places_at_a_host_however_many_topics_it_has_there(void **state)
+FRESH_TEST(an_owner_leaves_places_at_a_host_however_many_topics_it_has_there)
 {
     char topic[16];
-    (void)state;
     start(1000, 100, 1 << 20);
     owner_id = 2;
     assert_true(take("h", "live"));
@@ -289,9 +274,8 @@ static void an_owner_leaves_places_at_a_host_however_many_topics_it_has_there(vo
     assert_int_equal(take_all("h", "live"), 12); /* of the 25 that are its half of what the first one leaves */
 }
 
-static void a_host_that_pushes_an_owner_back_has_its_places_for_others(void **state)
+FRESH_TEST(a_host_that_pushes_an_owner_back_has_its_places_for_others)
 {
-    (void)state;
     start(1000, 16, 1 << 20);
     for (int i = 0; i < 5; i++) {
         assert_true(take("h", "noisy"));
@@ -303,11 +287,10 @@ static void a_host_that_pushes_an_owner_back_has_its_places_for_others(void **st
     assert_true(take_all("h", "quiet") > 3);
 }
 
-static void all_places_and_bytes_come_back(void **state)
+FRESH_TEST(all_places_and_bytes_come_back)
 {
     uint32_t x = 12345;
     char name[16];
-    (void)state;
     start(50, 8, 10000);
     for (int i = 0; i < 20000; i++) {
         x = x * 1664525u + 1013904223u;
@@ -324,10 +307,9 @@ static void all_places_and_bytes_come_back(void **state)
     assert_true(take_bytes("all", "all", 10000));
 }
 
-static void the_bounds_hold(void **state)
+FRESH_TEST(the_bounds_hold)
 {
     char name[16];
-    (void)state;
     start(40, 10, 1 << 20);
     for (int round = 0; round < 200; round++)
         for (int i = 0; i < 10; i++) {
@@ -340,9 +322,8 @@ static void the_bounds_hold(void **state)
     assert_true(dt_places_taken(places) >= 30);
 }
 
-static void bytes_are_bounded_and_one_request_always_fits(void **state)
+FRESH_TEST(bytes_are_bounded_and_one_request_always_fits)
 {
-    (void)state;
     start(1000, 100, 1000);
     assert_true(take_bytes("h", "t", 5000));
     assert_false(take_bytes("h", "u", 1));
@@ -356,9 +337,8 @@ static void bytes_are_bounded_and_one_request_always_fits(void **state)
     assert_false(take_bytes("h", "x", 1));
 }
 
-static void a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise(void **state)
+FRESH_TEST(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise)
 {
-    (void)state;
     start(1000, 8, 1 << 20);
     assert_int_equal(take_all("h", "a"), 4);
     assert_true(take("other", "a"));
@@ -386,9 +366,8 @@ static void a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise(void *
     assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
-static void idle_hosts_that_were_slowed_are_forgotten_in_the_end(void **state)
+FRESH_TEST(idle_hosts_that_were_slowed_are_forgotten_in_the_end)
 {
-    (void)state;
     start(1000, 8, 1 << 20);
     assert_true(take("h", "a"));
     give_back(0, DT_PLACE_PUSHED_BACK);
@@ -402,9 +381,8 @@ static void idle_hosts_that_were_slowed_are_forgotten_in_the_end(void **state)
 }
 
 /* One that is in use stands in nobody's way, however long it was known before them. */
-static void idle_hosts_are_forgotten_behind_one_that_is_in_use(void **state)
+FRESH_TEST(idle_hosts_are_forgotten_behind_one_that_is_in_use)
 {
-    (void)state;
     start(1000, 8, 1 << 20);
     assert_true(take("busy", "a"));
     assert_true(take("h", "a"));
@@ -418,20 +396,18 @@ static void idle_hosts_are_forgotten_behind_one_that_is_in_use(void **state)
     assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
-static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void **state)
+FRESH_TEST(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one)
 {
-    (void)state;
     start(1000, 4, 1 << 20);
     assert_int_equal(take_all("dead", "t"), 2);
     assert_true(room_anywhere("t") > 100);
     assert_true(take("live", "t"));
 }
 
-static void a_host_is_asked_for_by_its_number(void **state)
+FRESH_TEST(a_host_is_asked_for_by_its_number)
 {
     const char *const dead = "https://dead.example:443";
     uint32_t number = dt_callback_host_of(dt_str("https://DEAD.example/some/path"));
-    (void)state;
     start(1000, 4, 1 << 20);
     assert_int_equal(number, dt_callback_host_of(dt_str(dead)));
     assert_int_equal(dt_callback_host_of(dt_str("no url")), 0);
@@ -445,9 +421,8 @@ static void a_host_is_asked_for_by_its_number(void **state)
 }
 
 /* Else a host that may have one callback at a time would never have its first. */
-static void a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have(void **state)
+FRESH_TEST(a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have)
 {
-    (void)state;
     for (unsigned per_host = 1; per_host <= 5; per_host++) {
         start(100, per_host, 1 << 20);
         assert_int_equal(room_at(4711, "t"), (per_host + 1) / 2);
@@ -462,12 +437,11 @@ static void assert_key(struct dt_last_url *last, const char *text, const char *k
     assert_string_equal(last->url.key, key);
 }
 
-static void a_url_that_comes_again_has_the_host_it_had(void **state)
+FRESH_TEST(a_url_that_comes_again_has_the_host_it_had)
 {
     struct dt_last_url last = {0};
     char refused[] = "http://a/#";
     char longest[DT_CALLBACK_URL_MAX + 2] = "http://b/";
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_key(&last, "http://a/1", "http://a:80");
         assert_key(&last, "http://a/1", "http://a:80");
@@ -488,33 +462,4 @@ static void a_url_that_comes_again_has_the_host_it_had(void **state)
     assert_key(&last, longest, "http://c:80");
 }
 
-#define T(name) cmocka_unit_test_teardown(name, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_host_is_asked_for_by_its_number),
-        T(a_dead_topic_holds_half_of_its_hosts_places),
-        T(dead_topics_leave_a_part_however_many_they_are),
-        T(a_topic_that_is_alone_and_answered_uses_all_places_of_its_owner_at_its_host),
-        T(topics_that_are_answered_share_a_host),
-        T(a_waiter_that_does_not_come_back_holds_nobody_up),
-        T(dead_hosts_leave_places_of_the_process_to_others),
-        T(one_topic_with_many_dead_hosts_leaves_half_of_the_process),
-        T(an_owner_leaves_an_eighth_of_the_process_however_many_topics_it_has),
-        T(an_owner_has_at_most_half_of_the_process_while_another_one_asks),
-        T(an_owner_leaves_bytes_however_many_topics_it_has),
-        T(an_owner_leaves_places_at_a_host_however_many_topics_it_has_there),
-        T(a_host_that_pushes_an_owner_back_has_its_places_for_others),
-        T(all_places_and_bytes_come_back),
-        T(the_bounds_hold),
-        T(bytes_are_bounded_and_one_request_always_fits),
-        T(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise),
-        T(idle_hosts_that_were_slowed_are_forgotten_in_the_end),
-        T(idle_hosts_are_forgotten_behind_one_that_is_in_use),
-        T(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one),
-        T(a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have),
-        T(a_url_that_comes_again_has_the_host_it_had),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,12 +1,5 @@
 /* Which leaders are told of places that came back: as many as can use them, in turn, and all of them in the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/http/pool/pool_parts.h"
 
@@ -35,9 +28,10 @@ static int clear(void **state)
     return pthread_mutex_destroy(&hands.lock);
 }
 
-static void leaders_are_told_in_turn_and_as_many_as_are_asked_for(void **state)
+#define FRESH_TEST(name) TEST_WITH(name, make, clear)
+
+FRESH_TEST(leaders_are_told_in_turn_and_as_many_as_are_asked_for)
 {
-    (void)state;
     hands.refused[0] = hands.refused[3] = hands.refused[5] = true;
     assert_true(dt_pool_tell_some(&hands, 1));
     assert_int_equal(told[0], 3);
@@ -50,17 +44,15 @@ static void leaders_are_told_in_turn_and_as_many_as_are_asked_for(void **state)
     assert_int_equal(n_told, 4);
 }
 
-static void nobody_is_told_who_did_not_ask(void **state)
+FRESH_TEST(nobody_is_told_who_did_not_ask)
 {
-    (void)state;
     assert_false(dt_pool_tell_some(&hands, 3));
     dt_pool_tell_room(&hands);
     assert_int_equal(n_told, 0);
 }
 
-static void those_who_were_left_are_told_together(void **state)
+FRESH_TEST(those_who_were_left_are_told_together)
 {
-    (void)state;
     hands.refused[1] = hands.refused[2] = hands.refused[4] = true;
     assert_true(dt_pool_tell_some(&hands, 1));
     dt_pool_tell_room(&hands);
@@ -69,9 +61,8 @@ static void those_who_were_left_are_told_together(void **state)
     assert_int_equal(n_told, 3);
 }
 
-static void places_that_are_worth_a_claim_are_told_of_once(void **state)
+FRESH_TEST(places_that_are_worth_a_claim_are_told_of_once)
 {
-    (void)state;
     hands.refused[2] = true;
     for (unsigned i = 1; i < 2 * DT_POOL_PLACES_EACH; i++)
         assert_int_equal(dt_pool_came_back(&hands, 100), i == DT_POOL_PLACES_EACH);
@@ -85,9 +76,8 @@ static void places_that_are_worth_a_claim_are_told_of_once(void **state)
 }
 
 /* A host with few places has all of them back before that many are together. */
-static void half_of_a_hosts_places_are_worth_a_claim(void **state)
+FRESH_TEST(half_of_a_hosts_places_are_worth_a_claim)
 {
-    (void)state;
     hands.refused[2] = true;
     for (unsigned i = 1; i <= 10; i++)
         assert_int_equal(dt_pool_came_back(&hands, 20 - i), i == 10);
@@ -96,16 +86,4 @@ static void half_of_a_hosts_places_are_worth_a_claim(void **state)
     assert_false(dt_pool_came_back(&hands, 0)); /* nobody waits */
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(leaders_are_told_in_turn_and_as_many_as_are_asked_for),
-        T(nobody_is_told_who_did_not_ask),
-        T(those_who_were_left_are_told_together),
-        T(places_that_are_worth_a_claim_are_told_of_once),
-        T(half_of_a_hosts_places_are_worth_a_claim),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

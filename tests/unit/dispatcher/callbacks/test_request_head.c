@@ -1,13 +1,8 @@
 /* The head of a callback: CloudEvents over HTTP, Standard Webhooks, and the headers of topic and job. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "delivery/http/request_head.h"
 #include "delivery/kafka/message.h"
@@ -36,6 +31,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+
 static void make(struct rig *rig)
 {
     assert_int_equal(
@@ -61,9 +58,8 @@ static void assert_header(const struct rig *rig, const char *name, const char *v
         fail_msg("%s is %.*s", name, (int)found.n, found.p ? found.p : "");
 }
 
-static void a_callback_has_the_attributes_of_a_message(void **state)
+RIG_TEST(a_callback_has_the_attributes_of_a_message)
 {
-    struct rig *rig = *state;
     struct dt_kafka_message message;
     size_t attributes = 0;
     char name[64];
@@ -85,9 +81,8 @@ static void a_callback_has_the_attributes_of_a_message(void **state)
     assert_true(dt_str_eq(rig->request.body, rig->from.job.payload));
 }
 
-static void a_callback_says_which_attempt_it_is(void **state)
+RIG_TEST(a_callback_says_which_attempt_it_is)
 {
-    struct rig *rig = *state;
     make(rig);
     assert_header(rig, "content-type", "application/json");
     assert_header(rig, "ce-id", "42/3");
@@ -100,18 +95,16 @@ static void a_callback_says_which_attempt_it_is(void **state)
     assert_header(rig, "user-agent", "duetime/" DUETIME_VERSION);
 }
 
-static void values_are_percent_encoded(void **state)
+RIG_TEST(values_are_percent_encoded)
 {
-    struct rig *rig = *state;
     rig->from.job.key = dt_str("a b\"%\xc3\xa4\xf0\x9f\x98\x80\n~!");
     make(rig);
     assert_header(rig, "ce-jobkey", "a%20b%22%25%C3%A4%F0%9F%98%80%0A~!");
     assert_header(rig, "ce-subject", "a%20b%22%25%C3%A4%F0%9F%98%80%0A~!");
 }
 
-static void a_content_type_that_no_header_can_have_is_not_sent(void **state)
+RIG_TEST(a_content_type_that_no_header_can_have_is_not_sent)
 {
-    struct rig *rig = *state;
     rig->from.job.content_type = dt_str("text/plain; charset=utf-8");
     make(rig);
     assert_header(rig, "content-type", "text/plain; charset=utf-8");
@@ -120,13 +113,12 @@ static void a_content_type_that_no_header_can_have_is_not_sent(void **state)
     assert_header(rig, "content-type", "application/octet-stream");
 }
 
-static void the_published_vector_of_standard_webhooks_is_met(void **state)
+RIG_TEST(the_published_vector_of_standard_webhooks_is_met)
 {
     struct dt_callback_secret secret;
     struct dt_strbuf value;
     struct dt_webhook webhook = {DT_STR_LIT("msg_p5jXN8AQM9LWM0D4loKWxJek"), 1614265330,
                                  DT_STR_LIT("{\"test\": 2432232314}")};
-    (void)state;
     dt_strbuf_init(&value);
     assert_null(dt_callback_secret_read(dt_str("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), &secret));
     assert_int_equal(dt_webhook_sign(&webhook, &secret, &value), DT_OK);
@@ -140,9 +132,8 @@ static void the_published_vector_of_standard_webhooks_is_met(void **state)
     dt_strbuf_clear(&value);
 }
 
-static void a_secret_signs_what_is_sent(void **state)
+RIG_TEST(a_secret_signs_what_is_sent)
 {
-    struct rig *rig = *state;
     struct dt_callback_secret secret;
     struct dt_strbuf value;
     struct dt_webhook webhook = {DT_STR_LIT("42/3"), DUE / 1000, rig->from.job.payload};
@@ -155,9 +146,8 @@ static void a_secret_signs_what_is_sent(void **state)
     dt_strbuf_clear(&value);
 }
 
-static void an_empty_body_is_signed_and_sent(void **state)
+RIG_TEST(an_empty_body_is_signed_and_sent)
 {
-    struct rig *rig = *state;
     struct dt_callback_secret secret;
     assert_null(dt_callback_secret_read(dt_str("whsec_QUJD"), &secret));
     rig->setting.secret = &secret;
@@ -167,9 +157,8 @@ static void an_empty_body_is_signed_and_sent(void **state)
     assert_int_equal(value_of(rig, "webhook-signature").n, 3 + 44);
 }
 
-static void the_jobs_headers_win_over_the_topics(void **state)
+RIG_TEST(the_jobs_headers_win_over_the_topics)
 {
-    struct rig *rig = *state;
     rig->setting.headers = dt_str("{\"X-A\":\"topic\",\"authorization\":\"Bearer t\"}");
     rig->from.job.headers = dt_str("{\"x-a\":\"job\",\"traceparent\":\"00-1\"}");
     make(rig);
@@ -179,9 +168,8 @@ static void the_jobs_headers_win_over_the_topics(void **state)
     assert_header(rig, "traceparent", "00-1");
 }
 
-static void headers_that_no_caller_may_set_are_left_out(void **state)
+RIG_TEST(headers_that_no_caller_may_set_are_left_out)
 {
-    struct rig *rig = *state;
     size_t own;
     make(rig);
     own = rig->request.n_headers;
@@ -196,9 +184,8 @@ static void headers_that_no_caller_may_set_are_left_out(void **state)
     assert_int_equal(rig->request.n_headers, own);
 }
 
-static void many_headers_are_all_there(void **state)
+RIG_TEST(many_headers_are_all_there)
 {
-    struct rig *rig = *state;
     char text[4096] = "{";
     size_t own;
     make(rig);
@@ -213,21 +200,4 @@ static void many_headers_are_all_there(void **state)
     assert_header(rig, "h99", "99");
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(a_callback_has_the_attributes_of_a_message),
-        T(a_callback_says_which_attempt_it_is),
-        T(values_are_percent_encoded),
-        T(a_content_type_that_no_header_can_have_is_not_sent),
-        T(the_published_vector_of_standard_webhooks_is_met),
-        T(a_secret_signs_what_is_sent),
-        T(an_empty_body_is_signed_and_sent),
-        T(the_jobs_headers_win_over_the_topics),
-        T(headers_that_no_caller_may_set_are_left_out),
-        T(many_headers_are_all_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -6,15 +6,10 @@
 #ifndef DT_UNIT_QUEUES_SUITE_H
 #define DT_UNIT_QUEUES_SUITE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 #include "unit/dispatcher/shard/plain_topics.h"
@@ -255,6 +250,6 @@ static inline const struct dt_held_queue *held(const struct rig *rig, const char
     return NULL;
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+#define RIG_TEST(name) TEST_OF(struct rig *rig, name, make, clear)
 
 #endif

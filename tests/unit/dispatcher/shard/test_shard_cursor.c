@@ -1,13 +1,7 @@
 /* Where the reader ahead goes on when it has come to its end. The clock is a fake. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 
@@ -43,11 +37,12 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 /* Jobs that came in behind it are met all the same, some seconds later; to begin anew each time would cost a walk. */
-static void it_goes_back_a_little_and_every_few_seconds_to_the_start(void **state)
+FRESH_TEST(it_goes_back_a_little_and_every_few_seconds_to_the_start)
 {
     const struct dt_entry place = {.id = 7, .due_ms = 900000};
-    (void)state;
     dt_shard_place_ahead(l, &place);
     now_us += 4 * SECOND;
     dt_shard_ahead_end(l);
@@ -62,9 +57,8 @@ static void it_goes_back_a_little_and_every_few_seconds_to_the_start(void **stat
     assert_int_equal(l->cursor.ahead_ms, 0);
 }
 
-static void it_is_never_put_back_by_a_place_that_it_has_passed(void **state)
+FRESH_TEST(it_is_never_put_back_by_a_place_that_it_has_passed)
 {
-    (void)state;
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 900000});
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 800000});
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 6, .due_ms = 900000});
@@ -73,11 +67,10 @@ static void it_is_never_put_back_by_a_place_that_it_has_passed(void **state)
 }
 
 /* Otherwise what is due later in its topic would go first. */
-static void the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch(void **state)
+FRESH_TEST(the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch)
 {
     const struct dt_leader_txn left = {.chosen.more = true};
     const struct dt_leader_txn all = {.chosen.more = false};
-    (void)state;
     dt_shard_cursor_to(l, 500000, 3);
     dt_shard_begin_scan(l);
     dt_shard_cursor_to(l, 700000, 5);
@@ -94,13 +87,12 @@ static void the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch(void **sta
 }
 
 /* Two jobs further on: the queue of the one that was left is passed by from then on. */
-static void further_on_only_the_queues_of_what_was_left_wait_for_the_cursor(void **state)
+FRESH_TEST(further_on_only_the_queues_of_what_was_left_wait_for_the_cursor)
 {
     struct dt_entry entries[] = {{.id = 1, .due_ms = 10}, {.id = 7, .due_ms = 20}, {.id = 8, .due_ms = 30}};
     struct dt_due_queue queues[] = {{.hash = 11}, {.hash = 22}};
     uint32_t of[] = {0, 0, 1};
     static const int64_t left[] = {1, 8};
-    (void)state;
     l->due.entries = entries;
     l->fair.queues = queues;
     l->fair.of = of;
@@ -114,12 +106,11 @@ static void further_on_only_the_queues_of_what_was_left_wait_for_the_cursor(void
 }
 
 /* Each is remembered; few of the other queues are taken for one of them, and not the same ones when it begins again. */
-static void the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_queues(void **state)
+FRESH_TEST(the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_queues)
 {
     enum { SKIPPED = 3000, OTHERS = 3000 };
     size_t both = 0;
     bool before[OTHERS];
-    (void)state;
     for (size_t round = 0; round < 2; round++) {
         size_t taken = 0;
         dt_shard_place_ahead(l, &(struct dt_entry){.id = 1, .due_ms = 40 + (int64_t)round});
@@ -138,16 +129,4 @@ static void the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_q
     assert_in_range(both, 0, OTHERS / 50);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(it_goes_back_a_little_and_every_few_seconds_to_the_start),
-        T(the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch),
-        T(further_on_only_the_queues_of_what_was_left_wait_for_the_cursor),
-        T(the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_queues),
-        T(it_is_never_put_back_by_a_place_that_it_has_passed),
-    };
-    return cmocka_run_group_tests_name("the reader ahead", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -3,17 +3,11 @@
  * while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places are
  * the real ones. A job's id tells its topic: 100,000 times the number of it, and the host that it names, 10,000 times.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 #include "unit/dispatcher/shard/plain_topics.h"
@@ -270,6 +264,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 static dt_status try_scan(int64_t *next_ms)
 {
     struct dt_error err = {0};
@@ -334,9 +330,8 @@ static size_t rows_of(int64_t topic)
 
 /* ---- from the index ---- */
 
-static void what_the_index_says_is_hinted_at_up_to_a_batch(void **state)
+FRESH_TEST(what_the_index_says_is_hinted_at_up_to_a_batch)
 {
-    (void)state;
     fill_index(BATCH);
     fake.next_ms = NOW + 7;
     assert_int_equal(scan(), NOW + 7);
@@ -356,9 +351,8 @@ static void what_the_index_says_is_hinted_at_up_to_a_batch(void **state)
     assert_int_equal(fake.reads + fake.topics_asked, 0);
 }
 
-static void what_is_too_much_or_parked_goes_by_queues(void **state)
+FRESH_TEST(what_is_too_much_or_parked_goes_by_queues)
 {
-    (void)state;
     fill_index(2 * BATCH);
     scan();
     assert_int_equal(fake.topics_asked, 0);
@@ -378,9 +372,8 @@ static void what_is_too_much_or_parked_goes_by_queues(void **state)
     assert_int_equal(fake.given_back, 2);
 }
 
-static void the_marker_is_put_there_and_again_every_five_seconds(void **state)
+FRESH_TEST(the_marker_is_put_there_and_again_every_five_seconds)
 {
-    (void)state;
     scan();
     assert_int_equal(fake.marks, 2); /* ours, and that the set is whole */
     scan();
@@ -398,9 +391,8 @@ static void the_marker_is_put_there_and_again_every_five_seconds(void **state)
     assert_false(l->trust.says_whole);
 }
 
-static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
+FRESH_TEST(a_marking_whose_answer_was_lost_is_looked_for)
 {
-    (void)state;
     scan();
     fake.asked = fake.marks = 0;
     l->trust.mark_unanswered = true;
@@ -419,9 +411,8 @@ static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
     assert_int_equal(fake.marks, 1);
 }
 
-static void an_index_that_fails_is_doubted_when_it_is_back(void **state)
+FRESH_TEST(an_index_that_fails_is_doubted_when_it_is_back)
 {
-    (void)state;
     scan();
     fake.index_status = DT_UNAVAILABLE;
     scan();
@@ -447,10 +438,9 @@ static void an_index_that_fails_is_doubted_when_it_is_back(void **state)
 
 /* ---- from MySQL ---- */
 
-static void what_is_overdue_is_read_in_its_order_and_from_the_start_again(void **state)
+FRESH_TEST(what_is_overdue_is_read_in_its_order_and_from_the_start_again)
 {
     size_t each[TOPICS] = {0};
-    (void)state;
     fake.believed = false;
     fake.next_due_ms = NOW + 9;
     add_rows(1, 4, 100);
@@ -465,9 +455,8 @@ static void what_is_overdue_is_read_in_its_order_and_from_the_start_again(void *
     assert_int_equal(l->fair.hints[0].due_ms, 50);
 }
 
-static void without_an_index_nothing_but_rows_is_asked_for(void **state)
+FRESH_TEST(without_an_index_nothing_but_rows_is_asked_for)
 {
-    (void)state;
     l->index = NULL;
     l->trust.up = false;
     fake.next_due_ms = NOW + 9;
@@ -491,10 +480,9 @@ static void sweep(size_t each[TOPICS])
     } while (l->cursor.ms);
 }
 
-static void without_an_index_what_may_not_go_is_passed_by_once_a_period(void **state)
+FRESH_TEST(without_an_index_what_may_not_go_is_passed_by_once_a_period)
 {
     size_t each[TOPICS] = {0};
-    (void)state;
     l->index = NULL;
     l->trust.up = false;
     config.reconcile_period = 5000;
@@ -523,10 +511,9 @@ static void without_an_index_what_may_not_go_is_passed_by_once_a_period(void **s
     assert_int_equal(l->cursor.swept_ms, 0);
 }
 
-static void whatever_cannot_be_read_is_told(void **state)
+FRESH_TEST(whatever_cannot_be_read_is_told)
 {
     int64_t next_ms;
-    (void)state;
     fake.believed = false;
     add_rows(1, 3 * BATCH, 100);
     for (int at = 1; at <= 2; at++) { /* at the cursor, and ahead of it */
@@ -545,11 +532,10 @@ static void whatever_cannot_be_read_is_told(void **state)
     assert_int_equal(try_scan(&next_ms), DT_UNAVAILABLE);
 }
 
-static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order(void **state)
+FRESH_TEST(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order)
 {
     size_t each[TOPICS] = {0};
     int scans = 0;
-    (void)state;
     fake.believed = false;
     add_rows(1, 2000, 100);
     add_rows(2, 30, 3000); /* behind all of the first */
@@ -577,11 +563,10 @@ static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order
     assert_false(l->cursor.reads_through);
 }
 
-static void what_may_not_go_is_passed_by_at_the_cursor(void **state)
+FRESH_TEST(what_may_not_go_is_passed_by_at_the_cursor)
 {
     size_t each[TOPICS] = {0};
     int scans = 0;
-    (void)state;
     fake.believed = false;
     fake.closed[1] = true;
     add_rows(1, 200, 100);
@@ -611,11 +596,10 @@ static void add_rows_at(uint32_t host, size_t n, int64_t from_ms)
 }
 
 /* The dead one's place comes back again and again, and each time all is read from the start. */
-static void hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places(void **state)
+FRESH_TEST(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places)
 {
     size_t n = 0;
     int scans = 0;
-    (void)state;
     l->index = NULL;
     l->trust.up = false;
     plain.called_back = '1';
@@ -635,10 +619,9 @@ static void hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places(
 }
 
 /* All of them would be locked and looked at for the few that can go. */
-static void where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for(void **state)
+FRESH_TEST(where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for)
 {
     size_t each[TOPICS] = {0};
-    (void)state;
     l->index = NULL;
     l->trust.up = false;
     plain.called_back = '1';
@@ -659,10 +642,9 @@ static void where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for(vo
 }
 
 /* A change of its URL needs no other word. */
-static void the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time(void **state)
+FRESH_TEST(the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time)
 {
     size_t each[TOPICS] = {0};
-    (void)state;
     fake.believed = false;
     plain.called_back = '1';
     add_rows_at(1, 3 * BATCH, 100);
@@ -676,25 +658,4 @@ static void the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time(void
     assert_int_equal(fake.topics_asked, 2);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(what_the_index_says_is_hinted_at_up_to_a_batch),
-        T(what_is_too_much_or_parked_goes_by_queues),
-        T(the_marker_is_put_there_and_again_every_five_seconds),
-        T(a_marking_whose_answer_was_lost_is_looked_for),
-        T(an_index_that_fails_is_doubted_when_it_is_back),
-        T(what_is_overdue_is_read_in_its_order_and_from_the_start_again),
-        T(without_an_index_nothing_but_rows_is_asked_for),
-        T(without_an_index_what_may_not_go_is_passed_by_once_a_period),
-        T(whatever_cannot_be_read_is_told),
-        T(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order),
-        T(what_may_not_go_is_passed_by_at_the_cursor),
-        T(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places),
-        T(where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for),
-        T(the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time),
-    };
-    return cmocka_run_group_tests_name("due scans", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

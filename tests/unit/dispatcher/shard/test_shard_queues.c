@@ -3,9 +3,8 @@
 
 /* ---- sharing out ---- */
 
-static void each_topic_gets_an_equal_part_in_order_of_time(void **state)
+RIG_TEST(each_topic_gets_an_equal_part_in_order_of_time)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000); /* long due */
     due(rig, 2, 0, 60, 5000);
     due_scan(rig);
@@ -14,9 +13,8 @@ static void each_topic_gets_an_equal_part_in_order_of_time(void **state)
     assert_int_equal(hints_of(rig, 2, 0), BATCH / 2);
 }
 
-static void what_a_topic_does_not_need_goes_to_the_others(void **state)
+RIG_TEST(what_a_topic_does_not_need_goes_to_the_others)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000);
     due(rig, 2, 0, 10, 5000);
     due_scan(rig);
@@ -25,9 +23,8 @@ static void what_a_topic_does_not_need_goes_to_the_others(void **state)
     assert_int_equal(rig->loop.fair.others, BATCH);
 }
 
-static void timeouts_queue_up_by_themselves_and_get_a_quarter(void **state)
+RIG_TEST(timeouts_queue_up_by_themselves_and_get_a_quarter)
 {
-    struct rig *rig = *state;
     due(rig, 1, TIMEOUTS, 200, 1000);
     due(rig, 1, 0, 200, 3000);
     due_scan(rig);
@@ -36,9 +33,8 @@ static void timeouts_queue_up_by_themselves_and_get_a_quarter(void **state)
 }
 
 /* However many there are, and however long they are due. */
-static void topics_that_are_being_looked_up_take_no_room_from_the_others(void **state)
+RIG_TEST(topics_that_are_being_looked_up_take_no_room_from_the_others)
 {
-    struct rig *rig = *state;
     size_t tried = 0;
     for (size_t topic = 2; topic < 60; topic++) {
         fake.unknown[topic] = true;
@@ -66,9 +62,8 @@ static size_t not_passed_by(struct rig *rig)
     return dt_shard_pass_by_unknown(&rig->loop, n);
 }
 
-static void what_waits_for_a_topic_is_passed_by_until_something_is_found_out(void **state)
+RIG_TEST(what_waits_for_a_topic_is_passed_by_until_something_is_found_out)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 3, 1000);
     assert_int_equal(not_passed_by(rig), 3);
     dt_shard_note_unknown(&rig->loop, 10000);
@@ -85,9 +80,8 @@ static void what_waits_for_a_topic_is_passed_by_until_something_is_found_out(voi
 }
 
 /* Its row may have changed in another way than by what the leader is told. */
-static void what_is_passed_by_is_looked_at_again_after_a_second(void **state)
+RIG_TEST(what_is_passed_by_is_looked_at_again_after_a_second)
 {
-    struct rig *rig = *state;
     dt_shard_note_unknown(&rig->loop, 10000);
     fake.mono_us += SECOND / 2;
     dt_shard_note_unknown(&rig->loop, 10001); /* that puts the first one off no further */
@@ -99,9 +93,8 @@ static void what_is_passed_by_is_looked_at_again_after_a_second(void **state)
     assert_int_equal(not_passed_by(rig), 2);
 }
 
-static void what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try(void **state)
+RIG_TEST(what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try)
 {
-    struct rig *rig = *state;
     fake.unknown[2] = true;
     due(rig, 1, 0, 300, 5000);
     due(rig, 2, 0, 40, 1000);
@@ -115,9 +108,8 @@ static void what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try(vo
 
 /* ---- parking ---- */
 
-static void more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not(void **state)
+RIG_TEST(more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000);
     due(rig, 2, 0, 150, 1000);
     due_scan(rig);
@@ -131,9 +123,8 @@ static void more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not(void
     assert_true(dt_shard_parked_may_go(&rig->loop));
 }
 
-static void one_more_than_a_batch_is_too_much(void **state)
+RIG_TEST(one_more_than_a_batch_is_too_much)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, BATCH / 2 + BATCH, 1000);
     due(rig, 2, 0, BATCH / 2 + BATCH + 1, 1000);
     due_scan(rig);
@@ -141,18 +132,16 @@ static void one_more_than_a_batch_is_too_much(void **state)
     assert_int_equal(n_parked("t02"), BATCH + 1);
 }
 
-static void when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is(void **state)
+RIG_TEST(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 300, 1000);
     due_scan(rig);
     assert_int_equal(n_parked("t01"), 200);
     assert_false(rig->remainder);
 }
 
-static void a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part(void **state)
+RIG_TEST(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part)
 {
-    struct rig *rig = *state;
     for (size_t topic = 0; topic < 10; topic++)
         due(rig, topic, 0, SCAN / 10 - (topic == 0), 1000); /* one less than the limit */
     due_scan(rig);
@@ -164,9 +153,8 @@ static void a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_p
     assert_int_equal(n_parked("t09"), SCAN / 10 - BATCH / 10);
 }
 
-static void at_most_so_many_queues_are_parked_at_one_due_scan(void **state)
+RIG_TEST(at_most_so_many_queues_are_parked_at_one_due_scan)
 {
-    struct rig *rig = *state;
     for (size_t topic = 0; topic < TOPICS; topic++)
         due(rig, topic, 0, SCAN / TOPICS, 1000);
     due_scan(rig);
@@ -175,9 +163,8 @@ static void at_most_so_many_queues_are_parked_at_one_due_scan(void **state)
     assert_true(rig->remainder);
 }
 
-static void jobs_without_a_topic_are_never_parked(void **state)
+RIG_TEST(jobs_without_a_topic_are_never_parked)
 {
-    struct rig *rig = *state;
     fake.orphan[1] = true;
     due(rig, 1, 0, 300, 1000);
     due_scan(rig);
@@ -186,9 +173,8 @@ static void jobs_without_a_topic_are_never_parked(void **state)
     assert_int_equal(rig->loop.fair.n_hints, BATCH);
 }
 
-static void where_nothing_can_be_parked_the_index_is_passed_by(void **state)
+RIG_TEST(where_nothing_can_be_parked_the_index_is_passed_by)
 {
-    struct rig *rig = *state;
     fake.refuse_hold = true;
     rig->loop.trust.marked_us = fake.mono_us;
     due(rig, 1, 0, 300, 1000);
@@ -202,9 +188,8 @@ static void where_nothing_can_be_parked_the_index_is_passed_by(void **state)
 
 /* ---- closed queues ---- */
 
-static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked(void **state)
+RIG_TEST(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked)
 {
-    struct rig *rig = *state;
     fake.closed[1] = true;
     due(rig, 1, 0, 50, 1000);
     due(rig, 2, 0, 300, 1000);
@@ -216,9 +201,8 @@ static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked
 }
 
 /* Counted in due scans: as many of it go with the first one as if it were alone. */
-static void beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone(void **state)
+RIG_TEST(beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone)
 {
-    struct rig *rig = *state;
     fake.closed[1] = true;
     for (int beside = 0; beside < 2; beside++) {
         due(rig, 2, 0, BATCH - 1, 5000);
@@ -230,9 +214,8 @@ static void beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone(void
     }
 }
 
-static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
+RIG_TEST(a_paused_topic_is_closed_and_its_timeouts_are_not)
 {
-    struct rig *rig = *state;
     fake.paused[1] = true;
     due(rig, 1, 0, 50, 1000);
     due(rig, 1, TIMEOUTS, 300, 1000);
@@ -244,26 +227,4 @@ static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
     assert_int_equal(held(rig, "t01~")->closed, DT_CLOSED_NOT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(each_topic_gets_an_equal_part_in_order_of_time),
-        T(what_a_topic_does_not_need_goes_to_the_others),
-        T(timeouts_queue_up_by_themselves_and_get_a_quarter),
-        T(more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not),
-        T(one_more_than_a_batch_is_too_much),
-        T(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is),
-        T(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part),
-        T(topics_that_are_being_looked_up_take_no_room_from_the_others),
-        T(what_waits_for_a_topic_is_passed_by_until_something_is_found_out),
-        T(what_is_passed_by_is_looked_at_again_after_a_second),
-        T(what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try),
-        T(at_most_so_many_queues_are_parked_at_one_due_scan),
-        T(jobs_without_a_topic_are_never_parked),
-        T(where_nothing_can_be_parked_the_index_is_passed_by),
-        T(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked),
-        T(beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone),
-        T(a_paused_topic_is_closed_and_its_timeouts_are_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -3,9 +3,8 @@
 
 /* ---- queues with a held set ---- */
 
-static void of_a_queue_with_a_held_set_only_what_was_given_back_goes(void **state)
+RIG_TEST(of_a_queue_with_a_held_set_only_what_was_given_back_goes)
 {
-    struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     fake.next_ms = 2000;
     dt_shard_give_back(&rig->loop);
@@ -21,9 +20,8 @@ static void of_a_queue_with_a_held_set_only_what_was_given_back_goes(void **stat
     assert_int_equal(rig->loop.fair.others, 10); /* so much room the held ones did not have */
 }
 
-static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back(void **state)
+RIG_TEST(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back)
 {
-    struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH - 20; /* half a batch is the least that it gets */
     fake.next_ms = 1000;
@@ -37,9 +35,8 @@ static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back
 }
 
 /* Twenty topics of one owner, and one of another. */
-static void a_held_set_of_each_owner_gives_something_back_before_a_second_of_any(void **state)
+RIG_TEST(a_held_set_of_each_owner_gives_something_back_before_a_second_of_any)
 {
-    struct rig *rig = *state;
     char name[8];
     size_t others = 0;
     plain.one_owner = 't';
@@ -61,9 +58,8 @@ static void a_held_set_of_each_owner_gives_something_back_before_a_second_of_any
 }
 
 /* Forty topics of one owner, and twenty other owners with one each, which are more than give something back at once. */
-static void each_of_many_owners_gives_something_back_in_its_turn(void **state)
+RIG_TEST(each_of_many_owners_gives_something_back_in_its_turn)
 {
-    struct rig *rig = *state;
     size_t got[20] = {0};
     char name[8];
     plain.one_owner = 't';
@@ -84,9 +80,8 @@ static void each_of_many_owners_gives_something_back_in_its_turn(void **state)
         assert_int_equal(got[i], 8);
 }
 
-static void of_held_timeouts_as_many_go_as_came_back(void **state)
+RIG_TEST(of_held_timeouts_as_many_go_as_came_back)
 {
-    struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01~"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH;
     fake.next_ms = 2000;
@@ -99,9 +94,8 @@ static void of_held_timeouts_as_many_go_as_came_back(void **state)
 }
 
 /* They stand in its due set, and came from elsewhere. */
-static void timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back(void **state)
+RIG_TEST(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back)
 {
-    struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     rig->loop.fair.others = BATCH;
     fake.next_ms = 2000;
@@ -114,9 +108,8 @@ static void timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back(void **sta
     assert_int_equal(n_parked("t01"), 40);
 }
 
-static void an_empty_held_set_is_none(void **state)
+RIG_TEST(an_empty_held_set_is_none)
 {
-    struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     dt_shard_note_held(&rig->loop, dt_str("t02"), DT_CLOSED_UNWRITABLE);
     dt_shard_note_held(&rig->loop, dt_str("t03"), DT_CLOSED_NOT);
@@ -129,9 +122,8 @@ static void an_empty_held_set_is_none(void **state)
     assert_false(dt_shard_parked_may_go(&rig->loop));
 }
 
-static void what_others_left_free_is_given_back_and_half_a_batch_at_least(void **state)
+RIG_TEST(what_others_left_free_is_given_back_and_half_a_batch_at_least)
 {
-    struct rig *rig = *state;
     static const size_t others[] = {0, 10, 49, 50, 51, 99, 100};
     fake.next_ms = 7;
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
@@ -143,10 +135,9 @@ static void what_others_left_free_is_given_back_and_half_a_batch_at_least(void *
     }
 }
 
-static void many_held_queues_take_turns_and_none_is_forgotten(void **state)
+RIG_TEST(many_held_queues_take_turns_and_none_is_forgotten)
 {
     enum { HELD = 30 };
-    struct rig *rig = *state;
     size_t got[HELD] = {0};
     fake.next_ms = 7;
     for (size_t i = 0; i < HELD; i++)
@@ -170,9 +161,8 @@ static void many_held_queues_take_turns_and_none_is_forgotten(void **state)
             assert_in_range(got[i], 15, 25); /* 480 among 24 */
 }
 
-static void where_nothing_is_given_back_nothing_is_counted_on(void **state)
+RIG_TEST(where_nothing_is_given_back_nothing_is_counted_on)
 {
-    struct rig *rig = *state;
     dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
     fake.refuse_unhold = true;
     dt_shard_give_back(&rig->loop);
@@ -184,9 +174,8 @@ static void where_nothing_is_given_back_nothing_is_counted_on(void **state)
 }
 
 /* What it has nothing to do with, it does not look at again and again. */
-static void one_without_room_is_closed_until_there_is_some(void **state)
+RIG_TEST(one_without_room_is_closed_until_there_is_some)
 {
-    struct rig *rig = *state;
     plain.called_back = 't';
     plain.all_places = 0;
     fake.next_ms = 7;
@@ -203,10 +192,9 @@ static void one_without_room_is_closed_until_there_is_some(void **state)
 }
 
 /* ... or has no room at present. */
-static void topics_are_remembered_while_what_is_parked_may_go(void **state)
+RIG_TEST(topics_are_remembered_while_what_is_parked_may_go)
 {
     static const enum dt_closed words[] = {DT_CLOSED_NOT, DT_CLOSED_LIMIT, DT_CLOSED_PAUSED};
-    struct rig *rig = *state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         due(rig, 1, 0, 40, 1000);
         due_scan(rig);
@@ -221,9 +209,8 @@ static void topics_are_remembered_while_what_is_parked_may_go(void **state)
     }
 }
 
-static void a_queue_is_noted_once_and_as_it_is_now(void **state)
+RIG_TEST(a_queue_is_noted_once_and_as_it_is_now)
 {
-    struct rig *rig = *state;
     char longest[DT_HELD_NAME_SIZE + 1];
     memset(longest, 'x', sizeof longest);
     for (int i = 0; i < 3; i++)
@@ -238,9 +225,8 @@ static void a_queue_is_noted_once_and_as_it_is_now(void **state)
 
 /* ---- listing held sets ---- */
 
-static void held_sets_are_listed_when_topics_changed_and_every_five_seconds(void **state)
+RIG_TEST(held_sets_are_listed_when_topics_changed_and_every_five_seconds)
 {
-    struct rig *rig = *state;
     dt_shard_list_held(&rig->loop);
     assert_int_equal(fake.held_asked, 1);
     assert_int_equal(fake.topics_read, 0); /* there are none */
@@ -256,9 +242,8 @@ static void held_sets_are_listed_when_topics_changed_and_every_five_seconds(void
     assert_int_equal(fake.held_asked, 3);
 }
 
-static void without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan(void **state)
+RIG_TEST(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan)
 {
-    struct rig *rig = *state;
     rig->loop.fair.topics_changed = true;
     rig->loop.trust.up = false;
     dt_shard_list_held(&rig->loop);
@@ -277,9 +262,8 @@ static void without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next
     assert_null(held(rig, "t01"));
 }
 
-static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are(void **state)
+RIG_TEST(what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are)
 {
-    struct rig *rig = *state;
     static const char *const listed[] = {"t01", "t02", "t03", "t02~", "t03~"};
     memcpy(fake.listed, listed, sizeof listed);
     fake.n_listed = 5;
@@ -298,9 +282,8 @@ static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are
 }
 
 /* Memory says when there is one. */
-static void of_topics_without_a_place_for_their_callbacks_no_job_is_tried(void **state)
+RIG_TEST(of_topics_without_a_place_for_their_callbacks_no_job_is_tried)
 {
-    struct rig *rig = *state;
     static const char *const listed[] = {"t01", "t02"};
     memcpy(fake.listed, listed, sizeof listed);
     fake.n_listed = 2;
@@ -320,9 +303,8 @@ static void of_topics_without_a_place_for_their_callbacks_no_job_is_tried(void *
 
 /* ---- whose queue ---- */
 
-static void a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes(void **state)
+RIG_TEST(a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes)
 {
-    struct rig *rig = *state;
     struct dt_error err = {0};
     for (size_t first = 0; first + 4 <= TOPICS; first++) {
         rig->n = 0;
@@ -341,9 +323,8 @@ static void a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes(void *
     }
 }
 
-static void mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout(void **state)
+RIG_TEST(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 150, 1000);
     due(rig, 1, TIMEOUTS, 100, 1000);
     due_scan(rig);
@@ -356,9 +337,8 @@ static void mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_it
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), 25);
 }
 
-static void what_is_about_to_be_claimed_is_asked_for_again(void **state)
+RIG_TEST(what_is_about_to_be_claimed_is_asked_for_again)
 {
-    struct rig *rig = *state;
     due(rig, 1, 0, 50, 1000);
     due(rig, 2, 0, 50, 1000);
     due_scan(rig);
@@ -368,29 +348,4 @@ static void what_is_about_to_be_claimed_is_asked_for_again(void **state)
     assert_int_equal(fake.ids_asked, 150);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(of_a_queue_with_a_held_set_only_what_was_given_back_goes),
-        T(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back),
-        T(a_held_set_of_each_owner_gives_something_back_before_a_second_of_any),
-        T(each_of_many_owners_gives_something_back_in_its_turn),
-        T(of_held_timeouts_as_many_go_as_came_back),
-        T(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back),
-        T(an_empty_held_set_is_none),
-        T(what_others_left_free_is_given_back_and_half_a_batch_at_least),
-        T(many_held_queues_take_turns_and_none_is_forgotten),
-        T(where_nothing_is_given_back_nothing_is_counted_on),
-        T(one_without_room_is_closed_until_there_is_some),
-        T(topics_are_remembered_while_what_is_parked_may_go),
-        T(a_queue_is_noted_once_and_as_it_is_now),
-        T(held_sets_are_listed_when_topics_changed_and_every_five_seconds),
-        T(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan),
-        T(what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are),
-        T(of_topics_without_a_place_for_their_callbacks_no_job_is_tried),
-        T(a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes),
-        T(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout),
-        T(what_is_about_to_be_claimed_is_asked_for_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

@@ -1,13 +1,7 @@
 /* Jobs that are passed by while their topic is being found out: how long, and which. The clock is a fake. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
+#include "support/suite.h"
 
 #include "shard/shard_parts.h"
 
@@ -48,6 +42,8 @@ static int drop(void **state)
     return 0;
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, make, drop)
+
 /* Jobs 1 to 4 are due; gives the ids of those that are not passed by, as digits. */
 static int64_t looked_at(void)
 {
@@ -60,9 +56,8 @@ static int64_t looked_at(void)
     return digits;
 }
 
-static void who_waits_for_a_topic_is_passed_by_for_a_second(void **state)
+FRESH_TEST(who_waits_for_a_topic_is_passed_by_for_a_second)
 {
-    (void)state;
     assert_int_equal(looked_at(), 1234);
     dt_shard_note_unknown(l, 2);
     now_us += SECOND / 2;
@@ -77,22 +72,12 @@ static void who_waits_for_a_topic_is_passed_by_for_a_second(void **state)
     assert_int_equal(looked_at(), 234);
 }
 
-static void what_was_found_out_ends_it_at_once(void **state)
+FRESH_TEST(what_was_found_out_ends_it_at_once)
 {
-    (void)state;
     dt_shard_note_unknown(l, 3);
     assert_int_equal(looked_at(), 124);
     dt_id_set_empty(&l->unknown.ids);
     assert_int_equal(looked_at(), 1234);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(who_waits_for_a_topic_is_passed_by_for_a_second),
-        T(what_was_found_out_ends_it_at_once),
-    };
-    return cmocka_run_group_tests_name("jobs of unknown topics", tests, NULL, NULL);
-}
+SUITE(NULL, NULL)

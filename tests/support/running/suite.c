@@ -1,0 +1,72 @@
+/*
+ * Keeps the tests of a suite and runs them. If DUETIME_TEST_SEED is set, it shuffles the tests by this seed. If
+ * DUETIME_ONLY is set, only that test runs. On the simulator's servers, tests are left out if they need SQL that its
+ * engine does not support; the build lists them.
+ */
+#include "support/suite.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef DT_LEFT_OUT
+#define DT_LEFT_OUT "" /* names, separated by spaces */
+#endif
+
+enum { TESTS_MAX = 200 };
+
+static struct CMUnitTest tests[TESTS_MAX];
+static size_t n_tests;
+
+static bool is_left_out(const char *name)
+{
+    static const char left_out[] = DT_LEFT_OUT;
+    const size_t n = strlen(name);
+    for (const char *at = strstr(left_out, name); at; at = strstr(at + 1, name))
+        if ((at == left_out || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* xorshift64*: the same order on every machine. */
+static uint64_t drawn(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(2685821657736338717) >> 32;
+}
+
+static void shuffle(uint64_t seed)
+{
+    uint64_t state = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t i = n_tests; i > 1; i--) {
+        const size_t other = drawn(&state) % i;
+        const struct CMUnitTest test = tests[i - 1];
+        tests[i - 1] = tests[other];
+        tests[other] = test;
+    }
+}
+
+void suite_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    const char *only = getenv("DUETIME_ONLY");
+    if (only ? strcmp(only, name) != 0 : is_left_out(name))
+        return;
+    if (n_tests == TESTS_MAX)
+        abort();
+    tests[n_tests++] = (struct CMUnitTest){name, run, setup, teardown, NULL};
+}
+
+int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    const char *seed = getenv("DUETIME_TEST_SEED");
+    if (seed && *seed) {
+        printf("the order is drawn from seed %s\n", seed);
+        fflush(stdout);
+        shuffle(strtoull(seed, NULL, 10));
+    }
+    return _cmocka_run_group_tests(program_invocation_short_name, tests, n_tests, setup, teardown);
+}
