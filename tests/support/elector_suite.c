@@ -293,23 +293,18 @@ void other_process_kill(struct other_process *other)
 
 /* ---- set up ---- */
 
-static int prepare(void **state)
+static void prepare(void)
 {
-    (void)state;
     world->prepare();
-    return 0;
 }
 
-static int remove_world(void **state)
+static void remove_world(void)
 {
-    (void)state;
     world->remove();
-    return 0;
 }
 
-int elector_fresh(void **state)
+void elector_fresh(void)
 {
-    (void)state;
     redis_fixture_name(installation, sizeof(installation), "elector");
     memset(players, 0, sizeof(players));
     for (unsigned s = 0; s < SHARDS * 2; s++)
@@ -321,17 +316,14 @@ int elector_fresh(void **state)
     timeout_ms = PATIENT_MS;
     player_gains = NULL;
     world->fresh();
-    return 0;
 }
 
-int elector_quit(void **state)
+void elector_quit(void)
 {
-    (void)state;
     for (int i = 0; i < ELECTORS; i++) {
         if (players[i].elector != NULL)
             stop(&players[i]);
     }
-    return 0;
 }
 
 /* ---- tests ---- */

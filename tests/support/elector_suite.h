@@ -91,8 +91,8 @@ void other_process_start(struct other_process *other);
 int64_t other_process_leads_until(const struct other_process *other);
 void other_process_kill(struct other_process *other); /* kill -9, waited for */
 
-int elector_fresh(void **state); /* set-up and tear-down of tests of a file's own */
-int elector_quit(void **state);
+void elector_fresh(void); /* set-up and tear-down of tests of a file's own */
+void elector_quit(void);
 #define ELECTOR_TEST(name) TEST_WITH(name, elector_fresh, elector_quit)
 int elector_suite_run(const struct elector_world *world);
 

@@ -18,27 +18,21 @@ static dt_store *store;
 static struct dt_arena arena;
 static struct dt_error err __attribute__((unused));
 
-static inline int close_store(void **state)
+static inline void close_store(void)
 {
-    (void)state;
     mysql_fixture_close(&fx, store, &arena);
-    return 0;
 }
 
-static inline int empty_tables(void **state)
+static inline void empty_tables(void)
 {
-    (void)state;
     mysql_fixture_empty(&fx, &arena);
     AWAIT(dt_store_ping(store, NULL) == DT_OK); /* the previous test may have closed this session */
-    return 0;
 }
 
 #define STORE_SUITE(prefix, shards)                                                                                    \
-    static int open_store(void **state)                                                                                \
+    static void open_store(void)                                                                                       \
     {                                                                                                                  \
-        (void)state;                                                                                                   \
         mysql_fixture_open(&fx, prefix, shards, &store, &arena);                                                       \
-        return 0;                                                                                                      \
     }
 
 #endif

@@ -14,10 +14,13 @@
 #include <cmocka.h>
 /* clang-format on */
 
-/* Called before main. `name` lives as long as the program. */
-void suite_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown);
+/* These two are called before main. `name` lives as long as the program; any of the functions may be NULL. */
+void suite_add(const char *name, CMUnitTestFunction run, void (*setup)(void), void (*teardown)(void));
+void suite_add_rig(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown);
 /* Runs the registered tests; returns how many failed. Either function may be NULL; both run once, around all tests. */
-int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown);
+int suite_run(void (*setup)(void), void (*teardown)(void));
+/* What the set-up of the suite leaves for all its tests: *state of those with TEST_OF and no set-up of their own. */
+extern void *suite_state;
 
 #define SUITE(setup, teardown)                                                                                         \
     int main(void)                                                                                                     \
@@ -27,22 +30,23 @@ int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown);
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
-/* setup and teardown, or NULL, run around this test. Its body may use `state`. */
-#define TEST_WITH(name, setup, teardown) SUITE_DEFINE(void **state, state, name, setup, teardown)
+/* setup and teardown, or NULL, run around this test: void f(void). */
+#define TEST_WITH(name, setup, teardown) SUITE_DEFINE(void, , name, suite_add, setup, teardown)
 
-/* The body gets *state as its parameter, for example `struct rig *rig`. */
-#define TEST_OF(parameter, name, setup, teardown) SUITE_DEFINE(parameter, *state, name, setup, teardown)
+/* The body gets what cmocka's `setup` made (*state) as its parameter, for example `struct rig *rig`. */
+#define TEST_OF(parameter, name, setup, teardown)                                                                      \
+    SUITE_DEFINE(__attribute__((unused)) parameter, *state, name, suite_add_rig, setup, teardown)
 
-#define SUITE_DEFINE(parameter, argument, name, setup, teardown)                                                       \
+#define SUITE_DEFINE(parameter, argument, name, add, setup, teardown)                                                  \
     static void name(parameter);                                                                                       \
-    static void run_##name(void **state)                                                                               \
+    static void run_##name(__attribute__((unused)) void **state)                                                       \
     {                                                                                                                  \
         name(argument);                                                                                                \
     }                                                                                                                  \
     __attribute__((constructor)) static void add_##name(void)                                                          \
     {                                                                                                                  \
-        suite_add(#name, run_##name, setup, teardown);                                                                 \
+        add(#name, run_##name, setup, teardown);                                                                       \
     }                                                                                                                  \
-    static void name(__attribute__((unused)) parameter)
+    static void name(parameter)
 
 #endif

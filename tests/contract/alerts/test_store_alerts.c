@@ -17,11 +17,11 @@ STORE_SUITE("alerts", 2)
 
 enum { US = 7, OTHER, API1, API2 }; /* processes that live: two dispatchers, two APIs */
 
-static int begin(void **state)
+static void begin(void)
 {
-    empty_tables(state);
-    static const char *const tables[] = {"alerts",      "messages",     "processes", "attempts",
-                                         "shard_stats", "count_audits", "job_inbox", "alert_judge"};
+    empty_tables();
+    static const char *const tables[] = {"alerts",      "alert_messages", "processes", "attempts",
+                                         "shard_stats", "count_audits",   "job_inbox", "alert_judge"};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
         mysql_fixture_run(&fx, "DELETE FROM %s", tables[i]);
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
@@ -31,7 +31,6 @@ static int begin(void **state)
                            "(9, 'api', 'h:9', 1, " SQL_NOW " + 60000), (10, 'api', 'h:10', 1, " SQL_NOW " + 60000)");
     struct dt_alert_watched now;
     OK(dt_store_watch_alerts(store, US, NULL, 0, &now, &err));
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
@@ -530,8 +529,8 @@ FRESH_TEST(the_outbox_is_bounded)
 
 FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
 {
-    the_outbox_is_bounded(state);
-    mysql_fixture_run(&fx, "UPDATE messages SET topic = 'gone'"); /* another owner's */
+    the_outbox_is_bounded();
+    mysql_fixture_run(&fx, "UPDATE alert_messages SET topic = 'gone'"); /* another owner's */
     begin_and_end(DT_ALERT_TO_TOPIC);
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX + 2);
     const struct dt_message_page messages = due();
@@ -541,8 +540,8 @@ FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
 /* They wait while no dispatcher lives. */
 FRESH_TEST(messages_for_kafka_keep_no_webhooks_out)
 {
-    the_outbox_is_bounded(state);
-    mysql_fixture_run(&fx, "UPDATE messages SET target = 'kafka'");
+    the_outbox_is_bounded();
+    mysql_fixture_run(&fx, "UPDATE alert_messages SET target = 'kafka'");
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION | DT_ALERT_TO_KAFKA);
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target <> 'kafka'"), 4);
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);

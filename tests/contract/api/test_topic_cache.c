@@ -35,7 +35,7 @@ static int64_t ticks(const dt_clock *clock)
     return atomic_fetch_add(&us, 1);
 }
 
-static int make(void **state)
+static void make(void)
 {
     static const dt_clock clock = {.mono_us = ticks};
     static struct rig rig;
@@ -45,17 +45,15 @@ static int make(void **state)
     mysql_fixture_migrate(&rig.fx);
     rig.store = mysql_fixture_store(&rig.fx);
     OK(dt_topic_cache_new(&rig.fx.config, &clock, &rig.cache));
-    *state = &rig;
-    return 0;
+    suite_state = &rig;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    struct rig *rig = *state;
+    struct rig *rig = suite_state;
     dt_topic_cache_free(rig->cache);
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
-    return 0;
 }
 
 /* A counter of the store's own session. */

@@ -134,9 +134,8 @@ static void begin_leadership(void)
     l->fence = (struct dt_fence){.epoch = ++epoch, .token = 4711};
 }
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     memset(claimed, 0, sizeof(claimed));
     memset(closed, 0, sizeof(closed));
     memset(paused, 0, sizeof(paused));
@@ -169,12 +168,10 @@ static int make(void **state)
     dt_arena_init(&l->fair.arena);
     begin_leadership();
     fill();
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_topic_memory_clear(&l->fair.memory);
     dt_id_set_clear(&l->unknown.ids);
     dt_arena_clear(&l->fair.arena);
@@ -191,7 +188,6 @@ static int drop(void **state)
     free(l);
     redis_server_kill(&redis);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

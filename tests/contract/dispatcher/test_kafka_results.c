@@ -16,18 +16,14 @@
 static struct kafka_fixture fx;
 static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     kafka_fixture_make(&fx, "results");
-    return 0;
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     kafka_fixture_clear(&fx);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)

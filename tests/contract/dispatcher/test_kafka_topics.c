@@ -14,29 +14,23 @@
 
 static struct kafka_fixture fx;
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     kafka_fixture_make(&fx, "topics");
-    return 0;
 }
 
 /* An admin, and none of the topics. */
-static int init(void **state)
+static void init(void)
 {
     struct dt_error err = {0};
 
-    (void)state;
     kafka_fixture_init(&fx, "topics");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &fx.env.admin, &err), &err);
-    return 0;
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     kafka_fixture_clear(&fx);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)

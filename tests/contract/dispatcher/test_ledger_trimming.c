@@ -53,9 +53,8 @@ static void lead(size_t n, int64_t held_ms)
     dt_refclock_sample(&ref, mysql_now_ms(&fx), before_us, dt_clock_mono_us(dt_clock_system()));
 }
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     mysql_fixture_make(&fx, "trim");
     fx.config.shards_count = 1;
     mysql_fixture_migrate(&fx);
@@ -65,19 +64,16 @@ static int make(void **state)
     dt_refclock_init(&ref, dt_clock_system());
     delivery = (dt_delivery){.env = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .shard = 0},
                              .kafka = &kafka.env};
-    return 0;
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_ledger_upkeep_forget(&delivery.upkeep);
     dt_kafka_drain(20000);
     kafka_fixture_clear(&kafka);
     dt_inflight_clear(&flight);
     dt_store_free(store);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)

@@ -167,9 +167,8 @@ static void stop(void)
     chores = NULL;
 }
 
-static int open_all(void **state)
+static void open_all(void)
 {
-    (void)state;
     mysql_fixture_make(&fx, "outbox");
     mysql_fixture_migrate(&fx);
     kafka_fixture_make(&kafka, "outbox");
@@ -178,36 +177,29 @@ static int open_all(void **state)
     config.kafka_transaction_timeout = kafka.config.kafka_transaction_timeout;
     kafka.env.config = &config;
     MYSQL_FIXTURE_OK(dt_notice_producer_new(&kafka.env, &notices, &err), &err);
-    return 0;
 }
 
-static int close_all(void **state)
+static void close_all(void)
 {
-    (void)state;
     dt_notice_producer_free(notices);
     kafka_fixture_clear(&kafka);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
-static int begin_test(void **state)
+static void begin_test(void)
 {
-    (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM messages; DELETE FROM topics");
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM outbox");
     sends_to_fail = deletes_to_fail = 0;
     refuse_from = refuse_to = 0;
     refuse_odd = lose_the_rest = false;
     last_job = before_theirs = first_of_theirs = 0;
     n_asked = 0;
     sends = (1u << SHARDS) - 1;
-    return 0;
 }
 
-static int end_test(void **state)
+static void end_test(void)
 {
-    (void)state;
     stop();
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin_test, end_test)

@@ -177,9 +177,8 @@ static void stop(void)
     dt_kafka_drain(10000);
 }
 
-static int open_all(void **state)
+static void open_all(void)
 {
-    (void)state;
     mysql_fixture_make(&fx, "reader");
     mysql_fixture_migrate(&fx);
     kafka_fixture_make(&kafka, "reader");
@@ -195,19 +194,16 @@ static int open_all(void **state)
     MYSQL_FIXTURE_OK(dt_index_new(&config, kafka.installation, dt_clock_system(), &index_of_test, &err), &err);
     MYSQL_FIXTURE_OK(dt_store_new(&config, &ref, &onlooker), &err);
     MYSQL_FIXTURE_OK(dt_store_ping(onlooker, &err), &err);
-    return 0;
 }
 
-static int close_all(void **state)
+static void close_all(void)
 {
-    (void)state;
     dt_store_free(onlooker);
     dt_index_free(index_of_test);
     dt_notice_producer_free(notices);
     redis_fixture_forget(redis_fixture_endpoints(), kafka.installation);
     kafka_fixture_clear(&kafka);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
 static void drain(void);
@@ -219,9 +215,8 @@ static void forget_all(void)
                            "DELETE FROM deferred_results");
 }
 
-static int begin_test(void **state)
+static void begin_test(void)
 {
-    (void)state;
     forget_all();
     applies_to_fail = sends_to_fail = commits_to_fail = 0;
     refused_value[0] = '\0';
@@ -234,17 +229,14 @@ static int begin_test(void **state)
     untold = 0;
     for (unsigned i = 0; i < SHARDS; i++)
         told[i] = 0;
-    return 0;
 }
 
-static int end_test(void **state)
+static void end_test(void)
 {
-    (void)state;
     if (holder)
         let_go();
     if (results)
         stop();
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin_test, end_test)

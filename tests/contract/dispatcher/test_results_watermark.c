@@ -73,14 +73,12 @@ static void wake(void *arg, unsigned shard)
     woken[shard % 8]++;
 }
 
-static int begin_test(void **state)
+static void begin_test(void)
 {
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
-    if (dt_chores_start(&runtime, &chores, NULL) != DT_OK)
-        return -1;
+    assert_int_equal(dt_chores_start(&runtime, &chores, NULL), DT_OK);
     const struct dt_results_watermark_env env = {.chores = chores, .clock = &hand_clock, .ref = &ref, .wake = wake};
     struct dt_error err = {0};
-    (void)state;
     dt_refclock_init(&ref, &hand_clock);
     dt_refclock_sample(&ref, 1800000000000, hand_us, hand_us);
     silent = unread = false;
@@ -88,15 +86,13 @@ static int begin_test(void **state)
     marks = looks = 0;
     for (unsigned i = 0; i < 8; i++)
         woken[i] = 0;
-    return dt_results_watermark_start(&env, &watch, &err) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_results_watermark_start(&env, &watch, &err), DT_OK);
 }
 
-static int end_test(void **state)
+static void end_test(void)
 {
-    (void)state;
     dt_results_watermark_stop(watch);
     dt_chores_stop(chores);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin_test, end_test)

@@ -26,9 +26,8 @@ static void take_over(int64_t epoch)
     OK(dt_store_takeover(l->store, &leadership, &l->fence, &l->flight.list, &err));
 }
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     stale = 0;
     mysql_fixture_make(&fx, "fence");
     fx.config.shards_count = 1;
@@ -40,17 +39,14 @@ static int make(void **state)
     l->store = mysql_fixture_store(&fx);
     take_over(7);
     dt_shard_map_init(&l->trust.map, mysql_fixture_number(&fx, "SELECT generation FROM installation"), 1);
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_inflight_clear(&l->flight.list);
     dt_store_free(l->store);
     free(l);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -355,8 +355,8 @@ RIG_TEST(a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_r
             assert_int_equal(ask(at(paths[i]), SOON_MS)->answer.end, DT_HTTP_ANSWERED);
         assert_not_kept(at("/204"));
         assert_in_last_head("\r\nConnection: close\r\n");
-        teardown(state);
-        setup(state);
+        teardown();
+        setup();
     }
 }
 
@@ -386,8 +386,8 @@ RIG_TEST(a_stray_answer_spoils_at_most_one_of_120_requests)
         if (spoiled > 1)
             fail_msg("%s: %u are spoiled", paths[i], spoiled);
         forget(got, 120);
-        teardown(state);
-        setup(state);
+        teardown();
+        setup();
     }
 }
 

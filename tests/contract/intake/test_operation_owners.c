@@ -18,11 +18,10 @@ static struct dt_operation_ask ask_of(enum dt_operation_kind kind)
     return (struct dt_operation_ask){.kind = kind, .filter = {.topic = S("orders")}, .request = S("{}")};
 }
 
-static int clean(void **state)
+static void clean(void)
 {
-    empty_tables(state);
+    empty_tables();
     mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM topics");
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, clean, NULL)

@@ -18,14 +18,13 @@ static void token(const char *name, const char *topics, int64_t per_second, int6
     OK(dt_store_topic_owners_update(store, &err));
 }
 
-static int with_owners(void **state)
+static void with_owners(void)
 {
-    with_topic(state);
+    with_topic();
     mysql_fixture_run(&fx, "DELETE FROM api_tokens; DELETE FROM quota_shares");
     OK(dt_store_topic_ensure(store, S("mine.a"), NULL, &err));
     OK(dt_store_topic_ensure(store, S("mine.b"), NULL, &err));
     OK(dt_store_topic_ensure(store, S("other.a"), NULL, &err));
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, with_owners, NULL)

@@ -28,9 +28,9 @@ static void read_places(struct dt_command_place *v)
     OK(dt_store_command_places(store, v, 2, &err));
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    empty_tables(state);
+    empty_tables();
     mysql_fixture_run(&fx, "DELETE FROM command_offsets");
     mysql_fixture_run(&fx, "DELETE FROM messages");
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
@@ -45,15 +45,12 @@ static int begin(void **state)
     read_places(places);
     batch = (struct dt_command_batch){.v = messages, .places = places, .n_places = 2};
     batch.map = (struct dt_shard_map){.shards = 4};
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_json_free(taker.json);
     dt_arena_clear(&taker.arena);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, end)

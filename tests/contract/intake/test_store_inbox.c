@@ -35,20 +35,17 @@ static void end_mover(struct dt_inbox_mover *m)
     dt_arena_clear(&m->arena);
 }
 
-static int begin(void **state)
+static void begin(void)
 {
-    empty_tables(state);
+    empty_tables();
     mysql_fixture_run(&fx, "DELETE FROM job_inbox");
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
     mover = a_mover(store);
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     end_mover(&mover);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, end)

@@ -72,11 +72,10 @@ static void jobs(int64_t n)
     job_rows_multiply(&fx, n, 1000);
 }
 
-static int empty_all(void **state)
+static void empty_all(void)
 {
-    empty_tables(state);
+    empty_tables();
     mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM operation_jobs");
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_all, NULL)

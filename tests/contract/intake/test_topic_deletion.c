@@ -64,14 +64,13 @@ static void count(void)
              "SELECT topic, 0, 0, SUM(state = 'scheduled'), SUM(state = 'dispatched') FROM jobs GROUP BY topic");
 }
 
-static int empty_all(void **state)
+static void empty_all(void)
 {
-    empty_tables(state);
+    empty_tables();
     mysql_fixture_run(&fx,
                       "DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; "
                       "DELETE FROM topic_gates; DELETE FROM deleted_topics; "
                       "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1), ('other', 1, 1)");
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_all, NULL)

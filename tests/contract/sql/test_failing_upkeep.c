@@ -34,16 +34,15 @@ struct work {
     dt_status (*run)(void);
 };
 
-static int fill(void **state)
+static void fill(void)
 {
-    open_store(state);
+    open_store();
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
     job_row(&fx, 1, "job_key = 'k1'");
     job_row(&fx, 2, NULL);
     job_row(&fx, 3, "state = 'dead', next_at = NULL, purge_at = 9000000000000");
     job_row_dispatched(&fx, 4, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO job_keys (topic, job_key, job_id) VALUES ('orders', 'k1', 1)");
-    return 0;
 }
 
 /* The n-th call fails. False: the work has fewer. */

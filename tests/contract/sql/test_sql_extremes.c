@@ -50,14 +50,13 @@ static void read_names(struct names *names, const char *sql)
     assert_in_range(names->n, 1, NAMES_MAX - 1);
 }
 
-static int open_and_read(void **state)
+static void open_and_read(void)
 {
-    open_store(state);
+    open_store();
     read_names(&tables, "SELECT GROUP_CONCAT(TABLE_NAME SEPARATOR ' ') FROM information_schema.TABLES WHERE " BASE_TABLE
                         " AND TABLE_NAME <> 'schema_migrations'");
     read_names(&views, "SELECT GROUP_CONCAT(TABLE_NAME SEPARATOR ' ') FROM information_schema.VIEWS WHERE "
                        "TABLE_SCHEMA = DATABASE()");
-    return 0;
 }
 
 /* A row of words and ones, with all texts that may be NULL. */

@@ -34,30 +34,24 @@ static struct dt_error err;
 static struct dt_shard_map map;
 static struct dt_job job;
 
-static int open_store(void **state)
+static void open_store(void)
 {
-    (void)state;
     mysql_fixture_open(&fx, "counts", SHARDS, &store, &arena);
     fx.config.history_after = fx.config.history_dead_after = 0;
     fx.config.mysql_lock_timeout = 2000;
     dt_shard_map_init(&map, 1, SHARDS);
-    return 0;
 }
 
-static int close_store(void **state)
+static void close_store(void)
 {
-    (void)state;
     mysql_fixture_close(&fx, store, &arena);
-    return 0;
 }
 
-static int empty_tables(void **state)
+static void empty_tables(void)
 {
-    (void)state;
     mysql_fixture_empty(&fx, &arena);
     mysql_fixture_run(&fx, "UPDATE shards SET epoch = epoch + 1, version = version + 1; "
                            "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 1, 1), ('b', 1, 1)");
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)

@@ -26,10 +26,9 @@ static size_t places;
 static int64_t owner;
 static char asked_url[200];
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
-    empty_tables(state);
+    empty_tables();
     dt_shard_map_init(&map, 1, SHARDS);
     mysql_fixture_run(&fx, "DELETE FROM hands");
     mysql_fixture_run(&fx, "DELETE FROM hand_owners");
@@ -44,15 +43,12 @@ static int begin(void **state)
     owner = OWNER;
     OK(dt_store_hands_own(store, OWNER, "host:1", TIMEOUT, &err));
     OK(dt_store_takeover(store, &(struct dt_leadership){0, 11, "host:1", "redis:1"}, &fence, &flight, &err));
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_topic_snapshot_free(snapshot);
     dt_inflight_clear(&flight);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, end)

@@ -17,7 +17,7 @@ struct rig {
     struct dt_election view;
 };
 
-static int setup(void **state)
+static void setup(void)
 {
     struct dt_error err = {0};
     struct rig *rig = calloc(1, sizeof(*rig));
@@ -26,18 +26,16 @@ static int setup(void **state)
     rig->fx.config.shards_count = SHARDS;
     rig->store = mysql_fixture_store(&rig->fx);
     OK(dt_store_migrate(rig->store, NULL, &err));
-    *state = rig;
-    return 0;
+    suite_state = rig;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    struct rig *rig = *state;
+    struct rig *rig = suite_state;
 
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
     free(rig);
-    return 0;
 }
 
 static int fresh(void **state)

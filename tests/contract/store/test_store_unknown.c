@@ -19,25 +19,20 @@ static struct dt_error err;
 static struct dt_shard_map map;
 static struct dt_job job;
 
-static int open_store(void **state)
+static void open_store(void)
 {
-    (void)state;
     mysql_fixture_open(&fx, "unknown", 4, &store, &arena);
     dt_shard_map_init(&map, 1, 4);
-    return 0;
 }
 
-static int close_store(void **state)
+static void close_store(void)
 {
-    (void)state;
     wire_heal();
     mysql_fixture_close(&fx, store, &arena);
-    return 0;
 }
 
-static int empty_tables(void **state)
+static void empty_tables(void)
 {
-    (void)state;
     wire_heal();
     mysql_fixture_kill_sessions(&fx); /* a session whose wire was cut keeps its locks until the server notices */
     mysql_fixture_empty(&fx, &arena);
@@ -45,7 +40,6 @@ static int empty_tables(void **state)
     job_row_dispatched(&fx, 2, 1, 0);
     job_row(&fx, 3, "state = 'dead', next_at = NULL, attempt = 1, failures = 1");
     mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
@@ -105,10 +99,10 @@ static const struct {
 };
 
 /* Done, or honestly unknown; "unavailable" and "busy" would say that nothing happened. */
-static void expect_honest(void **state, enum wire_loss loss)
+static void expect_honest(enum wire_loss loss)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        empty_tables(state);
+        empty_tables();
         wire_loss = loss;
         dt_status status = changes[i].change();
         wire_heal();
@@ -123,18 +117,18 @@ static void expect_honest(void **state, enum wire_loss loss)
 
 FRESH_TEST(a_change_whose_commit_the_server_never_saw_is_not_called_undone)
 {
-    expect_honest(state, LOSE_BEFORE);
+    expect_honest(LOSE_BEFORE);
 }
 
 FRESH_TEST(a_change_whose_commit_was_not_answered_is_not_called_undone)
 {
-    expect_honest(state, LOSE_AFTER);
+    expect_honest(LOSE_AFTER);
 }
 
 FRESH_TEST(a_change_without_any_fault_is_done)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        empty_tables(state);
+        empty_tables();
         OK(changes[i].change());
         assert_int_equal(mysql_fixture_number(&fx, "%s", changes[i].done), 1);
     }
@@ -143,7 +137,7 @@ FRESH_TEST(a_change_without_any_fault_is_done)
 FRESH_TEST(a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done)
 {
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        empty_tables(state);
+        empty_tables();
         wire_execution_loss = LOSE_AFTER;
         dt_status status = changes[i].change();
         wire_heal();

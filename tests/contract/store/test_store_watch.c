@@ -51,7 +51,7 @@ static void know(struct rig *rig)
     rig->watch.look_from_ms = rig->seen.now_ms - 2000;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
     struct dt_error err = {0};
     struct rig *rig = calloc(1, sizeof(*rig));
@@ -59,17 +59,15 @@ static int setup(void **state)
     rig->fx.config.shards_count = 4;
     rig->store = mysql_fixture_store(&rig->fx);
     OK(dt_store_migrate(rig->store, NULL, &err));
-    *state = rig;
-    return 0;
+    suite_state = rig;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    struct rig *rig = *state;
+    struct rig *rig = suite_state;
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
     free(rig);
-    return 0;
 }
 
 static int fresh(void **state)

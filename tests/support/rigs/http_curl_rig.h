@@ -348,26 +348,22 @@ static inline void open_client(const struct dt_http_settings *settings)
         fail_msg("%s", err.text);
 }
 
-static inline int setup(void **state)
+static inline void setup(void)
 {
     struct receiver_options options = {.handler = handle};
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
-    (void)state;
     lookups = looked_up = gathered = wanted = dripping = shut = answers.n = 0;
     slow_over = hang_over = false;
     server = receiver_start(&options);
     open_client(&settings);
-    return 0;
 }
 
-static inline int teardown(void **state)
+static inline void teardown(void)
 {
-    (void)state;
     slow_over = hang_over = true;
     dt_http_client_free(client);
     client = NULL;
     receiver_stop(server);
-    return 0;
 }
 
 /* Of the server, in one of a few buffers. */
@@ -498,9 +494,8 @@ static inline void ask_with_large_body(const char *url, struct got *got)
     wait_for(got, 1);
 }
 
-static inline int make_files(void **state)
+static inline void make_files(void)
 {
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(certificate, sizeof(certificate), "%s/receiver.pem", folder);
     snprintf(key, sizeof(key), "%s/receiver.key", folder);
@@ -508,12 +503,11 @@ static inline int make_files(void **state)
     receiver_make_certificate(stranger, key);
     receiver_make_certificate(certificate, key);
     dt_arena_init(&arena);
-    return dt_json_new(&json) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_json_new(&json), DT_OK);
 }
 
-static inline int remove_files(void **state)
+static inline void remove_files(void)
 {
-    (void)state;
     unlink(certificate);
     unlink(key);
     unlink(stranger);
@@ -521,7 +515,6 @@ static inline int remove_files(void **state)
     free(last.body);
     dt_json_free(json);
     dt_arena_clear(&arena);
-    return 0;
 }
 
 /* Nobody listens there: what goes by a proxy of the environment fails. */

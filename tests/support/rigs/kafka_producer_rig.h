@@ -16,18 +16,14 @@
 
 static struct kafka_fixture fx;
 
-static inline int make(void **state)
+static inline void make(void)
 {
-    (void)state;
     kafka_fixture_make(&fx, "producer");
-    return 0;
 }
 
-static inline int clear(void **state)
+static inline void clear(void)
 {
-    (void)state;
     kafka_fixture_clear(&fx);
-    return 0;
 }
 
 static inline const char *ledger(void)

@@ -12,28 +12,24 @@
 static int saved_stderr = -1, file = -1;
 static char *text;
 
-static inline int catch_stderr(void **state)
+static inline void catch_stderr(void)
 {
     char path[] = "/tmp/duetime-test-log-XXXXXX";
-    (void)state;
     file = mkstemp(path);
     assert_true(file >= 0);
     unlink(path);
     saved_stderr = dup(STDERR_FILENO);
     dup2(file, STDERR_FILENO);
     dt_log_set_level(DT_LOG_INFO);
-    return 0;
 }
 
-static inline int release_stderr(void **state)
+static inline void release_stderr(void)
 {
-    (void)state;
     dup2(saved_stderr, STDERR_FILENO);
     close(saved_stderr);
     close(file);
     free(text);
     text = NULL;
-    return 0;
 }
 
 /* What was written so far. Valid until the next call. */

@@ -16,23 +16,22 @@ STORE_SUITE("schedules", 0)
 
 static dt_zone_files *zones;
 
-static inline int begin(void **state)
+static inline void begin(void)
 {
     assert_int_equal(dt_zone_files_new(NULL, &zones), DT_OK);
-    return open_store(state);
+    open_store();
 }
 
-static inline int end(void **state)
+static inline void end(void)
 {
     dt_zone_files_free(zones);
-    return close_store(state);
+    close_store();
 }
 
-static inline int with_topic(void **state)
+static inline void with_topic(void)
 {
-    empty_tables(state);
+    empty_tables();
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
-    return 0;
 }
 
 static inline struct dt_schedule cron(const char *text)

@@ -17,7 +17,14 @@
 
 enum { TESTS_MAX = 200 };
 
+struct fixture {
+    void (*setup)(void), (*teardown)(void);
+};
+
 static struct CMUnitTest tests[TESTS_MAX];
+static struct fixture fixtures[TESTS_MAX + 1];
+static struct fixture group;
+void *suite_state;
 static size_t n_tests;
 
 static bool is_left_out(const char *name)
@@ -50,17 +57,63 @@ static void shuffle(uint64_t seed)
     }
 }
 
-void suite_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown)
+static int set_up(void **state)
 {
-    const char *only = getenv("DUETIME_ONLY");
-    if (only ? strcmp(only, name) != 0 : is_left_out(name))
-        return;
-    if (n_tests == TESTS_MAX)
-        abort();
-    tests[n_tests++] = (struct CMUnitTest){name, run, setup, teardown, NULL};
+    const struct fixture *fixture = *state;
+    if (fixture->setup)
+        fixture->setup();
+    return 0;
 }
 
-int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+static int tear_down(void **state)
+{
+    const struct fixture *fixture = *state;
+    if (fixture->teardown)
+        fixture->teardown();
+    return 0;
+}
+
+static int set_up_all(void **state)
+{
+    if (group.setup)
+        group.setup();
+    *state = suite_state;
+    return 0;
+}
+
+static int tear_down_all(void **state)
+{
+    (void)state;
+    if (group.teardown)
+        group.teardown();
+    return 0;
+}
+
+/* Returns false if the test is left out. */
+static bool add(const struct CMUnitTest *test)
+{
+    const char *only = getenv("DUETIME_ONLY");
+    if (only ? strcmp(only, test->name) != 0 : is_left_out(test->name))
+        return false;
+    if (n_tests == TESTS_MAX)
+        abort();
+    tests[n_tests++] = *test;
+    return true;
+}
+
+void suite_add(const char *name, CMUnitTestFunction run, void (*setup)(void), void (*teardown)(void))
+{
+    struct fixture *fixture = &fixtures[n_tests];
+    if (add(&(struct CMUnitTest){name, run, set_up, tear_down, fixture}))
+        *fixture = (struct fixture){setup, teardown};
+}
+
+void suite_add_rig(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    add(&(struct CMUnitTest){name, run, setup, teardown, NULL});
+}
+
+int suite_run(void (*setup)(void), void (*teardown)(void))
 {
     const char *seed = getenv("DUETIME_TEST_SEED");
     if (seed && *seed) {
@@ -68,5 +121,6 @@ int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
         fflush(stdout);
         shuffle(strtoull(seed, NULL, 10));
     }
-    return _cmocka_run_group_tests(program_invocation_short_name, tests, n_tests, setup, teardown);
+    group = (struct fixture){setup, teardown};
+    return _cmocka_run_group_tests(program_invocation_short_name, tests, n_tests, set_up_all, tear_down_all);
 }

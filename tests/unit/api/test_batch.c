@@ -120,8 +120,8 @@ RIG_TEST(outcomes_become_results)
                  {DT_CORRUPT, DT_INSERT_CREATED, "/problems/internal"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct dt_request req;
-        assert_int_equal(everything_is_back(NULL), 0);
-        make(NULL);
+        everything_is_back();
+        make();
         request_init(&req);
         dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
         add(batch, fine);

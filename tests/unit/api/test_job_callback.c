@@ -16,19 +16,16 @@ static dt_json *json;
 static struct dt_new_job job;
 static struct dt_patch patched;
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     dt_arena_init(&arena);
-    return dt_json_new(&json) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_json_new(&json), DT_OK);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_json_free(json);
     dt_arena_clear(&arena);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, end)

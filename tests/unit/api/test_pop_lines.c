@@ -39,24 +39,20 @@ static bool leave(struct dt_pop_waiter *waiter)
     return ready;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     lines = (struct dt_pop_lines){0};
     dt_arena_init(&arena);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     while (lines.waiters)
         (void)leave(lines.waiters);
     assert_null(lines.lines);
     assert_null(lines.ready);
     assert_int_equal(lines.n, 0);
     dt_arena_clear(&arena);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, setup, teardown)

@@ -16,59 +16,57 @@ static const struct dt_route table[] = {
 };
 #define ROUTES (sizeof(table) / sizeof(table[0]))
 
-static int make(void **state)
+static dt_router *small;
+
+static void make(void)
 {
-    dt_router *router;
-    assert_int_equal(dt_router_new(table, ROUTES, &router), DT_OK);
-    *state = router;
-    return 0;
+    assert_int_equal(dt_router_new(table, ROUTES, &small), DT_OK);
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    dt_router_free(*state);
-    return 0;
+    dt_router_free(small);
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)
 
-static struct dt_match match(void **state, const char *method, const char *path)
+static struct dt_match match(const char *method, const char *path)
 {
     struct dt_match m = {.params = {DT_STR_NONE}};
-    dt_router_match(*state, dt_str(method), dt_str(path), &m);
+    dt_router_match(small, dt_str(method), dt_str(path), &m);
     return m;
 }
 
-static void assert_route(void **state, const char *method, const char *path, size_t index)
+static void assert_route(const char *method, const char *path, size_t index)
 {
-    struct dt_match m = match(state, method, path);
+    struct dt_match m = match(method, path);
     assert_ptr_equal(m.route, &table[index]);
     assert_int_equal(m.index, index);
 }
 
-static void assert_nothing(void **state, const char *path)
+static void assert_nothing(const char *path)
 {
-    struct dt_match m = match(state, "GET", path);
+    struct dt_match m = match("GET", path);
     assert_null(m.route);
     assert_string_equal(m.allow, "");
 }
 
 FRESH_TEST(a_path_and_a_method_find_their_route)
 {
-    assert_route(state, "POST", "/v1/jobs", 0);
-    assert_route(state, "GET", "/v1/jobs", 1);
-    assert_route(state, "POST", "/v1/jobs:batch", 2);
-    assert_route(state, "GET", "/v1/jobs/17", 3);
-    assert_route(state, "POST", "/v1/jobs/17/cancel", 4);
-    assert_route(state, "PUT", "/v1/topics/a.b/jobs/k", 5);
+    assert_route("POST", "/v1/jobs", 0);
+    assert_route("GET", "/v1/jobs", 1);
+    assert_route("POST", "/v1/jobs:batch", 2);
+    assert_route("GET", "/v1/jobs/17", 3);
+    assert_route("POST", "/v1/jobs/17/cancel", 4);
+    assert_route("PUT", "/v1/topics/a.b/jobs/k", 5);
 }
 
 FRESH_TEST(parameters_are_the_raw_segments)
 {
-    struct dt_match m = match(state, "PUT", "/v1/topics/a.b/jobs/x%2Fy%20z");
+    struct dt_match m = match("PUT", "/v1/topics/a.b/jobs/x%2Fy%20z");
     assert_true(dt_str_is(m.params[0], "a.b"));
     assert_true(dt_str_is(m.params[1], "x%2Fy%20z"));
-    m = match(state, "GET", "/v1/jobs/:batch");
+    m = match("GET", "/v1/jobs/:batch");
     assert_true(dt_str_is(m.params[0], ":batch"));
 }
 
@@ -91,36 +89,36 @@ FRESH_TEST(paths_that_nobody_serves_find_nothing)
                            "*",
                            "http://host/v1/jobs"};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        assert_nothing(state, paths[i]);
+        assert_nothing(paths[i]);
 }
 
 FRESH_TEST(another_method_is_told_which_ones_there_are)
 {
-    struct dt_match m = match(state, "DELETE", "/v1/jobs");
+    struct dt_match m = match("DELETE", "/v1/jobs");
     assert_null(m.route);
     assert_string_equal(m.allow, "POST, GET, HEAD");
-    assert_string_equal(match(state, "GET", "/v1/jobs:batch").allow, "POST");
-    assert_string_equal(match(state, "get", "/v1/jobs/1").allow, "GET, HEAD");
+    assert_string_equal(match("GET", "/v1/jobs:batch").allow, "POST");
+    assert_string_equal(match("get", "/v1/jobs/1").allow, "GET, HEAD");
 }
 
 FRESH_TEST(head_takes_the_route_of_get)
 {
-    assert_route(state, "HEAD", "/v1/jobs/9", 3);
-    assert_null(match(state, "HEAD", "/v1/jobs:batch").route);
+    assert_route("HEAD", "/v1/jobs/9", 3);
+    assert_null(match("HEAD", "/v1/jobs:batch").route);
 }
 
 FRESH_TEST(a_segment_may_be_written_with_escapes)
 {
-    assert_route(state, "GET", "/v1/%6Aobs", 1);
-    assert_route(state, "GET", "/v1/%6aobs", 1);
-    assert_route(state, "POST", "/v1/jobs%3Abatch", 2);
-    assert_route(state, "POST", "/%76%31/%6A%6F%62%73/7/%63ancel", 4);
-    assert_nothing(state, "/v1%2Fjobs"); /* an escaped slash ends no segment */
-    assert_nothing(state, "/v1/job%");
-    assert_nothing(state, "/v1/job%7");
-    assert_nothing(state, "/v1/job%zz");
-    assert_nothing(state, "/v1/%6Aob");
-    assert_nothing(state, "/v1/%6Aobs%00");
+    assert_route("GET", "/v1/%6Aobs", 1);
+    assert_route("GET", "/v1/%6aobs", 1);
+    assert_route("POST", "/v1/jobs%3Abatch", 2);
+    assert_route("POST", "/%76%31/%6A%6F%62%73/7/%63ancel", 4);
+    assert_nothing("/v1%2Fjobs"); /* an escaped slash ends no segment */
+    assert_nothing("/v1/job%");
+    assert_nothing("/v1/job%7");
+    assert_nothing("/v1/job%zz");
+    assert_nothing("/v1/%6Aob");
+    assert_nothing("/v1/%6Aobs%00");
 }
 
 TEST(the_path_of_an_absolute_target_is_what_follows_the_host)

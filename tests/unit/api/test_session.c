@@ -76,7 +76,7 @@ void dt_db_thread_end(void)
     fake.thread_ended = true;
 }
 
-static int make(void **state)
+static void make(void)
 {
     static const struct dt_config config = {.api_database_timeout = 5000,
                                             .mysql_io_timeout = 30000,
@@ -84,22 +84,18 @@ static int make(void **state)
                                             .mysql_lock_timeout = 60000};
     static const struct dt_session_env env = {
         .config = &config, .clock = &turned, .ref = &ref, .answered_us = &answered_us};
-    (void)state;
     atomic_store(&answered_us, 0);
     memset(&fake, 0, sizeof(fake));
     fake.us = 100 * SECOND;
     assert_int_equal(dt_session_init(&session, &env), DT_OK);
-    return 0;
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_session_clear(&session);
     assert_false(fake.made);
     assert_true(fake.thread_ended);
     assert_null(session.store);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)

@@ -220,9 +220,8 @@ static void assert_shown(int queued, int busy)
 
 /* ---- the rig ---- */
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     rig = calloc(1, sizeof(*rig));
     assert_non_null(rig);
     pthread_mutex_init(&rig->lock, NULL);
@@ -233,13 +232,11 @@ static int make(void **state)
         dt_strbuf_init(&rig->calls[i].req.out);
         dt_arena_init(&rig->calls[i].req.arena);
     }
-    return 0;
 }
 
 /* The end of the pool answers whoever is left, each once. */
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     if (rig->pool)
         dt_workers_stop(rig->pool);
     assert_int_equal(rig->sessions, 0);
@@ -253,7 +250,6 @@ static int drop(void **state)
     pthread_mutex_destroy(&rig->lock);
     pthread_cond_destroy(&rig->changed);
     free(rig);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -16,29 +16,23 @@
 static char folder[] = "/tmp/duetime-test-connection-XXXXXX";
 static char path[sizeof folder + 16], secret_path[sizeof folder + 16];
 
-static int make_folder(void **state)
+static void make_folder(void)
 {
-    (void)state;
-    if (!mkdtemp(folder))
-        return -1;
+    assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/x.ini", folder);
     snprintf(secret_path, sizeof secret_path, "%s/secret", folder);
-    return 0;
 }
 
-static int remove_folder(void **state)
+static void remove_folder(void)
 {
-    (void)state;
     unlink(path);
     unlink(secret_path);
-    return rmdir(folder);
+    assert_int_equal(rmdir(folder), 0);
 }
 
-static int start(void **state)
+static void start(void)
 {
-    (void)state;
     unsetenv("DUETIME_MYSQL_PASSWORD");
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, start, NULL)

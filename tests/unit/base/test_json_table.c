@@ -72,12 +72,12 @@ static const char *read_thing(dt_json *json, const char *text, struct thing *out
     return told;
 }
 
-TEST(every_kind_is_read_into_its_member)
+JSON_TEST(every_kind_is_read_into_its_member)
 {
     struct dt_json_reader r;
     struct thing t = {.count = 5, .note = DT_STR_LIT("as it was")};
     assert_string_equal(
-        read_thing(*state,
+        read_thing(json,
                    "{\"colour\":\"green\",\"open\":true,\"count\":9,\"wait\":\"2s\",\"seconds\":1.5,\"at\":"
                    "\"1970-01-01T00:00:01Z\",\"any\":[],\"shown\":{},\"name\":\"n\",\"note\":null}",
                    &t, &r),
@@ -89,15 +89,15 @@ TEST(every_kind_is_read_into_its_member)
     assert_int_equal(r.good, 0x1fd); /* neither null nor what is only shown */
 }
 
-TEST(what_is_absent_stays_as_it_was)
+JSON_TEST(what_is_absent_stays_as_it_was)
 {
     struct dt_json_reader r;
     struct thing t = {.count = 5, .wait_ms = 7};
-    assert_string_equal(read_thing(*state, "{\"beside\":1}", &t, &r), "");
+    assert_string_equal(read_thing(json, "{\"beside\":1}", &t, &r), "");
     assert_true(t.count == 5 && t.wait_ms == 7 && !t.has_count && !dt_json_given(&r, COUNT));
 }
 
-TEST(each_fault_is_told_with_its_pointer_and_reason)
+JSON_TEST(each_fault_is_told_with_its_pointer_and_reason)
 {
     static const char *const rows[][2] = {
         {"[]", "/x must be an object"},
@@ -126,16 +126,15 @@ TEST(each_fault_is_told_with_its_pointer_and_reason)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_json_reader r;
         struct thing t = {.count = 5};
-        assert_string_equal(read_thing(*state, rows[i][0], &t, &r), rows[i][1]);
+        assert_string_equal(read_thing(json, rows[i][0], &t, &r), rows[i][1]);
         assert_int_equal(t.count, 5);
         assert_int_equal(r.good & ~(UINT64_C(1) << NAME), 0);
     }
 }
 
-static int end(void **state)
+static void end(void)
 {
     dt_arena_clear(&arena);
-    return close_json(state);
 }
 
-SUITE(open_json, end)
+SUITE(NULL, end)

@@ -8,18 +8,16 @@
 #include "base/clock.h"
 #include "base/mailbox.h"
 
-static int open_box(void **state)
+static dt_mailbox *box;
+
+static void open_box(void)
 {
-    dt_mailbox *box;
     assert_int_equal(dt_mailbox_new(&box), DT_OK);
-    *state = box;
-    return 0;
 }
 
-static int close_box(void **state)
+static void close_box(void)
 {
-    dt_mailbox_free(*state);
-    return 0;
+    dt_mailbox_free(box);
 }
 
 #define BOX_TEST(name) TEST_WITH(name, open_box, close_box)
@@ -31,52 +29,52 @@ static int64_t now_us(void)
 
 BOX_TEST(signals_before_a_look_are_one)
 {
-    dt_mailbox_signal(*state, 1);
-    dt_mailbox_signal(*state, 4);
-    dt_mailbox_signal(*state, 1);
-    assert_int_equal(dt_mailbox_wait(*state, INT64_MAX), 5);
-    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+    dt_mailbox_signal(box, 1);
+    dt_mailbox_signal(box, 4);
+    dt_mailbox_signal(box, 1);
+    assert_int_equal(dt_mailbox_wait(box, INT64_MAX), 5);
+    assert_int_equal(dt_mailbox_wait(box, 0), 0);
 }
 
 BOX_TEST(a_signal_that_is_there_is_taken_even_if_the_time_is_up)
 {
-    dt_mailbox_signal(*state, 2);
-    assert_int_equal(dt_mailbox_wait(*state, 0), 2);
-    dt_mailbox_signal(*state, 2);
-    assert_int_equal(dt_mailbox_wait(*state, INT64_MIN), 2);
+    dt_mailbox_signal(box, 2);
+    assert_int_equal(dt_mailbox_wait(box, 0), 2);
+    dt_mailbox_signal(box, 2);
+    assert_int_equal(dt_mailbox_wait(box, INT64_MIN), 2);
 }
 
 BOX_TEST(a_time_in_the_past_does_not_sleep)
 {
-    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
-    assert_int_equal(dt_mailbox_wait(*state, -5), 0);
-    assert_int_equal(dt_mailbox_wait(*state, now_us() - 1000000), 0);
+    assert_int_equal(dt_mailbox_wait(box, 0), 0);
+    assert_int_equal(dt_mailbox_wait(box, -5), 0);
+    assert_int_equal(dt_mailbox_wait(box, now_us() - 1000000), 0);
 }
 
 BOX_TEST(a_wait_ends_at_its_time_and_not_before)
 {
     int64_t until = now_us() + 20000;
-    assert_int_equal(dt_mailbox_wait(*state, until), 0);
+    assert_int_equal(dt_mailbox_wait(box, until), 0);
     assert_true(now_us() >= until);
 }
 
 BOX_TEST(no_bits_are_no_signal)
 {
-    dt_mailbox_signal(*state, 0);
-    assert_int_equal(dt_mailbox_wait(*state, now_us() + 1000), 0);
+    dt_mailbox_signal(box, 0);
+    assert_int_equal(dt_mailbox_wait(box, now_us() + 1000), 0);
 }
 
-static void *post(void *box)
+static void *post(void *arg)
 {
-    dt_mailbox_signal(box, 8);
+    dt_mailbox_signal(arg, 8);
     return NULL;
 }
 
 BOX_TEST(a_signal_wakes_one_who_sleeps_for_ever)
 {
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, post, *state), 0);
-    assert_int_equal(dt_mailbox_wait(*state, INT64_MAX), 8);
+    assert_int_equal(pthread_create(&thread, NULL, post, box), 0);
+    assert_int_equal(dt_mailbox_wait(box, INT64_MAX), 8);
     pthread_join(thread, NULL);
 }
 
@@ -107,11 +105,11 @@ BOX_TEST(the_last_post_of_every_thread_is_seen)
     pthread_t threads[POSTERS];
     uint32_t done = 0;
     for (int i = 0; i < POSTERS; i++) {
-        posters[i] = (struct poster){*state, UINT32_C(1) << i, 0};
+        posters[i] = (struct poster){box, UINT32_C(1) << i, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
     }
     while (done != (1u << POSTERS) - 1) {
-        uint32_t bits = dt_mailbox_wait(*state, now_us() + 60000000);
+        uint32_t bits = dt_mailbox_wait(box, now_us() + 60000000);
         assert_int_not_equal(bits, 0);
         for (int i = 0; i < POSTERS; i++)
             if (bits & posters[i].bit && posters[i].posted == POSTS)
@@ -129,25 +127,25 @@ TEST(free_accepts_null)
 BOX_TEST(a_pause_is_not_cut_short_by_signals_that_do_not_end_it)
 {
     int64_t until = now_us() + 30000;
-    dt_mailbox_signal(*state, 1 | 8);
-    assert_int_equal(dt_mailbox_pause(*state, until, 2), 9);
+    dt_mailbox_signal(box, 1 | 8);
+    assert_int_equal(dt_mailbox_pause(box, until, 2), 9);
     assert_true(now_us() >= until);
-    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+    assert_int_equal(dt_mailbox_wait(box, 0), 0);
 }
 
 BOX_TEST(a_pause_ends_with_its_end_and_tells_of_all_that_came)
 {
-    dt_mailbox_signal(*state, 1);
-    dt_mailbox_signal(*state, 2);
-    assert_int_equal(dt_mailbox_pause(*state, INT64_MAX, 2 | 4), 3);
-    assert_int_equal(dt_mailbox_wait(*state, 0), 0);
+    dt_mailbox_signal(box, 1);
+    dt_mailbox_signal(box, 2);
+    assert_int_equal(dt_mailbox_pause(box, INT64_MAX, 2 | 4), 3);
+    assert_int_equal(dt_mailbox_wait(box, 0), 0);
 }
 
 BOX_TEST(a_pause_in_the_past_does_not_sleep)
 {
-    assert_int_equal(dt_mailbox_pause(*state, 0, 2), 0);
-    dt_mailbox_signal(*state, 1);
-    assert_int_equal(dt_mailbox_pause(*state, 0, 2), 1);
+    assert_int_equal(dt_mailbox_pause(box, 0, 2), 0);
+    dt_mailbox_signal(box, 1);
+    assert_int_equal(dt_mailbox_pause(box, 0, 2), 1);
 }
 
 struct sleeper {
@@ -176,17 +174,17 @@ static void *pause_until_two(void *arg)
 /* Each signal comes when the sleeper has had time to sleep again. */
 BOX_TEST(a_signal_that_does_not_end_a_pause_wakes_nobody)
 {
-    struct sleeper sleeper = {.box = *state};
+    struct sleeper sleeper = {.box = box};
     const struct timespec moment = {.tv_nsec = 200000};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, pause_until_two, &sleeper), 0);
     while (!sleeper.sleeps)
         nanosleep(&moment, NULL);
     for (int i = 0; i < 200; i++) {
-        dt_mailbox_signal(*state, 1);
+        dt_mailbox_signal(box, 1);
         nanosleep(&moment, NULL);
     }
-    dt_mailbox_signal(*state, 2);
+    dt_mailbox_signal(box, 2);
     pthread_join(thread, NULL);
     assert_in_range(sleeper.woken, 0, 20);
 }

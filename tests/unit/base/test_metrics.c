@@ -20,11 +20,9 @@ static const char *exported(void)
     return text;
 }
 
-static int free_text(void **state)
+static void free_text(void)
 {
-    (void)state;
     free(text);
-    return 0;
 }
 
 static void assert_has(const char *want)

@@ -83,11 +83,9 @@ static struct dt_store_source stores;
 static dt_chores *chores;
 static struct dt_error err;
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
-    if (dt_config_load(&config, NULL, &err) != DT_OK)
-        return 1;
+    assert_int_equal(dt_config_load(&config, NULL, &err), DT_OK);
     config.mysql_port = 1; /* nobody listens there */
     config.installation_test_clock = true;
     config.api_commit_jobs = 10;
@@ -97,19 +95,17 @@ static int begin(void **state)
     dt_refclock_init(&ref, dt_clock_system());
     env = (struct dt_session_env){.config = &config, .clock = dt_clock_system(), .ref = &ref};
     stores = (struct dt_store_source){&config, &ref};
-    return dt_store_chores_start(&stores, dt_clock_system(), "chores", 2, &chores, &err) != DT_OK ||
-           dt_topic_cache_new(&config, dt_clock_system(), &topics) != DT_OK ||
-           dt_loop_table_new(&(struct dt_loop_table_env){0}, &loops) != DT_OK;
+    assert_int_equal(dt_store_chores_start(&stores, dt_clock_system(), "chores", 2, &chores, &err), DT_OK);
+    assert_int_equal(dt_topic_cache_new(&config, dt_clock_system(), &topics), DT_OK);
+    assert_int_equal(dt_loop_table_new(&(struct dt_loop_table_env){0}, &loops), DT_OK);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_topic_cache_free(topics);
     dt_loop_table_free(loops);
     dt_chores_stop(chores);
     dt_config_clear(&config);
-    return 0;
 }
 
 /* ---- the API ---- */

@@ -14,10 +14,10 @@
 
 #define S INT64_C(1000000)
 
-static int catch_outages(void **state)
+static void catch_outages(void)
 {
     dt_outage_forget();
-    return catch_stderr(state);
+    catch_stderr();
 }
 
 #define CAUGHT_TEST(name) TEST_WITH(name, catch_outages, release_stderr)

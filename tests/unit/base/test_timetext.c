@@ -20,11 +20,9 @@ static struct dt_str hold(const char *text)
     return (struct dt_str){held, n};
 }
 
-static int free_held(void **state)
+static void free_held(void)
 {
-    (void)state;
     free(held);
-    return 0;
 }
 
 #define SECOND INT64_C(1000)

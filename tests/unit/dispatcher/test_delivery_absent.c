@@ -21,19 +21,16 @@ static struct dt_config config = {.kafka_brokers = nothing};
 static dt_delivery *delivery;
 static const struct dt_inflight empty_list;
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     const struct dt_delivery_env env = {.config = &config, .clock = &hand_clock, .shard = 3};
     now_us = 1000 * SECOND;
-    return dt_delivery_new(&env, &delivery) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_delivery_new(&env, &delivery), DT_OK);
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_delivery_free(delivery);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)

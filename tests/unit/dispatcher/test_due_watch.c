@@ -150,9 +150,8 @@ static void start(void)
     assert_int_equal(dt_watcher_start(watcher, &err), DT_OK);
 }
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     config.redis_endpoints = none;
     config.reconcile_period = 600000;
     fake.status = DT_OK;
@@ -160,17 +159,14 @@ static int make(void **state)
     start();
     let_it_look();
     forget();
-    return 0;
 }
 
-static int stop(void **state)
+static void stop(void)
 {
-    (void)state;
     dt_watcher_free(watcher);
     dt_due_watch_free(watch);
     watch = NULL;
     watcher = NULL;
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, stop)
@@ -266,7 +262,7 @@ FRESH_TEST(a_full_answer_wakes_everybody)
 
 FRESH_TEST(what_was_due_long_ago_has_its_leader_look_at_everything_once)
 {
-    stop(NULL);
+    stop();
     config.reconcile_period = 1; /* every look is at everything */
     set_due(1, &(struct dt_due){17, 1});
     start();
@@ -347,7 +343,7 @@ FRESH_TEST(loops_look_by_themselves_when_mysql_does_not_answer)
 
 FRESH_TEST(where_there_is_an_index_there_is_no_watch)
 {
-    stop(NULL);
+    stop();
     config.redis_endpoints = somewhere;
     start(); /* without a listener there is no thread */
     assert_null(watch);

@@ -155,9 +155,8 @@ static void start(void)
     assert_int_equal(dt_heartbeat_start(env(), &heartbeat), DT_OK);
 }
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     config.redis_endpoints = endpoints;
     fake.row[0] = '\0';
     memset(fake.order, 0, sizeof(fake.order));
@@ -166,17 +165,14 @@ static int make(void **state)
     fake.debts = (struct dt_index_debts){0};
     fake.beat_status = fake.debts_status = DT_OK;
     fake.beats = fake.asked = fake.doubts = fake.announced = 0;
-    return 0;
 }
 
-static int stop(void **state)
+static void stop(void)
 {
-    (void)state;
     dt_heartbeat_stop(heartbeat);
     heartbeat = NULL;
     dt_chores_stop(urgent);
     urgent = NULL;
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, stop)
@@ -289,7 +285,7 @@ FRESH_TEST(the_last_word_of_a_process_is_that_nothing_elects_it)
     dt_heartbeat_news(heartbeat);
     await_row("7 dispatcher host:1 down= losses=0 leads=3 waits= elected_by=mysql");
     end_loop(3);
-    stop(state);
+    stop();
     assert_string_equal(fake.row, "7 dispatcher host:1 down= losses=0 leads= waits=");
 }
 

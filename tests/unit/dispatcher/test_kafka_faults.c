@@ -45,11 +45,10 @@ static dt_status start(const _Atomic bool *stop, struct dt_error *err)
 }
 
 /* A cluster of one broker; no producer yet. */
-static int make_cluster(void **state)
+static void make_cluster(void)
 {
     char reason[256];
 
-    (void)state;
     memset(&fx, 0, sizeof(fx));
     fx.rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), reason, sizeof(reason));
     assert_non_null(fx.rk);
@@ -62,49 +61,44 @@ static int make_cluster(void **state)
     fx.config.kafka_brokers = (char *)(uintptr_t)rd_kafka_mock_cluster_bootstraps(fx.cluster);
     fx.config.kafka_transaction_timeout = TIMEOUT_MS;
     fx.env = (struct dt_kafka_env){.config = &fx.config, .installation = "mock", .uuid = "1", .shards = 1};
-    return 0;
 }
 
-static int make_with(void **state, int timeout_ms)
+static void make_with(int timeout_ms)
 {
     struct dt_error err = {0};
 
-    make_cluster(state);
+    make_cluster();
     fx.config.kafka_transaction_timeout = timeout_ms;
     if (start(NULL, &err) != DT_OK)
         fail_msg("%s", err.text);
-    return 0;
 }
 
-static int make_producer(void **state)
+static void make_producer(void)
 {
-    return make_with(state, TIMEOUT_MS);
+    make_with(TIMEOUT_MS);
 }
 
-static int make_patient_producer(void **state)
+static void make_patient_producer(void)
 {
-    return make_with(state, LONG_TIMEOUT_MS);
+    make_with(LONG_TIMEOUT_MS);
 }
 
-static int make_notices(void **state)
+static void make_notices(void)
 {
     struct dt_error err = {0};
 
-    make_cluster(state);
+    make_cluster();
     if (dt_notice_producer_new(&fx.env, &fx.notices, &err) != DT_OK)
         fail_msg("%s", err.text);
-    return 0;
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_producer_free(fx.producer);
     dt_notice_producer_free(fx.notices);
     dt_kafka_drain(10000);
     rd_kafka_mock_cluster_destroy(fx.cluster);
     rd_kafka_destroy(fx.rk);
-    return 0;
 }
 
 #define NOTICES_TEST(name) TEST_WITH(name, make_notices, clear)

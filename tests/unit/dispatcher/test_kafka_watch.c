@@ -10,19 +10,15 @@
 
 static struct dt_kafka_watch watch;
 
-static int begin(void **state)
+static void begin(void)
 {
-    (void)state;
     dt_kafka_watch_init(&watch);
     dt_kafka_watch_open(&watch);
-    return 0;
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_kafka_watch_clear(&watch);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, end)

@@ -10,11 +10,9 @@
 
 static struct dt_limit_memory memory;
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_limit_memory_clear(&memory);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, NULL, clear)

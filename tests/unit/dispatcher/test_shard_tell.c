@@ -156,9 +156,8 @@ static int64_t real_ms(const dt_clock *clock)
 static const dt_clock stopped_clock = {.mono_us = mono_us, .real_ms = real_ms};
 static dt_refclock ref;
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     memset(&fake, 0, sizeof(fake));
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
@@ -173,15 +172,12 @@ static int make(void **state)
     l->trust.marked_us = 7;
     dt_arena_init(&l->arena);
     dt_shard_map_init(&l->trust.map, 1, SHARDS);
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_arena_clear(&l->arena);
     free(l);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -8,17 +8,14 @@
 
 static dt_topic_queue *queue;
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
-    return dt_topic_queue_new(&queue) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_topic_queue_new(&queue), DT_OK);
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_topic_queue_free(queue);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, clear)

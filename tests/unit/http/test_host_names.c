@@ -106,23 +106,20 @@ void __wrap_freeaddrinfo(struct addrinfo *found)
 static dt_host_names *names;
 static int wake_fd;
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     gate.began = gate.inside = gate.most = 0;
     gate.failure = 0;
     set_gate(true);
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return dt_host_names_new(wake_fd, &names) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_host_names_new(wake_fd, &names), DT_OK);
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     set_gate(true);
     dt_host_names_free(names);
     close(wake_fd);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, setup, teardown)

@@ -19,11 +19,9 @@ static void add(struct dt_owners *owners, const char *topics)
     assert_int_equal(dt_owners_add(owners, dt_str(topics), &arena), DT_OK);
 }
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     dt_arena_clear(&arena);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, NULL, clear)

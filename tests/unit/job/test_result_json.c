@@ -147,12 +147,10 @@ TEST(ids_are_plain_decimal_numbers)
     assert_int_equal(id, INT64_C(758663023165448));
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_json_free(json);
     dt_arena_clear(&arena);
-    return 0;
 }
 
 SUITE(NULL, end)

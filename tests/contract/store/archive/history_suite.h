@@ -27,23 +27,20 @@ static struct dt_archived archived;
 
 static int64_t now;
 
-static inline int open_store(void **state)
+static inline void open_store(void)
 {
-    (void)state;
     mysql_fixture_open(&fx, "history", 4, &store, &arena);
     dt_shard_map_init(&map, 1, 4);
-    return 0;
 }
 
-static inline int begin(void **state)
+static inline void begin(void)
 {
-    (void)empty_tables(state);
+    empty_tables();
     fx.config.history_after = 10 * MINUTE;
     fx.config.history_dead_after = DAY;
     fx.config.history_keys = 36525 * DAY;
     archiver = (struct dt_archiver){0};
     now = mysql_now_ms(&fx);
-    return 0;
 }
 
 /* A job that was finished `ago` ms ago, made a minute earlier, after two attempts; its key is "k<n>". */

@@ -17,21 +17,17 @@ static struct mysql_fixture fx;
 static dt_store *store;
 static struct dt_error err;
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     mysql_fixture_make(&fx, "events");
     mysql_fixture_migrate(&fx);
     store = mysql_fixture_store(&fx);
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     dt_store_free(store);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, setup, teardown)

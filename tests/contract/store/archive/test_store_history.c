@@ -180,7 +180,7 @@ FRESH_TEST(jobs_that_are_removed_together_are_counted_by_topic)
 FRESH_TEST(what_goes_with_a_removed_job_goes_whatever_others_have)
 {
     for (unsigned has = 0; has < 16; has++) {
-        begin(state);
+        begin();
         int64_t removed = finished(1, "dead", 20 * MINUTE), moved = finished(2, "dead", 20 * MINUTE),
                 ids[] = {removed, removed, moved, moved};
         mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(now - 1),

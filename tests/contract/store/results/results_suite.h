@@ -29,32 +29,26 @@ static struct dt_shard_map map;
 
 static struct dt_arena waiting_texts; /* of results that were stored */
 
-static inline int open_store(void **state)
+static inline void open_store(void)
 {
-    (void)state;
     mysql_fixture_make(&fx, "results");
     mysql_fixture_migrate(&fx);
     store = mysql_fixture_store(&fx);
     dt_arena_init(&waiting_texts);
     dt_shard_map_init(&map, 1, 4);
-    return 0;
 }
 
-static inline int close_store(void **state)
+static inline void close_store(void)
 {
-    (void)state;
     dt_arena_clear(&waiting_texts);
     dt_store_free(store);
     mysql_fixture_drop(&fx);
-    return 0;
 }
 
-static inline int empty_tables(void **state)
+static inline void empty_tables(void)
 {
-    (void)state;
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM messages; "
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM outbox; "
                            "DELETE FROM deferred_results");
-    return 0;
 }
 
 static inline struct dt_apply result(int64_t id, int64_t attempt, enum dt_result_status status)

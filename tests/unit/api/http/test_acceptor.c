@@ -229,7 +229,7 @@ static int open_descriptors(void)
     return n;
 }
 
-static int make_with(int64_t head_timeout_ms)
+static void make_with(int64_t head_timeout_ms)
 {
     struct dt_error err = {0};
     socklen_t n = sizeof(fake.listening);
@@ -250,30 +250,25 @@ static int make_with(int64_t head_timeout_ms)
     assert_int_equal(getsockname(listening, (struct sockaddr *)&fake.listening, &n), 0);
     const struct dt_listeners listeners = {.v = {{.fd = listening}}, .n = 1};
     assert_int_equal(dt_acceptor_start(&fake.config, &shifted, &listeners, &server, &acceptor, &err), DT_OK);
-    return 0;
 }
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
-    return make_with(10000);
+    make_with(10000);
 }
 
-static int make_brief(void **state)
+static void make_brief(void)
 {
-    (void)state;
-    return make_with(1500);
+    make_with(1500);
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_acceptor_free(acceptor);
     acceptor = NULL;
     for (int i = 0; i < fake.n_clients; i++)
         close(fake.clients[i]);
     assert_int_equal(open_descriptors(), fake.descriptors);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -34,10 +34,9 @@ static int open_descriptors(void)
     return n;
 }
 
-static int make(void **state)
+static void make(void)
 {
     struct rlimit limit;
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -45,7 +44,6 @@ static int make(void **state)
     n_theirs = 0;
     dt_budget_init(&budget, 1000 * LARGE);
     assert_int_equal(dt_linger_new(&linger), DT_OK);
-    return 0;
 }
 
 static void hang_up(int i)
@@ -54,16 +52,14 @@ static void hang_up(int i)
     theirs[i] = -1;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_linger_free(linger);
     assert_int_equal(dt_budget_held(&budget), 0);
     for (int i = 0; i < n_theirs; i++)
         if (theirs[i] >= 0)
             close(theirs[i]);
     assert_int_equal(open_descriptors(), descriptors);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -14,19 +14,16 @@ static struct dt_arena arena;
 static dt_json *json;
 static struct dt_callback_outcome outcome;
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     dt_arena_init(&arena);
-    return dt_json_new(&json) == DT_OK ? 0 : -1;
+    assert_int_equal(dt_json_new(&json), DT_OK);
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     dt_json_free(json);
     dt_arena_clear(&arena);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, setup, teardown)

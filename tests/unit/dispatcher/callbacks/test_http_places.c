@@ -23,12 +23,10 @@ static void start(unsigned max_in_flight, unsigned per_host, size_t max_bytes)
     assert_int_equal(dt_places_new(&limits, &places), DT_OK);
 }
 
-static int end(void **state)
+static void end(void)
 {
-    (void)state;
     dt_places_free(places);
     places = NULL;
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, NULL, end)

@@ -19,22 +19,18 @@ static int64_t mono_us(const dt_clock *clock)
 
 static const dt_clock turned = {.mono_us = mono_us};
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     now_us = 100 * SECOND;
     env = (struct dt_loop_env){.clock = &turned};
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     l->env = &env;
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     free(l);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -216,9 +216,8 @@ static bool index_told(void *arg, const char *endpoint)
 
 /* ---- the rig ---- */
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     memset(&fake, 0, sizeof(fake));
     memset(&plain, 0, sizeof(plain));
     plain.all_places = 1000;
@@ -245,12 +244,10 @@ static int make(void **state)
     dt_arena_init(&l->fair.arena);
     assert_int_equal(dt_mailbox_new(&l->mailbox), DT_OK);
     dt_shard_due_init(l);
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_topic_memory_clear(&l->fair.memory);
     dt_arena_clear(&l->fair.arena);
     dt_mailbox_free(l->mailbox);
@@ -261,7 +258,6 @@ static int drop(void **state)
     free(l->due.entries);
     free(l->due.rows);
     free(l);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)

@@ -20,9 +20,8 @@ static int64_t mono_us(const dt_clock *clock)
 
 static const dt_clock turned = {.mono_us = mono_us};
 
-static int make(void **state)
+static void make(void)
 {
-    (void)state;
     now_us = 100 * SECOND;
     env = (struct dt_loop_env){.clock = &turned};
     l = calloc(1, sizeof(*l));
@@ -30,16 +29,13 @@ static int make(void **state)
     l->env = &env;
     l->due.entries = calloc(JOBS, sizeof(*l->due.entries));
     assert_non_null(l->due.entries);
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(void)
 {
-    (void)state;
     dt_id_set_clear(&l->unknown.ids);
     free(l->due.entries);
     free(l);
-    return 0;
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)
