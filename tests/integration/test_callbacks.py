@@ -9,7 +9,6 @@ import pytest
 
 from harness.checker import connect, rows
 from harness.receiver import SECRET, Receiver, example
-from harness.rest import Rest
 from harness.stack import Stack, until
 
 pytestmark = pytest.mark.turn(2, 3)
@@ -76,15 +75,6 @@ def held_by(stack, jobs):
     return {part: [row["job"] for row in held if row["name"].decode().endswith(f":{stack.pid(part)}")] for part in ("dispatcher1", "dispatcher2")}
 
 
-def held_up(stack, api, receiver, topic, jobs):
-    """Jobs that the receiver has read and does not answer."""
-    receiver.rule = lambda request: None
-    make_topic(api, topic, receiver, callback_timeout="PT10M", ack_timeout="PT1H")
-    made = [int(api.make(topic=topic, delay=0)["id"]) for _ in range(jobs)]
-    until(lambda: len(receiver.log) == jobs, stack.logs)
-    return made
-
-
 def led_again(stack, api, receiver, part):
     """The process sends callbacks again, as before."""
     topic = f"again-{uuid.uuid4().hex[:8]}"
@@ -93,27 +83,6 @@ def led_again(stack, api, receiver, part):
     until(sends, lambda: f"{part} leads\n{stack.logs()}")
     jobs = [int(api.make(topic=topic, delay=0)["id"]) for _ in range(20)]
     until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_callbacks_of_a_process_that_is_gone_are_lost_and_the_next_attempts_follow_once(stack, api, receiver, number):
-    jobs = held_up(stack, api, receiver, f"gone-{number}", 20)
-    victim = next(part for part, held in held_by(stack, jobs).items() if held)
-    receiver.rule = lambda request: (204, {}, b"")
-    stack.signal(victim, number)
-    until(lambda: any(len(receiver.of(job)) == 2 for job in jobs), stack.logs)
-    if number == signal.SIGSTOP:
-        stack.signal(victim, signal.SIGCONT)
-    else:
-        stack.start(victim)
-    until(lambda: all(state_of(api, job)["state"] in ("succeeded", "dispatched") for job in jobs), stack.logs)
-    led_again(stack, api, receiver, victim)
-    assert receiver.twice() == []
-    for job in jobs:
-        seen = attempts_of(api, job)
-        assert seen in ([(1, "lost"), (2, "succeeded")], [(1, "dispatched")]), seen
-        assert failures(stack, job) == 0
-    assert any(attempts_of(api, job)[0] == (1, "lost") for job in jobs)
 
 
 def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_writes_nothing_later(stack, api, receiver):
@@ -168,21 +137,6 @@ def test_each_answer_has_its_outcome(stack, api, receiver):
     assert shown["http_status"] == 503 and shown["duration_ms"] >= 0
     assert api.post(f"/v1/jobs/{jobs['taken']}/results", {"attempt": 1, "status": "succeeded"}).status == 200
     assert state_of(api, jobs["taken"])["state"] == "succeeded"
-
-
-def test_a_dead_receiver_costs_its_own_topic_only(stack, api, receiver):
-    silent = Receiver(lambda request: None)
-    try:
-        make_topic(api, "dead-end", silent, callback_timeout="PT10M", ack_timeout="PT1H")
-        make_topic(api, "alive", receiver)
-        api.batch([{"topic": "dead-end", "delay": 0} for _ in range(1000)])
-        until(lambda: len(silent.log) >= 50, stack.logs)
-        jobs = [int(api.make(topic="alive", delay=0)["id"]) for _ in range(50)]
-        until(lambda: all(receiver.of(job) for job in jobs), stack.logs)
-        assert len(silent.log) <= 200 and silent.twice() == []
-    finally:
-        api.post("/v1/topics/dead-end/pause")
-        silent.end()
 
 
 def test_more_jobs_than_places_all_go(stack, api, receiver):
@@ -422,33 +376,3 @@ def test_silent_receivers_of_many_topics_of_an_owner_leave_places_to_another_own
         receiver.ended.set()  # what is silent ends
         for part in ("dispatcher1", "dispatcher2"):
             stack.restart(part)
-
-
-def call_and_pop(api, receiver, topic):
-    """Jobs of all shards are called back and popped."""
-    called = [int(api.make(topic=f"{topic}.http", delay=0)["id"]) for _ in range(16)]
-    offered = {api.make(topic=f"{topic}.pull", delay=0)["id"] for _ in range(16)}
-    until(lambda: all(receiver.of(job) for job in called), "all are called back")
-
-    def popped():
-        offered.difference_update(job["id"] for job in api.post(f"/v1/topics/{topic}.pull/pop", {"max": 20}).json["jobs"])
-        return not offered
-    until(popped, "all are popped")
-
-
-def test_callbacks_and_pops_go_on_while_kafka_does_not_answer(stack, api, receiver, topic, consume):
-    make_topic(api, f"{topic}.http", receiver)
-    assert api.put(f"/v1/topics/{topic}.pull", {"delivery": "pull"}).status == 201
-    consumer, out = consume(topic), lambda: ['duetime_outage{of="kafka"} 1' in stack.metrics(part) for part in ("DISPATCHER1", "DISPATCHER2")]
-    first = [api.make(topic=topic, delay=0)["id"] for _ in range(16)]
-    until(lambda: all(consumer.of(job) for job in first), stack.logs)
-    with stack.stopped("kafka"):
-        sent = [api.make(topic=topic, delay=0)["id"] for _ in range(16)]
-        call_and_pop(api, receiver, topic)  # while commits hang
-        until(lambda: any(out()), stack.logs, seconds=40)
-        call_and_pop(api, receiver, topic)  # while producers cannot be opened
-        sent += [api.make(topic=topic, delay=0)["id"] for _ in range(16)]
-        call_and_pop(api, receiver, topic)
-    until(lambda: all(consumer.of(job) for job in sent), stack.logs, seconds=40)
-    assert {job: len(consumer.of(job)) for job in sent} == dict.fromkeys(sent, 1)
-    assert not rows(connect(stack), "SELECT shard FROM shards WHERE halted IS NOT NULL")

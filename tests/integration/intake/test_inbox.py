@@ -1,4 +1,4 @@
-"""The inbox on the whole stack: each row has one effect, whichever dispatcher dies and whenever, and however commits overlap."""
+"""The inbox on the whole stack: commits that overlap. Dispatchers that die while they move rows: row 54 of tests/faults."""
 import random
 import threading
 import time
@@ -28,25 +28,6 @@ def left(connection, topic):
 
 def made(connection, topic):
     return rows(connection, "SELECT COUNT(*) n, COUNT(DISTINCT job_key) k FROM jobs WHERE topic = %s", topic)[0]
-
-
-def test_movers_die_at_each_step_and_each_row_is_one_job(stack, topic):
-    connection = connect(stack)
-    n = 0
-    for point in ("inbox.locked", "inbox.carried_out", "inbox.written", "inbox.committed"):
-        stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@2"})
-        for other in ("dispatcher2", "dispatcher3"):  # so that it is the one that looks
-            stack.kill(other)
-
-        def goes_on():
-            nonlocal n
-            insert(connection, topic, [f"{n}-a", f"{n}-b"])
-            n += 2
-            return not stack.running("dispatcher1")
-        until(goes_on, lambda: f"{point}: it dies", every=0.3)
-        stack.heal()
-        until(lambda: not left(connection, topic), lambda: left(connection, topic))
-    assert made(connection, topic) == {"n": n, "k": n}
 
 
 def test_commits_that_overlap_are_not_overlooked(stack, topic):

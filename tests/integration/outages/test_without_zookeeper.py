@@ -125,17 +125,6 @@ def long_leases(stack):
         stack.restart(part)
 
 
-def test_one_that_was_stopped_past_its_lease_writes_nothing_and_comes_back(stack):
-    balanced(stack)
-    with under_load(stack, SEED + 2) as run:
-        run.goes_on()
-        stack.signal("dispatcher1", signal.SIGSTOP)
-        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"dispatcher2 leads all: {leaders(stack)}")
-        stack.signal("dispatcher1", signal.SIGCONT)
-        run.goes_on()
-        balanced(stack)
-
-
 def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours, long_leases):
     long_leases(12)
     with under_load(stack, SEED + 5) as run:
@@ -163,16 +152,6 @@ def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack, lon
         run.goes_on()
         until(lambda: not stack.running("dispatcher1"), "it ends")
         stack.start("dispatcher1")
-        balanced(stack)
-
-
-def test_leaders_come_back_with_the_database(stack):
-    balanced(stack)
-    with under_load(stack, SEED + 4) as run:
-        run.goes_on()
-        stack.kill("mysql")
-        stack.start("mysql")
-        run.goes_on(seconds=60)
         balanced(stack)
 
 
