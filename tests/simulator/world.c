@@ -108,14 +108,13 @@ static size_t class_size(unsigned c)
 static void *world_malloc(size_t n)
 {
     unsigned c = class_of(n);
-    size_t *head;
     if (c < CLASSES && pieces[c]) {
         struct piece *p = pieces[c];
         pieces[c] = p->next;
         return p;
     }
     size_t size = c < CLASSES ? class_size(c) : (n + 15) / 16 * 16;
-    head = (size_t *)(void *)region_at;
+    size_t *head = (size_t *)(void *)region_at;
     region_at += size + 16;
     if (region_at > region + REGION_BYTES)
         broken("a world needs more than %llu bytes", (unsigned long long)REGION_BYTES);

@@ -14,7 +14,6 @@
 static long long skew_ns(void)
 {
     static long long skew = -1;
-
     if (skew == -1) {
         const char *text = getenv("DUETIME_CLOCK_SKEW_MS");
         skew = text ? atoll(text) * 1000000 : 0;
@@ -25,7 +24,6 @@ static long long skew_ns(void)
 static struct timespec moved(struct timespec t, long long ns)
 {
     long long all = t.tv_sec * 1000000000LL + t.tv_nsec + ns;
-
     return (struct timespec){.tv_sec = all / 1000000000, .tv_nsec = all % 1000000000};
 }
 
@@ -45,7 +43,6 @@ int clock_gettime(clockid_t id, struct timespec *t)
 int gettimeofday(struct timeval *restrict tv, void *restrict zone)
 {
     struct timespec t;
-
     (void)zone;
     if (clock_gettime(CLOCK_REALTIME, &t) != 0)
         return -1;
@@ -56,7 +53,6 @@ int gettimeofday(struct timeval *restrict tv, void *restrict zone)
 time_t time(time_t *out)
 {
     struct timespec t;
-
     if (clock_gettime(CLOCK_REALTIME, &t) != 0)
         return (time_t)-1;
     if (out)

@@ -52,11 +52,9 @@ static bool still_leads(int number, unsigned shard)
 static void on_gained(void *arg, unsigned shard)
 {
     struct player *p = arg;
-    int before;
-
     if (player_gains)
         player_gains(p, shard);
-    before = atomic_exchange(&leader_of[shard], p->number + 1);
+    int before = atomic_exchange(&leader_of[shard], p->number + 1);
     if (before != 0 && still_leads(before - 1, shard))
         atomic_fetch_add(&overlaps, 1);
     atomic_store(&p->leads[shard], true);
@@ -67,7 +65,6 @@ static void on_gained(void *arg, unsigned shard)
 void let_go(struct player *p, unsigned shard)
 {
     int me = p->number + 1;
-
     atomic_store(&p->leads[shard], false);
     atomic_compare_exchange_strong(&leader_of[shard], &me, 0);
 }
@@ -75,7 +72,6 @@ void let_go(struct player *p, unsigned shard)
 static void on_lost(void *arg, unsigned shard)
 {
     struct player *p = arg;
-
     let_go(p, shard);
     atomic_store(&p->lost_us, now_us());
     atomic_fetch_add(&p->lost, 1);
@@ -84,7 +80,6 @@ static void on_lost(void *arg, unsigned shard)
 static void on_release(void *arg, unsigned shard)
 {
     struct player *p = arg;
-
     atomic_store(&p->asked[shard], true);
     if (atomic_load(&p->keep))
         return;
@@ -119,7 +114,6 @@ struct player *start_with(int number, const struct dt_config *config)
         .arg = p, .gained = on_gained, .release = on_release, .lost = on_lost, .moved = on_moved};
     struct dt_error err = {0};
     char owner[32];
-
     memset(p, 0, sizeof(*p));
     p->number = number;
     snprintf(owner, sizeof(owner), "host:%d", number);
@@ -165,7 +159,6 @@ void stop(struct player *p)
 int led_by(const struct player *p)
 {
     int n = 0;
-
     for (unsigned s = 0; s < SHARDS * 2; s++)
         n += atomic_load(&p->leads[s]);
     return n;
@@ -174,7 +167,6 @@ int led_by(const struct player *p)
 int gains(void)
 {
     int n = 0;
-
     for (int i = 0; i < ELECTORS; i++)
         n += atomic_load(&players[i].gained);
     return n;
@@ -228,7 +220,6 @@ static int64_t system_real_ms(const dt_clock *clock)
 static int64_t leads_until(const dt_elector *elector)
 {
     int64_t until_us = 0;
-
     for (ahead_us = 0; dt_elector_leads(elector, 0); ahead_us += 1000)
         until_us = now_us() + ahead_us;
     ahead_us = 0;
@@ -239,12 +230,10 @@ static int64_t leads_until(const dt_elector *elector)
 static void lead_until_killed(int ask, int answer)
 {
     static const dt_clock clock = {.mono_us = mono_us_ahead, .real_ms = system_real_ms};
-    struct player *p;
     int64_t until_us;
     char c;
-
     players_clock = &clock;
-    p = start(0);
+    struct player *p = start(0);
     while (led_by(p) != SHARDS)
         wait_a_moment();
     do {
@@ -258,7 +247,6 @@ void other_process_start(struct other_process *other)
 {
     int ask[2], answer[2];
     int64_t until_us;
-
     assert_int_equal(pipe(ask), 0);
     assert_int_equal(pipe(answer), 0);
     other->pid = fork();
@@ -277,7 +265,6 @@ void other_process_start(struct other_process *other)
 int64_t other_process_leads_until(const struct other_process *other)
 {
     int64_t until_us = 0;
-
     assert_int_equal(write(other->ask, "?", 1), 1);
     assert_int_equal(read(other->answer, &until_us, sizeof(until_us)), sizeof(until_us));
     return until_us;
@@ -340,7 +327,6 @@ ELECTOR_TEST(a_single_member_leads_every_shard)
 static bool knows_two_others(const struct player *p)
 {
     unsigned rank, members;
-
     look();
     return dt_elector_rank(p->elector, &rank, &members) && members == 3;
 }
@@ -348,11 +334,9 @@ static bool knows_two_others(const struct player *p)
 ELECTOR_TEST(joins_move_only_what_the_new_member_will_lead)
 {
     unsigned rank, members;
-    int before;
-
     start(0);
     AWAIT_SPLIT(4);
-    before = gains();
+    int before = gains();
     start(1);
     AWAIT_SPLIT(2, 2);
     assert_int_equal(gains() - before, 2);
@@ -371,15 +355,12 @@ ELECTOR_TEST(joins_move_only_what_the_new_member_will_lead)
 
 ELECTOR_TEST(a_leaving_member_hands_over_at_once)
 {
-    int64_t begin_us;
-    int before;
-
     start(0);
     AWAIT_SPLIT(4);
     start(1);
     AWAIT_SPLIT(2, 2);
-    before = gains();
-    begin_us = now_us();
+    int before = gains();
+    int64_t begin_us = now_us();
     dt_elector_leave(players[0].elector);
     AWAIT_SPLIT(0, 4);
     assert_true(now_us() - begin_us < PATIENT_MS * INT64_C(1000)); /* no player waits for a session to expire */
@@ -390,9 +371,7 @@ ELECTOR_TEST(a_leaving_member_hands_over_at_once)
 
 ELECTOR_TEST(a_shard_is_not_taken_before_it_was_released)
 {
-    struct player *first;
-
-    first = start(0);
+    struct player *first = start(0);
     AWAIT_SPLIT(4);
     atomic_store(&first->keep, true);
     start(1);
@@ -418,7 +397,6 @@ ELECTOR_TEST(a_shard_is_not_taken_before_it_was_released)
 ELECTOR_TEST(a_killed_process_is_replaced_after_the_timeout)
 {
     struct other_process other;
-
     impatient();
     other_process_start(&other);
     start(1);
@@ -444,10 +422,8 @@ static void assert_lease_over(const struct player *p, int64_t since_us)
 
 ELECTOR_TEST(shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_hangs)
 {
-    struct player *p;
-
     impatient();
-    p = start(0);
+    struct player *p = start(0);
     AWAIT_SPLIT(4);
     world->pause();
     assert_lease_over(p, now_us());
@@ -459,14 +435,12 @@ ELECTOR_TEST(shards_are_lost_within_two_thirds_of_the_timeout_when_the_server_ha
 
 ELECTOR_TEST(a_server_that_is_killed_and_started_again_gets_its_leaders_back)
 {
-    int64_t killed_us;
-
     impatient();
     start(0);
     start(1);
     AWAIT_SPLIT(2, 2);
     world->kill();
-    killed_us = now_us();
+    int64_t killed_us = now_us();
     assert_lease_over(&players[0], killed_us);
     assert_lease_over(&players[1], killed_us);
     world->start();
@@ -484,9 +458,7 @@ ELECTOR_TEST(a_member_that_starts_before_the_server_leads_when_it_comes)
 
 ELECTOR_TEST(leaving_does_not_wait_for_a_server_that_is_gone)
 {
-    struct player *p;
-
-    p = start(0);
+    struct player *p = start(0);
     AWAIT_SPLIT(4);
     world->kill();
     dt_elector_leave(p->elector);
@@ -514,12 +486,10 @@ ELECTOR_TEST(a_new_number_of_shards_is_shared_out)
 ELECTOR_TEST(a_process_that_was_stopped_past_its_lease_does_not_lead)
 {
     struct other_process other;
-    int64_t until_us;
-
     impatient();
     other_process_start(&other);
     stop_child(other.pid);
-    until_us = now_us() + LEASE_MS * INT64_C(1000);
+    int64_t until_us = now_us() + LEASE_MS * INT64_C(1000);
     world->pause(); /* otherwise an answer could arrive before the request */
     sleep_until(until_us);
     assert_int_equal(kill(other.pid, SIGCONT), 0);
@@ -532,11 +502,9 @@ ELECTOR_TEST(a_process_that_was_stopped_past_its_lease_does_not_lead)
 ELECTOR_TEST(a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_another_leads)
 {
     struct other_process other;
-    int64_t until_us;
-
     impatient();
     other_process_start(&other);
-    until_us = other_process_leads_until(&other); /* at least */
+    int64_t until_us = other_process_leads_until(&other); /* at least */
     stop_child(other.pid);
     start(1);
     AWAIT_SPLIT(0, 4);
@@ -569,7 +537,6 @@ ELECTOR_TEST(members_that_come_and_go_share_the_shards_evenly)
 static int64_t real_ms_that_jumps(const dt_clock *clock)
 {
     static _Atomic int calls;
-
     (void)clock;
     return dt_clock_real_ms(dt_clock_system()) + (atomic_fetch_add(&calls, 1) % 2 ? 3600000 : -3600000);
 }
@@ -583,7 +550,6 @@ static int64_t system_mono_us(const dt_clock *clock)
 ELECTOR_TEST(a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing)
 {
     static const dt_clock jumping = {.mono_us = system_mono_us, .real_ms = real_ms_that_jumps};
-
     players_clock = &jumping;
     start(0);
     start(1);
@@ -600,18 +566,15 @@ ELECTOR_TEST(a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing)
 static bool has_place(const struct player *p)
 {
     unsigned rank, members;
-
     return dt_elector_rank(p->elector, &rank, &members);
 }
 
 ELECTOR_TEST(a_place_is_not_known_before_the_server_was_seen_and_kept_while_it_is_away)
 {
     unsigned rank = 9, members = 9;
-    struct player *p;
-
     impatient();
     world->kill();
-    p = start(0);
+    struct player *p = start(0);
     assert_false(dt_elector_rank(p->elector, &rank, &members));
     world->start();
     AWAIT(has_place(p));

@@ -25,7 +25,6 @@ void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix)
 {
     static unsigned count;
     const char *brokers = getenv("DUETIME_KAFKA");
-
     memset(fx, 0, sizeof(*fx));
     if (!brokers || !*brokers)
         fail_msg("DUETIME_KAFKA is not set");
@@ -44,7 +43,6 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 {
     struct dt_error err = {0};
     dt_kafka_admin *admin = NULL;
-
     kafka_fixture_init(fx, prefix);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx->env, &admin, &err), &err);
     dt_status
@@ -57,7 +55,6 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 const char *kafka_fixture_own(const struct kafka_fixture *fx, const char *suffix)
 {
     static char name[128];
-
     snprintf(name, sizeof(name), "%s.%s", fx->installation, suffix);
     return name;
 }
@@ -73,8 +70,6 @@ static rd_kafka_t *client(struct kafka_fixture *fx, rd_kafka_type_t type, bool c
 {
     char reason[256];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    rd_kafka_t *rk;
-
     rd_kafka_conf_set(conf, "bootstrap.servers", fx->brokers, reason, sizeof(reason));
     if (type == RD_KAFKA_CONSUMER) {
         rd_kafka_conf_set(conf, "isolation.level", committed ? "read_committed" : "read_uncommitted", reason,
@@ -85,7 +80,7 @@ static rd_kafka_t *client(struct kafka_fixture *fx, rd_kafka_type_t type, bool c
         rd_kafka_conf_set(conf, "enable.auto.commit", "false", reason, sizeof(reason));
         rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", reason, sizeof(reason));
     }
-    rk = rd_kafka_new(type, conf, reason, sizeof(reason));
+    rd_kafka_t *rk = rd_kafka_new(type, conf, reason, sizeof(reason));
     if (!rk)
         fail_msg("librdkafka: %s", reason);
     return rk;
@@ -94,7 +89,6 @@ static rd_kafka_t *client(struct kafka_fixture *fx, rd_kafka_type_t type, bool c
 static rd_kafka_event_t *answer(rd_kafka_queue_t *queue)
 {
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, ANSWER_MS);
-
     if (!event)
         fail_msg("Kafka does not answer");
     if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -108,12 +102,10 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
     rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, partitions, 1, reason, sizeof(reason));
-    rd_kafka_event_t *event;
-
     for (size_t i = 0; settings && settings[i]; i += 2)
         (void)!rd_kafka_NewTopic_set_config(wanted, settings[i], settings[i + 1]);
     rd_kafka_CreateTopics(rk, &wanted, 1, NULL, queue);
-    event = answer(queue);
+    rd_kafka_event_t *event = answer(queue);
     rd_kafka_event_destroy(event);
     rd_kafka_NewTopic_destroy(wanted);
     rd_kafka_queue_destroy(queue);
@@ -132,7 +124,6 @@ void kafka_fixture_configure(struct kafka_fixture *fx, const char *topic, const 
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
     rd_kafka_ConfigResource_t *wanted = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic);
-
     (void)!rd_kafka_ConfigResource_set_config(wanted, name, value);
     rd_kafka_AlterConfigs(rk, &wanted, 1, NULL, queue);
     rd_kafka_event_destroy(answer(queue));
@@ -146,7 +137,6 @@ int kafka_fixture_partitions(struct kafka_fixture *fx, const char *topic)
     const struct rd_kafka_metadata *md;
     rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, false);
     int n = 0;
-
     if (rd_kafka_metadata(rk, 1, NULL, &md, ANSWER_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
         fail_msg("Kafka does not answer");
     for (int i = 0; i < md->topic_cnt; i++) {
@@ -163,7 +153,6 @@ void kafka_fixture_delete(struct kafka_fixture *fx, const char *topic)
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
     rd_kafka_DeleteTopic_t *request = rd_kafka_DeleteTopic_new(topic);
-
     rd_kafka_DeleteTopics(rk, &request, 1, NULL, queue);
     rd_kafka_event_destroy(answer(queue));
     rd_kafka_DeleteTopic_destroy(request);
@@ -176,18 +165,15 @@ static void add_acl(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic, 
                     rd_kafka_AclPermissionType_t permission)
 {
     char reason[256];
-    const rd_kafka_acl_result_t **results;
-    const rd_kafka_error_t *error;
-    rd_kafka_event_t *event;
     size_t n = 0;
     rd_kafka_AclBinding_t *acl =
         rd_kafka_AclBinding_new(RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*",
                                 operation, permission, reason, sizeof(reason));
-
     rd_kafka_CreateAcls(rk, &acl, 1, NULL, queue);
-    event = answer(queue);
-    results = rd_kafka_CreateAcls_result_acls(rd_kafka_event_CreateAcls_result(event), &n);
-    error = n == 1 ? rd_kafka_acl_result_error(results[0]) : NULL;
+    rd_kafka_event_t *event = answer(queue);
+    const rd_kafka_acl_result_t **results =
+        rd_kafka_CreateAcls_result_acls(rd_kafka_event_CreateAcls_result(event), &n);
+    const rd_kafka_error_t *error = n == 1 ? rd_kafka_acl_result_error(results[0]) : NULL;
     if (error)
         fail_msg("the broker takes no ACLs (it needs an authorizer): %s", rd_kafka_error_string(error));
     rd_kafka_event_destroy(event);
@@ -197,14 +183,12 @@ static void add_acl(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic, 
 static size_t acls(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic)
 {
     char reason[256];
-    rd_kafka_event_t *event;
     size_t n = 0;
     rd_kafka_AclBindingFilter_t *all = rd_kafka_AclBindingFilter_new(
         RD_KAFKA_RESOURCE_TOPIC, topic, RD_KAFKA_RESOURCE_PATTERN_LITERAL, NULL, NULL, RD_KAFKA_ACL_OPERATION_ANY,
         RD_KAFKA_ACL_PERMISSION_TYPE_ANY, reason, sizeof(reason));
-
     rd_kafka_DescribeAcls(rk, all, NULL, queue);
-    event = answer(queue);
+    rd_kafka_event_t *event = answer(queue);
     (void)!rd_kafka_DescribeAcls_result_acls(rd_kafka_event_DescribeAcls_result(event), &n);
     rd_kafka_event_destroy(event);
     rd_kafka_AclBinding_destroy(all);
@@ -216,7 +200,6 @@ void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic)
 {
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-
     add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
     add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_WRITE, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
     AWAIT(acls(rk, queue, topic) == 2); /* the broker learns of ACLs after the controller */
@@ -229,10 +212,8 @@ void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partiti
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_DeleteRecords_t *request;
-
     rd_kafka_topic_partition_list_add(list, topic, partition)->offset = before;
-    request = rd_kafka_DeleteRecords_new(list);
+    rd_kafka_DeleteRecords_t *request = rd_kafka_DeleteRecords_new(list);
     rd_kafka_DeleteRecords(rk, &request, 1, NULL, queue);
     rd_kafka_event_destroy(answer(queue));
     rd_kafka_DeleteRecords_destroy(request);
@@ -244,7 +225,6 @@ void kafka_fixture_trim(struct kafka_fixture *fx, const char *topic, int partiti
 void kafka_fixture_write(struct kafka_fixture *fx, const char *topic, int partition, const char *key, const char *value)
 {
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
-
     assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
                                        RD_KAFKA_V_KEY(key, strlen(key)),
                                        RD_KAFKA_V_VALUE((void *)(uintptr_t)value, strlen(value)),
@@ -269,7 +249,6 @@ static void keep(struct kafka_seen *s, const rd_kafka_message_t *m)
     rd_kafka_headers_t *headers;
     const void *value;
     size_t n;
-
     memset(s, 0, sizeof(*s));
     s->partition = m->partition;
     s->offset = m->offset;
@@ -291,7 +270,6 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
     const int64_t until_us = wait_deadline_us();
     size_t n = 0, cap = 0;
     int ends = 0;
-
     *seen = NULL;
     for (int i = 0; i < partitions; i++)
         rd_kafka_topic_partition_list_add(list, topic, i)->offset = 0;
@@ -326,7 +304,6 @@ static void delete_topics(struct kafka_fixture *fx)
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
     rd_kafka_DeleteTopic_t *gone[32];
     size_t n = 0;
-
     if (rd_kafka_metadata(rk, 1, NULL, &md, ANSWER_MS) == RD_KAFKA_RESP_ERR_NO_ERROR) {
         for (int i = 0; i < md->topic_cnt && n < 32; i++) {
             if (strncmp(md->topics[i].topic, fx->installation, strlen(fx->installation)) == 0)

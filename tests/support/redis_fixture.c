@@ -22,7 +22,6 @@ static char text[65536];
 const char *redis_fixture_endpoints(void)
 {
     const char *list = getenv("DUETIME_REDIS");
-
     if (!list || !*list)
         fail_msg("DUETIME_REDIS is not set");
     return list;
@@ -31,14 +30,12 @@ const char *redis_fixture_endpoints(void)
 void redis_fixture_name(char *buf, size_t cap, const char *prefix)
 {
     static unsigned count;
-
     snprintf(buf, cap, "%s%dn%u", prefix, (int)getpid(), ++count);
 }
 
 struct dt_config redis_fixture_config(const char *endpoints, const char *password, int64_t timeout_ms)
 {
     struct dt_config config;
-
     memset(&config, 0, sizeof(config));
     config.redis_endpoints = (char *)(uintptr_t)endpoints;
     config.redis_password = (char *)(uintptr_t)password;
@@ -52,18 +49,15 @@ static redisContext *connect_to(const char *endpoints, unsigned i)
 {
     char word[256];
     const char *p = endpoints;
-    char *colon;
-    redisContext *c;
-
     for (; i > 0 && p; i--)
         p = (p = strchr(p, ',')) ? p + 1 : NULL;
     if (!p)
         fail_msg("no such endpoint in %s", endpoints);
     snprintf(word, sizeof(word), "%.*s", (int)strcspn(p, ","), p);
-    colon = strrchr(word, ':');
+    char *colon = strrchr(word, ':');
     assert_non_null(colon);
     *colon = '\0';
-    c = redisConnect(word, atoi(colon + 1));
+    redisContext *c = redisConnect(word, atoi(colon + 1));
     if (!c || c->err)
         fail_msg("redis %s:%s: %s", word, colon + 1, c ? c->errstr : "no memory");
     return c;
@@ -73,7 +67,6 @@ static redisReply *ask(const char *endpoints, unsigned i, const char *fmt, va_li
 {
     redisContext *c = connect_to(endpoints, i);
     redisReply *reply = redisvCommand(c, fmt, args);
-
     if (!reply)
         fail_msg("redis %s: %s", endpoints, c->errstr);
     redisFree(c);
@@ -83,12 +76,10 @@ static redisReply *ask(const char *endpoints, unsigned i, const char *fmt, va_li
 int64_t redis_fixture_number(const char *endpoints, unsigned i, const char *fmt, ...)
 {
     va_list args;
-    int64_t n;
-
     va_start(args, fmt);
     redisReply *reply = ask(endpoints, i, fmt, args);
     va_end(args);
-    n = reply->type == REDIS_REPLY_INTEGER ? reply->integer : reply->str ? strtoll(reply->str, NULL, 10) : 0;
+    int64_t n = reply->type == REDIS_REPLY_INTEGER ? reply->integer : reply->str ? strtoll(reply->str, NULL, 10) : 0;
     freeReplyObject(reply);
     return n;
 }
@@ -97,7 +88,6 @@ static void append(const redisReply *reply, size_t *used)
 {
     const char *word = reply->type == REDIS_REPLY_NIL ? "(nil)" : reply->str;
     char number[32];
-
     if (reply->type == REDIS_REPLY_INTEGER) {
         snprintf(number, sizeof(number), "%lld", reply->integer);
         word = number;
@@ -112,7 +102,6 @@ const char *redis_fixture_text(const char *endpoints, unsigned i, const char *fm
 {
     size_t used = 0;
     va_list args;
-
     va_start(args, fmt);
     redisReply *reply = ask(endpoints, i, fmt, args);
     va_end(args);
@@ -125,7 +114,6 @@ const char *redis_fixture_text(const char *endpoints, unsigned i, const char *fm
 static unsigned count_endpoints(const char *endpoints)
 {
     unsigned n = 1;
-
     for (const char *p = endpoints; *p; p++)
         n += *p == ',';
     return n;
@@ -134,7 +122,6 @@ static unsigned count_endpoints(const char *endpoints)
 int64_t redis_fixture_sum(const char *endpoints, const char *fmt, ...)
 {
     int64_t sum = 0;
-
     for (unsigned i = 0; i < count_endpoints(endpoints); i++) {
         va_list args;
 
@@ -163,7 +150,6 @@ static int free_port(void)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(at);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
@@ -176,7 +162,6 @@ static bool answers(void *arg)
     const struct redis_server *server = arg;
     redisContext *c = redisConnect("127.0.0.1", server->port);
     bool ok = c && !c->err;
-
     if (ok) {
         redisReply *reply = redisCommand(c, "PING");
 
@@ -192,7 +177,6 @@ static bool answers(void *arg)
 static void child(const struct redis_server *server)
 {
     char port[16];
-
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that dies takes its server along */
     snprintf(port, sizeof(port), "%d", server->port);
     if (!freopen("/dev/null", "w", stdout))
@@ -235,7 +219,6 @@ int64_t redis_fixture_score(dt_index *index, const struct dt_shard_map *map, int
     struct dt_error err = {0};
     int64_t found = 0;
     size_t n;
-
     do {
         const struct dt_range range = {0, INT64_MAX, after.id ? &after : NULL, 1000};
 

@@ -25,7 +25,6 @@ static void begin_listening(struct tcp_proxy *p)
     socklen_t size = sizeof(at);
     int one = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     assert_true(fd >= 0);
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
@@ -39,7 +38,6 @@ static void begin_listening(struct tcp_proxy *p)
 static void close_both(struct tcp_proxy *p, int i)
 {
     int fds[2] = {p->pairs[i].client, p->pairs[i].server};
-
     for (int k = 0; k < 2; k++) {
         if (fds[k] < 0)
             continue;
@@ -55,7 +53,6 @@ static int connect_server(const struct tcp_proxy *p)
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     bool local = p->socket[0] != '\0';
     int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     memcpy(un.sun_path, p->socket, sizeof(un.sun_path));
     if (fd >= 0 &&
         connect(fd, local ? (struct sockaddr *)&un : (struct sockaddr *)&in, local ? sizeof(un) : sizeof(in)) == 0)
@@ -70,14 +67,12 @@ static int connect_server(const struct tcp_proxy *p)
 static bool is_readable(int fd)
 {
     struct pollfd at = {.fd = fd, .events = POLLIN};
-
     return fd >= 0 && poll(&at, 1, 0) == 1;
 }
 
 static void take_connection(struct tcp_proxy *p)
 {
     int client = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
-
     for (int i = 0; client >= 0 && i < TCP_PROXY_PAIRS; i++) {
         if (p->pairs[i].client >= 0)
             continue;
@@ -95,11 +90,9 @@ static void take_connection(struct tcp_proxy *p)
 static bool pass_on(int from, int to)
 {
     char piece[PIECE];
-    ssize_t n;
-
     if (!is_readable(from))
         return true;
-    n = recv(from, piece, sizeof(piece), MSG_DONTWAIT);
+    ssize_t n = recv(from, piece, sizeof(piece), MSG_DONTWAIT);
     for (ssize_t sent = 0; sent < n;) {
         ssize_t k = send(to, piece + sent, (size_t)(n - sent), MSG_NOSIGNAL);
 
@@ -126,7 +119,6 @@ static void await(struct tcp_proxy *p)
 {
     struct pollfd at[TCP_PROXY_PAIRS * 2 + 1];
     nfds_t n = 0;
-
     pthread_mutex_lock(&p->lock);
     if (!p->held) {
         at[n++] = (struct pollfd){.fd = p->listener, .events = POLLIN};
@@ -142,7 +134,6 @@ static void await(struct tcp_proxy *p)
 static void *run(void *arg)
 {
     struct tcp_proxy *p = arg;
-
     while (!p->ending) {
         await(p);
         pthread_mutex_lock(&p->lock);
@@ -193,7 +184,6 @@ void tcp_proxy_vanish(struct tcp_proxy *p)
 {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
     const struct sock_fprog filter = {.len = 1, .filter = &nothing};
-
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < TCP_PROXY_PAIRS; i++)
         if (p->pairs[i].client >= 0)

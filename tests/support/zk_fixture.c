@@ -20,7 +20,6 @@ static int open_port(int *port)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(at);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
@@ -31,10 +30,8 @@ static int open_port(int *port)
 static void write_config(const struct zk_server *server)
 {
     char path[128];
-    FILE *f;
-
     snprintf(path, sizeof(path), "%s/zoo.cfg", server->dir);
-    f = fopen(path, "w");
+    FILE *f = fopen(path, "w");
     assert_non_null(f);
     fprintf(f,
             "tickTime=%d\nmaxSessionTimeout=60000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\n"
@@ -61,7 +58,6 @@ static bool answers(const struct zk_server *server)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char answer[64] = "";
     ssize_t n = -1;
-
     assert_true(fd >= 0);
     if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 && write(fd, "srvr", 4) == 4)
         n = read(fd, answer, sizeof(answer) - 1);
@@ -72,7 +68,6 @@ static bool answers(const struct zk_server *server)
 static void child(const struct zk_server *server)
 {
     char config[128], log[128];
-
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that dies takes its server along */
     snprintf(config, sizeof(config), "%s/zoo.cfg", server->dir);
     snprintf(log, sizeof(log), "%s/log", server->dir);

@@ -43,7 +43,6 @@ static redisContext *server;
 static redisReply *answer(void)
 {
     void *reply = NULL;
-
     if (redisGetReply(server, &reply) != REDIS_OK)
         die("redis", server->errstr);
     if (((redisReply *)reply)->type == REDIS_REPLY_ERROR)
@@ -53,11 +52,9 @@ static redisReply *answer(void)
 
 static long long used_memory(void)
 {
-    long long used;
-
     redisAppendCommand(server, "INFO memory");
     redisReply *reply = answer();
-    used = strtoll(strstr(reply->str, "used_memory:") + 12, NULL, 10);
+    long long used = strtoll(strstr(reply->str, "used_memory:") + 12, NULL, 10);
     freeReplyObject(reply);
     return used;
 }
@@ -67,7 +64,6 @@ static void zadd(int64_t from, int64_t n, int64_t count, size_t bytes)
     static char members[1000][48], scores[1000][24];
     const char *argv[2002] = {"ZADD", "plain"};
     size_t lengths[2002] = {4, 5};
-
     for (int64_t i = 0; i < n; i++) {
         int64_t id = dt_job_id(noon_ms, from + i + 1);
 
@@ -90,7 +86,6 @@ static void plain(int64_t count, size_t bytes)
     long long before = used_memory(), full;
     double begun = now(), added;
     int64_t sent = 0, got = 0, flights = 0;
-
     for (; sent < count; sent += 1000, flights++) {
         zadd(sent, count - sent < 1000 ? count - sent : 1000, count, bytes);
         if (flights - got >= 4) {
@@ -122,14 +117,12 @@ static void check(dt_status status, const struct dt_error *err)
 static int by_due(const void *a, const void *b)
 {
     const struct dt_entry *x = a, *y = b;
-
     return (x->due_ms > y->due_ms) - (x->due_ms < y->due_ms);
 }
 
 static struct dt_entry *entries_of(int64_t count, bool sorted)
 {
     struct dt_entry *entries = calloc((size_t)count, sizeof(*entries));
-
     for (int64_t i = 0; entries && i < count; i++)
         entries[i] = (struct dt_entry){dt_job_id(noon_ms, i + 1), due_of(i, count), 0};
     if (entries && sorted)
@@ -145,7 +138,6 @@ static int64_t take_all(dt_index *index, unsigned shard)
     struct dt_error err;
     struct dt_due_scan scan = {.marker = marker, .now_ms = noon_ms + 2 * HOUR_MS, .limit = AT_ONCE, .entries = due};
     int64_t taken = 0;
-
     do {
         check(dt_index_due(index, shard, &scan, &err), &err);
         for (size_t i = 0; i < scan.n; i++)
@@ -165,7 +157,6 @@ static void ours(char *endpoint, int64_t count, unsigned shards, bool filled)
     struct dt_error err;
     dt_index *index;
     int64_t taken = 0;
-
     dt_shard_map_init(&map, 1, shards);
     check(dt_index_new(&config, "bench", dt_clock_system(), &index, &err), &err);
     check(dt_index_ping(index, &err), &err);

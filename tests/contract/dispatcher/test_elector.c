@@ -23,10 +23,8 @@ zhandle_t *zookeeper_init2(const char *host, watcher_fn fn, int recv_timeout, co
 {
     zhandle_t *(*real)(const char *, watcher_fn, int, const clientid_t *, void *, int, log_callback_fn);
 
-    zhandle_t *zh;
-
     *(void **)&real = dlsym(RTLD_NEXT, "zookeeper_init2");
-    zh = real(host, fn, recv_timeout, clientid, context, flags, log_callback);
+    zhandle_t *zh = real(host, fn, recv_timeout, clientid, context, flags, log_callback);
     atomic_store(&newest_handle, zh);
     return zh;
 }
@@ -82,7 +80,6 @@ static void on_nothing(zhandle_t *zh, int type, int state, const char *path, voi
 static void close_session_of(const clientid_t *id)
 {
     zhandle_t *thief = zookeeper_init(server.endpoint, on_nothing, TIMEOUT_MS, id, NULL, 0);
-
     assert_non_null(thief);
     AWAIT(zoo_state(thief) == ZOO_CONNECTED_STATE || zoo_state(thief) == ZOO_EXPIRED_SESSION_STATE);
     zookeeper_close(thief);
@@ -90,12 +87,9 @@ static void close_session_of(const clientid_t *id)
 
 ELECTOR_TEST(a_member_whose_session_expires_loses_its_shards_and_joins_anew)
 {
-    struct player *p;
-    clientid_t id;
-
-    p = start(0);
+    struct player *p = start(0);
     AWAIT_SPLIT(4);
-    id = *zoo_client_id(newest_handle);
+    clientid_t id = *zoo_client_id(newest_handle);
     AWAIT(atomic_load(&p->lost) > 0 || (close_session_of(&id), false));
     AWAIT_SPLIT(4);
     assert_int_equal(atomic_load(&p->lost), SHARDS);
@@ -112,12 +106,9 @@ static bool gained_again(const struct player *p)
 ELECTOR_TEST(a_leader_node_that_somebody_deletes_is_noticed)
 {
     char path[160];
-    zhandle_t *zh;
-    struct player *p;
-
-    p = start(0);
+    struct player *p = start(0);
     AWAIT_SPLIT(4);
-    zh = zookeeper_init(server.endpoint, on_nothing, TIMEOUT_MS, NULL, NULL, 0);
+    zhandle_t *zh = zookeeper_init(server.endpoint, on_nothing, TIMEOUT_MS, NULL, NULL, 0);
     assert_non_null(zh);
     AWAIT(zoo_state(zh) == ZOO_CONNECTED_STATE);
     snprintf(path, sizeof(path), "/duetime/%s/leaders/2", installation);

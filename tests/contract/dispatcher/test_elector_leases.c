@@ -186,11 +186,9 @@ static bool leads_all_anew(const struct player *p)
 
 ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_anew)
 {
-    int64_t member;
-
     start(0);
     AWAIT_SPLIT(4);
-    member = mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended");
+    int64_t member = mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended");
     mysql_fixture_run(&fx, "UPDATE election_members SET ended = TRUE");
     AWAIT(leads_all_anew(&players[0]));
     assert_int_equal(players[0].lost, SHARDS);
@@ -214,7 +212,6 @@ ELECTOR_TEST(a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_
 ELECTOR_TEST(a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards)
 {
     struct other_process other;
-
     impatient();
     other_process_start(&other);
     start(1);
@@ -228,7 +225,6 @@ ELECTOR_TEST(a_member_is_not_ended_before_its_timeout)
 {
     struct other_process other;
     int64_t over_ms, now_ms, mono_us;
-
     impatient();
     other_process_start(&other);
     mysql_fixture_run(&fx, "UPDATE election_members SET timeout_ms = %d", TIMEOUT_MS * 2);
@@ -274,7 +270,6 @@ static void take_over(struct player *p, unsigned shard)
     struct dt_inflight inflight = {0};
     char owner[16];
     const struct dt_leadership who = {.shard = shard, .token = p->number + 1, .owner = owner, .index_at = "nowhere"};
-
     snprintf(owner, sizeof(owner), "host:%d", p->number);
     pthread_mutex_lock(&fence_lock);
     if (dt_store_takeover(fence_store, &who, &fence, &inflight, &err) == DT_OK) {
@@ -291,7 +286,6 @@ static void beat(int number, const char *elected_by)
 {
     struct dt_error err = {0};
     char name[16];
-
     snprintf(name, sizeof(name), "host:%d", number);
     const struct dt_process process = {
         .id = number + 1, .dispatcher = true, .name = name, .leads = "", .elected_by = elected_by};
@@ -335,7 +329,6 @@ ELECTOR_TEST(no_two_leaderships_of_a_shard_have_the_same_epoch)
 ELECTOR_TEST(an_installation_goes_from_zookeeper_to_leases_and_back)
 {
     static struct zk_server zk;
-
     zk_server_prepare(&zk);
     zk_server_start(&zk);
     struct dt_config with_zk = config;

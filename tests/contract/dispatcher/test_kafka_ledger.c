@@ -24,7 +24,6 @@ static bool look(void *arg, int64_t offset, struct dt_str key, struct dt_str val
 {
     struct look *l = arg;
     const size_t n = strlen(l->seen);
-
     if (l->first < 0)
         l->first = offset;
     snprintf(l->seen + n, sizeof(l->seen) - n, "%s%.*s=%.*s", n ? " " : "", (int)key.n, key.p, (int)value.n, value.p);
@@ -52,7 +51,6 @@ RIG_TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier)
     struct dt_error err = {0};
     int64_t offset, next = -1;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(send_one(p, "18", "x", &(int64_t){0}, &err), &err); /* after the barrier: not looked at */
@@ -68,7 +66,6 @@ RIG_TEST(reading_starts_where_it_is_told_to)
     struct dt_error err = {0};
     int64_t first, offset, next;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(read_ledger(first + 1, WAIT_MS, NULL, &l, &next, &err), &err);
@@ -86,7 +83,6 @@ RIG_TEST(what_was_not_committed_is_not_in_the_ledger)
     struct dt_error err = {0};
     int64_t offset, next;
     dt_producer *p = producer(0);
-
     memset(payload, 'p', sizeof(payload));
     m.value = (struct dt_str){payload, sizeof(payload)};
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -104,7 +100,6 @@ RIG_TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid)
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;
-
     assert_int_equal(read_ledger(100, WAIT_MS, NULL, &l, &next, &err), DT_INVALID);
     assert_string_equal(l.seen, "");
 }
@@ -115,7 +110,6 @@ RIG_TEST(an_offset_that_was_trimmed_away_is_invalid)
     struct dt_error err = {0};
     int64_t offset, next;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     kafka_fixture_trim(&fx, ledger(), 0, offset);
@@ -139,7 +133,6 @@ RIG_TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     assert_int_equal(ask_whether_there(offset, WAIT_MS), DT_OK);
     assert_int_equal(ask_whether_there(offset + 1, WAIT_MS), DT_OK); /* at an offset that has no record yet */
@@ -155,7 +148,6 @@ static dt_ledger_trim *begin_trim(unsigned shard, int64_t before)
     struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
     dt_status status;
-
     AWAIT((status = dt_ledger_trim_start(&fx.env, shard, before, &trim, &err)) != DT_FULL);
     KAFKA_FIXTURE_OK(status, &err);
     return trim;
@@ -166,7 +158,6 @@ static dt_status trimmed(unsigned shard, int64_t before)
     struct dt_error err = {0};
     dt_ledger_trim *trim = begin_trim(shard, before);
     dt_status status = DT_INTERNAL;
-
     AWAIT(dt_ledger_trim_done(trim, &status, &err));
     dt_ledger_trim_free(trim);
     return status;
@@ -178,7 +169,6 @@ RIG_TEST(trimming_deletes_what_is_below_and_nothing_else)
     struct dt_error err = {0};
     int64_t first, second, barrier, next;
     dt_producer *p = producer(0), *neighbour = producer(1);
-
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(send_one(p, "two", "x", &second, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &barrier, &err), &err);
@@ -200,7 +190,6 @@ RIG_TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &offset, &err), &err);
     assert_int_not_equal(trimmed(0, 1000), DT_OK);
     assert_int_equal(count(ledger(), true), 1);
@@ -213,7 +202,6 @@ RIG_TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed)
     struct dt_kafka_env env = fx.env;
     struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
-
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     env.installation = name;
@@ -228,7 +216,6 @@ RIG_TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten)
     struct dt_error err = {0};
     dt_ledger_trim *second = NULL;
     dt_status status;
-
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     dt_ledger_trim *trim = begin_trim(0, 5);
     assert_false(dt_ledger_trim_done(trim, &status, &err));
@@ -244,7 +231,6 @@ RIG_TEST(the_end_of_the_ledger_is_not_the_end_of_reading)
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t begin_us = kafka_fixture_now_us(), next;
-
     assert_int_equal(read_ledger(0, 400, NULL, &l, &next, &err), DT_UNAVAILABLE);
     assert_true(kafka_fixture_now_us() - begin_us >= 390000);
     assert_int_equal(next, 0);
@@ -256,7 +242,6 @@ RIG_TEST(reading_ends_when_told_to_stop)
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;
-
     assert_int_equal(read_ledger(0, WAIT_MS, &stop, &l, &next, &err), DT_SHUTDOWN);
 }
 
@@ -265,7 +250,6 @@ RIG_TEST(reading_without_a_broker_is_unavailable_at_its_deadline)
     struct look l = {.barrier = "barrier"};
     struct dt_error err = {0};
     int64_t next;
-
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     assert_int_equal(read_ledger(0, 500, NULL, &l, &next, &err), DT_UNAVAILABLE);
     dt_kafka_drain(5000);
@@ -278,12 +262,11 @@ RIG_TEST(after_a_failure_a_producer_sends_nothing_more)
     struct dt_error err = {0};
     char value[2000];
     int64_t offset = -7;
-    dt_producer *p;
 
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     memset(value, 'x', sizeof(value) - 1);
     value[sizeof(value) - 1] = '\0';
-    p = producer(0);
+    dt_producer *p = producer(0);
     assert_int_equal(send_one(p, "1", value, &offset, &err), DT_REFUSED);
     assert_int_equal(send_one(p, "2", "small", &offset, &err), DT_DOUBT);
     assert_int_equal(offset, -7);

@@ -22,12 +22,10 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
     struct kafka_seen *seen;
     struct dt_error err = {0};
     int64_t offset = -1;
-    dt_producer *p;
-
     fx.config.kafka_auto_create_partitions = 1; /* one partition: the order is visible */
     messages[0].headers = &header;
     messages[0].n_headers = 1;
-    p = producer(1);
+    dt_producer *p = producer(1);
     KAFKA_FIXTURE_OK(
         dt_producer_send(p, messages, 3, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5],[18,1,5],[19,1,5]]"), &offset, &err),
         &err);
@@ -58,7 +56,6 @@ static void send_loose(dt_producer *p, size_t n, size_t got[4])
     struct kafka_seen *seen;
     struct dt_error err = {0};
     int64_t offset;
-
     snprintf(batch, sizeof batch, "%zu", before);
     for (size_t i = 0; i < n; i++)
         messages[i] = message(NULL, batch);
@@ -85,7 +82,6 @@ RIG_TEST(a_small_batch_without_keys_takes_one_partition_after_the_other)
 {
     size_t got[4], sum[4] = {0};
     dt_producer *p = producer(0);
-
     kafka_fixture_topic(&fx, fx.topic, 4, NULL);
     for (size_t batch = 0; batch < 4; batch++) {
         size_t filled = 0;
@@ -117,7 +113,6 @@ RIG_TEST(what_was_begun_and_not_committed_is_seen_by_nobody)
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
-
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
     assert_int_equal(count(fx.topic, false), 1);
@@ -138,10 +133,8 @@ RIG_TEST(what_was_begun_and_is_given_up_holds_up_nobody)
 {
     struct dt_error err = {0};
     const struct dt_kafka_message m = message("17", "x");
-    dt_producer *p;
-
     fx.config.kafka_auto_create_partitions = 1;
-    p = producer(0);
+    dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
     kafka_fixture_write(&fx, fx.topic, 0, "somebody", "else");
@@ -160,7 +153,6 @@ RIG_TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics)
     const struct dt_kafka_message m = message("17", "x");
     int64_t offset = -1;
     dt_producer *p = producer(0);
-
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
@@ -181,7 +173,6 @@ static struct niceness look_at_threads(void)
     const int usual = getpriority(PRIO_PROCESS, 0);
     struct niceness seen = {0};
     glob_t names;
-
     assert_int_equal(glob("/proc/self/task/*/comm", 0, NULL, &names), 0);
     for (size_t i = 0; i < names.gl_pathc; i++) {
         char name[32] = "";
@@ -207,11 +198,9 @@ RIG_TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_broker
     struct niceness before, with;
     struct dt_error err = {0};
     int64_t offset;
-    dt_producer *p;
-
     dt_kafka_drain(5000);
     before = look_at_threads();
-    p = producer(0);
+    dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err); /* to a coordinator, and to the topic's leader */
     with = look_at_threads();
     assert_int_equal(with.mains, before.mains + 2); /* one an id */
@@ -227,7 +216,6 @@ RIG_TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun)
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
-
     assert_int_equal(dt_producer_commit(p, &offset, &err), DT_DOUBT);
     dt_producer_free(p);
     p = producer(0);
@@ -244,7 +232,6 @@ RIG_TEST(a_producer_is_ready_for_topics_that_it_has_written)
     int64_t offset = -1;
     dt_producer *p = producer(0);
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
-
     assert_false(dt_producer_ready(p, messages, 2));
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     AWAIT(dt_producer_ready(p, messages, 2)); /* just after a commit it is not ready yet */
@@ -268,7 +255,6 @@ RIG_TEST(a_producer_that_met_topics_is_ready_for_their_first_messages)
     dt_producer *p = producer(0);
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
     struct dt_str met[4] = {messages[0].topic, DT_STR_LIT("there-is-no-such-topic"), {0}, messages[0].topic};
-
     snprintf(other, sizeof(other), "%s-other", fx.topic);
     kafka_fixture_topic(&fx, fx.topic, 2, NULL);
     kafka_fixture_topic(&fx, other, 2, NULL);
@@ -293,7 +279,6 @@ RIG_TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_writte
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
-
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     AWAIT(dt_producer_ready(p, &m, 1)); /* just after a commit it is not ready yet */
     kafka_fixture_configure(&fx, fx.topic, "max.message.bytes", "1000");
@@ -311,7 +296,6 @@ RIG_TEST(an_empty_batch_commits_its_record_alone)
     struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("x"), &offset, &err), &err);
     assert_int_equal(offset, 0);
     dt_producer_free(p);
@@ -323,7 +307,6 @@ RIG_TEST(ledger_offsets_rise_from_one_transaction_to_the_next)
     struct dt_error err = {0};
     int64_t last = -1, offset;
     dt_producer *p = producer(0);
-
     for (int i = 0; i < 20; i++) {
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
         assert_true(offset > last);
@@ -429,7 +412,6 @@ RIG_TEST(starting_gives_up_at_once_when_told_to_stop)
     _Atomic bool stop = true;
     struct dt_error err = {0};
     dt_producer *p = NULL;
-
     assert_int_equal(dt_producer_new(&fx.env, 0, &stop, &p, &err), DT_SHUTDOWN);
     assert_null(p);
 }
@@ -438,7 +420,6 @@ RIG_TEST(starting_without_a_broker_is_unavailable)
 {
     struct dt_error err = {0};
     dt_producer *p = NULL;
-
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     fx.config.kafka_transaction_timeout = 1000;
     assert_int_equal(dt_producer_new(&fx.env, 0, NULL, &p, &err), DT_UNAVAILABLE);
@@ -451,7 +432,6 @@ RIG_TEST(a_shard_without_a_ledger_partition_is_refused)
 {
     struct dt_error err = {0};
     dt_producer *p = NULL;
-
     assert_int_equal(dt_producer_new(&fx.env, 3, NULL, &p, &err), DT_REFUSED);
 }
 

@@ -21,7 +21,6 @@ RIG_TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     memset(payload, 'p', sizeof(payload));
     snprintf(other, sizeof(other), "%s-other", fx.topic);
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -65,7 +64,6 @@ RIG_TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     fx.config.kafka_auto_create_partitions = 0;
     assert_int_equal(send_one(p, "1", "x", &offset, &err), DT_REFUSED);
     assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
@@ -79,7 +77,6 @@ RIG_TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     fx.config.kafka_auto_create_partitions = 0;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
@@ -99,7 +96,6 @@ RIG_TEST(a_topic_deleted_while_a_producer_uses_it_is_refused)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     fx.config.kafka_auto_create_partitions = 0;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
@@ -123,7 +119,6 @@ RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     snprintf(other, sizeof(other), "%s-other", fx.topic);
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     kafka_fixture_deny_write(&fx, fx.topic);
@@ -142,7 +137,6 @@ RIG_TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
     kafka_fixture_deny_write(&fx, ledger());
     assert_int_equal(send_one(p, "2", "y", &offset, &err), DT_DOUBT);
@@ -155,12 +149,10 @@ RIG_TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal)
     const char *small[] = {"max.message.bytes", "5000", "retention.ms", "-1", NULL};
     struct dt_error err = {0};
     int64_t offset;
-    dt_producer *p;
-
     memset(record, 'r', sizeof(record) - 1);
     kafka_fixture_delete(&fx, ledger());
     kafka_fixture_topic(&fx, ledger(), 3, small);
-    p = producer(0);
+    dt_producer *p = producer(0);
     assert_int_equal(send_one(p, record, "y", &offset, &err), DT_DOUBT);
     dt_producer_free(p);
 }
@@ -173,7 +165,6 @@ static dt_producer *producer_after(int transactions)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
-
     for (int i = 0; i < transactions; i++)
         KAFKA_FIXTURE_OK(send_one(p, "before", "x", &offset, &err), &err);
     return p;
@@ -185,7 +176,6 @@ static void fence_after(int transactions)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *old = producer_after(transactions), *new = producer(0);
-
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
     KAFKA_FIXTURE_OK(send_one(new, "after", "x", &offset, &err), &err);
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
@@ -215,7 +205,6 @@ static void open_after(int transactions)
     int64_t offset;
     const struct dt_kafka_message m = message("17", "x");
     dt_producer *old = producer_after(transactions), *new;
-
     KAFKA_FIXTURE_OK(dt_producer_begin(old, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[]"), &err), &err);
     new = producer(0);
     assert_int_equal(dt_producer_commit(old, &offset, &err), DT_DOUBT);
@@ -240,7 +229,6 @@ RIG_TEST(producers_of_different_shards_do_not_fence_each_other)
     struct dt_error err = {0};
     int64_t offset;
     dt_producer *p[3];
-
     for (unsigned s = 0; s < 3; s++)
         p[s] = producer(s);
     for (unsigned i = 0; i < 9; i++)
@@ -258,7 +246,6 @@ struct fighter {
 static void *fight(void *arg)
 {
     struct fighter *f = arg;
-
     for (int i = 0; i < 15; i++) {
         struct dt_error err = {0};
         dt_producer *p = NULL;
@@ -279,7 +266,6 @@ RIG_TEST(two_that_fight_over_a_shard_never_commit_by_halves)
 {
     struct fighter f[2] = {0};
     size_t messages, records;
-
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&f[i].thread, NULL, fight, &f[i]), 0);
     for (int i = 0; i < 2; i++)

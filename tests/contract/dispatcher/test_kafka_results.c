@@ -37,7 +37,6 @@ static dt_kafka_reader *consumer(void)
 {
     struct dt_error err = {0};
     dt_kafka_reader *c = NULL;
-
     KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
     return c;
@@ -74,7 +73,6 @@ static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
     struct dt_error err = {0};
     _Atomic bool stop = false;
     size_t got = 0, k;
-
     while (got < (size_t)n) {
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 1000, 1000, 5, &stop, &records, &k, &err), &err);
         for (size_t i = 0; i < k; i++) {
@@ -93,10 +91,8 @@ static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
 FRESH_TEST(each_result_comes_once_when_it_is_committed)
 {
     int seen[300] = {0};
-    dt_kafka_reader *c;
-
     report(0, 200);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     collect(c, 200, true, seen);
     report(200, 100);
     collect(c, 100, true, seen);
@@ -118,10 +114,8 @@ FRESH_TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was)
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
     struct dt_error err = {0};
     int seen[100] = {0};
-    dt_kafka_reader *c;
-
     report(0, 60);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     collect(c, 60, true, seen);
     KAFKA_FIXTURE_OK(dt_kafka_renew(&running, &fresh, &err), &err);
     report(60, 40);
@@ -137,10 +131,8 @@ FRESH_TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was)
 FRESH_TEST(what_was_not_committed_comes_again_for_the_next_consumer)
 {
     int seen[100] = {0};
-    dt_kafka_reader *c;
-
     report(0, 100);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     collect(c, 100, false, seen);
     dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
@@ -157,11 +149,9 @@ FRESH_TEST(results_that_could_not_be_applied_come_again_after_a_rewind)
     struct dt_error err = {0};
     _Atomic bool stop = false;
     int seen[100] = {0};
-    dt_kafka_reader *c;
     size_t n = 0;
-
     report(0, 100);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     while (n == 0)
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     assert_true(n <= 30);
@@ -178,10 +168,8 @@ FRESH_TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there)
     struct dt_error err = {0};
     _Atomic bool stop = false;
     size_t n = 0, got = 0, polls = 0;
-    dt_kafka_reader *c;
-
     report(0, 500);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     while (got < 500) {
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
         assert_true(n <= 100);
@@ -201,7 +189,6 @@ FRESH_TEST(a_poll_that_finds_nothing_ends_when_told_to_stop)
     _Atomic bool stop = true;
     size_t n = 7;
     dt_kafka_reader *c = consumer();
-
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
     assert_int_equal(n, 0);
     dt_kafka_reader_free(c);
@@ -215,8 +202,6 @@ FRESH_TEST(aborted_and_open_results_are_not_seen)
     int64_t offset;
     int seen[2] = {0};
     dt_producer *old = NULL, *new = NULL;
-    dt_kafka_reader *c;
-
     snprintf(topic, sizeof(topic), "%s", own("results"));
     m[0] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &old, &err), &err);
@@ -224,7 +209,7 @@ FRESH_TEST(aborted_and_open_results_are_not_seen)
     assert_int_equal(dt_producer_send(old, m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), DT_DOUBT);
     m[0].key = m[0].value = DT_STR_LIT("r1");
     KAFKA_FIXTURE_OK(dt_producer_send(new, m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), &err);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     collect(c, 1, true, seen);
     assert_int_equal(seen[0], 0);
     assert_int_equal(seen[1], 1);
@@ -240,7 +225,6 @@ FRESH_TEST(nothing_is_read_before_there_is_a_share)
     int seen[10] = {0};
     dt_kafka_reader *c = NULL;
     size_t n = 7;
-
     report(0, 10);
     KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
@@ -257,7 +241,6 @@ FRESH_TEST(members_read_their_share_and_together_everything_once)
     struct kafka_seen *records;
     struct dt_error err = {0};
     dt_kafka_reader *a = consumer(), *b = consumer();
-
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 2, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(b, 1, 2, &err), &err);
     report(0, 200);
@@ -290,7 +273,6 @@ FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
     int seen[100] = {0};
     dt_kafka_reader *c = consumer();
     size_t n = 0;
-
     report(0, 100);
     while (n == 0)
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
@@ -309,7 +291,6 @@ static dt_result_lag *lag_of(void)
 {
     struct dt_error err = {0};
     dt_result_lag *lag = NULL;
-
     KAFKA_FIXTURE_OK(dt_result_lag_new(&fx.env, &lag, &err), &err);
     return lag;
 }
@@ -317,7 +298,6 @@ static dt_result_lag *lag_of(void)
 static void mark(dt_result_lag *lag)
 {
     struct dt_error err = {0};
-
     KAFKA_FIXTURE_INSIST(dt_result_lag_mark(lag, &err), &err);
 }
 
@@ -325,7 +305,6 @@ static bool is_passed(dt_result_lag *lag)
 {
     struct dt_error err = {0};
     bool passed = false;
-
     KAFKA_FIXTURE_INSIST(dt_result_lag_passed(lag, &passed, &err), &err);
     return passed;
 }
@@ -337,7 +316,6 @@ static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
     size_t n;
-
     while (!is_passed(lag)) {
         if (kafka_fixture_now_us() > until_us)
             return false;
@@ -351,15 +329,13 @@ static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
 FRESH_TEST(a_mark_is_passed_when_all_before_it_was_applied_and_committed)
 {
     dt_result_lag *lag = lag_of();
-    dt_kafka_reader *c;
-
     mark(lag); /* nobody has ever read, and there is nothing */
     assert_true(is_passed(lag));
     report(0, 20);
     assert_true(is_passed(lag)); /* they came after the mark */
     mark(lag);
     assert_false(is_passed(lag));
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     assert_false(passes(lag, c, false, 1500)); /* read, and not applied */
     dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
@@ -377,21 +353,19 @@ FRESH_TEST(a_mark_is_passed_when_all_before_it_was_applied_and_committed)
 /* Behind the last record there is the marker of its transaction, which nobody reads. */
 FRESH_TEST(markers_of_transactions_do_not_count_as_unread)
 {
-    struct dt_kafka_message m;
     dt_result_lag *lag = lag_of();
-    dt_kafka_reader *c;
     dt_producer *p = NULL;
     struct dt_error err = {0};
     char topic[128];
     int64_t offset;
-
     snprintf(topic, sizeof(topic), "%s", own("results"));
-    m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
+    struct dt_kafka_message m =
+        (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &p, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, &m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), &err);
     dt_producer_free(p);
     mark(lag);
-    c = consumer();
+    dt_kafka_reader *c = consumer();
     assert_true(passes(lag, c, true, WAIT_MS));
     dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
@@ -404,7 +378,6 @@ FRESH_TEST(what_goes_back_is_unread_until_it_was_applied)
     dt_kafka_reader *c = consumer();
     struct dt_error err = {0};
     size_t n = 0;
-
     report(0, 10);
     mark(lag);
     for (int i = 0; i < 20; i++) {
@@ -425,7 +398,6 @@ FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
     size_t n = 0;
-
     report(0, 10);
     while (n == 0)
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
@@ -449,12 +421,10 @@ FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
 
 FRESH_TEST(without_a_broker_nothing_is_known_to_be_read)
 {
-    dt_result_lag *lag;
     struct dt_error err = {0};
     bool passed = true;
-
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
-    lag = lag_of();
+    dt_result_lag *lag = lag_of();
     assert_int_equal(dt_result_lag_passed(lag, &passed, &err), DT_UNAVAILABLE);
     assert_false(passed);
     assert_int_equal(dt_result_lag_mark(lag, &err), DT_UNAVAILABLE);
@@ -475,8 +445,6 @@ FRESH_TEST(notices_arrive_and_say_so)
     bool sent[2] = {false, false};
     char topic[128];
     dt_notice_producer *notices = NULL;
-    size_t n;
-
     snprintf(topic, sizeof(topic), "%s", own("dead"));
     for (int i = 0; i < 2; i++)
         m[i] = (struct dt_kafka_message){.topic = dt_str(topic),
@@ -489,7 +457,7 @@ FRESH_TEST(notices_arrive_and_say_so)
     assert_true(sent[0] && sent[1]);
     KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, NULL, 0, NULL, 10000, &err), &err);
     dt_notice_producer_free(notices);
-    n = kafka_fixture_read(&fx, topic, true, &seen);
+    size_t n = kafka_fixture_read(&fx, topic, true, &seen);
     assert_int_equal(n, 2);
     assert_string_equal(seen[0].header, "17/3/dead");
     free(seen);
@@ -503,7 +471,6 @@ FRESH_TEST(a_notice_that_kafka_refuses_is_told_from_the_others)
     struct dt_error err = {0};
     bool sent[3];
     dt_notice_producer *notices = NULL;
-
     memset(payload, 'p', sizeof(payload));
     snprintf(topic, sizeof(topic), "%s", own("dead"));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -543,18 +510,16 @@ FRESH_TEST(notices_that_are_refused_together_go_one_by_one)
 
 FRESH_TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later)
 {
-    struct dt_kafka_message m;
     struct dt_error err = {0};
     bool sent = true;
     char topic[128];
-    int64_t begin_us;
     dt_notice_producer *notices = NULL;
-
     snprintf(topic, sizeof(topic), "%s", own("dead"));
-    m = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
+    struct dt_kafka_message m =
+        (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
-    begin_us = kafka_fixture_now_us();
+    int64_t begin_us = kafka_fixture_now_us();
     assert_int_equal(dt_notice_producer_send(notices, &m, 1, &sent, 300, &err), DT_UNAVAILABLE);
     assert_false(sent);
     assert_true(kafka_fixture_now_us() - begin_us >= 290000);

@@ -23,7 +23,6 @@ static void make(void)
 static void init(void)
 {
     struct dt_error err = {0};
-
     kafka_fixture_init(&fx, "topics");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &fx.env.admin, &err), &err);
 }
@@ -43,7 +42,6 @@ static const char *own(const char *suffix)
 FRESH_TEST(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead)
 {
     struct dt_error err = {0};
-
     kafka_fixture_await_partitions(&fx, own("ledger"), 3);
     kafka_fixture_await_partitions(&fx, own("results"), 2);
     kafka_fixture_await_partitions(&fx, own("results.rejected"), 2);
@@ -76,7 +74,6 @@ FRESH_TEST(what_is_refused_may_be_larger_than_what_came)
 FRESH_TEST(the_ledger_gets_more_partitions_when_there_are_more_shards)
 {
     struct dt_error err = {0};
-
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_CHECK, &err), DT_REFUSED);
     KAFKA_FIXTURE_OK(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_GROW, &err), &err);
     kafka_fixture_await_partitions(&fx, own("ledger"), 5);
@@ -90,7 +87,6 @@ TEST_WITH(a_ledger_that_forgets_is_refused, init, clear)
 {
     const char *week[] = {"retention.ms", "604800000", NULL};
     struct dt_error err = {0};
-
     kafka_fixture_topic(&fx, own("ledger"), 3, week);
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "retention.ms=604800000"));
@@ -101,7 +97,6 @@ TEST_WITH(a_ledger_that_is_compacted_is_refused, init, clear)
 {
     const char *compact[] = {"retention.ms", "-1", "cleanup.policy", "compact", NULL};
     struct dt_error err = {0};
-
     kafka_fixture_topic(&fx, own("ledger"), 3, compact);
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "cleanup.policy=compact"));
@@ -110,7 +105,6 @@ TEST_WITH(a_ledger_that_is_compacted_is_refused, init, clear)
 TEST_WITH(checking_never_makes_a_ledger, init, clear)
 {
     struct dt_error err = {0};
-
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
 }
@@ -119,7 +113,6 @@ TEST_WITH(a_missing_topic_is_made_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.partitions, 2);
     assert_int_equal(info.max_message_bytes, 1048588);
@@ -131,7 +124,6 @@ TEST_WITH(a_topics_own_limit_is_told, init, clear)
     const char *small[] = {"max.message.bytes", "2000", NULL};
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.max_message_bytes, 2000);
@@ -143,7 +135,6 @@ TEST_WITH(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients
     const char *large[] = {"max.message.bytes", "9000000", NULL};
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-
     kafka_fixture_topic(&fx, fx.topic, 1, large);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.max_message_bytes, 1200000);
@@ -153,7 +144,6 @@ TEST_WITH(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-
     fx.config.kafka_auto_create_partitions = 0;
     assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, fx.topic));
@@ -182,14 +172,12 @@ TEST_WITH(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear)
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     dt_kafka_admin *admin = NULL;
-    int64_t begin_us;
     char right[256];
-
     memcpy(right, fx.brokers, sizeof(right));
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
     assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
-    begin_us = kafka_fixture_now_us();
+    int64_t begin_us = kafka_fixture_now_us();
     for (int i = 0; i < 200; i++)
         assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
     assert_true(kafka_fixture_now_us() - begin_us < 100000000); /* a few of the requests waited again */
@@ -204,7 +192,6 @@ TEST(an_installations_name_that_is_too_long_for_a_topic_is_invalid)
     char longest[DT_KAFKA_TOPIC_MAX + 1], name[DT_KAFKA_TOPIC_MAX + 1];
     const struct dt_kafka_env env = {.installation = longest};
     struct dt_error err = {0};
-
     memset(longest, 'x', DT_KAFKA_TOPIC_MAX);
     longest[DT_KAFKA_TOPIC_MAX - strlen(".dead")] = '\0';
     KAFKA_FIXTURE_OK(dt_kafka_topic_name(&env, "dead", name, &err), &err);
@@ -225,7 +212,6 @@ static void tell(void *arg)
 static dt_kafka_asker *asker_of(dt_kafka_admin *admin)
 {
     dt_kafka_asker *asker;
-
     told = 0;
     assert_int_equal(dt_kafka_asker_new(admin, tell, NULL, &asker), DT_OK);
     return asker;
@@ -244,7 +230,6 @@ static bool told_since(dt_kafka_asker *asker, int before)
 static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct dt_kafka_topic_info *info)
 {
     struct dt_error err = {0};
-
     for (;;) {
         int before = told;
         dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), 1, info, &err);
@@ -261,7 +246,6 @@ TEST_WITH(who_must_not_wait_is_told_when_to_ask_again, init, clear)
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     int before = 0;
-
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), DT_BUSY);
     AWAIT(told > before);
     KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), &err);
@@ -284,7 +268,6 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
 {
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-
     for (int i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "%s.%d", fx.topic, i);
         assert_int_equal(dt_kafka_asker_ask(asker, dt_str(names[i]), 1, &info, &err), DT_BUSY);
@@ -299,7 +282,6 @@ static void make_topics(int n, int least, int most)
     char names[MANY][280];
     dt_status status;
     bool late = false;
-
     (void)told_since(asker, 0);
     ask_for(n, asker, names);
     for (int i = 0; i < n; i++) {
@@ -334,16 +316,14 @@ TEST_WITH(some_topics_are_made_together, init, clear)
 TEST_WITH(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear)
 {
     dt_kafka_asker *maker = asker_of(fx.env.admin);
-    dt_kafka_asker *asker;
     dt_kafka_admin *other = NULL;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     char names[MANY][280];
     int made = 0;
-
     assert_int_equal(await_answer(maker, fx.topic, &info), DT_OK);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &other, &err), &err); /* which has never heard of it */
-    asker = asker_of(other);
+    dt_kafka_asker *asker = asker_of(other);
     dt_kafka_asker_sends(asker, 2);
     ask_for(MANY, asker, names);
     assert_int_equal(await_answer(asker, fx.topic, &info), DT_OK);
@@ -362,13 +342,11 @@ TEST_WITH(an_asker_is_told_that_kafka_does_not_answer, init, clear)
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     dt_kafka_admin *admin = NULL;
-    dt_kafka_asker *asker;
     char right[256];
-
     memcpy(right, fx.brokers, sizeof(right));
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
-    asker = asker_of(admin);
+    dt_kafka_asker *asker = asker_of(admin);
     assert_int_equal(await_answer(asker, fx.topic, &info), DT_UNAVAILABLE);
     dt_kafka_asker_free(asker);
     dt_kafka_admin_free(admin);
@@ -382,7 +360,6 @@ TEST_WITH(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, 
     const struct dt_str nameless[] = {dt_str("one"), dt_str("")};
     struct dt_error err = {0};
     size_t at_fault;
-
     KAFKA_FIXTURE_OK(dt_kafka_admin_topics(fx.env.admin, good, 3, &at_fault, &err), &err);
     assert_int_equal(kafka_fixture_partitions(&fx, "two"), 2);
     assert_int_equal(dt_kafka_admin_topics(fx.env.admin, bad, 4, &at_fault, &err), DT_REFUSED);
@@ -406,7 +383,6 @@ TEST_WITH(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clea
     struct dt_error err = {0};
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk;
-
     KAFKA_FIXTURE_OK(dt_kafka_on_demand_new(&fx.env, &ops, 20, &handle, &err), &err);
     assert_false(dt_kafka_on_demand_open(handle));
     for (int i = 0; i < 3; i++) {

@@ -43,7 +43,6 @@ RIG_TEST(put_stores_an_entry_in_a_page_of_its_shards_set, shared)
     const int64_t due_ms = INT64_C(1800000000123), begin_ms = due_ms - due_ms % 32768;
     int64_t today = dt_job_id(due_ms, 77), many = dt_job_id(due_ms, (INT64_C(1) << 32) + 78);
     int64_t other_day = (INT64_C(690) << 40) + 79;
-
     put_one(fx, today, due_ms);
     put_one(fx, many, due_ms);
     put_one(fx, other_day, due_ms);
@@ -69,7 +68,6 @@ RIG_TEST(put_moves_removes_and_is_idempotent, shared)
 RIG_TEST(put_removes_what_is_due_after_the_horizon, shared)
 {
     struct dt_entry entries[] = {{1, 1000, 0}, {2, 1001, 10}, {3, 900, 0}};
-
     for (int wake = 0; wake < 2; wake++) {
         put_one(fx, 2, 10);
         OK(dt_index_put(fx->index, &fx->map, entries, 3, 1000, wake, &fx->err));
@@ -82,7 +80,6 @@ RIG_TEST(put_removes_what_is_due_after_the_horizon, shared)
 static long long commands_of(const struct fixture *fx)
 {
     const char *at = strstr(redis_fixture_text(fx->endpoints, 0, "INFO stats"), "total_commands_processed:");
-
     assert_non_null(at);
     return atoll(at + strlen("total_commands_processed:"));
 }
@@ -92,10 +89,8 @@ RIG_TEST(put_does_not_look_for_what_was_far_after_the_horizon, private)
 {
     const int64_t horizon_ms = 1000, minute_ms = 60000;
     struct dt_entry entries[] = {{1, 0, horizon_ms + minute_ms + 1}, {2, 0, FAR}, {3, FAR, FAR - 1}};
-    long long before;
-
     put_one(fx, 4, horizon_ms + minute_ms);
-    before = commands_of(fx);
+    long long before = commands_of(fx);
     OK(dt_index_put(fx->index, &fx->map, entries, 3, horizon_ms, true, &fx->err));
     assert_int_equal(commands_of(fx), before + 1); /* the question itself */
     OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){4, 0, horizon_ms + minute_ms}, 1, horizon_ms, true,
@@ -106,7 +101,6 @@ RIG_TEST(put_does_not_look_for_what_was_far_after_the_horizon, private)
 RIG_TEST(the_last_of_several_entries_of_one_job_counts, shared)
 {
     struct dt_entry entries[] = {{4, 10, 0}, {4, 20, 0}, {5, 0, 0}, {5, 30, 0}};
-
     OK(dt_index_put(fx->index, &fx->map, entries, 4, FAR, true, &fx->err));
     assert_int_equal(score(fx, 4), 20);
     assert_int_equal(score(fx, 5), 30);
@@ -116,7 +110,6 @@ RIG_TEST(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared)
 {
     size_t n = 50000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
-
     spread_over_endpoints(fx);
     for (size_t i = 0; i < n; i++)
         entries[i] = (struct dt_entry){(int64_t)i + 1, 1000 + (int64_t)i, 0};
@@ -147,7 +140,6 @@ static struct dt_marker marked_as_filling(struct fixture *fx, int64_t count, con
 {
     const struct dt_marker marker = {7, 12345, count, 2, 0, true, 3};
     bool intact;
-
     OK(dt_index_mark(fx->index, 1, marker, was, &intact, &fx->gone, &fx->err));
     return marker;
 }
@@ -157,7 +149,6 @@ RIG_TEST(a_filling_is_one_handles_until_it_lets_go, shared)
     dt_index *other;
     struct dt_filling f, g, told, late;
     int64_t until_us, done_ms;
-
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &other, &fx->err));
     assert_false(taken(fx, fx->index).wanted); /* nobody asked */
     do { /* repeat until all of it runs before the other counts as silent by Redis's clock */
@@ -225,7 +216,6 @@ RIG_TEST(what_is_filled_counts_as_long_as_its_marker_stays, shared)
     struct dt_marker first = marked_as_filling(fx, 1, NULL), second;
     struct dt_filling f = taken(fx, fx->index);
     bool intact;
-
     f.done_ms = 500;
     f.keep = true;
     OK(dt_index_fillings(fx->index, DT_FILLING_TELL, &f, 1, &fx->err));
@@ -252,7 +242,6 @@ RIG_TEST(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared)
 {
     int64_t a = id_of(fx, 2, 0), b = id_of(fx, 2, a), c = id_of(fx, 2, b);
     struct dt_entry got[8];
-
     OK(due(fx, 2, MARKER, 1000, 8, got));
     assert_int_equal(fx->due.n, 0);
     assert_int_equal(fx->due.next_ms, 0);
@@ -281,7 +270,6 @@ RIG_TEST(the_marker_tells_a_leader_whether_its_set_is_still_there, shared)
 {
     struct dt_entry got[4];
     bool intact = true;
-
     OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact); /* a new set */
     OK(due(fx, 1, MARKER, FAR, 4, got));
@@ -315,7 +303,6 @@ RIG_TEST(the_marker_tells_a_leader_whether_its_set_is_still_there, shared)
 RIG_TEST(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared)
 {
     bool intact = true;
-
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0, false, 0}, NULL, &intact, &fx->gone, &fx->err));
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){8, 6, 1, 2, 7, false, 0}, NULL, &intact, &fx->gone, &fx->err));
     assert_true(intact);
@@ -332,7 +319,6 @@ RIG_TEST(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared)
     const struct dt_marker filling = {7, 12345, 1, 2, 0, true, 0};
     struct dt_entry got[4];
     bool intact = true;
-
     OK(dt_index_mark(fx->index, 1, filling, NULL, &intact, &fx->gone, &fx->err));
     OK(due(fx, 1, filling, FAR, 4, got));
     assert_true(fx->due.marked); /* it is ours, all the same */
@@ -352,7 +338,6 @@ RIG_TEST(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, share
     int64_t next;
     size_t n = 9;
     bool intact = true;
-
     dt_arena_init(&arena);
     OK(dt_index_mark(fx->index, 1, MARKER, NULL, &intact, &fx->gone, &fx->err));
     OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), &entry, 1, &fx->err));
@@ -376,7 +361,6 @@ RIG_TEST(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, share
 {
     int64_t a = id_of(fx, 5, 0), b = id_of(fx, 5, a), c = id_of(fx, 5, b), d = id_of(fx, 5, c);
     struct dt_fix fixes[] = {{a, 100, 500}, {b, 100, 500}, {c, 100, 0}, {d, 100, 500}};
-
     put_one(fx, a, 100);
     put_one(fx, b, 101); /* changed meanwhile */
     put_one(fx, c, 100);
@@ -393,7 +377,6 @@ RIG_TEST(thousands_of_fixes_go_in_one_call, shared)
     struct dt_entry *entries = calloc(n, sizeof(*entries));
     struct dt_fix *fixes = calloc(n, sizeof(*fixes));
     int64_t count;
-
     dt_shard_map_init(&fx->map, 1, 1);
     for (size_t i = 0; i < n; i++) {
         entries[i] = (struct dt_entry){(int64_t)i + 1, 100, 0};
@@ -416,7 +399,6 @@ RIG_TEST(entries_of_a_paused_topic_are_held_and_given_back, shared)
     struct dt_arena arena;
     struct dt_str *topics;
     size_t n;
-
     dt_arena_init(&arena);
     put_one(fx, a, 100);
     put_one(fx, b, 101);                                                               /* was changed: stays */
@@ -447,7 +429,6 @@ RIG_TEST(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skippe
     struct dt_arena arena;
     struct dt_str *topics;
     size_t n;
-
     dt_arena_init(&arena);
     put_one(fx, entry.id, 100);
     OK(dt_index_hold(fx->index, 4, DT_STR_LIT("orders.close"), &entry, 1, &fx->err));
@@ -464,7 +445,6 @@ RIG_TEST(giving_back_is_bounded_by_its_limit, shared)
     size_t n = 5000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
     int64_t next_ms, count;
-
     for (size_t i = 0; i < n; i++)
         entries[i] = (struct dt_entry){(int64_t)i + 1, 100 + (int64_t)i, 0};
     OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), entries, n, &fx->err));
@@ -485,7 +465,6 @@ RIG_TEST(a_range_can_be_walked_page_by_page_through_equal_scores, shared)
     char seen[401] = {0};
     int pages = 0;
     size_t n;
-
     dt_shard_map_init(&fx->map, 1, 1);
     for (int64_t id = 1; id <= 400; id++)
         put_one(fx, id, id <= 20 ? 50 : id <= 380 ? 100 : 200);
@@ -513,7 +492,6 @@ RIG_TEST(a_range_leaves_out_its_end_and_the_marker, shared)
     struct dt_entry got[4];
     size_t n;
     bool intact;
-
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     put_one(fx, a, 100);
     put_one(fx, b, 200);
@@ -535,7 +513,6 @@ RIG_TEST(what_is_added_as_missing_never_overwrites, shared)
 {
     int64_t a = id_of(fx, 6, 0), b = id_of(fx, 6, a);
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}};
-
     put_one(fx, a, 70);
     OK(dt_index_add_missing(fx->index, 6, entries, 2, &fx->err));
     assert_int_equal(score(fx, a), 70);
@@ -599,7 +576,6 @@ RIG_TEST(members_that_are_nobodys_are_removed_where_they_are_met, shared)
     struct dt_entry got[3];
     int clean = 0;
     size_t n;
-
     put_one(fx, id, 100);
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_text(fx->endpoints, (unsigned)i,

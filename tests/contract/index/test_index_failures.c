@@ -31,7 +31,6 @@ RIG_TEST(flushed_scripts_are_loaded_again_without_anybody_noticing, private)
     struct dt_entry got[4], after = {1, 1, 0};
     bool intact;
     size_t n;
-
     put_one(fx, 1, 1);
     redis_fixture_text(fx->endpoints, 0, "SCRIPT FLUSH");
     OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id, 100, 0}, 1, FAR, true, &fx->err));
@@ -54,7 +53,6 @@ RIG_TEST(flushed_scripts_are_loaded_again_without_anybody_noticing, private)
 static bool pings(void *arg)
 {
     struct fixture *fx = arg;
-
     return dt_index_ping(fx->index, NULL) == DT_OK;
 }
 
@@ -86,7 +84,6 @@ RIG_TEST(a_connection_that_the_server_ended_while_idle_fails_no_call, private)
     struct dt_str *topics;
     bool flag;
     size_t n;
-
     dt_arena_init(&arena);
     OK(dt_index_ping(fx->index, &fx->err));
 #define STALE_OK(call)                                                                                                 \
@@ -131,7 +128,6 @@ RIG_TEST(a_server_that_was_started_anew_while_idle_fails_no_call, private)
 static unsigned connections_to(int port, int fds[8])
 {
     unsigned n = 0;
-
     for (int fd = 0; fd < 256 && n < 8; fd++) {
         struct sockaddr_in peer = {0};
         socklen_t size = sizeof(peer);
@@ -148,7 +144,6 @@ static bool was_probed(int fd)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof(info);
-
     assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
     return info.tcpi_last_data_sent >= info.tcpi_last_ack_recv + 1000;
 }
@@ -159,7 +154,6 @@ static bool all_were_probed(void *arg)
     int fds[8];
     unsigned n = connections_to(fx->server.port, fds);
     unsigned probed = 0;
-
     assert_int_equal(n, 2);
     for (unsigned i = 0; i < n; i++)
         probed += was_probed(fds[i]);
@@ -170,7 +164,6 @@ RIG_TEST(connections_that_are_idle_are_probed, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
-
     OK(dt_index_ping(fx->index, &fx->err));
     AWAIT(all_were_probed(fx));
     dt_wake_stop(wake);
@@ -180,7 +173,6 @@ static bool nothing_is_connected(void *arg)
 {
     const struct tcp_proxy *proxy = arg;
     int fds[8];
-
     return connections_to(proxy->port, fds) == 0;
 }
 
@@ -188,7 +180,6 @@ RIG_TEST(a_connection_whose_peer_vanished_while_idle_fails_no_call, private)
 {
     struct tcp_proxy proxy;
     dt_index *index;
-
     tcp_proxy_open(&proxy, "", fx->server.port);
     snprintf(fx->endpoints, sizeof(fx->endpoints), "127.0.0.1:%d", proxy.port);
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &index, &fx->err));
@@ -207,14 +198,12 @@ static void *put_in_a_thread(void *arg)
     struct fixture *fx = arg;
     dt_status status =
         dt_index_put(fx->index, &fx->map, &(struct dt_entry){1, 100, 0}, 1, FAR, true, &(struct dt_error){0});
-
     return (void *)(intptr_t)status;
 }
 
 static bool somebody_is_paused(void *arg)
 {
     struct fixture *fx = arg;
-
     return strstr(redis_fixture_text(fx->endpoints, 0, "INFO clients"), "blocked_clients:1") != NULL;
 }
 
@@ -222,7 +211,6 @@ RIG_TEST(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_ag
 {
     pthread_t thread;
     void *status;
-
     dt_index_free(fx->index);
     open_index(fx, WAIT_MS);
     OK(dt_index_ping(fx->index, &fx->err));
@@ -239,7 +227,6 @@ RIG_TEST(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_ag
 static void failing_is(struct fixture *fx, const char *list)
 {
     char text[256];
-
     dt_index_failing(fx->index, text, sizeof(text));
     assert_string_equal(text, list);
 }
@@ -249,7 +236,6 @@ static void by_hand(struct fixture *fx, const char *command)
 {
     char words[4][40] = {"", "", "", ""};
     int n = sscanf(command, "%39s %39s %39s %39s", words[0], words[1], words[2], words[3]);
-
     assert_in_range(n, 3, 4);
     if (n == 4)
         redis_fixture_text(fx->endpoints, 0, "%s %s %s %s", words[0], words[1], words[2], words[3]);
@@ -287,7 +273,6 @@ RIG_TEST(who_listens_knows_whether_announcements_arrive, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
-
     assert_true(dt_wake_hears(wake));
     redis_server_kill(&fx->server);
     expect_heard(&heard, &heard.all, 2);
@@ -310,7 +295,6 @@ RIG_TEST(nobody_connects_again_before_the_back_off_is_over, private)
 {
     dt_clock clock = {.mono_us = still, .real_ms = still};
     dt_index *index;
-
     still_us = 1000000000;
     OK(dt_index_new(&fx->config, fx->installation, &clock, &index, &fx->err));
     redis_server_kill(&fx->server);
@@ -345,7 +329,6 @@ RIG_TEST(every_call_says_unavailable_while_the_server_is_down, private)
     int64_t out;
     size_t n = 9;
     bool flag;
-
     dt_arena_init(&arena);
     redis_server_kill(&fx->server);
     UNAVAILABLE(dt_index_ping(fx->index, &fx->err));
@@ -372,7 +355,6 @@ RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)
     const struct dt_config config = redis_fixture_config(fx->endpoints, "", 300);
     int64_t count;
     dt_index *index;
-
     put_one(fx, id_of(fx, 0, 0), 100);
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &index, &fx->err));
     AWAIT(dt_index_ping(index, NULL) == DT_OK);
@@ -387,7 +369,6 @@ RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)
 RIG_TEST(a_server_without_memory_is_unavailable_but_the_connection_goes_on, private)
 {
     int64_t connections, count;
-
     put_one(fx, 1, 100);
     connections = redis_fixture_number(fx->endpoints, 0, "EVAL %s 0", "return 0");
     connections =
@@ -412,7 +393,6 @@ RIG_TEST(a_server_without_memory_is_unavailable_but_the_connection_goes_on, priv
 RIG_TEST(a_read_only_server_is_unavailable_for_writes, private)
 {
     int64_t count;
-
     put_one(fx, 1, 100);
     redis_fixture_text(fx->endpoints, 0, "REPLICAOF 127.0.0.1 1");
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &(struct dt_entry){2, 100, 0}, 1, FAR, true, &fx->err));
@@ -445,7 +425,6 @@ RIG_TEST(entries_of_the_other_endpoints_arrive_when_one_is_down, private)
     char failing[128];
     dt_index *both;
     unsigned here = 0;
-
     spread_over_endpoints(fx);
     redis_server_start(&other, "");
     snprintf(fx->endpoints, sizeof(fx->endpoints), " %s , %s,", fx->server.endpoint, other.endpoint);
@@ -503,13 +482,11 @@ RIG_TEST(a_shard_stays_where_it_is_when_the_list_is_written_in_another_order, pr
 {
     struct redis_server other;
     char turned[128], straight[128];
-    struct dt_config config;
     dt_index *a, *b;
-
     redis_server_start(&other, "");
     snprintf(straight, sizeof(straight), "%s,%s", fx->server.endpoint, other.endpoint);
     snprintf(turned, sizeof(turned), "%s,%s", other.endpoint, fx->server.endpoint);
-    config = redis_fixture_config(straight, "", 500);
+    struct dt_config config = redis_fixture_config(straight, "", 500);
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &a, &fx->err));
     config.redis_endpoints = turned;
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &b, &fx->err));
@@ -526,7 +503,6 @@ RIG_TEST(a_password_opens_the_server_for_commands_and_wake_ups, private_with_pas
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
-
     OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id_of(fx, 2, 0), 100, 0}, 1, FAR, true, &fx->err));
     expect_heard(&heard, &heard.by_shard[2], 1);
     dt_wake_stop(wake);
@@ -536,7 +512,6 @@ RIG_TEST(a_wrong_or_missing_password_is_unavailable_and_says_why, private_with_p
 {
     struct dt_config config = redis_fixture_config(fx->endpoints, "wrong", 300);
     dt_index *index;
-
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &index, &fx->err));
     UNAVAILABLE(dt_index_ping(index, &fx->err));
     assert_non_null(strstr(fx->err.text, "WRONGPASS"));
@@ -572,7 +547,6 @@ TEST(without_endpoints_there_is_no_index)
     char down[8];
     dt_index *index = (dt_index *)&config;
     dt_wake *wake = (dt_wake *)&config;
-
     assert_int_equal(dt_index_new(&config, "x", dt_clock_system(), &index, &err), DT_OK);
     assert_null(index);
     assert_int_equal(dt_wake_start(&config, "x", NULL, NULL, &wake, &err), DT_OK);

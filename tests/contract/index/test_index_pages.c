@@ -55,7 +55,6 @@ static int64_t model_id(int i)
 static int64_t model_time(struct model *m)
 {
     static const int64_t instants[] = {NOON_2027, NOON_2027 + 43200000, NOON_2027 + 43100000};
-
     return chance(m, 5) == 0 ? instants[chance(m, 3)] : NOON_2027 + 41400000 + (int64_t)chance(m, 3600000);
 }
 
@@ -72,7 +71,6 @@ static int pick_present(struct model *m, bool present)
 static size_t present_in(const struct model *m, int64_t from_ms, int64_t to_ms)
 {
     size_t n = 0;
-
     for (int i = 1; i <= MODEL_IDS; i++)
         n += m->dues[i] && m->dues[i] >= from_ms && m->dues[i] < to_ms;
     return n;
@@ -82,7 +80,6 @@ static void model_puts(struct model *m)
 {
     struct dt_entry entries[700];
     size_t n = 1 + chance(m, 700);
-
     for (size_t k = 0; k < n; k++) { /* several of one job in a call, too */
         int i = 1 + (int)chance(m, MODEL_IDS);
         int64_t due_ms = chance(m, 4) ? model_time(m) : 0;
@@ -100,7 +97,6 @@ static void model_fixes(struct model *m)
     struct dt_fix fixes[300];
     bool taken[MODEL_IDS + 1] = {false};
     size_t n = 0;
-
     for (size_t k = 0; k < 300 && present_in(m, 0, FAR) > 1000; k++) {
         int i = pick_present(m, true);
         int64_t due_ms = chance(m, 3) ? model_time(m) : 0;
@@ -123,7 +119,6 @@ static void model_fills(struct model *m)
     bool taken[MODEL_IDS + 1] = {false};
     int64_t at_ms = chance(m, 2) ? model_time(m) : 0; /* one after the other, or anywhere */
     size_t n = 0;
-
     for (size_t k = 0; k < 900; k++) {
         int i = 1 + (int)chance(m, MODEL_IDS);
 
@@ -147,7 +142,6 @@ static void model_looks(struct model *m)
     struct dt_entry got[200];
     int64_t now_ms = model_time(m), later_ms = 0;
     size_t there = present_in(m, 0, now_ms + 1), limit = 1 + chance(m, 200);
-
     OK(due(fx, 0, MARKER, now_ms, limit, got));
     assert_int_equal(fx->due.n, there < limit ? there : limit);
     for (size_t k = 1; k < fx->due.n; k++)
@@ -168,7 +162,6 @@ static void model_compares(struct model *m)
     struct dt_entry page[333], after = {0};
     int64_t from_ms = chance(m, 3) ? model_time(m) : 0, to_ms = from_ms + 1 + (int64_t)chance(m, 2000000), count;
     size_t n, seen = 0, limit = 1 + chance(m, 333);
-
     OK(dt_index_count(fx->index, 0, from_ms, to_ms, &count, &fx->err));
     assert_int_equal(count, present_in(m, from_ms, to_ms));
     do {
@@ -192,7 +185,6 @@ static void model_compares(struct model *m)
 RIG_TEST(a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes, shared)
 {
     struct model *m = calloc(1, sizeof(*m));
-
     m->fx = fx;
     m->chance = 88172645463325252;
     dt_shard_map_init(&m->fx->map, 1, 1);
@@ -295,7 +287,6 @@ RIG_TEST(an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one, share
 {
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[4];
-
     put_one(fx, id_of(fx, 0, id), 100000); /* another page begins behind the first */
     move_one(fx, id, 0, 500);
     move_one(fx, id, 0, 100500);
@@ -314,7 +305,6 @@ RIG_TEST(a_page_that_is_gone_takes_the_marker_along, shared)
     int64_t id = id_of(fx, 0, 0), other = id_of(fx, 0, id);
     struct dt_entry got[4];
     bool intact;
-
     put_one(fx, other, 100000);
     put_one(fx, id, 100); /* in a page of its own */
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
@@ -337,7 +327,6 @@ RIG_TEST(all_places_that_are_named_are_left, shared)
 {
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry entries[] = {{id, 900000, 500}, {id, 900000, 100500}, {id, 900000, 333}};
-
     move_one(fx, id, 0, 500);
     move_one(fx, id, 0, 100500);
     OK(dt_index_put(fx->index, &fx->map, entries, 3, FAR, true, &fx->err));

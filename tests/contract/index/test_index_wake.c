@@ -14,7 +14,6 @@
 static int64_t real_now_ms(void)
 {
     struct timespec t;
-
     clock_gettime(CLOCK_REALTIME, &t);
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
@@ -24,7 +23,6 @@ static int announced(struct fixture *fx, struct heard *heard, unsigned shard, in
 {
     int before = heard->by_shard[shard], closing = heard->outbox[shard];
     const struct dt_entry entry = {id, due_ms, score(fx, id)};
-
     OK(dt_index_put(fx->index, &fx->map, &entry, 1, FAR, true, &fx->err));
     OK(dt_index_wake(fx->index, shard, true, &fx->err));
     expect_heard(heard, &heard->outbox[shard], closing + 1);
@@ -39,7 +37,6 @@ RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, sha
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     const int64_t hence = real_now_ms() + 3600000;
     bool intact;
-
     for (unsigned shard = 0; shard < 4; shard++) { /* some on each endpoint */
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b);
 
@@ -63,7 +60,6 @@ RIG_TEST(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, s
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
-
     for (unsigned shard = 0; shard < 4; shard++) {
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b), now = real_now_ms();
 
@@ -84,7 +80,6 @@ RIG_TEST(one_announcement_a_shard_is_enough_for_many_entries, shared)
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     struct dt_entry entries[500];
     int64_t id = 0;
-
     for (int i = 0; i < 500; i++)
         entries[i] = (struct dt_entry){id = id_of(fx, 3, id), 1000 - i, 0};
     OK(dt_index_put(fx->index, &fx->map, entries, 500, FAR, true, &fx->err));
@@ -98,7 +93,6 @@ RIG_TEST(a_put_without_wake_announces_nothing, shared)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
-
     put_one(fx, id_of(fx, 1, 0), 5);
     OK(dt_index_wake(fx->index, 1, true, &fx->err));
     expect_heard(&heard, &heard.outbox[1], 1);
@@ -111,7 +105,6 @@ RIG_TEST(announcements_by_hand_arrive_with_their_meaning, shared)
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
     int all = heard.all;
-
     for (unsigned shard = 0; shard < fx->map.shards; shard++)
         OK(dt_index_wake(fx->index, shard, false, &fx->err));
     for (unsigned shard = 0; shard < fx->map.shards; shard++)
@@ -126,7 +119,6 @@ RIG_TEST(a_wake_message_of_another_installation_is_not_heard, shared)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
-
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_number(fx->endpoints, (unsigned)i, "PUBLISH %sx:wake 2", fx->installation);
     OK(dt_index_wake(fx->index, 2, true, &fx->err));
@@ -163,7 +155,6 @@ RIG_TEST(offers_reach_those_who_wait_for_pops_and_nobody_else, shared)
     dt_wake *leaders = listen_to(fx, &heard, n_endpoints(fx));
     dt_wake *pops;
     const struct dt_str topics[] = {dt_str("a.1"), dt_str("b")};
-
     OK(dt_wake_start_for_pops(&fx->config, fx->installation, on_offers, &offers, &pops, &fx->err));
     expect_offers(&offers.any, n_endpoints(fx)); /* it has begun to hear */
     for (unsigned shard = 0; shard < 4; shard++)
@@ -183,7 +174,6 @@ RIG_TEST(a_lost_wake_channel_is_told_and_comes_back_by_itself, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
-
     redis_server_kill(&fx->server);
     expect_heard(&heard, &heard.all, 2); /* lost */
     redis_server_again(&fx->server);
@@ -197,7 +187,6 @@ RIG_TEST(a_server_that_is_emptied_says_so, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
-
     redis_fixture_text(fx->endpoints, 0, "FLUSHALL");
     expect_heard(&heard, &heard.all, 2);
     redis_fixture_text(fx->endpoints, 0, "FLUSHDB");
@@ -224,7 +213,6 @@ RIG_TEST(a_server_that_may_not_say_that_is_listened_to_all_the_same, private)
 RIG_TEST(a_server_that_stands_still_is_noticed_by_its_missing_pong, private)
 {
     struct heard heard;
-
     fx->config.redis_timeout = 300;
     dt_wake *wake = listen_to(fx, &heard, 1);
     stop_child(fx->server.pid);
@@ -238,7 +226,6 @@ RIG_TEST(the_wake_channel_can_be_stopped_while_its_server_is_down, private)
 {
     struct heard heard;
     dt_wake *wake;
-
     memset(&heard, 0, sizeof(heard));
     pthread_mutex_init(&heard.lock, NULL);
     redis_server_kill(&fx->server);

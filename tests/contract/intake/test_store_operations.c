@@ -520,14 +520,13 @@ FRESH_TEST(a_job_that_is_made_after_the_start_is_not_in_the_set)
 
 FRESH_TEST(a_piece_that_is_rolled_back_leaves_nothing)
 {
-    dt_store *impatient;
     int64_t lock_timeout = fx.config.mysql_lock_timeout;
     jobs(3);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
     step(id);
     fx.config.mysql_lock_timeout = 1000;
-    impatient = mysql_fixture_store(&fx);
+    dt_store *impatient = mysql_fixture_store(&fx);
     mysql_fixture_run(&fx, "START TRANSACTION; SELECT id FROM jobs WHERE id = 2 FOR UPDATE");
     piece = (struct dt_operation_piece){.id = id};
     assert_int_equal(dt_status_class(dt_store_operation_step(impatient, &piece, &arena, &err)), DT_CLASS_RETRY);

@@ -60,7 +60,6 @@ static inline void open_reconciler(struct fixture *fx)
 static inline int begin(void **state, bool private)
 {
     struct fixture *fx = calloc(1, sizeof(*fx));
-
     *state = fx;
     if (private)
         redis_server_start(&fx->server, "");
@@ -94,7 +93,6 @@ static inline int private(void **state)
 static inline int done(void **state)
 {
     struct fixture *fx = *state;
-
     dt_reconciler_free(fx->r);
     dt_index_free(fx->index);
     dt_store_free(fx->store);
@@ -112,7 +110,6 @@ static inline void tick(struct fixture *fx)
     struct dt_reconcile_in in = {fx->store,         (fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads,
                                  fx->awaits_compare};
     struct dt_reconcile_out out;
-
     dt_reconcile_tick(fx->r, &in, &out);
     fx->next_us = out.next_us;
     fx->ticks++;
@@ -129,7 +126,6 @@ static inline void tick(struct fixture *fx)
 static inline void pass(struct fixture *fx, int64_t ms)
 {
     int64_t end_ms = fx->now_ms + ms;
-
     fx->ticks = 0;
     for (;;) {
         int64_t want_ms = START + fx->next_us / 1000 + (fx->next_us % 1000 > 1);
@@ -213,7 +209,6 @@ static inline void many_rows(struct fixture *fx, int n, int64_t from_ms, int ste
 static inline int64_t entries_below(struct fixture *fx, int64_t to_ms)
 {
     int64_t sum = 0, n;
-
     for (unsigned shard = 0; shard < fx->map.shards; shard++) {
         OK(dt_index_count(fx->index, shard, 0, to_ms, &n, &fx->err));
         sum += n;
@@ -224,7 +219,6 @@ static inline int64_t entries_below(struct fixture *fx, int64_t to_ms)
 static inline struct dt_reconcile_stats totals(struct fixture *fx)
 {
     struct dt_reconcile_stats sum = {0}, one;
-
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         dt_reconciler_stats(fx->r, shard, &one);
         sum.drift_missing += one.drift_missing;
@@ -241,7 +235,6 @@ static inline struct dt_reconcile_stats totals(struct fixture *fx)
 static inline void expect_drift(struct fixture *fx, int missing, int extra, int wrong)
 {
     struct dt_reconcile_stats sum = totals(fx);
-
     assert_int_equal(sum.drift_missing, missing);
     assert_int_equal(sum.drift_extra, extra);
     assert_int_equal(sum.drift_wrong, wrong);

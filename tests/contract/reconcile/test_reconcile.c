@@ -8,7 +8,6 @@ static bool is_where_its_row_says(struct fixture *fx, int64_t id)
     struct dt_entry wanted = {
         id, mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = %lld", (long long)id), 0};
     int64_t found = 0;
-
     OK(dt_index_scores(fx->index, dt_shard_of(&fx->map, id), &wanted, 1, &found, &fx->err));
     return found == wanted.due_ms;
 }
@@ -57,7 +56,6 @@ RIG_TEST(nothing_is_done_for_shards_that_are_not_led, shared)
 RIG_TEST(a_missing_entry_is_added_within_a_period_and_counted, shared)
 {
     struct dt_reconcile_stats stats;
-
     for (int64_t id = 1; id <= 50; id++)
         job(fx, id, START + 600000);
     settle(fx);
@@ -90,7 +88,6 @@ RIG_TEST(an_entry_without_a_job_is_removed_and_counted, shared)
 RIG_TEST(an_entry_with_a_wrong_score_is_put_right_and_counted_once, shared)
 {
     int64_t due_ms = START + 600000;
-
     settle(fx);
     due_ms = fx->now_ms + 4000;
     job(fx, 1, due_ms); /* both within the window */
@@ -149,11 +146,9 @@ RIG_TEST(only_leaders_of_shards_with_something_due_are_woken, shared)
 
 RIG_TEST(what_was_changed_just_now_is_mended_but_is_no_drift, shared)
 {
-    int64_t deadline_ms;
-
     settle(fx);
     job(fx, 1, fx->now_ms + 1000);
-    deadline_ms = fx->now_ms + 60000; /* claimed; its leader has not told the index yet */
+    int64_t deadline_ms = fx->now_ms + 60000; /* claimed; its leader has not told the index yet */
     mysql_fixture_run(&fx->mysql,
                       "UPDATE jobs SET state = 'dispatched', next_at = %lld, updated_at = %lld WHERE id = 1",
                       (long long)deadline_ms, (long long)fx->now_ms);
@@ -170,7 +165,6 @@ RIG_TEST(entries_of_another_shard_are_removed_from_a_set, shared)
 {
     unsigned wrong = (dt_shard_of(&fx->map, 1) + 1) % SHARDS;
     int64_t count;
-
     settle(fx);
     job(fx, 1, fx->now_ms + 4000);
     OK(dt_index_add_missing(fx->index, wrong, &(struct dt_entry){1, fx->now_ms + 4000, 0}, 1, &fx->err));
@@ -186,7 +180,6 @@ RIG_TEST(entries_of_another_shard_are_removed_from_a_set, shared)
 RIG_TEST(without_an_index_rows_are_counted_except_jobs_that_were_finished_by_hand, shared)
 {
     struct dt_reconcile_stats stats = {0};
-
     dt_index_free(fx->index);
     fx->index = NULL;
     open_reconciler(fx);
@@ -278,7 +271,6 @@ RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
     struct dt_str *topics;
     size_t n;
     int64_t next_ms;
-
     set_paused(fx, "p", true);
     settle(fx);
     row(fx, 1, "p", "scheduled", fx->now_ms - 1000);
@@ -311,7 +303,6 @@ RIG_TEST(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared
     unsigned shard = dt_shard_of(&fx->map, 1);
     int64_t next_ms, other = 2;
     const struct dt_entry held = {1, START - 1000, 0};
-
     while (dt_shard_of(&fx->map, other) == shard)
         other++;
     settle(fx);
@@ -337,7 +328,6 @@ RIG_TEST(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, sh
     const struct dt_entry held = {1, START - 1000, 0};
     char name[DT_HELD_NAME_SIZE];
     struct dt_str set = dt_held_name_at(DT_STR_LIT("c"), dt_callback_host_of(DT_STR_LIT("http://dead/")), name);
-
     while (dt_shard_of(&fx->map, other) != shard)
         other++;
     settle(fx);
@@ -362,7 +352,6 @@ RIG_TEST(what_is_parked_already_is_not_held_again, shared)
 {
     unsigned shard = dt_shard_of(&fx->map, 1);
     const struct dt_entry parked = {1, START - 1000, 0};
-
     settle(fx);
     row(fx, 1, "h", "scheduled", START - 1000);
     OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked, 1, &fx->err));
@@ -380,7 +369,6 @@ RIG_TEST(what_a_leader_has_too_much_of_is_no_drift, shared)
     unsigned shard = dt_shard_of(&fx->map, 1);
     int64_t next_ms, ids[2] = {2, 3};
     struct dt_entry parked[2];
-
     for (int i = 0; i < 2; i++) { /* of job 1's shard */
         ids[i] = i ? ids[0] + 1 : 2;
         while (dt_shard_of(&fx->map, ids[i]) != shard)
@@ -414,7 +402,6 @@ RIG_TEST(what_a_leader_has_too_much_of_is_no_drift, shared)
 RIG_TEST(overdue_jobs_are_counted_and_the_oldest_is_known, shared)
 {
     struct dt_reconcile_stats stats;
-
     for (int64_t id = 1; id <= 40; id++)
         job(fx, id, START - 5000 - id);
     job(fx, 41, START + 500000);
@@ -508,7 +495,6 @@ static void expect_swapped_to_be_found(struct fixture *fx, int64_t apart_ms, int
     const int64_t due_ms = START + 60000 + 1899 * apart_ms;
     unsigned shard = dt_shard_of(&fx->map, 1900);
     int64_t stranger = 90001;
-
     while (dt_shard_of(&fx->map, stranger) != shard)
         stranger++;
     settle(fx);

@@ -8,7 +8,6 @@
 RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared)
 {
     int64_t built = 0;
-
     fx->mysql.config.reconcile_slice = 100;
     open_reconciler(fx);
     many_rows(fx, 3000, START - 20000, 1000);
@@ -37,7 +36,6 @@ RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared)
 RIG_TEST(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared)
 {
     unsigned lost = dt_shard_of(&fx->map, 1);
-
     many_rows(fx, 100, START + 600000, 1000);
     settle(fx);
     redis_fixture_forget(fx->endpoints, fx->installation);
@@ -57,7 +55,6 @@ RIG_TEST(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared)
 RIG_TEST(a_request_that_came_before_the_lead_waits_for_it, shared)
 {
     struct dt_shard_set leads = fx->leads;
-
     fx->leads = (struct dt_shard_set){0};
     dt_reconciler_lost(fx->r, 3);
     a_period(fx);
@@ -99,7 +96,6 @@ struct process {
 static struct process process_of(struct fixture *fx, unsigned first, unsigned last)
 {
     struct process p = {.fx = fx};
-
     OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
     OK(dt_reconciler_new(&fx->mysql.config, p.index, &p.r, &fx->err));
     for (unsigned shard = first; shard <= last; shard++)
@@ -118,7 +114,6 @@ static void process_tick(struct process *p)
     struct dt_reconcile_in in = {
         p->fx->store, (p->fx->now_ms - START) * 1000 + 1, p->fx->now_ms, &p->fx->map, &p->leads, false};
     struct dt_reconcile_out out;
-
     dt_reconcile_tick(p->r, &in, &out);
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         p->whole.bits[i] |= out.whole.bits[i];
@@ -130,7 +125,6 @@ static void process_loses(struct process *p, int64_t count, int64_t generation)
 {
     struct fixture *fx = p->fx;
     bool intact, gone;
-
     for (unsigned shard = 0; shard < SHARDS; shard++) {
         const struct dt_marker marker = {1, shard, count, 1, 0, true, generation};
 
@@ -149,7 +143,6 @@ static bool process_is_whole(const struct process *p)
 static int64_t entries_of(struct fixture *fx, unsigned shard)
 {
     int64_t n;
-
     OK(dt_index_count(fx->index, shard, 0, FAR, &n, &fx->err));
     return n;
 }
@@ -158,7 +151,6 @@ static int64_t entries_of(struct fixture *fx, unsigned shard)
 static int until_whole(struct process *p)
 {
     int ticks = 0;
-
     AWAIT(process_is_whole(p) || (ticks++, process_tick(p), false));
     return ticks;
 }
@@ -181,7 +173,6 @@ static void two_processes(struct fixture *fx, struct process *a, struct process 
 RIG_TEST(one_process_fills_the_lost_sets_of_all, shared)
 {
     struct process a, b;
-
     two_processes(fx, &a, &b);
     until_whole(&a);
     assert_int_equal(entries_below(fx, FAR), 2000);
@@ -197,7 +188,6 @@ RIG_TEST(who_waits_adds_nothing_meanwhile, shared)
     struct process a, b;
     int64_t n, heard_us = 0;
     bool waited = true;
-
     two_processes(fx, &a, &b);
     while (entries_below(fx, FAR) == 0) {
         heard_us = dt_clock_mono_us(dt_clock_system());
@@ -221,14 +211,12 @@ RIG_TEST(who_waits_adds_nothing_meanwhile, shared)
 RIG_TEST(who_falls_silent_is_succeeded, shared)
 {
     struct process a, b;
-    int64_t done;
-
     two_processes(fx, &a, &b);
     while (entries_below(fx, FAR) < 500)
         process_tick(&a);
     fx->now_ms += 300;
     process_tick(&a);
-    done = entries_below(fx, FAR);
+    int64_t done = entries_below(fx, FAR);
     assert_in_range(done, 500, 1500);
     usleep((DT_FILLING_MS + 100) * 1000); /* by Redis's clock, which no event reports */
     until_whole(&b);
@@ -243,7 +231,6 @@ RIG_TEST(who_falls_silent_is_succeeded, shared)
 RIG_TEST(what_was_filled_before_another_loss_does_not_count, shared)
 {
     struct process a, b;
-
     two_processes(fx, &a, &b);
     until_whole(&a);
     redis_fixture_forget(fx->endpoints, fx->installation);
@@ -258,7 +245,6 @@ RIG_TEST(what_was_filled_before_another_loss_does_not_count, shared)
 RIG_TEST(who_has_another_map_fills_his_own_only, shared)
 {
     struct process a, b;
-
     two_processes(fx, &a, &b);
     process_loses(&b, 2, 2);
     until_whole(&a);
@@ -273,7 +259,6 @@ RIG_TEST(who_has_another_map_fills_his_own_only, shared)
 static bool divided(struct fixture *fx, struct redis_server *second, struct process *a, struct process *others)
 {
     char both[300];
-
     redis_server_start(second, "");
     snprintf(both, sizeof(both), "%s,%s", fx->endpoints, second->endpoint);
     free(fx->mysql.config.redis_endpoints);
@@ -303,7 +288,6 @@ RIG_TEST(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, pri
 {
     struct redis_server second = {0};
     struct process a, others;
-
     fx->mysql.config.reconcile_slice = 25;
     many_rows(fx, 2000, START + 60000, 1000);
     divide(fx, &second, &a, &others);

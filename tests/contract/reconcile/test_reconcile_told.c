@@ -45,7 +45,6 @@ RIG_TEST(a_full_scan_follows_a_rebuild_at_once, shared)
 RIG_TEST(a_full_scan_follows_the_gain_of_a_shard_at_once, shared)
 {
     unsigned shard = dt_shard_of(&fx->map, 9001);
-
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
     dt_shard_set_remove(&fx->leads, shard);
@@ -82,7 +81,6 @@ RIG_TEST(a_full_scan_is_not_begun_anew_by_every_doubt, shared)
 static bool pings(void *arg)
 {
     struct fixture *fx = arg;
-
     return dt_index_ping(fx->index, NULL) == DT_OK;
 }
 
@@ -186,7 +184,6 @@ RIG_TEST(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private)
 {
     struct dt_config config = fx->mysql.config;
     dt_store *nowhere, *there = fx->store;
-
     config.mysql_socket = (char[]){"/nonexistent/mysql.sock"};
     OK(dt_store_new(&config, NULL, &nowhere));
     fx->store = nowhere;
@@ -221,7 +218,6 @@ static void *live(void *arg)
     struct dt_error err;
     dt_index *index;
     dt_db *db;
-
     if (dt_index_new(&config, fx->installation, dt_clock_system(), &index, &err) != DT_OK ||
         dt_db_open(&config, &db, &err) != DT_OK)
         abort();
@@ -259,7 +255,6 @@ static void *live(void *arg)
 RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
 {
     struct worker worker = {.fx = fx};
-
     assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);
     while (!worker.over) { /* a period each tick: always comparing */
         struct dt_reconcile_out out;

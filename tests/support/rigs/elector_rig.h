@@ -48,7 +48,6 @@ static inline dt_elector *elector_rig_start(char *zookeeper_servers, unsigned sh
                                        .clock = &by_hand,
                                        .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
     dt_elector *e = NULL;
-
     config = (struct dt_config){.zookeeper_servers = zookeeper_servers, .zookeeper_session_timeout = timeout_ms};
     now_us = 1000000000;
     memset(gained, 0, sizeof(gained));

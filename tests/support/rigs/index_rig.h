@@ -55,7 +55,6 @@ static inline void open_index(struct fixture *fx, int64_t timeout_ms)
 static inline int shared(void **state)
 {
     struct fixture *fx = calloc(1, sizeof(*fx));
-
     *state = fx;
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", redis_fixture_endpoints());
     open_index(fx, WAIT_MS);
@@ -65,7 +64,6 @@ static inline int shared(void **state)
 static inline int private_with(void **state, const char *password)
 {
     struct fixture *fx = calloc(1, sizeof(*fx));
-
     *state = fx;
     redis_server_start(&fx->server, password);
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", fx->server.endpoint);
@@ -81,7 +79,6 @@ static inline int private(void **state)
 static inline int done(void **state)
 {
     struct fixture *fx = *state;
-
     dt_index_free(fx->index);
     if (fx->server.port)
         redis_server_kill(&fx->server);
@@ -134,7 +131,6 @@ static inline void spread_over_endpoints(struct fixture *fx)
 static inline int64_t count_all(struct fixture *fx)
 {
     int64_t sum = 0, n;
-
     for (unsigned shard = 0; shard < fx->map.shards; shard++) {
         OK(dt_index_count(fx->index, shard, 0, FAR, &n, &fx->err));
         sum += n;
@@ -145,7 +141,6 @@ static inline int64_t count_all(struct fixture *fx)
 static inline struct dt_filling taken_for(struct fixture *fx, dt_index *index, int64_t generation)
 {
     struct dt_filling f = {.shard = 1, .generation = generation};
-
     OK(dt_index_fillings(index, DT_FILLING_TAKE, &f, 1, &fx->err));
     return f;
 }
@@ -163,7 +158,6 @@ struct heard {
 static inline void on_wake(void *arg, int shard, bool outbox)
 {
     struct heard *heard = arg;
-
     pthread_mutex_lock(&heard->lock);
     if (shard < 0)
         heard->all++;
@@ -190,7 +184,6 @@ static inline void expect_heard(struct heard *heard, const int *counter, int at_
 static inline dt_wake *listen_to(struct fixture *fx, struct heard *heard, int endpoints)
 {
     dt_wake *wake;
-
     memset(heard, 0, sizeof(*heard));
     pthread_mutex_init(&heard->lock, NULL);
     OK(dt_wake_start(&fx->config, fx->installation, on_wake, heard, &wake, &fx->err));

@@ -11,7 +11,6 @@
 static inline int open_json(void **state)
 {
     dt_json *json;
-
     assert_int_equal(dt_json_new(&json), DT_OK);
     *state = json;
     return 0;
@@ -43,7 +42,6 @@ static inline dt_status parse(dt_json *json, const char *text, const struct dt_j
 static inline const struct dt_json_node *parsed(dt_json *json, const char *text)
 {
     struct dt_error err = {0};
-
     if (dt_json_parse(json, hold(text, strlen(text)), NULL, &err))
         fail_msg("%s: %s", text, err.text);
     return dt_json_root(json);

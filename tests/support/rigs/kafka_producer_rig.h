@@ -35,7 +35,6 @@ static inline dt_producer *producer(unsigned shard)
 {
     struct dt_error err = {0};
     dt_producer *p = NULL;
-
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, shard, NULL, &p, &err), &err);
     return p;
 }
@@ -49,7 +48,6 @@ static inline dt_status send_one(dt_producer *p, const char *key, const char *va
                                  struct dt_error *err)
 {
     const struct dt_kafka_message m = message(key, value);
-
     return dt_producer_send(p, &m, 1, DT_STR_LIT("batch"), dt_str(key), offset, err);
 }
 
@@ -57,7 +55,6 @@ static inline size_t count(const char *topic, bool committed)
 {
     struct kafka_seen *seen;
     size_t n = kafka_fixture_read(&fx, topic, committed, &seen);
-
     free(seen);
     return n;
 }
@@ -66,7 +63,6 @@ static inline size_t count(const char *topic, bool committed)
 static inline size_t committed(const char *topic, size_t n)
 {
     size_t seen;
-
     AWAIT((seen = count(topic, true)) >= n);
     return seen;
 }

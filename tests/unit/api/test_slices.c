@@ -49,12 +49,11 @@ static bool hold(struct dt_slice *slice)
 
 TEST(small_work_does_not_wait_for_large_work_before_it)
 {
-    dt_workers *pool;
     struct dt_slice holder = {.run = hold};
     struct work large = {.slice.run = one_piece, .pieces = 1000}, small = {.slice.run = one_piece, .pieces = 2};
     ended = 0;
     pthread_barrier_init(&begin, NULL, 2);
-    pool = start(1);
+    dt_workers *pool = start(1);
     assert_true(dt_workers_slice(pool, &holder));
     assert_true(dt_workers_slice(pool, &large.slice));
     assert_true(dt_workers_slice(pool, &small.slice));
@@ -82,9 +81,8 @@ TEST(as_many_slices_run_at_once_as_threads_are_allowed)
 TEST(the_end_does_what_is_queued_and_takes_no_more)
 {
     enum { MANY = 50 };
-    dt_workers *pool;
     struct work work[MANY], late = {.slice.run = one_piece, .pieces = 1};
-    pool = start(3);
+    dt_workers *pool = start(3);
     for (int i = 0; i < MANY; i++) {
         work[i] = (struct work){.slice.run = one_piece, .pieces = 1 + i};
         assert_true(dt_workers_slice(pool, &work[i].slice));

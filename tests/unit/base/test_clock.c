@@ -82,10 +82,9 @@ TEST(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample)
 {
     struct hand_clock hand;
     dt_refclock ref;
-    int64_t before;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
-    before = dt_refclock_earliest_ms(&ref);
+    int64_t before = dt_refclock_earliest_ms(&ref);
     hand.real_ms += 3600000;
     assert_int_equal(dt_refclock_earliest_ms(&ref), before);
 }
@@ -240,7 +239,6 @@ TEST(a_test_clock_is_ahead_of_the_servers_and_moves_with_it)
     enum { AHEAD = 3 * 86400000 };
     struct hand_clock hand;
     dt_refclock ref;
-    int64_t wake_us;
 
     start(&hand, &ref);
     dt_refclock_follow(&ref, (struct dt_test_time){AHEAD, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
@@ -248,7 +246,7 @@ TEST(a_test_clock_is_ahead_of_the_servers_and_moves_with_it)
     assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + AHEAD + 2);
     assert_int_equal(dt_refclock_real_earliest_ms(&ref), SERVER_MS);
     assert_int_equal(dt_refclock_real_latest_ms(&ref), SERVER_MS + 2);
-    wake_us = dt_refclock_mono_us_at(&ref, SERVER_MS + AHEAD + 1000);
+    int64_t wake_us = dt_refclock_mono_us_at(&ref, SERVER_MS + AHEAD + 1000);
     assert_in_range(wake_us - hand.mono_us, SECOND_US, SECOND_US + 1000);
     hand.mono_us = wake_us;
     assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD + 1000);

@@ -79,9 +79,8 @@ static void assert_refused(const char *ini, dt_status want, const char *const wo
 {
     struct dt_config config;
     struct dt_error err = {0};
-    dt_status status;
     write_ini(ini);
-    status = dt_config_load(&config, path, &err);
+    dt_status status = dt_config_load(&config, path, &err);
     if (status != want)
         fail_msg("%s: %s %s", ini, dt_status_name(status), err.text);
     for (size_t i = 0; i < n; i++)
@@ -121,10 +120,9 @@ FRESH_TEST(every_default_lies_in_its_own_bounds)
 
 FRESH_TEST(the_file_wins_over_defaults_and_the_environment_over_the_file)
 {
-    struct dt_config config;
     setenv("DUETIME_HTTP_PORT", "9999", 1);
     setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
-    config = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
+    struct dt_config config = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
     assert_int_equal(config.http_port, 9999);
     assert_int_equal(config.http_threads, 3);
     assert_string_equal(config.mysql_password, "from env ; \" kept");
@@ -220,10 +218,9 @@ FRESH_TEST(a_secret_can_come_from_a_file_without_its_line_end)
 
 FRESH_TEST(a_secrets_file_can_be_named_by_the_environment)
 {
-    struct dt_config config;
     write_file(secret_path, "hush\n", 5);
     setenv("DUETIME_REDIS_PASSWORD_FILE", secret_path, 1);
-    config = loaded("[redis]\npassword = other\n");
+    struct dt_config config = loaded("[redis]\npassword = other\n");
     assert_string_equal(config.redis_password, "hush");
     dt_config_clear(&config);
 }

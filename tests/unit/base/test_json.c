@@ -261,10 +261,9 @@ JSON_TEST(an_opaque_member_is_one_node_with_its_raw_text)
 JSON_TEST(opaque_members_of_the_elements_of_an_array_are_opaque)
 {
     struct dt_json_limits limits = {.opaque = "payload"};
-    const struct dt_json_node *element;
     assert_int_equal(parse(json, "[{\"payload\":{\"a\":[1]}},{\"x\":{\"payload\":[1]},\"payload\":[[2]]}]", &limits),
                      DT_OK);
-    element = dt_json_first(json, dt_json_root(json));
+    const struct dt_json_node *element = dt_json_first(json, dt_json_root(json));
     assert_int_equal(dt_json_member(json, element, "payload")->n, 0);
     element = dt_json_sibling(json, dt_json_root(json), element);
     assert_true(dt_str_is(dt_json_member(json, element, "payload")->raw, "[[2]]"));
@@ -292,7 +291,6 @@ JSON_TEST(a_big_array_can_be_split_into_its_elements)
 {
     struct dt_json_limits limits = {.elements = true, .depth = 17};
     struct dt_strbuf sb;
-    const struct dt_json_node *child;
     int n = 0;
     dt_strbuf_init(&sb);
     dt_strbuf_addc(&sb, '[');
@@ -300,7 +298,7 @@ JSON_TEST(a_big_array_can_be_split_into_its_elements)
         dt_strbuf_addf(&sb, "%s{\"topic\":\"t\",\"delay\":%d,\"payload\":[1,2,{\"x\":%d}]}", i ? "," : "", i, i);
     dt_strbuf_addc(&sb, ']');
     assert_int_equal(dt_json_parse(json, dt_strbuf_str(&sb), &limits, NULL), DT_OK);
-    child = dt_json_first(json, dt_json_root(json));
+    const struct dt_json_node *child = dt_json_first(json, dt_json_root(json));
     assert_ptr_equal(dt_json_at(json, 1), child);
     for (; child; child = dt_json_sibling(json, dt_json_root(json), child), n++) {
         assert_int_equal(child->n, 0);

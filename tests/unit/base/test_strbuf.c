@@ -48,10 +48,9 @@ TEST(a_buffer_grows_over_any_length)
 TEST(reserved_room_is_not_asked_for_again)
 {
     struct dt_strbuf sb;
-    const char *p;
     dt_strbuf_init(&sb);
     dt_strbuf_reserve(&sb, 1000);
-    p = sb.p;
+    const char *p = sb.p;
     for (int i = 0; i < 1000; i++)
         dt_strbuf_addc(&sb, 'x');
     assert_ptr_equal(sb.p, p);
@@ -84,12 +83,11 @@ TEST(what_a_buffer_and_an_arena_will_grow_by_is_known_before)
 TEST(reset_keeps_the_memory_and_forgets_the_failure)
 {
     struct dt_strbuf sb;
-    const char *p;
     dt_strbuf_init(&sb);
     dt_strbuf_reset(&sb);
     assert_null(sb.p);
     dt_strbuf_adds(&sb, "text");
-    p = sb.p;
+    const char *p = sb.p;
     dt_strbuf_reserve(&sb, SIZE_MAX / 2);
     assert_true(sb.failed);
     dt_strbuf_reset(&sb);
@@ -221,9 +219,8 @@ TEST(an_arena_can_be_used_again_after_reset_and_after_clear)
 TEST(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept)
 {
     struct dt_arena arena;
-    void *first;
     dt_arena_init(&arena);
-    first = dt_arena_alloc(&arena, 100);
+    void *first = dt_arena_alloc(&arena, 100);
     dt_arena_reset(&arena);
     assert_ptr_equal(dt_arena_alloc(&arena, 100), first);
     dt_arena_clear(&arena);
@@ -241,9 +238,8 @@ TEST(a_size_that_nobody_has_gives_null)
 TEST(a_copy_is_terminated_and_absent_stays_absent)
 {
     struct dt_arena arena;
-    struct dt_str copy;
     dt_arena_init(&arena);
-    copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});
+    struct dt_str copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});
     assert_string_equal(copy.p, "abc");
     assert_int_equal(copy.n, 3);
     copy = dt_arena_copy(&arena, DT_STR_LIT(""));

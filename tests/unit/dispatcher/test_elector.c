@@ -110,7 +110,6 @@ int64_t dt_zk_session(dt_zk *zk)
 struct dt_zk_reply *dt_zk_take(dt_zk *zk)
 {
     struct dt_zk_reply *list = fake.ready;
-
     (void)zk;
     fake.ready = NULL;
     fake.ready_end = &fake.ready;
@@ -177,7 +176,6 @@ static void answer_all(enum dt_zk_request request, enum dt_zk_outcome outcome)
 static void answer_list(enum dt_zk_request request, const char *name)
 {
     struct dt_zk_reply *reply = take(request);
-
     assert_non_null(reply);
     if (name) {
         reply->children = calloc(1, sizeof(*reply->children));
@@ -200,7 +198,6 @@ static bool is_asked(enum dt_zk_request request)
 static int start(void **state)
 {
     static char servers[] = "nowhere:1";
-
     *state = elector_rig_start(servers, SHARDS, TIMEOUT_MS);
     return 0;
 }
@@ -208,7 +205,6 @@ static int start(void **state)
 static int stop(void **state)
 {
     dt_elector *e = *state;
-
     lose_requests();
     e->kind->close(e);
     dt_elector_stop(e);
@@ -226,7 +222,6 @@ static const char *guid_of(const dt_elector *e)
 static void ask_for_shards(dt_elector *e)
 {
     char name[64];
-
     step(e);
     step(e);
     answer_all(DT_ASK_PATH, DT_ZK_OK);
@@ -253,7 +248,6 @@ STARTED_TEST(one_who_is_alone_leads_every_shard)
 {
     unsigned rank;
     unsigned members;
-
     lead_both(e);
     assert_true(dt_elector_leads(e, 0) && dt_elector_leads(e, 1));
     assert_true(dt_elector_rank(e, &rank, &members));
@@ -273,7 +267,6 @@ STARTED_TEST(a_shard_that_somebody_has_is_not_led)
 STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before)
 {
     int64_t begun_us = now_us;
-
     lead_both(e);
     now_us = begun_us + TIMEOUT_MS * INT64_C(1000) * 2 / 3 - 1;
     step(e);
@@ -288,11 +281,9 @@ STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not
 
 STARTED_TEST(an_answered_ping_extends_the_lease_from_its_sending)
 {
-    int64_t sent_us;
-
     lead_both(e);
     now_us += TIMEOUT_MS * INT64_C(300);
-    sent_us = now_us;
+    int64_t sent_us = now_us;
     assert_true(dt_elector_next_us(e) <= now_us + TIMEOUT_MS * INT64_C(400));
     step(e);
     now_us += 500000;
@@ -302,13 +293,11 @@ STARTED_TEST(an_answered_ping_extends_the_lease_from_its_sending)
 
 STARTED_TEST(a_node_whose_creation_was_not_answered_is_led_only_after_a_look)
 {
-    struct dt_zk_reply *look;
-
     ask_for_shards(e);
     answer_all(DT_ASK_TAKE, DT_ZK_LOST);
     step(e);
     assert_int_equal(gained[0] + gained[1], 0);
-    look = take(DT_ASK_LOOK);
+    struct dt_zk_reply *look = take(DT_ASK_LOOK);
     assert_non_null(look);
     look->owner_session = look->index == 0 ? OURS : SOMEBODY;
     answer(look, DT_ZK_OK);
@@ -332,8 +321,6 @@ STARTED_TEST(an_answer_that_comes_after_the_lease_gains_nothing)
 
 STARTED_TEST(a_node_is_kept_until_its_loop_has_stopped)
 {
-    struct dt_zk_reply *drop;
-
     lead_both(e);
     dt_elector_leave(e);
     step(e);
@@ -341,7 +328,7 @@ STARTED_TEST(a_node_is_kept_until_its_loop_has_stopped)
     assert_false(is_asked(DT_ASK_DROP));
     dt_elector_released(e, 1);
     step(e);
-    drop = take(DT_ASK_DROP);
+    struct dt_zk_reply *drop = take(DT_ASK_DROP);
     assert_non_null(drop);
     assert_int_equal(drop->index, 1);
     answer(drop, DT_ZK_OK);
@@ -351,7 +338,6 @@ STARTED_TEST(a_node_is_kept_until_its_loop_has_stopped)
 STARTED_TEST(an_expired_session_loses_everything_and_is_followed_by_another)
 {
     char guid[DT_ELECTOR_GUID];
-
     lead_both(e);
     memcpy(guid, guid_of(e), sizeof(guid));
     dt_elector_step(e, DT_ELECTOR_MEMBERS);
@@ -382,7 +368,6 @@ STARTED_TEST(an_expired_session_loses_everything_and_is_followed_by_another)
 STARTED_TEST(who_was_refused_comes_by_another_session_once_the_password_is_another)
 {
     char guid[DT_ELECTOR_GUID];
-
     step(e);
     step(e);
     memcpy(guid, guid_of(e), sizeof(guid));
@@ -408,7 +393,6 @@ STARTED_TEST(who_was_refused_comes_by_another_session_once_the_password_is_anoth
 STARTED_TEST(a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew)
 {
     char guid[DT_ELECTOR_GUID];
-
     lead_both(e);
     memcpy(guid, guid_of(e), sizeof(guid));
     lose_requests();

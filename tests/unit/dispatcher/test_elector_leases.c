@@ -82,7 +82,6 @@ static void add_member(int64_t id, int64_t renewals, int64_t age_ms)
 static void obey(void)
 {
     const struct dt_lease_order *o = &fake.order;
-
     if (o->join)
         add_member(o->member, 0, 0);
     for (size_t i = 0; i < o->n_drop; i++)
@@ -115,7 +114,6 @@ static void answer(void)
 static int start(void **state)
 {
     static char nothing[] = "";
-
     world = (struct dt_election){0};
     *state = elector_rig_start(nothing, SHARDS, TIMEOUT_MS);
     return 0;
@@ -124,7 +122,6 @@ static int start(void **state)
 static int stop(void **state)
 {
     dt_elector *e = *state;
-
     fake.answered = fake.busy;
     e->kind->close(e);
     dt_elector_stop(e);
@@ -155,7 +152,6 @@ static void lead_both(dt_elector *e)
 STARTED_TEST(one_who_is_alone_leads_every_shard)
 {
     unsigned rank, members;
-
     lead_both(e);
     assert_true(dt_elector_leads(e, 0) && dt_elector_leads(e, 1));
     assert_true(dt_elector_rank(e, &rank, &members));
@@ -196,7 +192,6 @@ STARTED_TEST(nothing_is_led_because_it_was_ordered)
 STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not_before)
 {
     int64_t begun_us = now_us;
-
     lead_both(e);
     now_us = begun_us + TIMEOUT_US * 2 / 3 - 1;
     step(e);
@@ -212,11 +207,9 @@ STARTED_TEST(when_nobody_answers_shards_are_lost_at_the_end_of_the_lease_and_not
 
 STARTED_TEST(a_renewal_extends_the_lease_from_its_sending)
 {
-    int64_t sent_us;
-
     lead_both(e);
     assert_int_equal(dt_elector_next_us(e), now_us + PERIOD_US);
-    sent_us = now_us += PERIOD_US;
+    int64_t sent_us = now_us += PERIOD_US;
     step(e);
     assert_true(fake.busy && fake.order.renew);
     assert_int_equal(fake.order.n_take + fake.order.n_drop + fake.order.n_over, 0);
@@ -289,10 +282,8 @@ STARTED_TEST(who_joins_later_gets_its_share)
 
 STARTED_TEST(a_member_that_was_ended_joins_under_another_number)
 {
-    int64_t was;
-
     lead_both(e);
-    was = fake.order.member;
+    int64_t was = fake.order.member;
     now_us += PERIOD_US;
     step(e);
     answer_with(DT_OK);
@@ -309,10 +300,8 @@ STARTED_TEST(a_member_that_was_ended_joins_under_another_number)
 
 STARTED_TEST(a_join_whose_answer_was_lost_is_tried_under_the_same_number)
 {
-    int64_t was;
-
     step(e);
-    was = fake.order.member;
+    int64_t was = fake.order.member;
     answer_with(DT_UNAVAILABLE);
     step(e);
     assert_false(fake.busy); /* not at once */
@@ -369,7 +358,6 @@ static void pass_until(dt_elector *e, int64_t until_us, int64_t since_us)
 STARTED_TEST(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before)
 {
     int64_t begun_us = now_us;
-
     see_somebody_with_both(e);
     pass_until(e, begun_us + TIMEOUT_US - 1000, begun_us);
     assert_false(fake.busy && fake.order.n_over > 0);
@@ -384,7 +372,6 @@ STARTED_TEST(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before)
 STARTED_TEST(a_server_whose_clock_jumps_ends_nobody_who_was_seen_to_renew_itself)
 {
     int64_t begun_us = now_us;
-
     see_somebody_with_both(e);
     for (int i = 0; i < 40; i++) {
         now_us = dt_elector_next_us(e);
@@ -426,12 +413,10 @@ static void on_moved(void *arg)
 
 STARTED_TEST(what_is_given_back_is_announced_and_who_hears_of_it_looks)
 {
-    unsigned asked;
-
     lead_both(e);
     e->events.moved = on_moved;
     moved = 0;
-    asked = fake.asked;
+    unsigned asked = fake.asked;
     now_us += 100000;
     dt_elector_news(e);
     settle(e);
@@ -453,14 +438,12 @@ STARTED_TEST(what_is_given_back_is_announced_and_who_hears_of_it_looks)
 /* Two statements a period: a renewal and a look. */
 STARTED_TEST(at_rest_there_is_one_order_a_period)
 {
-    unsigned asked;
-
     lead_both(e);
     add_member(SOMEBODY, 0, 0);
     world.holder[1] = SOMEBODY;
     now_us += PERIOD_US;
     settle(e);
-    asked = fake.asked;
+    unsigned asked = fake.asked;
     for (int i = 0; i < 10; i++) {
         world.members[1].renewals++;
         now_us = dt_elector_next_us(e);

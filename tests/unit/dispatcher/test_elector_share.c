@@ -46,7 +46,6 @@ TEST(rank_follows_the_sequence_number_not_the_name)
 {
     const char *names[] = {"m-zzz-0000000002", "m-aaa-0000000010", "m-mmm-0000000009"};
     unsigned rank = 99;
-
     assert_true(dt_share_rank(names, 3, "zzz", &rank));
     assert_int_equal(rank, 0);
     assert_true(dt_share_rank(names, 3, "mmm", &rank));
@@ -59,7 +58,6 @@ TEST(a_member_that_is_not_listed_has_no_rank)
 {
     const char *names[] = {"m-zzz-0000000002"};
     unsigned rank;
-
     assert_false(dt_share_rank(names, 1, "aaa", &rank));
     assert_false(dt_share_rank(NULL, 0, "aaa", &rank));
 }
@@ -69,7 +67,6 @@ TEST(a_member_above_its_share_gives_back_only_the_surplus_and_takes_nothing)
     bool mine[DT_SHARDS_MAX] = {true, true, false, true}, taken[DT_SHARDS_MAX] = {true, true, false, true};
     const struct dt_share_view view = {.shards = 4, .members = 2, .rank = 1, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
-
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_take, 0);
     assert_int_equal(plan.n_release, 1);
@@ -81,7 +78,6 @@ TEST(a_member_below_its_share_takes_free_shards_only)
     bool mine[DT_SHARDS_MAX] = {true}, taken[DT_SHARDS_MAX] = {true, true, false, true, true};
     const struct dt_share_view view = {.shards = 5, .members = 2, .rank = 0, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
-
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_release, 0);
     assert_int_equal(plan.n_take, 1);
@@ -94,7 +90,6 @@ TEST(a_leaving_member_gives_back_everything)
     const struct dt_share_view view = {
         .shards = 4, .members = 1, .rank = 0, .leaving = true, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
-
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_release, 2);
     assert_int_equal(plan.n_take, 0);
@@ -105,7 +100,6 @@ TEST(shards_that_the_map_no_longer_names_are_given_back)
     bool mine[DT_SHARDS_MAX] = {true, true, true, true}, taken[DT_SHARDS_MAX] = {true, true, true, true};
     const struct dt_share_view view = {.shards = 2, .members = 1, .rank = 0, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
-
     dt_share_plan(&view, &plan);
     assert_int_equal(plan.n_release, 2);
     assert_int_equal(plan.release[0], 3);
@@ -116,7 +110,6 @@ TEST(members_start_taking_at_different_places)
 {
     bool none[DT_SHARDS_MAX] = {false};
     struct dt_share_plan plan;
-
     for (unsigned rank = 0; rank < 3; rank++) {
         const struct dt_share_view view = {.shards = 6, .members = 3, .rank = rank, .mine = none, .taken = none};
 
@@ -144,7 +137,6 @@ static bool play_member(struct game *g, unsigned rank)
         .shards = g->shards, .members = g->n_members, .rank = rank, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
     const int me = (int)g->members[rank];
-
     for (unsigned s = 0; s < g->shards; s++) {
         mine[s] = g->leader[s] == me;
         taken[s] = g->leader[s] >= 0;
@@ -165,7 +157,6 @@ static void settle(struct game *g)
 {
     unsigned rounds = 0;
     bool busy = g->n_members > 0;
-
     g->moves = 0;
     while (busy) {
         busy = false;
@@ -178,7 +169,6 @@ static void settle(struct game *g)
 static unsigned led_by(const struct game *g, int player)
 {
     unsigned n = 0;
-
     for (unsigned s = 0; s < g->shards; s++)
         n += g->leader[s] == player;
     return n;
@@ -201,7 +191,6 @@ static void join(struct game *g, unsigned player)
 static void leave(struct game *g, unsigned rank)
 {
     const unsigned player = g->members[rank], had = led_by(g, (int)player);
-
     memmove(&g->members[rank], &g->members[rank + 1], (g->n_members - rank - 1) * sizeof *g->members);
     g->n_members--;
     for (unsigned s = 0; s < g->shards; s++) {
@@ -225,7 +214,6 @@ static bool is_member(const struct game *g, unsigned player)
 TEST(joins_and_leaves_keep_the_balance_and_move_only_what_they_must)
 {
     const unsigned seed = 20261121;
-
     print_message("seed %u\n", seed);
     srandom(seed);
     for (unsigned shards = 1; shards <= 32; shards++) {

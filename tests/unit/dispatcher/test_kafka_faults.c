@@ -48,7 +48,6 @@ static dt_status start(const _Atomic bool *stop, struct dt_error *err)
 static void make_cluster(void)
 {
     char reason[256];
-
     memset(&fx, 0, sizeof(fx));
     fx.rk = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), reason, sizeof(reason));
     assert_non_null(fx.rk);
@@ -66,7 +65,6 @@ static void make_cluster(void)
 static void make_with(int timeout_ms)
 {
     struct dt_error err = {0};
-
     make_cluster();
     fx.config.kafka_transaction_timeout = timeout_ms;
     if (start(NULL, &err) != DT_OK)
@@ -86,7 +84,6 @@ static void make_patient_producer(void)
 static void make_notices(void)
 {
     struct dt_error err = {0};
-
     make_cluster();
     if (dt_notice_producer_new(&fx.env, &fx.notices, &err) != DT_OK)
         fail_msg("%s", err.text);
@@ -113,7 +110,6 @@ static void clear(void)
 static void fail_next(int api, size_t count, rd_kafka_resp_err_t error)
 {
     rd_kafka_resp_err_t errors[8];
-
     for (size_t i = 0; i < count; i++)
         errors[i] = error;
     rd_kafka_mock_push_request_errors_array(fx.cluster, (int16_t)api, count, errors);
@@ -127,7 +123,6 @@ static dt_status send_two(struct dt_error *err)
     };
     int64_t offset = -1;
     dt_status status = dt_producer_send(fx.producer, messages, 2, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
-
     if (status == DT_OK)
         assert_true(offset >= 0);
     else
@@ -154,7 +149,6 @@ static void warm(void)
 static bool is_disconnected(void *arg)
 {
     const int port = atoi(strrchr(fx.config.kafka_brokers, ':') + 1);
-
     (void)arg;
     for (int fd = 0; fd < 1024; fd++) {
         struct sockaddr_in peer = {0};
@@ -200,14 +194,12 @@ PATIENT_TEST(a_connection_that_breaks_between_two_transactions_does_no_harm)
 static int64_t records_in(const char *topic)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    rd_kafka_t *rk;
     char reason[256];
     int64_t low = -1;
     int64_t high = -1;
-
     assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", fx.config.kafka_brokers, reason, sizeof(reason)),
                      RD_KAFKA_CONF_OK);
-    rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof(reason));
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, reason, sizeof(reason));
     assert_non_null(rk);
     assert_int_equal(rd_kafka_query_watermark_offsets(rk, topic, 0, &low, &high, 20000), RD_KAFKA_RESP_ERR_NO_ERROR);
     rd_kafka_destroy(rk);
@@ -219,14 +211,12 @@ static dt_status send_to_longest(struct dt_error *err)
     const struct dt_kafka_message message = {
         .topic = dt_str(fx.longest), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("a")};
     int64_t offset = -1;
-
     return dt_producer_send(fx.producer, &message, 1, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
 }
 
 PATIENT_TEST(a_topic_with_the_longest_name_gets_its_messages)
 {
     struct dt_error err = {0};
-
     if (send_to_longest(&err) != DT_OK)
         fail_msg("%s", err.text);
     assert_true(records_in(fx.longest) >= 1);
@@ -274,11 +264,9 @@ FRESH_TEST(after_a_doubt_nothing_more_is_sent)
 
 FRESH_TEST(a_broker_that_hangs_is_a_doubt_at_the_transaction_timeout)
 {
-    int64_t begin_us;
-
     warm();
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
-    begin_us = now_us();
+    int64_t begin_us = now_us();
     ASSERT_SEND(DT_DOUBT);
     assert_true(now_us() - begin_us >= 500000);
     begin_us = now_us();
@@ -307,7 +295,6 @@ PATIENT_TEST(a_topic_that_may_not_be_written_is_refused)
 PATIENT_TEST(a_refused_topic_with_the_longest_name_is_named)
 {
     struct dt_error err = {0};
-
     fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     assert_int_equal(send_to_longest(&err), DT_REFUSED);
     assert_string_equal(dt_producer_refusal(fx.producer).topic, fx.longest);
@@ -324,7 +311,6 @@ FRESH_TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_re
 START_TEST(starting_waits_for_a_coordinator_that_is_not_ready)
 {
     struct dt_error err = {0};
-
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     fail_next(INIT_PRODUCER_ID, 3, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
     assert_int_equal(start(NULL, &err), DT_OK);
@@ -334,7 +320,6 @@ START_TEST(starting_waits_for_a_coordinator_that_is_not_ready)
 START_TEST(starting_on_a_broker_that_hangs_is_unavailable_in_time)
 {
     struct dt_error err = {0};
-
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_int_equal(start(NULL, &err), DT_UNAVAILABLE);
 }
@@ -343,7 +328,6 @@ START_TEST(starting_on_a_broker_that_hangs_is_unavailable_in_time)
 START_TEST(a_start_on_a_slow_broker_takes_longer_and_succeeds)
 {
     struct dt_error err = {0};
-
     fx.config.kafka_transaction_timeout = 60000;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 400);
     if (start(NULL, &err) != DT_OK)
@@ -362,7 +346,6 @@ START_TEST(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop)
     _Atomic bool stop = false;
     struct dt_error err = {0};
     pthread_t thread;
-
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_int_equal(pthread_create(&thread, NULL, set_soon, (void *)(uintptr_t)&stop), 0);
@@ -380,7 +363,6 @@ static dt_status notify(const char *topic, size_t n, bool sent[NOTICES], int tim
     const struct dt_kafka_header header = {DT_STR_LIT("reason"), DT_STR_LIT("why")};
     struct dt_kafka_message messages[NOTICES] = {0};
     struct dt_error err = {0};
-
     for (size_t i = 0; i < n; i++) {
         messages[i] = (struct dt_kafka_message){.topic = dt_str(topic),
                                                 .key = DT_STR_LIT("1"),
@@ -395,7 +377,6 @@ static dt_status notify(const char *topic, size_t n, bool sent[NOTICES], int tim
 NOTICES_TEST(notices_arrive_and_each_is_said_to)
 {
     bool sent[NOTICES];
-
     assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
     for (int i = 0; i < NOTICES; i++)
         assert_true(sent[i]);
@@ -413,7 +394,6 @@ NOTICES_TEST(no_notices_need_no_broker)
 NOTICES_TEST(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives)
 {
     bool sent[NOTICES];
-
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
     assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_REFUSED);
     assert_false(sent[0]);
@@ -425,7 +405,6 @@ NOTICES_TEST(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives)
 NOTICES_TEST(notices_that_are_refused_together_go_one_by_one)
 {
     bool sent[NOTICES];
-
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
     assert_int_equal(notify("orders", NOTICES, sent, LONG_TIMEOUT_MS), DT_OK);
     for (int i = 0; i < NOTICES; i++)
@@ -436,11 +415,9 @@ NOTICES_TEST(notices_that_are_refused_together_go_one_by_one)
 NOTICES_TEST(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew)
 {
     bool sent[NOTICES];
-    int64_t begin_us;
-
     assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 60000);
-    begin_us = now_us();
+    int64_t begin_us = now_us();
     assert_int_equal(notify("orders", NOTICES, sent, TIMEOUT_MS), DT_UNAVAILABLE);
     assert_true(now_us() - begin_us >= (TIMEOUT_MS - 100) * 1000);
     for (int i = 0; i < NOTICES; i++)
@@ -480,7 +457,6 @@ static dt_status share_and_poll(dt_kafka_reader *reader, size_t *n)
 {
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
-
     *n = 0;
     dt_status status = dt_kafka_reader_share(reader, 0, 1, &err);
     return status == DT_OK ? dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, n, &err) : status;
@@ -490,7 +466,6 @@ static size_t read_within(dt_kafka_reader *reader, int64_t us)
 {
     const int64_t until_us = now_us() + us;
     size_t n = 0;
-
     while (n == 0 && now_us() < until_us)
         (void)!share_and_poll(reader, &n);
     return n;
@@ -503,7 +478,6 @@ static dt_kafka_reader *new_reader_of_one_record(int partitions)
     struct dt_error err = {0};
     dt_kafka_reader *reader = NULL;
     bool sent[NOTICES];
-
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", partitions, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(notify("mock.results", 1, sent, LONG_TIMEOUT_MS), DT_OK);
     assert_int_equal(dt_kafka_reader_new(&fx.env, &results, &reader, &err), DT_OK);
@@ -513,7 +487,6 @@ static dt_kafka_reader *new_reader_of_one_record(int partitions)
 NOTICES_TEST(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
-
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     dt_kafka_reader_free(reader);
@@ -522,7 +495,6 @@ NOTICES_TEST(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same)
 NOTICES_TEST(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
-
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 4000);
     assert_int_equal(read_within(reader, 2 * WAIT_MS * INT64_C(1000)), 1);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 0);
@@ -532,7 +504,6 @@ NOTICES_TEST(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer)
 NOTICES_TEST(a_reader_reads_although_another_partition_has_no_leader)
 {
     dt_kafka_reader *reader = new_reader_of_one_record(2);
-
     rd_kafka_mock_partition_set_leader(fx.cluster, "mock.results", 0, -1); /* by its key the record is in the other */
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     dt_kafka_reader_free(reader);
@@ -543,7 +514,6 @@ static int64_t fails_after_us(dt_kafka_reader *reader, dt_status *status)
 {
     const int64_t begun_us = now_us();
     size_t n;
-
     do {
         *status = share_and_poll(reader, &n);
     } while (*status == DT_OK && now_us() < begun_us + WAIT_MS * INT64_C(1000));
@@ -555,7 +525,6 @@ NOTICES_TEST(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no
 {
     dt_kafka_reader *reader = new_reader_of_one_record(1);
     dt_status status;
-
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_in_range(fails_after_us(reader, &status), 9000000, WAIT_MS * UINT64_C(1000) - 1);
@@ -569,7 +538,6 @@ START_TEST(a_group_whose_coordinator_has_moved_is_asked_again)
     struct dt_error err = {0};
     dt_result_lag *lag = NULL;
     bool passed = false;
-
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(dt_result_lag_new(&fx.env, &lag, &err), DT_OK);
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);

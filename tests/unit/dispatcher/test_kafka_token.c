@@ -14,7 +14,6 @@ static char *jwt_of(const char *claims)
 {
     struct dt_strbuf coded = {0};
     struct dt_strbuf out = {0};
-
     dt_base64_add(&coded, dt_str(claims));
     for (size_t i = 0; i < coded.n; i++)
         coded.p[i] = coded.p[i] == '+' ? '-' : coded.p[i] == '/' ? '_' : coded.p[i];
@@ -29,7 +28,6 @@ static dt_status parse(const char *claims, struct dt_kafka_token *out, struct dt
 {
     char *jwt = jwt_of(claims);
     dt_status status = dt_kafka_token_parse(dt_str(jwt), out, err);
-
     free(jwt);
     return status;
 }
@@ -37,7 +35,6 @@ static dt_status parse(const char *claims, struct dt_kafka_token *out, struct dt
 TEST(a_token_says_whose_it_is_and_until_when_it_holds)
 {
     struct dt_kafka_token token;
-
     assert_int_equal(parse("{\"sub\":\"jobs\",\"aud\":[\"kafka\"],\"exp\":1795273967}", &token, NULL), DT_OK);
     assert_string_equal(token.principal, "jobs");
     assert_true(token.expires_ms == INT64_C(1795273967000));
@@ -85,7 +82,6 @@ static void set(struct dt_properties *list, const char *name, const char *value,
 static void refused(const char *words)
 {
     struct dt_error err = {0};
-
     assert_int_equal(dt_kafka_check(&config, &err), DT_INVALID);
     if (!strstr(err.text, words))
         fail_msg("%s", err.text);
@@ -111,7 +107,6 @@ FRESH_TEST(a_token_without_a_file_or_beside_another_source_is_refused)
 FRESH_TEST(tokens_that_librdkafka_makes_are_tried_before_anything_starts)
 {
     struct dt_error err = {0};
-
     use_tokens(config.kafka_client);
     set(config.kafka_client, "enable.sasl.oauthbearer.unsecure.jwt", "true", NULL);
     set(config.kafka_client, "sasl.oauthbearer.config", "scope=x", NULL);
@@ -125,7 +120,6 @@ FRESH_TEST(settings_that_cannot_be_leave_those_that_run)
 {
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
     struct dt_error err = {0};
-
     set(config.kafka_client, "client.rack", "one", NULL);
     set(fresh.kafka_client, "acks", "1", NULL);
     assert_int_equal(dt_kafka_renew(&config, &fresh, &err), DT_INVALID);

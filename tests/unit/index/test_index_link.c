@@ -33,7 +33,6 @@ TEST(a_master_that_sentinels_know_is_an_endpoint)
     struct dt_endpoint *endpoints;
     struct dt_error err;
     unsigned n;
-
     assert_int_equal(dt_endpoints_parse("master:mine,master:6379", &endpoints, &n, &err), DT_OK);
     assert_int_equal(n, 2);
     assert_true(endpoints[0].master);
@@ -108,7 +107,6 @@ TEST(a_server_that_is_not_there_is_told_with_the_reason)
     struct dt_error err = {0};
     dt_link *link;
     unsigned n;
-
     assert_int_equal(dt_endpoints_parse("127.0.0.1:1", &endpoints, &n, &err), DT_OK);
     assert_int_equal(dt_link_new(&config, endpoints, dt_clock_system(), NULL, 0, &link), DT_OK);
     assert_false(dt_link_failing(link));

@@ -14,7 +14,6 @@ TEST(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back)
 {
     static const int64_t sequences[] = {
         1, 255, 0x31323334, INT64_C(0xffffffff), INT64_C(0x100000000), (INT64_C(1) << 40) - 1};
-
     for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
         int64_t id = dt_job_id(NOON, sequences[i]), days[] = {NOON, NOON + DT_DAY_MS, NOON - DT_DAY_MS, 5};
 
@@ -32,7 +31,6 @@ TEST(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back)
 TEST(what_cannot_be_a_member_is_refused)
 {
     int64_t id;
-
     assert_false(dt_member_id("", 0, NOON, &id));
     assert_false(dt_member_id("abc", 3, NOON, &id));
     assert_false(dt_member_id("abcdef", 6, NOON, &id));
@@ -48,7 +46,6 @@ TEST(items_are_sorted_by_time_and_then_by_their_members_bytes)
     struct dt_item items[] = {dt_item_of(dt_job_id(NOON, 300), NOON, 0), dt_item_of(dt_job_id(NOON, 2), NOON + 1, 1),
                               dt_item_of(dt_job_id(NOON, 299), NOON, 2), dt_item_of(dt_job_id(NOON, 1), NOON, 3)};
     static const uint32_t order[] = {3, 2, 0, 1};
-
     dt_items_sort(items, 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(items[i].ref, order[i]);
@@ -58,7 +55,6 @@ TEST(items_are_sorted_by_time_and_then_by_their_members_bytes)
 static struct dt_item *entries(size_t n, size_t each)
 {
     struct dt_item *items = calloc(n, sizeof(*items));
-
     for (size_t i = 0; i < n; i++)
         items[i] = dt_item_of(dt_job_id(NOON, (int64_t)i + 1), NOON + (int64_t)(i / each), 0);
     return items;
@@ -93,7 +89,6 @@ TEST(a_packed_page_is_what_redis_itself_would_dump)
                               dt_item_of(dt_job_id(NOON, 0x31303031), NOON + 128, 0),
                               dt_item_of(dt_job_id(NOON, 3), NOON + 70000, 0)};
     struct dt_strbuf out;
-
     dt_strbuf_init(&out);
     dt_page_pack(&out, items, 4);
     /* the length stands in two bytes here, in one there: both are its forms, the rest is the same but for the sum */
@@ -116,7 +111,6 @@ struct read {
 static int64_t integer_at(const unsigned char *p, unsigned bytes)
 {
     uint64_t value = 0;
-
     for (unsigned i = 0; i < bytes; i++)
         value |= (uint64_t)p[i] << (8 * i);
     return bytes == 8 ? (int64_t)value : (int64_t)(value << (64 - 8 * bytes)) >> (64 - 8 * bytes);
@@ -126,7 +120,6 @@ static struct read read_entry(const unsigned char *p)
 {
     static const unsigned char bytes_of[] = {2, 3, 4, 8};
     struct read e = {0};
-
     if (p[0] < 0x80) {
         e = (struct read){.value = p[0], .took = 1};
     } else if (p[0] < 0xC0) {
@@ -148,7 +141,6 @@ static struct read read_entry(const unsigned char *p)
 static uint64_t crc_bit_by_bit(const unsigned char *p, size_t n)
 {
     uint64_t crc = 0;
-
     for (size_t i = 0; i < n; i++) {
         crc ^= p[i];
         for (int bit = 0; bit < 8; bit++)
@@ -160,7 +152,6 @@ static uint64_t crc_bit_by_bit(const unsigned char *p, size_t n)
 static void assert_packed(const struct dt_item *items, size_t n)
 {
     struct dt_strbuf out;
-
     dt_strbuf_init(&out);
     dt_page_pack(&out, items, n);
     const unsigned char *p = (const unsigned char *)out.p, *pack = p + 3;
@@ -210,7 +201,6 @@ TEST(scores_of_every_size_are_packed_as_redis_reads_them)
                                     1 << 16,
                                     INT64_C(1) << 32,
                                     INT64_C(1) << 40};
-
     for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
         for (int64_t near = -1; near <= 1; near++) {
             int64_t due_ms = NOON + edges[i] + near;

@@ -129,9 +129,8 @@ TEST(the_failure_after_the_last_delay_buries_the_job)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-    struct dt_decision d;
     job.failures = 3;
-    d = dt_job_decide(&job, &result, NOW);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_DEAD);
     assert_int_equal(d.next_at_ms, 0);
@@ -188,10 +187,9 @@ TEST(a_snooze_waits_and_spends_nothing)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SNOOZED);
-    struct dt_decision d;
     job.failures = 3; /* even with nothing left */
     result.retry_after_ms = 5000;
-    d = dt_job_decide(&job, &result, NOW);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_SCHEDULED);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_SNOOZED);
@@ -249,9 +247,8 @@ TEST(a_timeout_counts_as_a_failure_once_its_deadline_is_there)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_TIMED_OUT);
-    struct dt_decision d;
     job.next_at_ms = NOW;
-    d = dt_job_decide(&job, &result, NOW);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_SCHEDULED);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_TIMED_OUT);
@@ -265,9 +262,8 @@ TEST(a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
-    struct dt_decision d;
     job.ack_timeout_ms = INT64_MAX;
-    d = dt_job_decide(&job, &result, NOW);
+    struct dt_decision d = dt_job_decide(&job, &result, NOW);
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_true(d.next_at_ms > NOW);
 }
@@ -456,7 +452,6 @@ static void judge(const struct combination *c)
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
     bool failure = c->reported != DT_RESULT_SUCCEEDED && c->reported != DT_RESULT_SNOOZED &&
                    c->reported != DT_RESULT_EXTENDED && c->reported != DT_RESULT_LOST;
-
     if (!should_apply(c)) {
         assert_int_equal(d.outcome, c->shift == 0 && same_word(c->recorded, c->reported) ? DT_OUTCOME_DUPLICATE
                                                                                          : DT_OUTCOME_STALE);

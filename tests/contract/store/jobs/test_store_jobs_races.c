@@ -156,11 +156,10 @@ FRESH_TEST(what_is_in_flight_is_told_by_the_list_that_is_named)
 
 FRESH_TEST(a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time)
 {
-    dt_store *impatient;
     int64_t lock_timeout = fx.config.mysql_lock_timeout;
     job_row(&fx, 7, NULL);
     fx.config.mysql_lock_timeout = 1000;
-    impatient = mysql_fixture_store(&fx);
+    dt_store *impatient = mysql_fixture_store(&fx);
     mysql_fixture_run(&fx, "START TRANSACTION; SELECT id FROM jobs WHERE id = 7 FOR UPDATE");
     assert_int_equal(dt_store_cancel(impatient, 7, false, &arena, &job, &err), DT_BUSY);
     mysql_fixture_run(&fx, "ROLLBACK");

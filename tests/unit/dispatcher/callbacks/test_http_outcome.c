@@ -278,9 +278,8 @@ FRESH_TEST(nothing_is_read_beyond_a_date_that_is_cut_off)
 FRESH_TEST(a_message_has_500_bytes_of_valid_text)
 {
     char body[600];
-    struct dt_str message;
     memset(body, 'a', sizeof(body));
-    message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);
+    struct dt_str message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);
     assert_int_equal(message.n, 500);
     memcpy(body + 499, "\xc3\xa4", 2);
     message = dt_http_message((struct dt_str){body, sizeof(body)}, &arena);

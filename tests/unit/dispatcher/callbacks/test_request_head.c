@@ -170,9 +170,8 @@ RIG_TEST(the_jobs_headers_win_over_the_topics)
 
 RIG_TEST(headers_that_no_caller_may_set_are_left_out)
 {
-    size_t own;
     make(rig);
-    own = rig->request.n_headers;
+    size_t own = rig->request.n_headers;
     rig->from.job.headers = dt_str("{\"ce-id\":\"1/1\",\"Webhook-Id\":\"x\",\"Host\":\"evil\",\"content-length\":\"0\","
                                    "\"transfer-encoding\":\"chunked\",\"x\":\"a\\r\\nb: c\",\"a b\":\"c\",\"n\":1}");
     rig->setting.headers = dt_str("[\"no object\"]");
@@ -187,9 +186,8 @@ RIG_TEST(headers_that_no_caller_may_set_are_left_out)
 RIG_TEST(many_headers_are_all_there)
 {
     char text[4096] = "{";
-    size_t own;
     make(rig);
-    own = rig->request.n_headers;
+    size_t own = rig->request.n_headers;
     for (int i = 0; i < 100; i++)
         assert_true(snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s\"h%d\":\"%d\"", i ? "," : "", i, i) >
                     0);
