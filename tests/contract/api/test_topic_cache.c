@@ -16,6 +16,8 @@
 #include "support/wait.h"
 #include "topics/topic_cache.h"
 
+static struct dt_error err;
+
 #define OK(call) MYSQL_FIXTURE_OK(call, &err)
 #define READERS  8
 
@@ -39,7 +41,6 @@ static void make(void)
 {
     static const dt_clock clock = {.mono_us = ticks};
     static struct rig rig;
-    struct dt_error err = {0};
     memset(&rig, 0, sizeof(rig));
     mysql_fixture_make(&rig.fx, "topic_cache");
     mysql_fixture_migrate(&rig.fx);
@@ -59,7 +60,6 @@ static void drop(void)
 /* A counter of the store's own session. */
 static int64_t counted(dt_store *store, const char *name)
 {
-    struct dt_error err = {0};
     char sql[80];
     dt_db *db;
     snprintf(sql, sizeof(sql), "SHOW SESSION STATUS LIKE '%s'", name);
@@ -83,7 +83,6 @@ static bool knows(struct rig *rig, const char *name)
 
 RIG_TEST(nothing_is_read_again_within_a_second)
 {
-    struct dt_error err = {0};
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     int64_t before = counted(rig->store, "Com_stmt_execute");
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
@@ -92,7 +91,6 @@ RIG_TEST(nothing_is_read_again_within_a_second)
 
 RIG_TEST(whoever_asks_after_a_change_gets_what_was_read_after_it)
 {
-    struct dt_error err = {0};
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (int i = 0; i < 20; i++) {
         char name[20];
@@ -159,7 +157,6 @@ static void *change_all_the_time(void *arg)
 /* Somebody makes topics as fast as they can be made: each reading is out of date before it has ended. */
 RIG_TEST(those_who_wait_together_are_served_by_one_reading)
 {
-    struct dt_error err = {0};
     struct reader readers[READERS] = {0};
     struct changer changer = {.cache = rig->cache};
     int64_t asked = 0;
@@ -200,7 +197,6 @@ static size_t wish_for(struct dt_topic_wish *wishes, char names[][32], size_t n,
 
 RIG_TEST(topics_that_are_wanted_together_are_made_in_a_few_transactions)
 {
-    struct dt_error err = {0};
     struct dt_topic_wish wishes[50];
     char names[50][32];
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
@@ -220,7 +216,6 @@ RIG_TEST(topics_that_are_wanted_together_are_made_in_a_few_transactions)
 /* One that may not be made takes no other with it, and is told which it was. */
 RIG_TEST(of_topics_that_are_wanted_together_each_has_its_own_answer)
 {
-    struct dt_error err = {0};
     struct dt_topic_wish wishes[6];
     const char *const names[] = {"a.b", "a_b", "duetime_results", "fresh", "there", "a.c"};
     const dt_status answers[] = {DT_OK, DT_INVALID, DT_INVALID, DT_OK, DT_OK, DT_OK};
@@ -239,7 +234,6 @@ RIG_TEST(of_topics_that_are_wanted_together_each_has_its_own_answer)
 
 RIG_TEST(no_more_of_them_are_made_than_there_may_be)
 {
-    struct dt_error err = {0};
     struct dt_topic_wish wishes[40];
     char names[40][32];
     size_t made = 0;

@@ -12,6 +12,8 @@
 #include "support/redis_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
+static struct dt_error err;
+
 /* ---- the ledger ---- */
 
 struct look {
@@ -31,7 +33,7 @@ static bool look(void *arg, int64_t offset, struct dt_str key, struct dt_str val
 }
 
 static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *stop, struct look *l, int64_t *next,
-                             struct dt_error *err)
+                             struct dt_error *why)
 {
     l->first = -1;
     struct dt_ledger_reading reading = {.from = from,
@@ -40,7 +42,7 @@ static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *s
                                         .stop = stop,
                                         .fn = look,
                                         .arg = l};
-    dt_status status = dt_ledger_read(&fx.env, 0, &reading, err);
+    dt_status status = dt_ledger_read(&fx.env, 0, &reading, why);
     *next = reading.next;
     return status;
 }
@@ -48,7 +50,6 @@ static dt_status read_ledger(int64_t from, int timeout_ms, const _Atomic bool *s
 RIG_TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t offset, next = -1;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
@@ -63,7 +64,6 @@ RIG_TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier)
 RIG_TEST(reading_starts_where_it_is_told_to)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t first, offset, next;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
@@ -80,7 +80,6 @@ RIG_TEST(what_was_not_committed_is_not_in_the_ledger)
     char payload[2000];
     struct dt_kafka_message m = message("17", "");
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t offset, next;
     dt_producer *p = producer(0);
     memset(payload, 'p', sizeof(payload));
@@ -98,7 +97,6 @@ RIG_TEST(what_was_not_committed_is_not_in_the_ledger)
 RIG_TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t next;
     assert_int_equal(read_ledger(100, WAIT_MS, NULL, &l, &next, &err), DT_INVALID);
     assert_string_equal(l.seen, "");
@@ -107,7 +105,6 @@ RIG_TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid)
 RIG_TEST(an_offset_that_was_trimmed_away_is_invalid)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t offset, next;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
@@ -122,7 +119,6 @@ RIG_TEST(an_offset_that_was_trimmed_away_is_invalid)
 
 static dt_status ask_whether_there(int64_t offset, int timeout_ms)
 {
-    struct dt_error err = {0};
     struct dt_ledger_reading reading = {
         .from = offset, .clock = dt_clock_system(), .deadline_us = kafka_fixture_now_us() + timeout_ms * INT64_C(1000)};
     return dt_ledger_read(&fx.env, 0, &reading, &err);
@@ -130,7 +126,6 @@ static dt_status ask_whether_there(int64_t offset, int timeout_ms)
 
 RIG_TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
@@ -145,7 +140,6 @@ RIG_TEST(without_a_function_it_is_asked_only_whether_the_offset_is_there)
 /* One that is done holds up the next one for a moment. */
 static dt_ledger_trim *begin_trim(unsigned shard, int64_t before)
 {
-    struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
     dt_status status;
     AWAIT((status = dt_ledger_trim_start(&fx.env, shard, before, &trim, &err)) != DT_FULL);
@@ -155,7 +149,6 @@ static dt_ledger_trim *begin_trim(unsigned shard, int64_t before)
 
 static dt_status trimmed(unsigned shard, int64_t before)
 {
-    struct dt_error err = {0};
     dt_ledger_trim *trim = begin_trim(shard, before);
     dt_status status = DT_INTERNAL;
     AWAIT(dt_ledger_trim_done(trim, &status, &err));
@@ -166,7 +159,6 @@ static dt_status trimmed(unsigned shard, int64_t before)
 RIG_TEST(trimming_deletes_what_is_below_and_nothing_else)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t first, second, barrier, next;
     dt_producer *p = producer(0), *neighbour = producer(1);
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &first, &err), &err);
@@ -187,7 +179,6 @@ RIG_TEST(trimming_deletes_what_is_below_and_nothing_else)
 
 RIG_TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &offset, &err), &err);
@@ -200,7 +191,6 @@ RIG_TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
     struct dt_kafka_env env = fx.env;
-    struct dt_error err = {0};
     dt_ledger_trim *trim = NULL;
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
@@ -213,7 +203,6 @@ RIG_TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed)
 
 RIG_TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten)
 {
-    struct dt_error err = {0};
     dt_ledger_trim *second = NULL;
     dt_status status;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
@@ -229,7 +218,6 @@ RIG_TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten)
 RIG_TEST(the_end_of_the_ledger_is_not_the_end_of_reading)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t begin_us = kafka_fixture_now_us(), next;
     assert_int_equal(read_ledger(0, 400, NULL, &l, &next, &err), DT_UNAVAILABLE);
     assert_true(kafka_fixture_now_us() - begin_us >= 390000);
@@ -240,7 +228,6 @@ RIG_TEST(reading_ends_when_told_to_stop)
 {
     _Atomic bool stop = true;
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t next;
     assert_int_equal(read_ledger(0, WAIT_MS, &stop, &l, &next, &err), DT_SHUTDOWN);
 }
@@ -248,7 +235,6 @@ RIG_TEST(reading_ends_when_told_to_stop)
 RIG_TEST(reading_without_a_broker_is_unavailable_at_its_deadline)
 {
     struct look l = {.barrier = "barrier"};
-    struct dt_error err = {0};
     int64_t next;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     assert_int_equal(read_ledger(0, 500, NULL, &l, &next, &err), DT_UNAVAILABLE);
@@ -259,7 +245,6 @@ RIG_TEST(reading_without_a_broker_is_unavailable_at_its_deadline)
 RIG_TEST(after_a_failure_a_producer_sends_nothing_more)
 {
     const char *const small[] = {"max.message.bytes", "1000", NULL};
-    struct dt_error err = {0};
     char value[2000];
     int64_t offset = -7;
 

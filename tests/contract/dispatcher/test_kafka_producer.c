@@ -13,6 +13,8 @@
 #include "support/redis_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
+static struct dt_error err;
+
 /* ---- sending ---- */
 
 RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record)
@@ -20,7 +22,6 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
     struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/1")};
     struct dt_kafka_message messages[3] = {message("17", "{\"order\":42}"), message("18", ""), message("19", NULL)};
     struct kafka_seen *seen;
-    struct dt_error err = {0};
     int64_t offset = -1;
     fx.config.kafka_auto_create_partitions = 1; /* one partition: the order is visible */
     messages[0].headers = &header;
@@ -54,7 +55,6 @@ static void send_loose(dt_producer *p, size_t n, size_t got[4])
     char batch[24];
     size_t before = count(fx.topic, true), loose = 0;
     struct kafka_seen *seen;
-    struct dt_error err = {0};
     int64_t offset;
     snprintf(batch, sizeof batch, "%zu", before);
     for (size_t i = 0; i < n; i++)
@@ -109,7 +109,6 @@ static void await_sent_by_itself(void)
 
 RIG_TEST(what_was_begun_and_not_committed_is_seen_by_nobody)
 {
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
@@ -131,7 +130,6 @@ RIG_TEST(what_was_begun_and_not_committed_is_seen_by_nobody)
 /* Consumers of the topic wait for nothing but the producer's end, not for a transaction's timeout. */
 RIG_TEST(what_was_begun_and_is_given_up_holds_up_nobody)
 {
-    struct dt_error err = {0};
     const struct dt_kafka_message m = message("17", "x");
     fx.config.kafka_auto_create_partitions = 1;
     dt_producer *p = producer(0);
@@ -149,7 +147,6 @@ RIG_TEST(what_was_begun_and_is_given_up_holds_up_nobody)
 /* Its reports lie there unread, so that nothing has to be asked for. */
 RIG_TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics)
 {
-    struct dt_error err = {0};
     const struct dt_kafka_message m = message("17", "x");
     int64_t offset = -1;
     dt_producer *p = producer(0);
@@ -196,7 +193,6 @@ static struct niceness look_at_threads(void)
 RIG_TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not)
 {
     struct niceness before, with;
-    struct dt_error err = {0};
     int64_t offset;
     dt_kafka_drain(5000);
     before = look_at_threads();
@@ -212,7 +208,6 @@ RIG_TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_broker
 
 RIG_TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun)
 {
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
@@ -228,7 +223,6 @@ RIG_TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun)
 
 RIG_TEST(a_producer_is_ready_for_topics_that_it_has_written)
 {
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
@@ -250,7 +244,6 @@ static bool is_met(dt_producer *p, const struct dt_kafka_message *messages, cons
 RIG_TEST(a_producer_that_met_topics_is_ready_for_their_first_messages)
 {
     char other[120];
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
@@ -275,7 +268,6 @@ RIG_TEST(a_producer_that_met_topics_is_ready_for_their_first_messages)
 RIG_TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     const struct dt_kafka_message m = message("17", "x");
@@ -293,7 +285,6 @@ RIG_TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_writte
 
 RIG_TEST(an_empty_batch_commits_its_record_alone)
 {
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("x"), &offset, &err), &err);
@@ -304,7 +295,6 @@ RIG_TEST(an_empty_batch_commits_its_record_alone)
 
 RIG_TEST(ledger_offsets_rise_from_one_transaction_to_the_next)
 {
-    struct dt_error err = {0};
     int64_t last = -1, offset;
     dt_producer *p = producer(0);
     for (int i = 0; i < 20; i++) {
@@ -321,7 +311,6 @@ RIG_TEST(a_large_batch_over_many_topics_arrives_whole)
     enum { N = 2000, TOPICS = 5 };
     struct dt_kafka_message *messages = calloc(N, sizeof(*messages));
     char(*keys)[16] = calloc(N, sizeof(*keys)), topics[TOPICS][120];
-    struct dt_error err = {0};
     int64_t offset;
     size_t seen = 0;
     dt_producer *p = producer(2);
@@ -348,7 +337,6 @@ RIG_TEST(who_begins_too_soon_is_told)
     enum { N = 300 };
     static char keys[N][16];
     static struct dt_kafka_message messages[N];
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
     dt_producer *p = producer(0);
@@ -371,7 +359,6 @@ RIG_TEST(who_begins_too_soon_is_told)
 RIG_TEST(small_transactions_follow_each_other_at_once)
 {
     enum { N = 100 };
-    struct dt_error err = {0};
     int64_t offset = -1;
     dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
     dt_producer *p = producer(0);
@@ -389,7 +376,6 @@ RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)
     char *payload = malloc(PAYLOAD), *text = malloc(HEADERS);
     struct dt_kafka_header header = {DT_STR_LIT("h"), {text, HEADERS}};
     struct dt_kafka_message m = message("1", "");
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
@@ -410,7 +396,6 @@ RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)
 RIG_TEST(starting_gives_up_at_once_when_told_to_stop)
 {
     _Atomic bool stop = true;
-    struct dt_error err = {0};
     dt_producer *p = NULL;
     assert_int_equal(dt_producer_new(&fx.env, 0, &stop, &p, &err), DT_SHUTDOWN);
     assert_null(p);
@@ -418,7 +403,6 @@ RIG_TEST(starting_gives_up_at_once_when_told_to_stop)
 
 RIG_TEST(starting_without_a_broker_is_unavailable)
 {
-    struct dt_error err = {0};
     dt_producer *p = NULL;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     fx.config.kafka_transaction_timeout = 1000;
@@ -430,7 +414,6 @@ RIG_TEST(starting_without_a_broker_is_unavailable)
 
 RIG_TEST(a_shard_without_a_ledger_partition_is_refused)
 {
-    struct dt_error err = {0};
     dt_producer *p = NULL;
     assert_int_equal(dt_producer_new(&fx.env, 3, NULL, &p, &err), DT_REFUSED);
 }

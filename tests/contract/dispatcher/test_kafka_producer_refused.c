@@ -11,6 +11,8 @@
 #include "support/kafka_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 
+static struct dt_error err;
+
 /* ---- refused ---- */
 
 RIG_TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed)
@@ -18,7 +20,6 @@ RIG_TEST(a_message_over_the_topics_own_limit_is_refused_and_nothing_is_committed
     const char *small[] = {"max.message.bytes", "1000", NULL};
     char payload[2000], other[120];
     struct dt_kafka_message messages[2] = {message("1", "x"), message("2", "y")};
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     memset(payload, 'p', sizeof(payload));
@@ -44,7 +45,6 @@ RIG_TEST(a_topic_that_takes_little_at_once_gets_little_at_once)
     const char *small[] = {"max.message.bytes", "2000", NULL};
     struct dt_kafka_message messages[N];
     char payload[1000];
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
 
@@ -61,7 +61,6 @@ RIG_TEST(a_topic_that_takes_little_at_once_gets_little_at_once)
 
 RIG_TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     fx.config.kafka_auto_create_partitions = 0;
@@ -74,7 +73,6 @@ RIG_TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent)
 
 RIG_TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     fx.config.kafka_auto_create_partitions = 0;
@@ -93,7 +91,6 @@ RIG_TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent)
 
 RIG_TEST(a_topic_deleted_while_a_producer_uses_it_is_refused)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     fx.config.kafka_auto_create_partitions = 0;
@@ -116,7 +113,6 @@ RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
 {
     char other[120];
     struct dt_kafka_message messages[2] = {message("1", "x"), message("2", "y")};
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     snprintf(other, sizeof(other), "%s-other", fx.topic);
@@ -134,7 +130,6 @@ RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
 /* Nothing of this is about a message: it must never end as undeliverable. */
 RIG_TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
@@ -147,7 +142,6 @@ RIG_TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal)
 {
     static char record[20000];
     const char *small[] = {"max.message.bytes", "5000", "retention.ms", "-1", NULL};
-    struct dt_error err = {0};
     int64_t offset;
     memset(record, 'r', sizeof(record) - 1);
     kafka_fixture_delete(&fx, ledger());
@@ -162,7 +156,6 @@ RIG_TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal)
 /* A producer that has committed so many: its next transaction is under the first or the second of its two ids. */
 static dt_producer *producer_after(int transactions)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p = producer(0);
     for (int i = 0; i < transactions; i++)
@@ -173,7 +166,6 @@ static dt_producer *producer_after(int transactions)
 static void fence_after(int transactions)
 {
     struct kafka_seen *seen;
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *old = producer_after(transactions), *new = producer(0);
     assert_int_equal(send_one(old, "zombie", "x", &offset, &err), DT_DOUBT);
@@ -201,7 +193,6 @@ RIG_TEST(a_producer_is_fenced_under_its_other_id_too)
 /* What is open under either id is not committed by whoever comes back to it. */
 static void open_after(int transactions)
 {
-    struct dt_error err = {0};
     int64_t offset;
     const struct dt_kafka_message m = message("17", "x");
     dt_producer *old = producer_after(transactions), *new;
@@ -226,7 +217,6 @@ RIG_TEST(what_is_open_under_the_second_id_is_ended_by_the_next_producer)
 
 RIG_TEST(producers_of_different_shards_do_not_fence_each_other)
 {
-    struct dt_error err = {0};
     int64_t offset;
     dt_producer *p[3];
     for (unsigned s = 0; s < 3; s++)
@@ -247,12 +237,12 @@ static void *fight(void *arg)
 {
     struct fighter *f = arg;
     for (int i = 0; i < 15; i++) {
-        struct dt_error err = {0};
+        struct dt_error why = {0};
         dt_producer *p = NULL;
         int64_t offset;
 
-        if (dt_producer_new(&fx.env, 0, NULL, &p, &err) == DT_OK) {
-            for (int k = 0; k < 5 && send_one(p, "k", "v", &offset, &err) == DT_OK; k++)
+        if (dt_producer_new(&fx.env, 0, NULL, &p, &why) == DT_OK) {
+            for (int k = 0; k < 5 && send_one(p, "k", "v", &offset, &why) == DT_OK; k++)
                 f->committed++;
         }
         dt_producer_free(p);

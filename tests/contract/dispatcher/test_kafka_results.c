@@ -13,6 +13,8 @@
 #include "support/redis_fixture.h"
 #include "support/wait.h"
 
+static struct dt_error err;
+
 static struct kafka_fixture fx;
 static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
 
@@ -35,7 +37,6 @@ static const char *own(const char *suffix)
 
 static dt_kafka_reader *consumer(void)
 {
-    struct dt_error err = {0};
     dt_kafka_reader *c = NULL;
     KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
@@ -48,7 +49,6 @@ static void report(int from, int n)
     struct dt_kafka_message *messages = calloc((size_t)n, sizeof(*messages));
     char(*values)[16] = calloc((size_t)n, sizeof(*values)), topic[128];
     bool *sent = calloc((size_t)n, sizeof(*sent));
-    struct dt_error err = {0};
     dt_notice_producer *notices = NULL;
 
     snprintf(topic, sizeof(topic), "%s", own("results"));
@@ -70,7 +70,6 @@ static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
 {
     const int64_t until_us = wait_deadline_us();
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     _Atomic bool stop = false;
     size_t got = 0, k;
     while (got < (size_t)n) {
@@ -112,7 +111,6 @@ FRESH_TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was)
 {
     struct dt_config running = {.kafka_client = dt_properties_new()};
     struct dt_config fresh = {.kafka_client = dt_properties_new()};
-    struct dt_error err = {0};
     int seen[100] = {0};
     report(0, 60);
     dt_kafka_reader *c = consumer();
@@ -146,7 +144,6 @@ FRESH_TEST(what_was_not_committed_comes_again_for_the_next_consumer)
 FRESH_TEST(results_that_could_not_be_applied_come_again_after_a_rewind)
 {
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     _Atomic bool stop = false;
     int seen[100] = {0};
     size_t n = 0;
@@ -165,7 +162,6 @@ FRESH_TEST(results_that_could_not_be_applied_come_again_after_a_rewind)
 FRESH_TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there)
 {
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     _Atomic bool stop = false;
     size_t n = 0, got = 0, polls = 0;
     report(0, 500);
@@ -185,7 +181,6 @@ FRESH_TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there)
 FRESH_TEST(a_poll_that_finds_nothing_ends_when_told_to_stop)
 {
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     _Atomic bool stop = true;
     size_t n = 7;
     dt_kafka_reader *c = consumer();
@@ -198,7 +193,6 @@ FRESH_TEST(aborted_and_open_results_are_not_seen)
 {
     struct dt_kafka_message m[1];
     char topic[128];
-    struct dt_error err = {0};
     int64_t offset;
     int seen[2] = {0};
     dt_producer *old = NULL, *new = NULL;
@@ -221,7 +215,6 @@ FRESH_TEST(aborted_and_open_results_are_not_seen)
 FRESH_TEST(nothing_is_read_before_there_is_a_share)
 {
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     int seen[10] = {0};
     dt_kafka_reader *c = NULL;
     size_t n = 7;
@@ -239,7 +232,6 @@ FRESH_TEST(members_read_their_share_and_together_everything_once)
 {
     int seen[400] = {0}, a_seen[400] = {0}, b_seen[400] = {0}, a_n = 0, b_n = 0;
     struct kafka_seen *records;
-    struct dt_error err = {0};
     dt_kafka_reader *a = consumer(), *b = consumer();
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 2, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(b, 1, 2, &err), &err);
@@ -268,7 +260,6 @@ FRESH_TEST(members_read_their_share_and_together_everything_once)
 FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
 {
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     _Atomic bool stop = false;
     int seen[100] = {0};
     dt_kafka_reader *c = consumer();
@@ -289,7 +280,6 @@ FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
 
 static dt_result_lag *lag_of(void)
 {
-    struct dt_error err = {0};
     dt_result_lag *lag = NULL;
     KAFKA_FIXTURE_OK(dt_result_lag_new(&fx.env, &lag, &err), &err);
     return lag;
@@ -297,13 +287,11 @@ static dt_result_lag *lag_of(void)
 
 static void mark(dt_result_lag *lag)
 {
-    struct dt_error err = {0};
     KAFKA_FIXTURE_INSIST(dt_result_lag_mark(lag, &err), &err);
 }
 
 static bool is_passed(dt_result_lag *lag)
 {
-    struct dt_error err = {0};
     bool passed = false;
     KAFKA_FIXTURE_INSIST(dt_result_lag_passed(lag, &passed, &err), &err);
     return passed;
@@ -314,7 +302,6 @@ static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
 {
     const int64_t until_us = kafka_fixture_now_us() + ms * INT64_C(1000);
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     size_t n;
     while (!is_passed(lag)) {
         if (kafka_fixture_now_us() > until_us)
@@ -355,7 +342,6 @@ FRESH_TEST(markers_of_transactions_do_not_count_as_unread)
 {
     dt_result_lag *lag = lag_of();
     dt_producer *p = NULL;
-    struct dt_error err = {0};
     char topic[128];
     int64_t offset;
     snprintf(topic, sizeof(topic), "%s", own("results"));
@@ -376,7 +362,6 @@ FRESH_TEST(what_goes_back_is_unread_until_it_was_applied)
     const struct dt_kafka_record *records;
     dt_result_lag *lag = lag_of();
     dt_kafka_reader *c = consumer();
-    struct dt_error err = {0};
     size_t n = 0;
     report(0, 10);
     mark(lag);
@@ -396,7 +381,6 @@ FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
     dt_result_lag *lag = lag_of();
     dt_kafka_reader *old = consumer(), *c;
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     size_t n = 0;
     report(0, 10);
     while (n == 0)
@@ -421,7 +405,6 @@ FRESH_TEST(an_older_offset_that_comes_between_is_put_right)
 
 FRESH_TEST(without_a_broker_nothing_is_known_to_be_read)
 {
-    struct dt_error err = {0};
     bool passed = true;
     snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
     dt_result_lag *lag = lag_of();
@@ -441,7 +424,6 @@ FRESH_TEST(notices_arrive_and_say_so)
     struct dt_kafka_header header = {DT_STR_LIT("ce_id"), DT_STR_LIT("17/3/dead")};
     struct dt_kafka_message m[2];
     struct kafka_seen *seen;
-    struct dt_error err = {0};
     bool sent[2] = {false, false};
     char topic[128];
     dt_notice_producer *notices = NULL;
@@ -468,7 +450,6 @@ FRESH_TEST(a_notice_that_kafka_refuses_is_told_from_the_others)
     const char *small[] = {"max.message.bytes", "1000", NULL};
     struct dt_kafka_message m[3];
     char payload[2000], topic[128];
-    struct dt_error err = {0};
     bool sent[3];
     dt_notice_producer *notices = NULL;
     memset(payload, 'p', sizeof(payload));
@@ -492,7 +473,6 @@ FRESH_TEST(notices_that_are_refused_together_go_one_by_one)
     const char *small[] = {"max.message.bytes", "1000", NULL};
     struct dt_kafka_message m[N];
     char payload[700];
-    struct dt_error err = {0};
     bool sent[N];
     dt_notice_producer *notices = NULL;
 
@@ -510,7 +490,6 @@ FRESH_TEST(notices_that_are_refused_together_go_one_by_one)
 
 FRESH_TEST(notices_without_a_broker_are_unavailable_in_time_and_go_out_later)
 {
-    struct dt_error err = {0};
     bool sent = true;
     char topic[128];
     dt_notice_producer *notices = NULL;

@@ -12,6 +12,8 @@
 #include "support/redis_fixture.h"
 #include "support/wait.h"
 
+static struct dt_error err;
+
 static struct kafka_fixture fx;
 
 static void make(void)
@@ -22,7 +24,6 @@ static void make(void)
 /* An admin, and none of the topics. */
 static void init(void)
 {
-    struct dt_error err = {0};
     kafka_fixture_init(&fx, "topics");
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &fx.env.admin, &err), &err);
 }
@@ -41,7 +42,6 @@ static const char *own(const char *suffix)
 
 FRESH_TEST(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead)
 {
-    struct dt_error err = {0};
     kafka_fixture_await_partitions(&fx, own("ledger"), 3);
     kafka_fixture_await_partitions(&fx, own("results"), 2);
     kafka_fixture_await_partitions(&fx, own("results.rejected"), 2);
@@ -61,7 +61,6 @@ FRESH_TEST(what_is_refused_may_be_larger_than_what_came)
                   {"commands", 1048588},
                   {"commands.rejected", DT_KAFKA_MESSAGE_MAX}};
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
 
     for (size_t i = 0; i < sizeof(topics) / sizeof(*topics); i++) {
         struct dt_str topic = dt_str(own(topics[i].suffix));
@@ -73,7 +72,6 @@ FRESH_TEST(what_is_refused_may_be_larger_than_what_came)
 
 FRESH_TEST(the_ledger_gets_more_partitions_when_there_are_more_shards)
 {
-    struct dt_error err = {0};
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_CHECK, &err), DT_REFUSED);
     KAFKA_FIXTURE_OK(dt_kafka_admin_ledger(fx.env.admin, 4, DT_LEDGER_GROW, &err), &err);
     kafka_fixture_await_partitions(&fx, own("ledger"), 5);
@@ -86,7 +84,6 @@ FRESH_TEST(the_ledger_gets_more_partitions_when_there_are_more_shards)
 TEST_WITH(a_ledger_that_forgets_is_refused, init, clear)
 {
     const char *week[] = {"retention.ms", "604800000", NULL};
-    struct dt_error err = {0};
     kafka_fixture_topic(&fx, own("ledger"), 3, week);
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "retention.ms=604800000"));
@@ -96,7 +93,6 @@ TEST_WITH(a_ledger_that_forgets_is_refused, init, clear)
 TEST_WITH(a_ledger_that_is_compacted_is_refused, init, clear)
 {
     const char *compact[] = {"retention.ms", "-1", "cleanup.policy", "compact", NULL};
-    struct dt_error err = {0};
     kafka_fixture_topic(&fx, own("ledger"), 3, compact);
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, "cleanup.policy=compact"));
@@ -104,7 +100,6 @@ TEST_WITH(a_ledger_that_is_compacted_is_refused, init, clear)
 
 TEST_WITH(checking_never_makes_a_ledger, init, clear)
 {
-    struct dt_error err = {0};
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
 }
@@ -112,7 +107,6 @@ TEST_WITH(checking_never_makes_a_ledger, init, clear)
 TEST_WITH(a_missing_topic_is_made_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.partitions, 2);
     assert_int_equal(info.max_message_bytes, 1048588);
@@ -123,7 +117,6 @@ TEST_WITH(a_topics_own_limit_is_told, init, clear)
 {
     const char *small[] = {"max.message.bytes", "2000", NULL};
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.max_message_bytes, 2000);
@@ -134,7 +127,6 @@ TEST_WITH(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients
 {
     const char *large[] = {"max.message.bytes", "9000000", NULL};
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     kafka_fixture_topic(&fx, fx.topic, 1, large);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.max_message_bytes, 1200000);
@@ -143,7 +135,6 @@ TEST_WITH(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients
 TEST_WITH(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     fx.config.kafka_auto_create_partitions = 0;
     assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), DT_REFUSED);
     assert_non_null(strstr(err.text, fx.topic));
@@ -157,7 +148,6 @@ TEST_WITH(a_name_that_kafka_does_not_take_is_refused, init, clear)
 {
     const char *const names[] = {"", ".", "..", "a b", "a/b"};
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char longest[300];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -170,7 +160,6 @@ TEST_WITH(a_name_that_kafka_does_not_take_is_refused, init, clear)
 TEST_WITH(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     dt_kafka_admin *admin = NULL;
     char right[256];
     memcpy(right, fx.brokers, sizeof(right));
@@ -191,7 +180,6 @@ TEST(an_installations_name_that_is_too_long_for_a_topic_is_invalid)
 {
     char longest[DT_KAFKA_TOPIC_MAX + 1], name[DT_KAFKA_TOPIC_MAX + 1];
     const struct dt_kafka_env env = {.installation = longest};
-    struct dt_error err = {0};
     memset(longest, 'x', DT_KAFKA_TOPIC_MAX);
     longest[DT_KAFKA_TOPIC_MAX - strlen(".dead")] = '\0';
     KAFKA_FIXTURE_OK(dt_kafka_topic_name(&env, "dead", name, &err), &err);
@@ -229,7 +217,6 @@ static bool told_since(dt_kafka_asker *asker, int before)
 /* Asks until there is an answer, whenever it is told to. */
 static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct dt_kafka_topic_info *info)
 {
-    struct dt_error err = {0};
     for (;;) {
         int before = told;
         dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), 1, info, &err);
@@ -244,7 +231,6 @@ TEST_WITH(who_must_not_wait_is_told_when_to_ask_again, init, clear)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     int before = 0;
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), DT_BUSY);
     AWAIT(told > before);
@@ -267,7 +253,6 @@ enum { SOME = 8, MANY = 24 };
 static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     for (int i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "%s.%d", fx.topic, i);
         assert_int_equal(dt_kafka_asker_ask(asker, dt_str(names[i]), 1, &info, &err), DT_BUSY);
@@ -318,7 +303,6 @@ TEST_WITH(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear)
     dt_kafka_asker *maker = asker_of(fx.env.admin);
     dt_kafka_admin *other = NULL;
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char names[MANY][280];
     int made = 0;
     assert_int_equal(await_answer(maker, fx.topic, &info), DT_OK);
@@ -340,7 +324,6 @@ TEST_WITH(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear)
 TEST_WITH(an_asker_is_told_that_kafka_does_not_answer, init, clear)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     dt_kafka_admin *admin = NULL;
     char right[256];
     memcpy(right, fx.brokers, sizeof(right));
@@ -358,7 +341,6 @@ TEST_WITH(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, 
     const struct dt_str good[] = {dt_str("one"), dt_str("two"), dt_str("one")};
     const struct dt_str bad[] = {dt_str("one"), dt_str("two"), dt_str("a b"), dt_str("three")};
     const struct dt_str nameless[] = {dt_str("one"), dt_str("")};
-    struct dt_error err = {0};
     size_t at_fault;
     KAFKA_FIXTURE_OK(dt_kafka_admin_topics(fx.env.admin, good, 3, &at_fault, &err), &err);
     assert_int_equal(kafka_fixture_partitions(&fx, "two"), 2);
@@ -372,15 +354,14 @@ TEST_WITH(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, 
 
 /* ---- handles that come and go ---- */
 
-static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *why)
 {
-    return dt_kafka_conf_new(env, NULL, out, err);
+    return dt_kafka_conf_new(env, NULL, out, why);
 }
 
 TEST_WITH(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clear)
 {
     const struct dt_kafka_on_demand_ops ops = {.conf = plain_conf};
-    struct dt_error err = {0};
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk;
     KAFKA_FIXTURE_OK(dt_kafka_on_demand_new(&fx.env, &ops, 20, &handle, &err), &err);

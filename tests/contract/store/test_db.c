@@ -10,6 +10,8 @@
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
 struct rig {
@@ -20,7 +22,6 @@ struct rig {
 static int setup(void **state)
 {
     static struct rig rig;
-    struct dt_error err = {0};
     mysql_fixture_make(&rig.fx, "db");
     rig.fx.config.mysql_lock_timeout = 1000;
     rig.fx.config.mysql_idle_transaction_timeout = 1000;
@@ -43,7 +44,6 @@ static int teardown(void **state)
 
 static int64_t ask(dt_db *db, const char *sql)
 {
-    struct dt_error err = {0};
     OK(dt_db_query(db, sql, DT_NO_PARAMS, &err));
     assert_true(dt_db_next(db));
     int64_t n = dt_db_i64(db, 0);
@@ -61,7 +61,6 @@ static const char insert[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?)";
 
 RIG_TEST(values_come_back_as_they_were_given)
 {
-    struct dt_error err = {0};
     static const char bytes[] = {'\xff', 0, '\x80', '\'', '\\', '\xc3', ' ', 'x', ' '};
     char *big = malloc(300000);
     memset(big, '\xfe', 300000);
@@ -103,7 +102,6 @@ RIG_TEST(values_come_back_as_they_were_given)
 
 RIG_TEST(a_column_that_is_not_there_is_null)
 {
-    struct dt_error err = {0};
     assert_true(dt_db_is_null(rig->db, 0)); /* nothing was asked yet */
     OK(dt_db_query(rig->db, "SELECT 7", DT_NO_PARAMS, &err));
     assert_true(dt_db_next(rig->db));
@@ -120,7 +118,6 @@ RIG_TEST(a_column_that_is_not_there_is_null)
 RIG_TEST(numbers_come_by_text_as_well)
 {
     static const char sql[] = "SELECT id, IF(id = 2, NULL, -id) FROM t WHERE id >= ? AND id < ? ORDER BY id LIMIT ?";
-    struct dt_error err = {0};
     for (int id = 1; id < 5; id++)
         OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(id), DT_P_NULL, DT_P_NULL), NULL, &err));
     OK(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(INT64_MAX), DT_P_INT(2)), &err));
@@ -147,7 +144,6 @@ RIG_TEST(numbers_come_by_text_as_well)
 
 RIG_TEST(trailing_spaces_tell_keys_apart)
 {
-    struct dt_error err = {0};
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_STR(DT_STR_LIT("a")), DT_P_NULL), NULL, &err));
     OK(dt_db_query(rig->db, "SELECT id FROM t WHERE k = ?", DT_PARAMS(DT_P_STR(DT_STR_LIT("a "))), &err));
     assert_false(dt_db_next(rig->db));
@@ -156,7 +152,6 @@ RIG_TEST(trailing_spaces_tell_keys_apart)
 
 RIG_TEST(a_json_parameter_can_be_joined)
 {
-    struct dt_error err = {0};
     for (int i = 1; i < 5; i++)
         OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(i), DT_P_NULL, DT_P_NULL), NULL, &err));
     OK(dt_db_query(
@@ -175,7 +170,6 @@ RIG_TEST(a_json_parameter_can_be_joined)
 
 RIG_TEST(many_rows_are_inserted_as_one_by_one)
 {
-    struct dt_error err = {0};
     enum { ROWS = 2500 };
     static const char or_keep[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE id = id";
     struct dt_param *params = calloc(ROWS * 3, sizeof *params);
@@ -208,7 +202,6 @@ RIG_TEST(many_rows_are_inserted_as_one_by_one)
 
 RIG_TEST(a_statement_goes_with_the_commit_all_or_nothing)
 {
-    struct dt_error err = {0};
     enum { ROWS = 64 };
     struct dt_param params[ROWS * 3];
     static const char bytes[] = "'\\\0;\xff";
@@ -248,7 +241,6 @@ RIG_TEST(a_statement_goes_with_the_commit_all_or_nothing)
 
 RIG_TEST(a_lock_that_was_waited_for_in_vain_moves_the_number)
 {
-    struct dt_error err = {0};
     struct dt_param row[] = {DT_P_INT(1), DT_P_NULL, DT_P_NULL};
     mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1)");
     OK(dt_db_begin(rig->fx.db, &err));
@@ -263,7 +255,6 @@ RIG_TEST(a_lock_that_was_waited_for_in_vain_moves_the_number)
 
 RIG_TEST(rows_that_exceed_a_packet_go_in_several)
 {
-    struct dt_error err = {0};
     size_t rows = dt_db_packet_max(rig->db) / 800000 + 3, bytes = 800000;
     if (rows > 200)
         rows = 200; /* a server that takes more than that at once: nothing to split */
@@ -283,7 +274,6 @@ RIG_TEST(rows_that_exceed_a_packet_go_in_several)
 
 RIG_TEST(errors_have_their_statuses)
 {
-    struct dt_error err = {0};
     dt_db *db = rig->db;
     struct dt_str longer = DT_STR_LIT("longer than twenty bytes");
     OK(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
@@ -301,7 +291,6 @@ RIG_TEST(errors_have_their_statuses)
 
 RIG_TEST(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back)
 {
-    struct dt_error err = {0};
     static const char update[] = "UPDATE t SET k = 'x' WHERE id = ?";
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
     OK(dt_db_begin(rig->fx.db, &err));
@@ -319,7 +308,6 @@ RIG_TEST(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back)
 /* The lock of a row is waited for when the answer has begun, so the error comes in the place of a row. */
 RIG_TEST(a_statement_whose_rows_ended_in_an_error_is_executed_again)
 {
-    struct dt_error err = {0};
     static const char lock[] = "SELECT id FROM t WHERE id >= ? ORDER BY id FOR UPDATE";
     struct dt_config patient = rig->fx.config; /* whoever holds the lock keeps it for as long as it is waited for */
     patient.mysql_idle_transaction_timeout = 10000;
@@ -345,7 +333,6 @@ RIG_TEST(a_statement_whose_rows_ended_in_an_error_is_executed_again)
 
 RIG_TEST(a_lost_connection_stays_dead_until_it_is_reconnected)
 {
-    struct dt_error err = {0};
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
     kill_session(rig);
@@ -362,7 +349,6 @@ RIG_TEST(a_lost_connection_stays_dead_until_it_is_reconnected)
 
 RIG_TEST(a_connection_with_an_open_answer_is_made_anew)
 {
-    struct dt_error err = {0};
     OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
     OK(dt_db_reconnect(rig->db, &err));
     OK(dt_db_query_text(rig->db, DT_STR_LIT("SELECT 2"), &err));
@@ -372,7 +358,6 @@ RIG_TEST(a_connection_with_an_open_answer_is_made_anew)
 
 RIG_TEST(a_commit_without_an_answer_is_unknown)
 {
-    struct dt_error err = {0};
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
     kill_session(rig);
@@ -383,7 +368,6 @@ RIG_TEST(a_commit_without_an_answer_is_unknown)
 
 RIG_TEST(a_rolled_back_transaction_leaves_nothing)
 {
-    struct dt_error err = {0};
     dt_db_rollback(rig->db);
     OK(dt_db_begin(rig->db, &err));
     assert_int_equal(dt_db_begin(rig->db, &err), DT_INTERNAL);
@@ -395,7 +379,6 @@ RIG_TEST(a_rolled_back_transaction_leaves_nothing)
 
 RIG_TEST(begin_at_tells_the_servers_time)
 {
-    struct dt_error err = {0};
     int64_t before = ask(rig->db, "SELECT " DT_SQL_NOW_MS), now = 0;
     OK(dt_db_begin_at(rig->db, &now, &err));
     int64_t after = ask(rig->db, "SELECT " DT_SQL_NOW_MS);
@@ -420,7 +403,6 @@ RIG_TEST(sessions_are_strict_read_committed_and_in_utc)
 
 RIG_TEST(a_session_that_stops_inside_a_transaction_loses_its_locks)
 {
-    struct dt_error err = {0};
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, "UPDATE t SET k = 'x'", DT_NO_PARAMS, NULL, &err));
@@ -435,7 +417,6 @@ RIG_TEST(a_session_that_stops_inside_a_transaction_loses_its_locks)
 
 RIG_TEST(scripts_discard_what_they_select)
 {
-    struct dt_error err = {0};
     OK(dt_db_script(rig->db, DT_STR_LIT("CREATE PROCEDURE two() BEGIN SELECT 1; SELECT 2, 3; END"), &err));
     OK(dt_db_script(rig->db, DT_STR_LIT("CALL two()"), &err));
     OK(dt_db_script(rig->db, DT_STR_LIT("SELECT 1"), &err));
@@ -446,7 +427,6 @@ RIG_TEST(scripts_discard_what_they_select)
 
 RIG_TEST(an_open_result_set_refuses_other_statements)
 {
-    struct dt_error err = {0};
     OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
     assert_int_equal(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err), DT_INTERNAL);
     OK(dt_db_end(rig->db, &err));
@@ -464,7 +444,6 @@ static void fill_with(struct rig *rig, int rows, int bytes)
 
 RIG_TEST(a_stream_gives_each_row_as_it_comes)
 {
-    struct dt_error err = {0};
     fill_with(rig, 50, 100000);
     for (int twice = 0; twice < 2; twice++) {
         OK(dt_db_query_stream(rig->db, "SELECT id, p FROM t WHERE id > ? ORDER BY id", DT_PARAMS(DT_P_INT(0)), &err));
@@ -483,7 +462,6 @@ RIG_TEST(a_stream_gives_each_row_as_it_comes)
 RIG_TEST(a_stream_that_ends_early_leaves_the_rest_with_the_server)
 {
     static const char select[] = "SELECT id, p FROM t ORDER BY id";
-    struct dt_error err = {0};
     fill_with(rig, 200, 500000);
     OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
     assert_true(dt_db_next(rig->db) && dt_db_next(rig->db));
@@ -502,7 +480,6 @@ RIG_TEST(a_stream_that_ends_early_leaves_the_rest_with_the_server)
 
 RIG_TEST(a_stream_that_breaks_off_ends_and_says_so)
 {
-    struct dt_error err = {0};
     int rows = 0;
     fill_with(rig, 200, 500000);
     const int64_t session = ask(rig->db, "SELECT CONNECTION_ID()");
@@ -519,7 +496,6 @@ RIG_TEST(a_stream_that_breaks_off_ends_and_says_so)
 
 RIG_TEST(a_stream_inside_a_transaction_is_refused)
 {
-    struct dt_error err = {0};
     OK(dt_db_begin(rig->db, &err));
     assert_int_equal(dt_db_query_stream(rig->db, "SELECT id FROM t", DT_NO_PARAMS, &err), DT_INTERNAL);
     dt_db_rollback(rig->db);
@@ -528,7 +504,6 @@ RIG_TEST(a_stream_inside_a_transaction_is_refused)
 
 RIG_TEST(a_server_that_is_not_there_is_unavailable)
 {
-    struct dt_error err = {0};
     dt_db *db = NULL;
     struct dt_config config = rig->fx.config;
     char nowhere[] = "/nonexistent/mysql.sock", nothing[] = "dt_no_such_database";
@@ -547,7 +522,6 @@ RIG_TEST(a_server_that_is_not_there_is_unavailable)
 
 RIG_TEST(a_server_that_does_not_answer_is_given_up)
 {
-    struct dt_error err = {0};
     dt_db *db;
     struct dt_config config = rig->fx.config;
     config.mysql_io_timeout = 1000;
@@ -573,7 +547,6 @@ static void *cut_the_wait(void *arg)
 
 RIG_TEST(a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so)
 {
-    struct dt_error err = {0};
     pthread_t other;
     dt_db *db;
     OK(dt_db_open(&rig->fx.config, &db, &err));

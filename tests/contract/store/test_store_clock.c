@@ -12,6 +12,8 @@
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define DAY_MS     INT64_C(86400000)
 #define NEAR_MS    30000 /* so much may pass on a busy machine */
@@ -27,7 +29,6 @@ struct rig {
 
 static int setup(void **state)
 {
-    struct dt_error err = {0};
     struct rig *rig = calloc(1, sizeof(*rig));
     mysql_fixture_make(&rig->fx, "store_clock");
     rig->fx.config.installation_test_clock = true;
@@ -56,7 +57,6 @@ static int64_t ahead_of(int64_t now_ms, int64_t system_ms)
 /* How far NOW() is ahead of SYSDATE() in the open query. */
 static int64_t end_ahead(dt_db *db)
 {
-    struct dt_error err = {0};
     assert_true(dt_db_next(db));
     int64_t ahead_ms = ahead_of(dt_db_i64(db, 0), dt_db_i64(db, 1));
     OK(dt_db_end(db, &err));
@@ -70,7 +70,6 @@ static void assert_near(int64_t ms, int64_t expected_ms)
 
 static void advance(struct rig *rig, int64_t by_ms)
 {
-    struct dt_error err = {0};
     struct dt_clock_walk walk = {.by_ms = by_ms};
     OK(dt_store_test_clock_advance(rig->store, &walk, &rig->clock, &err));
     assert_true(walk.whole);
@@ -78,7 +77,6 @@ static void advance(struct rig *rig, int64_t by_ms)
 
 RIG_TEST(an_installation_made_with_it_has_it_for_good)
 {
-    struct dt_error err = {0};
     OK(dt_store_check_test_clock(rig->store, &err));
     OK(dt_store_test_clock(rig->store, &rig->clock, &err));
     assert_true(rig->clock.version > 0 && rig->clock.time.frozen_ms == 0 && rig->clock.time.ahead_ms == 0);
@@ -91,7 +89,6 @@ RIG_TEST(an_installation_made_with_it_has_it_for_good)
 RIG_TEST(one_in_which_something_was_made_gets_none)
 {
     struct mysql_fixture fx;
-    struct dt_error err = {0};
     struct dt_test_clock clock;
     struct dt_clock_walk walk = {.by_ms = 1};
     mysql_fixture_make(&fx, "store_clock_real");
@@ -112,7 +109,6 @@ RIG_TEST(one_in_which_something_was_made_gets_none)
 
 RIG_TEST(every_statement_has_its_time_and_sysdate_the_servers)
 {
-    struct dt_error err = {0};
     dt_db *db;
     int64_t now_ms, system_ms;
     advance(rig, 3 * DAY_MS);
@@ -129,7 +125,6 @@ RIG_TEST(every_statement_has_its_time_and_sysdate_the_servers)
 
 RIG_TEST(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too)
 {
-    struct dt_error err = {0};
     dt_store *other = mysql_fixture_store(&rig->fx);
     dt_db *db;
     OK(dt_store_db(other, &db, &err));
@@ -145,7 +140,6 @@ RIG_TEST(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too)
 
 RIG_TEST(frozen_it_stands_still_until_it_is_advanced_or_released)
 {
-    struct dt_error err = {0};
     dt_db *db;
     OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
     int64_t at_ms = rig->clock.time.frozen_ms;
@@ -166,7 +160,6 @@ RIG_TEST(frozen_it_stands_still_until_it_is_advanced_or_released)
 
 RIG_TEST(it_is_changed_by_one_at_a_time_and_never_beyond_its_end)
 {
-    struct dt_error err = {0};
     struct dt_clock_walk walk = {.by_ms = 12 * 366 * DAY_MS};
     struct dt_test_clock clock;
     struct dt_work_lease lease = {.work = "clock", .ms = 60000};
@@ -192,7 +185,6 @@ static void count(void *arg)
 
 RIG_TEST(a_process_hears_of_a_change_and_has_the_new_time)
 {
-    struct dt_error err = {0};
     struct told told = {0};
     dt_refclock ref;
     dt_watcher *watcher;

@@ -9,6 +9,8 @@
 #include "support/mysql_wire.h"
 #include "support/rigs/insert_rig.h"
 
+static struct dt_error err;
+
 /* Rows 1 … n with keys of their own, which are not in their order. */
 static void add_keyed(struct rig *rig, int n)
 {
@@ -20,12 +22,12 @@ static void add_keyed(struct rig *rig, int n)
 }
 
 /* Without asking for the time: the server was just asked for it. */
-static dt_status insert_in_few_trips(struct rig *rig, struct dt_error *err)
+static dt_status insert_in_few_trips(struct rig *rig, struct dt_error *why)
 {
     int64_t first;
-    MYSQL_FIXTURE_OK(dt_store_reserve_ids(rig->clocked, 1, &first, err), err);
+    MYSQL_FIXTURE_OK(dt_store_reserve_ids(rig->clocked, 1, &first, why), why);
     wire_statements = 0;
-    return dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
+    return dt_store_insert(rig->clocked, rig->ptr, rig->n, MAKER, &rig->created_ms, why);
 }
 
 /* ---- ids ---- */
@@ -83,7 +85,6 @@ RIG_TEST(blocks_of_ids_never_overlap)
 
 RIG_TEST(a_block_whose_commit_is_lost_is_not_used)
 {
-    struct dt_error err = {0};
     int64_t first;
     set_next_number(rig, AHEAD_OF_THE_CLOCK);
     wire_loss = LOSE_AFTER;
@@ -94,7 +95,6 @@ RIG_TEST(a_block_whose_commit_is_lost_is_not_used)
 
 RIG_TEST(a_restored_server_gives_no_number_out_again)
 {
-    struct dt_error err = {0};
     int64_t before, after;
     OK(dt_store_reserve_ids(rig->store, 1000, &before, &err));
     assert_true(before <= number(rig, "SELECT " DT_SQL_NOW_MS " * 16"));
@@ -108,7 +108,6 @@ RIG_TEST(a_restored_server_gives_no_number_out_again)
 
 RIG_TEST(a_row_is_stored_as_it_was_given)
 {
-    struct dt_error err = {0};
     char text[200];
     static const char payload[] = {'\xff', 0, '\x80', '"'};
     struct dt_insert *row = add(rig, 77, "k\xc3\xa9", 5);
@@ -134,7 +133,6 @@ RIG_TEST(a_row_is_stored_as_it_was_given)
 
 RIG_TEST(what_is_absent_is_null)
 {
-    struct dt_error err = {0};
     add(rig, 1, NULL, 0)->job.retry = S("");
     add(rig, 2, "", 0);
     OK(insert(rig, &err));
@@ -164,7 +162,6 @@ static void add_mixed(struct rig *rig, int64_t id, bool near, bool key, bool ext
 
 RIG_TEST(what_one_job_of_a_batch_has_no_other_gets)
 {
-    struct dt_error err = {0};
     char text[200], expected[200];
     for (unsigned has = 0; has < 8; has++) {
         bool near = has & 1, key = has & 2, extras = has & 4;
@@ -191,7 +188,6 @@ RIG_TEST(what_one_job_of_a_batch_has_no_other_gets)
 
 RIG_TEST(each_thing_that_a_job_may_have_is_stored_alone)
 {
-    struct dt_error err = {0};
     char text[200];
     static const char *const expected[] = {"0", "p|0", "c|0", "h|0", "1", "0|k"};
     for (int id = 1; id <= 12; id++) { /* each of them in a batch of its own, then all in one */
@@ -219,7 +215,6 @@ RIG_TEST(each_thing_that_a_job_may_have_is_stored_alone)
 
 RIG_TEST(a_past_time_becomes_now_and_near_follows_the_time)
 {
-    struct dt_error err = {0};
     int64_t now = number(rig, "SELECT " DT_SQL_NOW_MS), end = dt_near_end_ms(now);
     struct dt_insert *past = add(rig, 1, NULL, 0);
     past->job.run_at_ms = 1;
@@ -237,7 +232,6 @@ RIG_TEST(a_past_time_becomes_now_and_near_follows_the_time)
 
 RIG_TEST(a_thousand_keyed_jobs_take_few_statements)
 {
-    struct dt_error err = {0};
     add_keyed(rig, 1000);
     OK(dt_store_ping(rig->store, &err));
     wire_statements = 0;
@@ -263,7 +257,6 @@ RIG_TEST(a_thousand_keyed_jobs_take_few_statements)
 
 RIG_TEST(jobs_without_keys_are_two_round_trips)
 {
-    struct dt_error err = {0};
     add(rig, 1000, NULL, 0);
     OK(insert_in_few_trips(rig, &err));
     assert_in_range(wire_statements, 2, 3); /* and from then on the session commits when it is told to */
@@ -288,7 +281,6 @@ RIG_TEST(jobs_without_keys_are_two_round_trips)
 /* So an operation that begins then has in its set what was made before, and nothing else. */
 RIG_TEST(jobs_are_made_no_later_than_the_server_says_afterwards)
 {
-    struct dt_error err = {0};
     for (int i = 0; i < 100; i++) {
         rig->n = 0;
         add(rig, i + 1, NULL, i);
@@ -299,7 +291,6 @@ RIG_TEST(jobs_are_made_no_later_than_the_server_says_afterwards)
 
 RIG_TEST(one_at_fault_among_jobs_without_keys_is_refused_alone)
 {
-    struct dt_error err = {0};
     add(rig, 2, NULL, 7);
     OK(insert(rig, &err));
     rig->n = 0;
@@ -315,7 +306,6 @@ RIG_TEST(one_at_fault_among_jobs_without_keys_is_refused_alone)
 
 RIG_TEST(a_key_that_is_taken_concerns_its_row_alone)
 {
-    struct dt_error err = {0};
     add(rig, 1, "b", 7);
     OK(insert(rig, &err));
     rig->n = 0;
@@ -338,7 +328,6 @@ RIG_TEST(a_key_that_is_taken_concerns_its_row_alone)
 
 RIG_TEST(keys_that_are_taken_are_told_however_many_they_are)
 {
-    struct dt_error err = {0};
     add_keyed(rig, ROWS_MAX);
     OK(insert(rig, &err));
     for (int i = 0; i < ROWS_MAX; i++) {
@@ -359,7 +348,6 @@ RIG_TEST(keys_that_are_taken_are_told_however_many_they_are)
 
 RIG_TEST(the_same_key_in_another_topic_is_another_key)
 {
-    struct dt_error err = {0};
     struct dt_insert *x = add(rig, 1, "k", 1), *y = add(rig, 2, "k", 2), *z = add(rig, 3, "k ", 3);
     y->job.topic = S("u");
     OK(insert(rig, &err));
@@ -371,7 +359,6 @@ RIG_TEST(the_same_key_in_another_topic_is_another_key)
 
 RIG_TEST(of_two_with_one_key_in_a_batch_the_first_wins)
 {
-    struct dt_error err = {0};
     struct dt_insert *first = add(rig, 9, "k", 1), *same = add(rig, 5, "k", 1), *other = add(rig, 3, "k", 2);
     OK(insert(rig, &err));
     assert_int_equal(first->outcome, DT_INSERT_CREATED);
@@ -393,7 +380,6 @@ RIG_TEST(of_two_with_one_key_in_a_batch_the_first_wins)
 
 RIG_TEST(taking_over_a_key_leaves_those_of_live_jobs_alone)
 {
-    struct dt_error err = {0};
     add(rig, 1, "live", 1);
     OK(insert(rig, &err));
     mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'gone', 99)");
@@ -410,7 +396,6 @@ RIG_TEST(taking_over_a_key_leaves_those_of_live_jobs_alone)
 
 RIG_TEST(a_key_whose_job_is_gone_is_taken_over)
 {
-    struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'k', 1), ('t', 'l', 2)");
     struct dt_insert *k = add(rig, 11, "k", 1), *again = add(rig, 12, "k", 2), *m = add(rig, 13, "m", 1);
     OK(insert(rig, &err));
@@ -506,7 +491,6 @@ static struct dt_insert *add_by_command(struct rig *rig, int64_t id, const char 
 
 RIG_TEST(an_id_of_a_command_is_unique_in_the_installation)
 {
-    struct dt_error err = {0};
     struct dt_insert *first = add_by_command(rig, 1, "x", S("t"), 1);
     struct dt_insert *other = add_by_command(rig, 2, "x", S("u"), 2);
     struct dt_insert *same = add_by_command(rig, 3, "x", S("t"), 1);
@@ -531,7 +515,6 @@ RIG_TEST(an_id_of_a_command_is_unique_in_the_installation)
 
 RIG_TEST(an_id_of_a_command_and_a_key_are_two_things)
 {
-    struct dt_error err = {0};
     struct dt_insert *key = add(rig, 1, "x", 1);
     struct dt_insert *id = add_by_command(rig, 2, "x", S("t"), 2);
     struct dt_insert *findable = add_by_command(rig, 3, "y", S("t"), 2);
@@ -546,7 +529,6 @@ RIG_TEST(an_id_of_a_command_and_a_key_are_two_things)
 
 RIG_TEST(an_id_of_a_command_whose_job_is_gone_is_taken_over)
 {
-    struct dt_error err = {0};
     add_by_command(rig, 1, "x", S("t"), 1);
     OK(insert(rig, &err));
     mysql_fixture_run(&rig->fx, "DELETE FROM jobs");
@@ -559,7 +541,6 @@ RIG_TEST(an_id_of_a_command_whose_job_is_gone_is_taken_over)
 
 RIG_TEST(an_id_that_is_taken_leaves_no_id_of_a_command)
 {
-    struct dt_error err = {0};
     add(rig, 1, NULL, 1);
     OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
     rig->n = 0;
@@ -574,7 +555,6 @@ RIG_TEST(an_id_that_is_taken_leaves_no_id_of_a_command)
 
 RIG_TEST(jobs_are_found_by_what_commands_call_them)
 {
-    struct dt_error err = {0};
     struct dt_arena arena;
     dt_arena_init(&arena);
     add_by_command(rig, 71, "x", S("t"), 1);

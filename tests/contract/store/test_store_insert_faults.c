@@ -8,13 +8,14 @@
 #include "support/mysql_wire.h"
 #include "support/rigs/insert_rig.h"
 
+static struct dt_error err;
+
 #define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
 
 /* ---- rows at fault ---- */
 
 RIG_TEST(an_id_that_is_taken_is_told_and_leaves_no_key)
 {
-    struct dt_error err = {0};
     add(rig, 1, NULL, 1);
     OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
     rig->n = 0;
@@ -31,7 +32,6 @@ RIG_TEST(an_id_that_is_taken_is_told_and_leaves_no_key)
 
 RIG_TEST(the_same_batch_again_makes_nothing_twice)
 {
-    struct dt_error err = {0};
     add(rig, 1, "k", 1);
     add(rig, 2, NULL, 2);
     OK(insert(rig, &err));
@@ -48,7 +48,6 @@ RIG_TEST(the_same_batch_again_makes_nothing_twice)
 
 RIG_TEST(a_row_at_fault_is_refused_alone)
 {
-    struct dt_error err = {0};
     static char longer[300];
     memset(longer, 'x', sizeof longer);
     struct dt_insert *good = add(rig, 1, "a", 1), *bad = add(rig, 2, "b", 1), *also = add(rig, 3, NULL, 1);
@@ -67,7 +66,6 @@ RIG_TEST(a_row_at_fault_is_refused_alone)
 
 RIG_TEST(a_row_without_its_topics_settings_has_no_topic)
 {
-    struct dt_error err = {0};
     struct dt_insert *no_retry = add(rig, 1, "a", 1), *no_timeout = add(rig, 2, NULL, 1), *good = add(rig, 3, NULL, 1);
     no_retry->job.retry = DT_STR_NONE;
     no_timeout->job.ack_timeout_ms = 0;
@@ -81,7 +79,6 @@ RIG_TEST(a_row_without_its_topics_settings_has_no_topic)
 
 RIG_TEST(without_a_server_nothing_is_made)
 {
-    struct dt_error err = {0};
     char nowhere[] = "/nonexistent/mysql.sock";
     struct dt_config config = rig->fx.config;
     config.mysql_socket = nowhere;
@@ -96,7 +93,6 @@ RIG_TEST(without_a_server_nothing_is_made)
 
 RIG_TEST(a_connection_that_broke_while_idle_is_replaced_unnoticed)
 {
-    struct dt_error err = {0};
     dt_db *db;
     add(rig, 1, NULL, 1);
     OK(insert(rig, &err));
@@ -116,7 +112,6 @@ RIG_TEST(a_connection_that_broke_while_idle_is_replaced_unnoticed)
 
 RIG_TEST(a_commit_lost_before_the_server_saw_it_is_made_again)
 {
-    struct dt_error err = {0};
     struct dt_insert *k = add(rig, 1, "k", 1), *p = add(rig, 2, NULL, 2);
     wire_loss = LOSE_BEFORE;
     OK(insert(rig, &err));
@@ -128,7 +123,6 @@ RIG_TEST(a_commit_lost_before_the_server_saw_it_is_made_again)
 
 RIG_TEST(a_commit_whose_answer_was_lost_is_read_back)
 {
-    struct dt_error err = {0};
     add(rig, 1, "x", 9);
     OK(insert(rig, &err));
     rig->n = 0;
@@ -145,7 +139,6 @@ RIG_TEST(a_commit_whose_answer_was_lost_is_read_back)
 
 RIG_TEST(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once)
 {
-    struct dt_error err = {0};
     enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
         int64_t first = 0;
@@ -163,7 +156,6 @@ RIG_TEST(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once)
 
 RIG_TEST(a_commit_that_never_arrives_is_waited_out_and_made_again)
 {
-    struct dt_error err = {0};
     struct dt_insert *k = add(rig, 1, "k", 1);
     wire_loss = HOLD; /* the old session keeps its locks until the server ends it */
     OK(insert(rig, &err));
@@ -187,7 +179,6 @@ static void *commit_late(void *arg)
 
 RIG_TEST(a_commit_that_arrives_late_is_found)
 {
-    struct dt_error err = {0};
     pthread_t thread;
     struct dt_insert *k = add(rig, 1, "k", 1);
     assert_int_equal(pthread_create(&thread, NULL, commit_late, rig), 0);

@@ -7,6 +7,8 @@
 #include "store/store_leases.h"
 #include "support/mysql_fixture.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
 enum { SHARDS = 4, TIMEOUT_MS = 60000, ONE = 11, TWO = 22 };
@@ -19,7 +21,6 @@ struct rig {
 
 static void setup(void)
 {
-    struct dt_error err = {0};
     struct rig *rig = calloc(1, sizeof(*rig));
     mysql_fixture_make(&rig->fx, "store_leases");
     rig->fx.config.shards_count = SHARDS;
@@ -47,13 +48,11 @@ static int fresh(void **state)
 
 static void join(struct rig *rig, int64_t id, const char *name)
 {
-    struct dt_error err = {0};
     OK(dt_store_election_join(rig->store, id, name, TIMEOUT_MS, &err));
 }
 
 static bool renew(struct rig *rig, int64_t id, bool leaving)
 {
-    struct dt_error err = {0};
     bool there = false;
     OK(dt_store_election_renew(rig->store, id, leaving, &there, &err));
     return there;
@@ -61,7 +60,6 @@ static bool renew(struct rig *rig, int64_t id, bool leaving)
 
 static void take(struct rig *rig, int64_t id, int64_t first, int64_t last)
 {
-    struct dt_error err = {0};
     int64_t shards[SHARDS];
     size_t n = 0;
     while (first <= last)
@@ -71,25 +69,21 @@ static void take(struct rig *rig, int64_t id, int64_t first, int64_t last)
 
 static void release(struct rig *rig, int64_t id, int64_t shard)
 {
-    struct dt_error err = {0};
     OK(dt_store_election_release(rig->store, id, &shard, 1, &err));
 }
 
 static void end(struct rig *rig, int64_t id, int64_t renewals)
 {
-    struct dt_error err = {0};
     OK(dt_store_election_end(rig->store, id, renewals, &err));
 }
 
 static void let_free(struct rig *rig)
 {
-    struct dt_error err = {0};
     OK(dt_store_election_free(rig->store, &err));
 }
 
 static const struct dt_election *look(struct rig *rig)
 {
-    struct dt_error err = {0};
     OK(dt_store_election_look(rig->store, &rig->view, &err));
     return &rig->view;
 }
@@ -115,7 +109,6 @@ RIG_TEST(members_come_in_the_order_of_joining)
 
 RIG_TEST(a_number_that_is_taken_is_told)
 {
-    struct dt_error err = {0};
     join(rig, ONE, "host:1");
     assert_int_equal(dt_store_election_join(rig->store, ONE, "host:1", TIMEOUT_MS, &err), DT_EXISTS);
 }
@@ -133,7 +126,6 @@ RIG_TEST(each_renewal_counts_also_within_a_millisecond)
 
 RIG_TEST(who_has_no_row_or_has_ended_is_not_renewed)
 {
-    struct dt_error err = {0};
     assert_false(renew(rig, ONE, false));
     join(rig, ONE, "host:1");
     OK(dt_store_election_leave(rig->store, ONE, &err));
@@ -183,7 +175,6 @@ RIG_TEST(a_member_is_ended_after_its_timeout_and_not_before)
 
 RIG_TEST(a_renewal_tells_the_election_in_the_same_statement)
 {
-    struct dt_error err = {0};
     bool there = false;
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
@@ -217,7 +208,6 @@ RIG_TEST(a_clock_that_was_set_back_keeps_nobody)
 
 RIG_TEST(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free)
 {
-    struct dt_error err = {0};
     join(rig, ONE, "host:1");
     join(rig, TWO, "host:2");
     take(rig, ONE, 0, 3);
@@ -243,7 +233,6 @@ RIG_TEST(leases_of_nobody_are_freed)
 
 RIG_TEST(who_has_ended_takes_nothing)
 {
-    struct dt_error err = {0};
     join(rig, ONE, "host:1");
     OK(dt_store_election_leave(rig->store, ONE, &err));
     take(rig, ONE, 0, 3);
@@ -252,7 +241,6 @@ RIG_TEST(who_has_ended_takes_nothing)
 
 static void beat(struct rig *rig, int64_t id, const char *elected_by, const char *leads)
 {
-    struct dt_error err = {0};
     const struct dt_process p = {
         .id = id, .dispatcher = true, .name = "host:1", .leads = leads, .elected_by = elected_by};
     OK(dt_store_beat(rig->store, &p, &err));
@@ -277,7 +265,6 @@ RIG_TEST(a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_lea
 
 RIG_TEST(members_that_ended_are_forgotten_after_a_minute)
 {
-    struct dt_error err = {0};
     join(rig, ONE, "host:1");
     OK(dt_store_election_leave(rig->store, ONE, &err));
     join(rig, TWO, "host:2");

@@ -11,6 +11,8 @@
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define MIB        ((size_t)1 << 20)
 #define MINUTE     INT64_C(60000)
@@ -29,7 +31,6 @@ struct rig {
 
 static void open_rig(struct rig *rig)
 {
-    struct dt_error err = {0};
     mysql_fixture_make(&rig->fx, "pop");
     rig->fx.config.shards_count = 1;
     mysql_fixture_migrate(&rig->fx);
@@ -108,7 +109,6 @@ static enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, 
 static void lead(struct rig *rig)
 {
     static struct dt_hint hints[64];
-    struct dt_error err = {0};
     size_t n = 0;
     for (int64_t id = (INT64_C(690) << 40) + 1; id <= rig->next_id; id++)
         if (field(rig, "due_band = 1 AND due_key <= " DT_SQL_NOW_MS, id))
@@ -134,7 +134,6 @@ static struct dt_pop pop_of(struct rig *rig, const char *topic, size_t max)
 
 static struct dt_pop popped(struct rig *rig, const char *topic, size_t max)
 {
-    struct dt_error err = {0};
     struct dt_pop pop = pop_of(rig, topic, max);
     OK(dt_store_pop(rig->store, &pop, &err));
     return pop;
@@ -211,7 +210,6 @@ RIG_TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows)
 
 RIG_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
 {
-    struct dt_error err = {0};
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
     struct dt_pop pop = pop_of(rig, "p", 1);
@@ -238,7 +236,6 @@ RIG_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
 
 RIG_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it)
 {
-    struct dt_error err = {0};
     const int64_t ttrs_ms[] = {9000, 0, 7000, 9000, 5000};
     int64_t ids[5];
     const int64_t now = now_ms(rig);
@@ -262,7 +259,6 @@ RIG_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_i
 
 RIG_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
 {
-    struct dt_error err = {0};
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET retry = '1ms' WHERE id = %lld", (long long)id);
     lead(rig);
@@ -354,7 +350,6 @@ RIG_TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped)
 
 RIG_TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least)
 {
-    struct dt_error err = {0};
     for (int i = 0; i < 3; i++)
         job_of(rig, "p", now_ms(rig) - 9 + i);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 700)");
@@ -372,7 +367,6 @@ RIG_TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least)
 
 RIG_TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing)
 {
-    struct dt_error err = {0};
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
     struct dt_pop pop = pop_of(rig, "p", 1);
@@ -386,7 +380,6 @@ RIG_TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing)
 
 RIG_TEST(test_looking_tells_topics_apart)
 {
-    struct dt_error err = {0};
     const struct dt_str topics[] = {dt_str("q"), dt_str("nobody"), dt_str("k"), dt_str("p"), dt_str("a\"b")};
     enum dt_pop_topic seen[5];
     job_of(rig, "p", now_ms(rig) - 5);
@@ -406,7 +399,6 @@ RIG_TEST(test_looking_tells_topics_apart)
 
 static size_t tidy(struct rig *rig, size_t limit)
 {
-    struct dt_error err = {0};
     struct dt_offers_walk walk = {0};
     size_t all = 0;
     for (bool more = true; more;) {
@@ -462,7 +454,6 @@ RIG_TEST(test_a_topic_whose_delivery_changes_goes_the_new_way_and_back)
 
 static struct dt_insert made(struct rig *rig, const char *topic, int64_t run_at_ms, bool popped)
 {
-    struct dt_error err = {0};
     struct dt_insert row = {.popped = popped,
                             .job = {.id = ++rig->next_id,
                                     .topic = dt_str(topic),

@@ -8,6 +8,8 @@
 #include "store/store.h"
 #include "support/mysql_fixture.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
 struct rig {
@@ -38,14 +40,12 @@ static int teardown(void **state)
 
 static void beat(struct rig *rig, int64_t id, const char *down, int64_t losses)
 {
-    struct dt_error err = {0};
     struct dt_process p = {.id = id, .name = "host:1", .index_down = down, .index_losses = losses};
     OK(dt_store_beat(rig->store, &p, &err));
 }
 
 static struct dt_index_debts debts(struct rig *rig)
 {
-    struct dt_error err = {0};
     struct dt_index_debts out;
     OK(dt_store_index_debts(rig->store, &out, &err));
     return out;
@@ -53,7 +53,6 @@ static struct dt_index_debts debts(struct rig *rig)
 
 RIG_TEST(a_process_has_one_row_that_says_when_it_was_seen_last)
 {
-    struct dt_error err = {0};
     struct dt_process p = {.id = 7, .dispatcher = true, .name = "host:2", .leads = "0,3", .elected_by = "mysql"};
     OK(dt_store_beat(rig->store, &p, &err));
     mysql_fixture_run(&rig->fx, "UPDATE processes SET started_at = 1, seen_at = 2");
@@ -127,7 +126,6 @@ RIG_TEST(rows_that_are_an_hour_old_are_removed_when_a_process_begins)
 
 static void find(struct rig *rig, int64_t process, const char *finding, const char *subject)
 {
-    struct dt_error err = {0};
     const struct dt_process_finding f = {
         .finding = dt_str(finding), .subject = dt_str(subject), .detail = dt_str("as it was seen")};
     OK(dt_store_put_findings(rig->store, process, &f, 1, &err));
@@ -137,7 +135,6 @@ static void find(struct rig *rig, int64_t process, const char *finding, const ch
 static const char *findings(struct rig *rig)
 {
     static char told[300];
-    struct dt_error err = {0};
     struct dt_process_finding *v;
     struct dt_arena arena;
     size_t n;
@@ -153,7 +150,6 @@ static const char *findings(struct rig *rig)
 
 RIG_TEST(what_a_process_finds_stands_in_place_of_what_it_found_before)
 {
-    struct dt_error err = {0};
     beat(rig, 1, NULL, 0);
     beat(rig, 2, NULL, 0);
     find(rig, 1, "replicas", "t1");
@@ -186,7 +182,6 @@ RIG_TEST(what_is_found_counts_while_its_process_lives_and_goes_an_hour_later)
 
 static int64_t wait_ms(struct rig *rig, unsigned shard)
 {
-    struct dt_error err = {0};
     struct dt_deaths deaths;
     OK(dt_store_deaths(rig->store, shard, &deaths, &err));
     assert_string_equal(deaths.where, deaths.wait_ms ? "fence.c:120" : "");

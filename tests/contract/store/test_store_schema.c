@@ -9,6 +9,8 @@
 #include "store/migrations.h"
 #include "support/mysql_fixture.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
 static _Atomic int logged;
@@ -44,7 +46,6 @@ static void set_text(char **option, const char *value)
 
 RIG_TEST(the_first_run_makes_the_installation)
 {
-    struct dt_error err = {0};
     struct dt_installation inst;
     dt_store *store = mysql_fixture_store(fx);
     set_text(&fx->config.installation_name, "acme.eu");
@@ -66,7 +67,6 @@ RIG_TEST(the_first_run_makes_the_installation)
 
 RIG_TEST(a_second_run_changes_nothing)
 {
-    struct dt_error err = {0};
     struct dt_installation before, after;
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, count_log, &err));
@@ -117,7 +117,6 @@ RIG_TEST(many_that_start_at_once_migrate_once)
 
 RIG_TEST(an_interrupted_migration_goes_on_where_it_stopped)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, count_log, &err));
     int64_t steps = mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1");
@@ -143,7 +142,6 @@ RIG_TEST(an_interrupted_migration_goes_on_where_it_stopped)
 
 RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
     int64_t steps = mysql_fixture_number(fx, "SELECT step FROM schema_migrations WHERE version = 1");
@@ -157,7 +155,6 @@ RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
 
 RIG_TEST(files_that_were_run_by_hand_before_do_no_harm)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
     mysql_fixture_run(fx, "DROP TABLE schema_migrations");
@@ -170,7 +167,6 @@ RIG_TEST(files_that_were_run_by_hand_before_do_no_harm)
 
 RIG_TEST(another_schema_than_this_programs_is_refused)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     struct dt_installation inst;
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
@@ -190,7 +186,6 @@ RIG_TEST(another_schema_than_this_programs_is_refused)
 static void assert_newer(struct mysql_fixture *fx, dt_store *store, int64_t needs, dt_status want)
 {
     char sql[160];
-    struct dt_error err = {0};
     snprintf(sql, sizeof(sql), "UPDATE schema_migrations SET needs = NULLIF(%lld, 0) WHERE version = %d",
              (long long)needs, dt_migrations_n + 2);
     mysql_fixture_run(fx, "%s", sql);
@@ -201,7 +196,6 @@ static void assert_newer(struct mysql_fixture *fx, dt_store *store, int64_t need
 
 RIG_TEST(a_newer_schema_is_worked_on_where_its_migrations_permit_it)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
     char sql[160];
@@ -221,7 +215,6 @@ RIG_TEST(a_newer_schema_is_worked_on_where_its_migrations_permit_it)
 /* Later ones that permit it do not make up for one of its own that is missing. */
 RIG_TEST(a_missing_migration_is_seen_beside_later_ones)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
     mysql_fixture_run(
@@ -251,7 +244,6 @@ static void make_chain(struct mysql_fixture *fx, int n)
 
 RIG_TEST(a_schema_of_the_last_migration_before_the_baseline_is_adopted)
 {
-    struct dt_error err = {0};
     struct dt_installation before, after;
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
@@ -281,7 +273,6 @@ RIG_TEST(a_schema_of_the_last_migration_before_the_baseline_is_adopted)
 
 RIG_TEST(an_earlier_schema_from_before_the_baseline_is_refused)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));
     mysql_fixture_run(fx, "DROP VIEW v_dead");
@@ -309,7 +300,6 @@ RIG_TEST(an_earlier_schema_from_before_the_baseline_is_refused)
 
 RIG_TEST(a_bad_installation_name_is_refused)
 {
-    struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
     set_text(&fx->config.installation_name, "no spaces");
     assert_int_equal(dt_store_migrate(store, NULL, &err), DT_INVALID);
@@ -332,21 +322,19 @@ RIG_TEST(due_columns_follow_next_at)
     assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 0 AND due_key = 86400000 FROM jobs WHERE id = 1"), 1);
     assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 1 AND due_key = 86400123 FROM jobs WHERE id = 2"), 1);
     assert_int_equal(mysql_fixture_number(fx, "SELECT due_band = 2 AND due_key = 77 FROM jobs WHERE id = 3"), 1);
-    struct dt_error err = {0};
     assert_int_equal(dt_db_script(fx->db, DT_STR_LIT("UPDATE jobs SET next_at = NULL WHERE id = 1"), &err), DT_INVALID);
     assert_int_equal(dt_db_script(fx->db, DT_STR_LIT("UPDATE jobs SET attempt = -1 WHERE id = 1"), &err), DT_INVALID);
 }
 
-static dt_status sample(dt_store *store, dt_refclock *ref, struct dt_error *err)
+static dt_status sample(dt_store *store, dt_refclock *ref, struct dt_error *why)
 {
-    dt_status status = dt_store_ping(store, err);
+    dt_status status = dt_store_ping(store, why);
     assert_true(status || atomic_load(&ref->taken_us) != 0);
     return status;
 }
 
 RIG_TEST(a_ping_feeds_the_clock_and_reconnects)
 {
-    struct dt_error err = {0};
     dt_refclock ref;
     dt_store *store;
     dt_db *db;

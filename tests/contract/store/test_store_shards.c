@@ -9,6 +9,8 @@
 #include "store/dispatch/takeover.h"
 #include "support/mysql_fixture.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
 struct rig {
@@ -42,13 +44,11 @@ static int teardown(void **state)
 
 static void ask_for(struct rig *rig, unsigned shards)
 {
-    struct dt_error err = {0};
     OK(dt_store_set_shards(rig->store, shards, &rig->inst, &err));
 }
 
 static void look(struct rig *rig)
 {
-    struct dt_error err = {0};
     OK(dt_store_installation(rig->store, &rig->inst, &err));
     OK(dt_store_shard_range(rig->store, &rig->inst, &rig->range, &err));
 }
@@ -76,7 +76,6 @@ RIG_TEST(the_same_number_again_changes_nothing)
 
 RIG_TEST(a_number_that_cannot_be_is_refused)
 {
-    struct dt_error err = {0};
     assert_int_equal(dt_store_set_shards(rig->store, 0, &rig->inst, &err), DT_INVALID);
     assert_int_equal(dt_store_set_shards(rig->store, DT_SHARDS_MAX + 1, &rig->inst, &err), DT_INVALID);
     look(rig);
@@ -86,7 +85,6 @@ RIG_TEST(a_number_that_cannot_be_is_refused)
 
 RIG_TEST(no_slot_moves_while_a_shard_is_halted)
 {
-    struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'by hand' WHERE shard = 1");
     assert_int_equal(dt_store_set_shards(rig->store, 7, &rig->inst, &err), DT_HALTED);
     ask_for(rig, 4); /* as it is */
@@ -120,7 +118,6 @@ RIG_TEST(a_shard_that_is_not_named_any_more_is_led_until_its_list_is_empty)
 
 RIG_TEST(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_stepped_down)
 {
-    struct dt_error err = {0};
     struct dt_fence named, gone;
     struct dt_inflight flight = {0};
     OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 11, "host:1", "redis-a:1"}, &named, &flight, &err));
@@ -139,7 +136,6 @@ RIG_TEST(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_s
 
 RIG_TEST(only_shards_that_are_named_or_still_at_work_are_told_of)
 {
-    struct dt_error err = {0};
     struct dt_arena arena;
     struct dt_shard_info *shards;
     size_t n = 0;
@@ -159,7 +155,6 @@ RIG_TEST(only_shards_that_are_named_or_still_at_work_are_told_of)
 RIG_TEST(a_change_waits_for_no_leaders_transaction)
 {
     struct dt_db *db;
-    struct dt_error err = {0};
     dt_store *other = mysql_fixture_store(&rig->fx);
     OK(dt_store_db(other, &db, &err));
     OK(dt_db_begin(db, &err));
@@ -175,7 +170,6 @@ RIG_TEST(a_change_waits_for_no_leaders_transaction)
 
 RIG_TEST(a_set_that_was_on_another_endpoint_has_an_epoch_from_which_on_it_is_believed)
 {
-    struct dt_error err = {0};
     struct dt_fence fence;
     struct dt_inflight flight = {0};
     OK(dt_store_takeover(rig->store, &(struct dt_leadership){1, 11, "host:1", "redis-a:1"}, &fence, &flight, &err));

@@ -6,11 +6,12 @@
 #include "store/topic_owners.h"
 #include "support/mysql_fixture.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
 TEST(tokens_are_added_listed_and_revoked)
 {
-    struct dt_error err = {0};
     struct mysql_fixture fx;
     struct dt_arena arena;
     struct dt_token *tokens,
@@ -48,7 +49,6 @@ TEST(tokens_are_added_listed_and_revoked)
 
 static enum dt_token_rule rule_now(dt_store *store, size_t *n)
 {
-    struct dt_error err = {0};
     struct dt_arena arena;
     struct dt_token *tokens;
     enum dt_token_rule rule;
@@ -60,7 +60,6 @@ static enum dt_token_rule rule_now(dt_store *store, size_t *n)
 
 TEST(whoever_made_a_token_asks_for_one_until_that_is_waived)
 {
-    struct dt_error err = {0};
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
@@ -89,7 +88,6 @@ TEST(whoever_made_a_token_asks_for_one_until_that_is_waived)
 
 TEST(a_rule_that_cannot_be_read_asks_for_a_token)
 {
-    struct dt_error err = {0};
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
@@ -112,7 +110,6 @@ TEST(a_rule_that_cannot_be_read_asks_for_a_token)
 
 TEST(rows_that_hands_spoiled_are_read_as_giving_nothing)
 {
-    struct dt_error err = {0};
     struct mysql_fixture fx;
     struct dt_arena arena;
     struct dt_token *tokens,
@@ -144,7 +141,6 @@ TEST(rows_that_hands_spoiled_are_read_as_giving_nothing)
 
 static void make_topic(dt_store *store, const char *name)
 {
-    struct dt_error err = {0};
     OK(dt_store_topic_ensure(store, dt_str(name), NULL, &err));
 }
 
@@ -165,7 +161,6 @@ static int64_t version_of(struct mysql_fixture *fx)
 
 TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go)
 {
-    struct dt_error err = {0};
     struct mysql_fixture fx;
     const struct dt_token atk = {
         .name = DT_STR_LIT("atk"), .hash = {1}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk")};

@@ -8,6 +8,8 @@
 #include "store/db/db.h"
 #include "support/mysql_fixture.h"
 
+static struct dt_error err;
+
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define S(text)    DT_STR_LIT(text)
 
@@ -41,7 +43,6 @@ static int teardown(void **state)
 
 static int64_t topics_version(struct rig *rig)
 {
-    struct dt_error err = {0};
     struct dt_installation inst;
     OK(dt_store_installation(rig->store, &inst, &err));
     return inst.topics_version;
@@ -49,7 +50,6 @@ static int64_t topics_version(struct rig *rig)
 
 static struct dt_topic get(struct rig *rig, struct dt_str name)
 {
-    struct dt_error err = {0};
     struct dt_topic t;
     OK(dt_store_topic_get(rig->store, name, &rig->arena, &t, &err));
     return t;
@@ -57,7 +57,6 @@ static struct dt_topic get(struct rig *rig, struct dt_str name)
 
 static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
 {
-    struct dt_error err = {0};
     struct dt_topic_now now = {.arena = &rig->arena};
     OK(dt_store_topic_put(rig->store, &topic, set_paused, NULL, &now, &err));
     return now.created;
@@ -65,7 +64,6 @@ static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
 
 RIG_TEST(settings_come_back_as_they_were_put)
 {
-    struct dt_error err = {0};
     struct dt_topic t;
     assert_int_equal(dt_store_topic_get(rig->store, S("a"), &rig->arena, &t, &err), DT_NOT_FOUND);
     assert_true(put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1}, false));
@@ -98,7 +96,6 @@ RIG_TEST(settings_come_back_as_they_were_put)
 
 RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
 {
-    struct dt_error err = {0};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_KAFKA);
     put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .delivery = DT_DELIVERY_PULL}, false);
@@ -114,7 +111,6 @@ RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
 /* Written into the topic when it is made, whoever makes it; a Kafka that comes later changes nothing that is there. */
 RIG_TEST(without_kafka_a_topic_is_made_for_pops)
 {
-    struct dt_error err = {0};
     char *brokers = rig->fx.config.kafka_brokers;
     rig->fx.config.kafka_brokers = (char[]){""};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
@@ -148,7 +144,6 @@ static bool rose(struct rig *rig, int64_t *version)
 /* A process that has read the version keeps what it read of topics. */
 RIG_TEST(a_mysql_that_went_back_reaches_no_version_that_it_had)
 {
-    struct dt_error err = {0};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     int64_t copied = topics_version(rig);
     OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
@@ -162,7 +157,6 @@ RIG_TEST(a_mysql_that_went_back_reaches_no_version_that_it_had)
 
 RIG_TEST(changes_raise_the_topics_version_and_nothing_else_does)
 {
-    struct dt_error err = {0};
     int64_t v = topics_version(rig);
     struct dt_topic topic = {.name = S("a"), .retry = S("1s"), .retention_ms = -1};
     put(rig, topic, false);
@@ -187,7 +181,6 @@ RIG_TEST(changes_raise_the_topics_version_and_nothing_else_does)
 
 RIG_TEST(pause_and_resume)
 {
-    struct dt_error err = {0};
     assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err), DT_NOT_FOUND);
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
@@ -199,7 +192,6 @@ RIG_TEST(pause_and_resume)
 
 RIG_TEST(clashing_kafka_names_are_refused)
 {
-    struct dt_error err = {0};
     struct dt_topic_now now = {.arena = &rig->arena};
     OK(dt_store_topic_ensure(rig->store, S("a.b"), NULL, &err));
     assert_int_equal(dt_store_topic_ensure(rig->store, S("a_b"), NULL, &err), DT_INVALID);
@@ -265,7 +257,6 @@ RIG_TEST(of_two_that_clash_made_at_once_one_gets_in)
 
 static dt_status try_put(struct rig *rig, const char *name, const char *kafka_topic, struct dt_topic_terms *terms)
 {
-    struct dt_error err = {0};
     struct dt_topic_now now = {.arena = &rig->arena};
     struct dt_topic t = {.name = dt_str(name), .retention_ms = -1};
     if (kafka_topic)
@@ -317,7 +308,6 @@ RIG_TEST(jobs_never_go_where_an_installation_keeps_its_records)
 
 RIG_TEST(not_even_hands_send_jobs_to_an_internal_topic)
 {
-    struct dt_error err = {0};
     dt_db *db;
     OK(dt_store_db(rig->store, &db, &err));
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
@@ -336,7 +326,6 @@ RIG_TEST(not_even_hands_send_jobs_to_an_internal_topic)
 
 RIG_TEST(a_clash_names_nobody_elses_topic)
 {
-    struct dt_error err = {0};
     struct dt_topic_terms terms = {0};
     OK(dt_store_topic_ensure(rig->store, S("their.secret"), NULL, &err));
     assert_int_equal(dt_store_topic_ensure(rig->store, S("their_secret"), &terms, &err), DT_INVALID);
@@ -426,7 +415,6 @@ RIG_TEST(of_many_makers_at_once_no_more_get_in_than_there_is_room)
 static const char *names(struct rig *rig, struct dt_topic_filter filter)
 {
     static char text[400];
-    struct dt_error err = {0};
     struct dt_topic_list topics;
     size_t k = 0;
     OK(dt_store_topic_list(rig->store, &filter, &rig->arena, &topics, &err));
@@ -441,7 +429,6 @@ static const char *names(struct rig *rig, struct dt_topic_filter filter)
 
 RIG_TEST(the_list_goes_on_behind_a_name_in_byte_order)
 {
-    struct dt_error err = {0};
     assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 10}), "");
     OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
     OK(dt_store_topic_ensure(rig->store, S("B"), NULL, &err));
@@ -453,7 +440,6 @@ RIG_TEST(the_list_goes_on_behind_a_name_in_byte_order)
 RIG_TEST(a_bound_list_looks_at_nothing_outside_of_its_prefixes)
 {
     static const char *const all[] = {"a", "in", "in-x", "in.a", "in.b", "in.b.c", "in0", "mail", "mailing", "z"};
-    struct dt_error err = {0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         OK(dt_store_topic_ensure(rig->store, dt_str(all[i]), NULL, &err));
     struct dt_topic_filter f = {.bound = true, .limit = 10};
@@ -476,7 +462,6 @@ RIG_TEST(a_bound_list_looks_at_nothing_outside_of_its_prefixes)
 
 RIG_TEST(a_page_looks_at_a_bounded_number_of_prefixes)
 {
-    struct dt_error err = {0};
     struct dt_str prefixes[250];
     char texts[250][8];
     struct dt_topic_filter f = {.bound = true, .prefixes = prefixes, .n_prefixes = 250, .limit = 10};
@@ -507,7 +492,6 @@ static void make_job(struct rig *rig, int id, const char *topic, const char *sta
 
 RIG_TEST(counts_and_the_oldest_overdue)
 {
-    struct dt_error err = {0};
     struct dt_topic_counts c;
     OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
     assert_int_equal(c.by_state[DT_SCHEDULED], 0);
@@ -531,7 +515,6 @@ RIG_TEST(counts_and_the_oldest_overdue)
 
 RIG_TEST(counts_of_a_large_table_are_exact)
 {
-    struct dt_error err = {0};
     struct dt_topic_counts c;
     mysql_fixture_run(
         &rig->fx,
@@ -550,7 +533,6 @@ RIG_TEST(counts_of_a_large_table_are_exact)
 
 RIG_TEST(shards_are_listed_with_what_their_leaders_said)
 {
-    struct dt_error err = {0};
     struct dt_shard_info *shards;
     struct dt_dispatchers dispatchers;
     size_t n;

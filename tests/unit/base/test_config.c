@@ -9,6 +9,8 @@
 
 #include "base/config.h"
 
+static struct dt_error err;
+
 extern char **environ;
 
 static char folder[] = "/tmp/duetime-test-config-XXXXXX";
@@ -67,7 +69,6 @@ static void write_ini(const char *text)
 static struct dt_config loaded(const char *ini)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     write_ini(ini);
     if (dt_config_load(&config, path, &err))
         fail_msg("%s", err.text);
@@ -78,7 +79,6 @@ static struct dt_config loaded(const char *ini)
 static void assert_refused(const char *ini, dt_status want, const char *const words[], size_t n)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     write_ini(ini);
     dt_status status = dt_config_load(&config, path, &err);
     if (status != want)
@@ -307,7 +307,6 @@ FRESH_TEST(texts_with_rules_are_held_to_them)
 FRESH_TEST(a_bad_value_of_the_environment_names_its_variable)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     setenv("DUETIME_MYSQL_PORT", "none", 1);
     assert_int_equal(dt_config_load(&config, NULL, &err), DT_INVALID);
     assert_string_equal(err.text,
@@ -318,7 +317,6 @@ FRESH_TEST(a_bad_value_of_the_environment_names_its_variable)
 FRESH_TEST(an_option_that_is_given_twice_is_an_error)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     REFUSED("[http]\nport = 1\n[log]\nlevel = info\n[http]\nport = 1\n", "x.ini:6", "[http]", "port", "twice");
     REFUSED("[mysql]\npassword = a\npassword_file = /x\n", "x.ini:3", "twice");
     setenv("DUETIME_MYSQL_PASSWORD", "a", 1);
@@ -375,7 +373,6 @@ FRESH_TEST(a_line_that_is_too_long_is_an_error_and_not_cut)
 FRESH_TEST(a_secret_never_stands_in_an_error)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     write_ini("[mysql]\npassword = \"hunter2\n");
     assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
     assert_null(strstr(err.text, "hunter2"));
@@ -384,7 +381,6 @@ FRESH_TEST(a_secret_never_stands_in_an_error)
 FRESH_TEST(a_file_that_cannot_be_read_is_unavailable)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     assert_int_equal(dt_config_load(&config, "/nowhere/x.ini", &err), DT_UNAVAILABLE);
     assert_string_equal(err.text, "/nowhere/x.ini: No such file or directory");
     assert_int_equal(dt_config_load(&config, folder, &err), DT_UNAVAILABLE);
@@ -394,7 +390,6 @@ FRESH_TEST(the_error_of_a_file_with_a_very_long_name_still_tells_the_key)
 {
     char name[900];
     struct dt_config config;
-    struct dt_error err = {0};
     size_t n = strlen(folder);
     write_ini("[mysql]\nport = x\n");
     memcpy(name, folder, n);

@@ -1,12 +1,13 @@
 /* Each call for memory fails once, in the base, the store and the index. */
 #include "unit/base/out_of_memory_suite.h"
 
+static struct dt_error err;
+
 /* ---- base ---- */
 
 static dt_status read_json(void)
 {
     struct dt_strbuf text;
-    struct dt_error err = {0};
     dt_json *json = NULL;
     dt_strbuf_init(&text);
     dt_strbuf_adds(&text, "{\"numbers\":[");
@@ -62,7 +63,6 @@ TEST(json_is_read_or_not)
 static dt_status load_configuration(void)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     dt_status status = dt_config_load(&config, NULL, &err);
     if (status == DT_OK)
         assert_non_null(config.redis_endpoints);
@@ -161,7 +161,6 @@ TEST(a_list_of_claims_is_read_or_not)
 static dt_status open_a_store(void)
 {
     struct dt_config config;
-    struct dt_error err = {0};
     dt_store *store = NULL;
     dt_status status = dt_config_load(&config, NULL, &err);
     if (status == DT_OK)
@@ -179,7 +178,6 @@ TEST(a_store_is_made_or_not)
 static dt_status read_endpoints(void)
 {
     struct dt_endpoint *endpoints;
-    struct dt_error err = {0};
     unsigned n;
     dt_status status = dt_endpoints_parse("a:1,b:2,[::1]:3", &endpoints, &n, &err);
     assert_int_equal(n, status == DT_OK ? 3 : 0);
@@ -196,7 +194,6 @@ TEST(endpoints_are_read_or_not)
 static dt_status make_an_index(void)
 {
     struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
-    struct dt_error err = {0};
     dt_index *index = NULL;
     dt_status status = dt_index_new(&config, "duetime", dt_clock_system(), &index, &err);
     if (status == DT_OK)
@@ -217,7 +214,6 @@ static void nobody_called(void *arg, int shard, bool outbox)
 static dt_status start_a_wake_channel(void)
 {
     struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
-    struct dt_error err = {0};
     dt_wake *wake = NULL;
     dt_status status = dt_wake_start(&config, "duetime", nobody_called, NULL, &wake, &err);
     if (status == DT_OK)

@@ -19,6 +19,8 @@
 #include "kafka/kafka.h"
 #include "support/wait.h"
 
+static struct dt_error err;
+
 enum { LONGEST = 249 }; /* Kafka's own limit of a topic's name */
 enum { PRODUCE = 0, OFFSET_FETCH = 9, INIT_PRODUCER_ID = 22, ADD_PARTITIONS = 24, END_TXN = 26 };
 /* The mock cluster may take a second to come back, after which librdkafka waits up to two before it connects again. */
@@ -39,9 +41,9 @@ static int64_t now_us(void)
     return dt_clock_mono_us(dt_clock_system());
 }
 
-static dt_status start(const _Atomic bool *stop, struct dt_error *err)
+static dt_status start(const _Atomic bool *stop, struct dt_error *why)
 {
-    return dt_producer_new(&fx.env, 0, stop, &fx.producer, err);
+    return dt_producer_new(&fx.env, 0, stop, &fx.producer, why);
 }
 
 /* A cluster of one broker; no producer yet. */
@@ -64,7 +66,6 @@ static void make_cluster(void)
 
 static void make_with(int timeout_ms)
 {
-    struct dt_error err = {0};
     make_cluster();
     fx.config.kafka_transaction_timeout = timeout_ms;
     if (start(NULL, &err) != DT_OK)
@@ -83,7 +84,6 @@ static void make_patient_producer(void)
 
 static void make_notices(void)
 {
-    struct dt_error err = {0};
     make_cluster();
     if (dt_notice_producer_new(&fx.env, &fx.notices, &err) != DT_OK)
         fail_msg("%s", err.text);
@@ -115,18 +115,18 @@ static void fail_next(int api, size_t count, rd_kafka_resp_err_t error)
     rd_kafka_mock_push_request_errors_array(fx.cluster, (int16_t)api, count, errors);
 }
 
-static dt_status send_two(struct dt_error *err)
+static dt_status send_two(struct dt_error *why)
 {
     const struct dt_kafka_message messages[2] = {
         {.topic = DT_STR_LIT("orders"), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("a")},
         {.topic = DT_STR_LIT("orders"), .key = DT_STR_LIT("2"), .value = DT_STR_LIT("b")},
     };
     int64_t offset = -1;
-    dt_status status = dt_producer_send(fx.producer, messages, 2, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
+    dt_status status = dt_producer_send(fx.producer, messages, 2, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, why);
     if (status == DT_OK)
         assert_true(offset >= 0);
     else
-        assert_int_equal(err->status, status);
+        assert_int_equal(why->status, status);
     return status;
 }
 
@@ -206,17 +206,16 @@ static int64_t records_in(const char *topic)
     return high;
 }
 
-static dt_status send_to_longest(struct dt_error *err)
+static dt_status send_to_longest(struct dt_error *why)
 {
     const struct dt_kafka_message message = {
         .topic = dt_str(fx.longest), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("a")};
     int64_t offset = -1;
-    return dt_producer_send(fx.producer, &message, 1, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, err);
+    return dt_producer_send(fx.producer, &message, 1, DT_STR_LIT("k"), DT_STR_LIT("v"), &offset, why);
 }
 
 PATIENT_TEST(a_topic_with_the_longest_name_gets_its_messages)
 {
-    struct dt_error err = {0};
     if (send_to_longest(&err) != DT_OK)
         fail_msg("%s", err.text);
     assert_true(records_in(fx.longest) >= 1);
@@ -294,7 +293,6 @@ PATIENT_TEST(a_topic_that_may_not_be_written_is_refused)
 
 PATIENT_TEST(a_refused_topic_with_the_longest_name_is_named)
 {
-    struct dt_error err = {0};
     fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     assert_int_equal(send_to_longest(&err), DT_REFUSED);
     assert_string_equal(dt_producer_refusal(fx.producer).topic, fx.longest);
@@ -310,7 +308,6 @@ FRESH_TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_re
 
 START_TEST(starting_waits_for_a_coordinator_that_is_not_ready)
 {
-    struct dt_error err = {0};
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     fail_next(INIT_PRODUCER_ID, 3, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
     assert_int_equal(start(NULL, &err), DT_OK);
@@ -319,7 +316,6 @@ START_TEST(starting_waits_for_a_coordinator_that_is_not_ready)
 
 START_TEST(starting_on_a_broker_that_hangs_is_unavailable_in_time)
 {
-    struct dt_error err = {0};
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
     assert_int_equal(start(NULL, &err), DT_UNAVAILABLE);
 }
@@ -327,7 +323,6 @@ START_TEST(starting_on_a_broker_that_hangs_is_unavailable_in_time)
 /* Each answer takes longer than the timeout of the first requests. */
 START_TEST(a_start_on_a_slow_broker_takes_longer_and_succeeds)
 {
-    struct dt_error err = {0};
     fx.config.kafka_transaction_timeout = 60000;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 400);
     if (start(NULL, &err) != DT_OK)
@@ -344,7 +339,6 @@ static void *set_soon(void *arg)
 START_TEST(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop)
 {
     _Atomic bool stop = false;
-    struct dt_error err = {0};
     pthread_t thread;
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
@@ -362,7 +356,6 @@ static dt_status notify(const char *topic, size_t n, bool sent[NOTICES], int tim
 {
     const struct dt_kafka_header header = {DT_STR_LIT("reason"), DT_STR_LIT("why")};
     struct dt_kafka_message messages[NOTICES] = {0};
-    struct dt_error err = {0};
     for (size_t i = 0; i < n; i++) {
         messages[i] = (struct dt_kafka_message){.topic = dt_str(topic),
                                                 .key = DT_STR_LIT("1"),
@@ -456,7 +449,6 @@ static void waiting_for_another_caller_is_part_of_the_timeout(void **state)
 static dt_status share_and_poll(dt_kafka_reader *reader, size_t *n)
 {
     const struct dt_kafka_record *records;
-    struct dt_error err = {0};
     *n = 0;
     dt_status status = dt_kafka_reader_share(reader, 0, 1, &err);
     return status == DT_OK ? dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, n, &err) : status;
@@ -475,7 +467,6 @@ static size_t read_within(dt_kafka_reader *reader, int64_t us)
 static dt_kafka_reader *new_reader_of_one_record(int partitions)
 {
     static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
-    struct dt_error err = {0};
     dt_kafka_reader *reader = NULL;
     bool sent[NOTICES];
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", partitions, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
@@ -535,7 +526,6 @@ NOTICES_TEST(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no
 
 START_TEST(a_group_whose_coordinator_has_moved_is_asked_again)
 {
-    struct dt_error err = {0};
     dt_result_lag *lag = NULL;
     bool passed = false;
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);

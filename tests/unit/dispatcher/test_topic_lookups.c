@@ -11,6 +11,8 @@
 #include "kafka/kafka_admin_parts.h"
 #include "support/wait.h"
 
+static struct dt_error err;
+
 #define S(text) DT_STR_LIT(text)
 #define MANY    (3 * DT_KAFKA_FIND_MAX + 1)
 
@@ -48,7 +50,7 @@ static void answer(struct dt_kafka_finding *f, bool make)
 }
 
 dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
-                                     struct dt_error *err)
+                                     struct dt_error *why)
 {
     (void)a;
     pthread_mutex_lock(&lock);
@@ -59,7 +61,7 @@ dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_f
     at_most = n > at_most ? (unsigned)n : at_most;
     for (size_t i = 0; i < n; i++)
         blank = blank && is_blank(&v[i]);
-    dt_status status = silent ? dt_fail(err, DT_UNAVAILABLE, "silence") : DT_OK;
+    dt_status status = silent ? dt_fail(why, DT_UNAVAILABLE, "silence") : DT_OK;
     for (size_t i = 0; status == DT_OK && i < n; i++)
         answer(&v[i], make);
     const bool waits = slow;
@@ -117,7 +119,6 @@ static unsigned times_told(struct rig *r)
 static int make(void **state)
 {
     static struct rig r;
-    struct dt_error err = {0};
     r = (struct rig){.lock = PTHREAD_MUTEX_INITIALIZER};
     silent = slow = false;
     blank = true;
@@ -139,17 +140,16 @@ static int drop(void **state)
 #define RIG_TEST(name) TEST_OF(struct rig *r, name, make, drop)
 
 /* Asks until there is an answer. */
-static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *err)
+static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *why)
 {
     dt_status status;
-    AWAIT((status = dt_kafka_asker_ask(r->asker, topic, 1, info, err)) != DT_BUSY);
+    AWAIT((status = dt_kafka_asker_ask(r->asker, topic, 1, info, why)) != DT_BUSY);
     return status;
 }
 
 RIG_TEST(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer)
 {
     struct dt_kafka_topic_info info = {.partitions = 3};
-    struct dt_error err = {0};
     assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
     assert_int_equal(info.partitions, 0);
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
@@ -164,7 +164,6 @@ RIG_TEST(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer)
 RIG_TEST(many_are_asked_for_together_and_no_more_than_fit_into_a_request)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char names[MANY][8];
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof(names[i]), "t%d", i);
@@ -180,7 +179,6 @@ RIG_TEST(many_are_asked_for_together_and_no_more_than_fit_into_a_request)
 RIG_TEST(what_is_on_its_way_is_not_asked_for_again)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     turn(&slow, true);
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     assert_int_equal(ask(r, S("no.b"), &info, &err), DT_REFUSED);
@@ -193,7 +191,6 @@ RIG_TEST(what_is_on_its_way_is_not_asked_for_again)
 RIG_TEST(what_is_forgotten_on_its_way_is_asked_for_once_more)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     turn(&slow, true);
     assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
     await_requests(1);
@@ -206,7 +203,6 @@ RIG_TEST(who_waits_gets_all_and_each_is_asked_for_once)
 {
     struct dt_str topics[MANY];
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char names[MANY][8];
     size_t at_fault = 99;
     for (int i = 0; i < MANY; i++) {
@@ -227,7 +223,6 @@ RIG_TEST(one_that_is_refused_is_told_with_its_place_and_its_reason)
 {
     const struct dt_str topics[] = {S("a"), S("no.b"), S("c")};
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     size_t at_fault = 99;
     assert_int_equal(dt_kafka_admin_topics(&r->admin, topics, 3, &at_fault, &err), DT_REFUSED);
     assert_int_equal(at_fault, 1);
@@ -244,7 +239,6 @@ RIG_TEST(one_that_is_refused_is_told_with_its_place_and_its_reason)
 RIG_TEST(names_that_kafka_cannot_have_are_refused_and_not_asked_for)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char name[DT_KAFKA_TOPIC_MAX + 2];
     size_t at_fault;
     memset(name, 'n', sizeof(name));
@@ -260,7 +254,6 @@ RIG_TEST(names_that_kafka_cannot_have_are_refused_and_not_asked_for)
 RIG_TEST(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     turn(&silent, true);
     assert_int_equal(ask(r, S("b"), &info, &err), DT_UNAVAILABLE);
@@ -274,7 +267,6 @@ RIG_TEST(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays)
 RIG_TEST(what_is_forgotten_is_asked_for_again_and_was_known_meanwhile)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     assert_int_equal(dt_kafka_admin_topic(&r->admin, S("a"), &info, &err), DT_OK);
     dt_kafka_admin_forget(&r->admin, S("nobody"));
     dt_kafka_admin_forget(&r->admin, S("a"));
@@ -292,7 +284,6 @@ enum { NEW = 64 };
 static void make_new(struct rig *r, bool other_sends)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char names[NEW][16];
     size_t made = 0;
     turn(&slow, true);
@@ -326,7 +317,6 @@ RIG_TEST(beside_another_owner_that_sends_few_topics_are_made_at_a_time)
 RIG_TEST(another_owners_lookup_waits_for_one_request_that_makes_topics)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     char name[16];
     turn(&slow, true);
     for (int i = 0; i < NEW * 8; i++) {
@@ -359,7 +349,6 @@ static bool hear(void *arg, const struct dt_kafka_asked_topic *topic)
 RIG_TEST(what_somebody_asked_for_is_told_of_with_its_last_answer)
 {
     struct dt_kafka_topic_info info;
-    struct dt_error err = {0};
     struct heard heard = {0};
     dt_kafka_admin_tell_asked(&r->admin, hear, &heard);
     assert_int_equal(heard.n, 0);

@@ -1,10 +1,12 @@
 /* store/dispatch/ on a real server: the list, takeover and claims. */
 #include "contract/store/dispatch/dispatch_suite.h"
 
-static dt_status halt(struct rig *rig, struct dt_fence *fence, const char *why, struct dt_error *err)
+static struct dt_error err;
+
+static dt_status halt(struct rig *rig, struct dt_fence *fence, const char *reason, struct dt_error *why)
 {
-    const struct dt_findings findings = {.inflight = &rig->flight, .halt = why};
-    return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, err);
+    const struct dt_findings findings = {.inflight = &rig->flight, .halt = reason};
+    return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, why);
 }
 
 /* ---- the list as text ---- */
@@ -34,7 +36,6 @@ TEST(an_in_flight_list_survives_the_way_through_text)
 
 RIG_TEST(each_takeover_raises_the_epoch_and_deposes_the_one_before)
 {
-    struct dt_error err = {0};
     struct dt_installation inst;
     take_over(rig, 11);
     struct dt_fence old = rig->fence;
@@ -47,7 +48,6 @@ RIG_TEST(each_takeover_raises_the_epoch_and_deposes_the_one_before)
 
 RIG_TEST(a_deposed_leader_writes_nothing)
 {
-    struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000);
     struct dt_hint hint = {id, 1};
     take_over(rig, 21);
@@ -63,7 +63,6 @@ RIG_TEST(a_deposed_leader_writes_nothing)
 
 RIG_TEST(an_equal_epoch_with_another_token_or_version_is_not_ours)
 {
-    struct dt_error err = {0};
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     static const char *const changes[] = {"token = token + 1", "version = version + 1", "version = version - 1",
                                           "epoch = epoch - 1"};
@@ -76,7 +75,6 @@ RIG_TEST(an_equal_epoch_with_another_token_or_version_is_not_ours)
 
 RIG_TEST(a_halted_shard_is_not_taken_over_until_it_is_cleared)
 {
-    struct dt_error err = {0};
     struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
     take_over(rig, 41);
     struct dt_fence before = rig->fence;
@@ -92,7 +90,6 @@ RIG_TEST(a_halted_shard_is_not_taken_over_until_it_is_cleared)
 
 RIG_TEST(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight)
 {
-    struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 51);
     assert_int_equal(leader_txn(rig, ids, 2).batch.n, 2);
@@ -112,7 +109,6 @@ RIG_TEST(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight)
 
 RIG_TEST(a_renewed_deadline_is_never_made_earlier)
 {
-    struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000), late = now_ms(rig) + 24 * HOUR;
     take_over(rig, 61);
     leader_txn(rig, &id, 1);
@@ -124,7 +120,6 @@ RIG_TEST(a_renewed_deadline_is_never_made_earlier)
 
 RIG_TEST(a_deadline_that_somebody_holds_locked_is_left_and_not_waited_for)
 {
-    struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 63);
     leader_txn(rig, ids, 2);
@@ -149,7 +144,6 @@ RIG_TEST(an_endless_acknowledgement_timeout_written_by_hand_holds_up_nobody)
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 24 * 365 * 50 * HOUR);
     assert_int_equal(field(rig, "near", ids[0]), 0);
     take_over(rig, 66);
-    struct dt_error err = {0};
     OK(settle(rig, &rig->fence, true, 3, &err));
 }
 
@@ -224,7 +218,6 @@ static void note_claiming(void *arg, const struct dt_fence *next, const struct d
 
 RIG_TEST(what_is_about_to_be_claimed_is_told_before_anybody_sees_it)
 {
-    struct dt_error err = {0};
     struct told told = {.rig = rig};
     struct dt_hint hints[3];
     int64_t now = now_ms(rig);
@@ -251,7 +244,6 @@ RIG_TEST(what_is_about_to_be_claimed_is_told_before_anybody_sees_it)
 
 RIG_TEST(a_batch_with_a_large_message_is_told_of_when_that_was_read)
 {
-    struct dt_error err = {0};
     struct told told = {.rig = rig};
     int64_t now = now_ms(rig);
     const struct dt_hint hints[2] = {{job(rig, now - 1000), 1}, {job(rig, now - 900), 1}};
@@ -269,7 +261,6 @@ RIG_TEST(a_batch_with_a_large_message_is_told_of_when_that_was_read)
 
 RIG_TEST(a_batch_has_the_messages_of_its_claims_small_and_large)
 {
-    struct dt_error err = {0};
     struct dt_outgoing *again;
     int64_t now = now_ms(rig), ids[6];
     static const char *const rows[] = {"payload = ''",
@@ -323,7 +314,6 @@ RIG_TEST(nothing_is_claimed_before_its_time_by_the_servers_clock)
 
 RIG_TEST(a_batch_keeps_to_its_limits_and_to_the_order)
 {
-    struct dt_error err = {0};
     struct dt_hint hints[4];
     int64_t now = now_ms(rig);
     for (int i = 0; i < 4; i++)
@@ -356,7 +346,6 @@ static void hint_at_jobs_of(struct rig *rig, const char *const *topics, int n, s
 RIG_TEST(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "a.1", "b.1", "a.2", "c", "a.4"}; /* as they are due */
-    struct dt_error err = {0};
     struct dt_hint hints[8];
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('a.1', NULL, 0, 0), "
@@ -381,7 +370,6 @@ RIG_TEST(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns)
 RIG_TEST(one_topic_more_than_a_batch_may_have_waits_for_the_next)
 {
     static const char *const topics[] = {"a", "b", "c"};
-    struct dt_error err = {0};
     struct dt_hint hints[3];
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 0, 0), ('b', 0, 0), "
                                 "('c', 0, 0)");
@@ -406,7 +394,6 @@ RIG_TEST(a_turn_without_work_writes_nothing)
 
 RIG_TEST(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on)
 {
-    struct dt_error err = {0};
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job_of(rig, "u", now_ms(rig) - 1000)};
     take_over(rig, 81);
     rig->writable = DT_WRITABLE_UNKNOWN;
@@ -454,7 +441,6 @@ static void take_over_unsettled(struct rig *rig, int64_t *ids)
 RIG_TEST(a_frozen_list_and_its_jobs_are_not_changed)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
-    struct dt_error err = {0};
     take_over_unsettled(rig, ids);
     /* The first one's time is up; the second one is due again, by hand, and its topic is for pops now. */
     mysql_fixture_run(
@@ -484,7 +470,6 @@ RIG_TEST(a_frozen_list_and_its_jobs_are_not_changed)
 RIG_TEST(nothing_is_claimed_into_a_frozen_list)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
-    struct dt_error err = {0};
     take_over_unsettled(rig, ids);
     const struct dt_hint hint = {ids[2], 1};
     struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);

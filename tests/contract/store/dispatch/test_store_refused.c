@@ -2,10 +2,11 @@
 #include "contract/store/dispatch/dispatch_suite.h"
 #include "job/callback/callback_url.h"
 
+static struct dt_error err;
+
 /* Step 5 after Kafka refused n entries of the list from `first` on, and the ledger has nothing. */
 static void refuse(struct rig *rig, size_t first, size_t n)
 {
-    struct dt_error err = {0};
     const struct dt_findings findings = {.inflight = &rig->flight,
                                          .next_offset = rig->fence.ledger_offset + 1,
                                          .refused = {.v = rig->flight.v + first, .n = n},
@@ -155,7 +156,6 @@ RIG_TEST(a_hint_about_anything_but_the_head_of_the_list_changes_nothing)
 
 RIG_TEST(what_the_ledger_has_is_sent_even_if_it_was_refused)
 {
-    struct dt_error err = {0};
     int64_t id;
     take_over(rig, 119);
     claim_some(rig, &id, 1);
@@ -174,7 +174,6 @@ RIG_TEST(what_the_ledger_has_is_sent_even_if_it_was_refused)
 
 RIG_TEST(a_deposed_leader_records_no_refusal)
 {
-    struct dt_error err = {0};
     int64_t id;
     take_over(rig, 121);
     claim_some(rig, &id, 1);
@@ -216,7 +215,6 @@ RIG_TEST(while_a_rest_is_in_flight_nothing_is_claimed_and_nothing_times_out)
 
 RIG_TEST(only_what_was_sent_gets_a_new_deadline)
 {
-    struct dt_error err = {0};
     int64_t ids[2];
     take_over(rig, 126);
     claim_some(rig, ids, 2);
@@ -271,7 +269,6 @@ RIG_TEST(a_message_that_may_be_too_large_is_claimed_alone)
 
 RIG_TEST(the_bytes_of_a_batch_are_shared_by_topics)
 {
-    struct dt_error err = {0};
     struct dt_hint hints[12];
     int64_t now = now_ms(rig);
     for (int i = 0; i < 10; i++)
@@ -492,7 +489,6 @@ RIG_TEST(hints_of_topics_that_nobody_knows_yet_are_counted)
 
 RIG_TEST(what_queues_up_with_what_is_told_by_id)
 {
-    struct dt_error err = {0};
     int64_t now = now_ms(rig);
     int64_t ids[5] = {job(rig, now), job_of(rig, "u", now), job(rig, now), job(rig, now), job_of(rig, "u", now)};
     struct dt_topic_of of[5];
@@ -533,7 +529,6 @@ RIG_TEST(jobs_whose_topic_has_no_row_are_held_and_named)
 
 RIG_TEST(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transaction)
 {
-    struct dt_error err = {0};
     int64_t now = now_ms(rig), version;
     take_over(rig, 141);
     assert_int_equal(rig->fence.trim_offset, -1);
@@ -558,7 +553,6 @@ RIG_TEST(trimming_moves_up_to_what_is_settled_and_counts_as_a_leaders_transactio
 
 RIG_TEST(a_list_that_cannot_be_read_halts_its_shard)
 {
-    struct dt_error err = {0};
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[1,2' WHERE shard = 0");
     assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){0, 143, "host:1", "redis:1"}, &rig->fence,
                                        &rig->flight, &err),

@@ -1,11 +1,12 @@
 /* store/dispatch/ on a real server: scans, housekeeping, lost connections, rows that say no, the snapshot of topics. */
 #include "contract/store/dispatch/dispatch_suite.h"
 
+static struct dt_error err;
+
 /* ---- scans and housekeeping ---- */
 
 RIG_TEST(scans_see_near_rows_in_order_with_a_cursor)
 {
-    struct dt_error err = {0};
     struct dt_due due[10];
     size_t n;
     int64_t now = now_ms(rig), a = job(rig, now + 10), b = job(rig, now + 10), c = job(rig, now + 20);
@@ -41,7 +42,6 @@ RIG_TEST(scans_see_near_rows_in_order_with_a_cursor)
 /* How often MariaDB asked an index for entries whose rows it reads as well; 0 on MySQL, which does not count them. */
 static int64_t entries_with_rows(struct rig *rig)
 {
-    struct dt_error err = {0};
     dt_db *db;
     OK(dt_store_db(rig->store, &db, &err));
     OK(dt_db_query_text(db, dt_str("SHOW SESSION STATUS LIKE 'Handler_icp_attempts'"), &err));
@@ -52,7 +52,6 @@ static int64_t entries_with_rows(struct rig *rig)
 
 static void scan_in_every_way(struct rig *rig, int64_t now)
 {
-    struct dt_error err = {0};
     struct dt_due due[2048];
     int64_t counts[DT_SLOTS], nth;
     size_t n;
@@ -81,7 +80,6 @@ RIG_TEST(scans_read_the_index_alone_whatever_others_have_asked)
 
 RIG_TEST(the_next_job_of_a_shard_is_found_behind_many_of_others)
 {
-    struct dt_error err = {0};
     struct dt_shard_map map;
     bool met[64] = {false};
     int64_t now = now_ms(rig), next;
@@ -114,7 +112,6 @@ RIG_TEST(the_next_job_of_a_shard_is_found_behind_many_of_others)
 
 RIG_TEST(a_far_job_edited_by_hand_to_soon_is_promoted)
 {
-    struct dt_error err = {0};
     size_t done;
     int64_t now = now_ms(rig), far = job(rig, now + 300 * 24 * HOUR);
     OK(dt_store_promote(rig->store, now, 100, &done, &err));
@@ -128,7 +125,6 @@ RIG_TEST(a_far_job_edited_by_hand_to_soon_is_promoted)
 
 RIG_TEST(a_job_leaves_the_due_index_when_a_manual_edit_ends_it)
 {
-    struct dt_error err = {0};
     size_t done;
     int64_t ids[] = {job(rig, now_ms(rig)), job(rig, now_ms(rig)), job(rig, now_ms(rig))};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
@@ -149,7 +145,6 @@ RIG_TEST(a_job_leaves_the_due_index_when_a_manual_edit_ends_it)
 
 RIG_TEST(truth_names_the_next_time_and_nothing_for_finished_jobs)
 {
-    struct dt_error err = {0};
     struct dt_truths truth;
     int64_t now = now_ms(rig), ids[] = {job(rig, now), job_of(rig, "u", now + 5), 4};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
@@ -163,7 +158,6 @@ RIG_TEST(truth_names_the_next_time_and_nothing_for_finished_jobs)
 
 RIG_TEST(notices_are_read_with_their_job_and_deleted_once_sent)
 {
-    struct dt_error err = {0};
     struct dt_notices notices;
     const struct dt_outbox_page page = {.limit = 10};
     int64_t id = job(rig, now_ms(rig));
@@ -183,7 +177,6 @@ RIG_TEST(notices_are_read_with_their_job_and_deleted_once_sent)
 
 RIG_TEST(what_leaders_say_is_kept_per_shard)
 {
-    struct dt_error err = {0};
     struct dt_shard_stats stats[] = {{.shard = 1, .epoch = 2, .waiting = "kafka", .detail = "down"},
                                      {.shard = 2, .epoch = 1}};
     OK(dt_store_put_stats(rig->store, stats, 2, &err));
@@ -199,7 +192,6 @@ RIG_TEST(what_leaders_say_is_kept_per_shard)
 
 RIG_TEST(a_claimed_job_that_was_edited_by_hand_is_still_sent)
 {
-    struct dt_error err = {0};
     struct dt_outgoing *out;
     int64_t ids[] = {job(rig, now_ms(rig) - 5), job(rig, now_ms(rig) - 4)};
     take_over(rig, 95);
@@ -215,7 +207,6 @@ RIG_TEST(a_claimed_job_that_was_edited_by_hand_is_still_sent)
 
 RIG_TEST(stepping_down_clears_the_owner_of_this_leadership_only)
 {
-    struct dt_error err = {0};
     take_over(rig, 97);
     struct dt_fence old = rig->fence;
     take_over(rig, 98);
@@ -236,7 +227,6 @@ RIG_TEST(a_takeover_whose_commit_is_lost_starts_over_above_what_may_have_been_wr
 {
     static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
-        struct dt_error err = {0};
         int64_t epoch = mysql_fixture_number(&rig->fx, "SELECT epoch FROM shards WHERE shard = 0");
         wire_loss = losses[i];
         dt_status status = dt_store_takeover(rig->store, &(struct dt_leadership){0, 101, "host:1", "redis:1"},
@@ -260,7 +250,6 @@ RIG_TEST(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened)
 {
     static const enum wire_loss losses[] = {LOSE_BEFORE, LOSE_AFTER};
     for (int i = 0; i < 2; i++) {
-        struct dt_error err = {0};
         int64_t id = job(rig, now_ms(rig) - 1000);
         struct dt_hint hint = {id, 1};
         take_over(rig, 105);
@@ -281,7 +270,6 @@ RIG_TEST(a_claim_whose_commit_is_lost_is_in_the_list_or_never_happened)
 /* The row decides, not the connection: epoch, token and version are compared in each transaction. */
 RIG_TEST(a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection)
 {
-    struct dt_error err = {0};
     int64_t id = job(rig, now_ms(rig) - 1000);
     take_over(rig, 107);
     mysql_fixture_kill_sessions(&rig->fx);
@@ -296,7 +284,6 @@ RIG_TEST(a_lease_is_good_as_long_as_its_row_whatever_became_of_the_connection)
 
 RIG_TEST(without_a_server_every_step_is_unavailable)
 {
-    struct dt_error err = {0};
     struct dt_installation inst;
     struct dt_outgoing *out;
     static char nowhere[] = "/nowhere/there.sock";
@@ -324,7 +311,6 @@ RIG_TEST(without_a_server_every_step_is_unavailable)
 
 RIG_TEST(on_a_halted_row_every_transaction_of_its_leader_ends)
 {
-    struct dt_error err = {0};
     struct dt_installation inst;
     int64_t id = job(rig, now_ms(rig) - 1000);
     struct dt_hint hint = {id, 1};
@@ -342,7 +328,6 @@ RIG_TEST(on_a_halted_row_every_transaction_of_its_leader_ends)
 
 RIG_TEST(a_shard_without_a_row_is_nobodys)
 {
-    struct dt_error err = {0};
     struct dt_installation inst;
     struct dt_fence fence;
     assert_int_equal(dt_store_takeover(rig->store, &(struct dt_leadership){SHARDS, 1, "host:1", "redis:1"}, &fence,
@@ -356,7 +341,6 @@ RIG_TEST(a_shard_without_a_row_is_nobodys)
 
 RIG_TEST(a_check_of_the_lease_tells_what_the_installation_is_like)
 {
-    struct dt_error err = {0};
     struct dt_installation inst = {0};
     take_over(rig, 110);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 7, topics_version = 11");
@@ -370,7 +354,6 @@ RIG_TEST(a_check_of_the_lease_tells_what_the_installation_is_like)
 
 RIG_TEST(the_topic_snapshot_tells_of_topics_as_they_were_last_read)
 {
-    struct dt_error err = {0};
     const struct dt_topic v = {
         .name = DT_STR_LIT("v"), .kafka_topic = DT_STR_LIT("Elsewhere"), .retention_ms = -1, .paused = true};
     struct dt_topic_now now = {.arena = &rig->arena};
@@ -388,7 +371,6 @@ RIG_TEST(the_topic_snapshot_tells_of_topics_as_they_were_last_read)
 /* A MySQL that went back may say so much later what it says now of other topics. */
 RIG_TEST(a_snapshot_that_was_forgotten_is_read_again_at_the_same_version)
 {
-    struct dt_error err = {0};
     OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 't'");
     OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
