@@ -11,6 +11,7 @@
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "request/budget.h"
+#include "support/stub.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
@@ -59,11 +60,7 @@ void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
     MUST(n_units < sizeof units / sizeof *units);
     units[n_units++] = unit;
 }
-size_t dt_results_batcher_unit(const dt_results_batcher *results)
-{
-    (void)results;
-    return ROWS;
-}
+STUB(size_t, dt_results_batcher_unit, (const dt_results_batcher *results), ROWS)
 void dt_results_batcher_submit(dt_results_batcher *results, struct dt_reports *reports)
 {
     (void)results;
@@ -79,11 +76,7 @@ void dt_unit_clear(struct dt_unit *unit)
 {
     unit->view = NULL;
 }
-struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
-{
-    (void)cache;
-    return NULL;
-}
+STUB(struct dt_view *, dt_topic_cache_view, (dt_topic_cache * cache), NULL)
 void dt_view_release(struct dt_view *view)
 {
     MUST(!view);
@@ -92,10 +85,7 @@ void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
 {
     *out = *caller;
 }
-void dt_caller_clear(struct dt_caller *caller)
-{
-    (void)caller;
-}
+STUB(void, dt_caller_clear, (struct dt_caller * caller), )
 void dt_request_suspend(struct dt_request *req)
 {
     (void)req;
@@ -115,24 +105,10 @@ bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
     slice_queued = slice;
     return true;
 }
-void dt_request_trim(struct dt_request *req)
-{
-    (void)req;
-}
-dt_detached *dt_request_detach(struct dt_request *req)
-{
-    (void)req;
-    return NULL;
-}
-void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
-                        struct dt_hold *hold)
-{
-    (void)detached;
-    (void)status;
-    (void)type;
-    (void)body;
-    (void)hold;
-}
+STUB(void, dt_request_trim, (struct dt_request * req), )
+STUB(dt_detached *, dt_request_detach, (struct dt_request * req), NULL)
+STUB(void, dt_detached_answer,
+     (dt_detached * detached, int status, const char *type, struct dt_strbuf *body, struct dt_hold *hold), )
 
 /* ---- a request ---- */
 

@@ -340,10 +340,7 @@ struct dt_kafka_admin {
     int unused;
 };
 
-void dt_kafka_drain(int timeout_ms)
-{
-    (void)timeout_ms;
-}
+STUB(void, dt_kafka_drain, (int timeout_ms), )
 
 dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
 {
@@ -376,11 +373,7 @@ dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_l
     return status;
 }
 
-void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic)
-{
-    (void)admin;
-    (void)topic;
-}
+STUB(void, dt_kafka_admin_forget, (dt_kafka_admin * admin, struct dt_str topic), )
 
 /* What an asker has found out, in the order in which it asked; the fiber is on its way while something is wanted. */
 struct dt_kafka_asker {
@@ -407,11 +400,7 @@ void dt_kafka_asker_free(dt_kafka_asker *asker)
         asker->freed = true;
 }
 
-void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner)
-{
-    (void)asker;
-    (void)owner;
-}
+STUB(void, dt_kafka_asker_sends, (dt_kafka_asker * asker, int64_t owner), )
 
 /* Some are found out, others with the next request. */
 static void *find_out(void *arg)
@@ -777,12 +766,7 @@ static dt_status send_record(dt_producer *p, struct dt_error *err)
 }
 
 /* A topic is known here when it exists. */
-void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
-{
-    (void)p;
-    (void)topics;
-    (void)n;
-}
+STUB(void, dt_producer_meet, (dt_producer * p, const struct dt_str *topics, size_t n), )
 
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
@@ -888,10 +872,7 @@ bool dt_ledger_trim_done(dt_ledger_trim *t, dt_status *status, struct dt_error *
     return now_us > t->when_us;
 }
 
-void dt_ledger_trim_free(dt_ledger_trim *t)
-{
-    (void)t;
-}
+STUB(void, dt_ledger_trim_free, (dt_ledger_trim * t), )
 
 /* How far a reader sees now: a new leader of the partition may lag. */
 static size_t seen_end(struct partition *p)
@@ -1142,11 +1123,7 @@ dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_
     return DT_OK;
 }
 
-int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
-{
-    (void)c;
-    return 0;
-}
+STUB(int64_t, dt_kafka_reader_lag, (const dt_kafka_reader *c), 0)
 
 static bool anything(const dt_kafka_reader *c)
 {
@@ -1301,10 +1278,12 @@ const struct broker_record *broker_message(size_t n)
 {
     return n < broker.n_messages ? &broker.messages[n]->r : NULL;
 }
+
 size_t broker_messages(void)
 {
     return broker.n_messages;
 }
+
 const struct broker_record *broker_ledger(unsigned shard, size_t n)
 {
     return n < broker.n_ledger[shard] ? &broker.ledger_records[shard][n]->r : NULL;
@@ -1321,6 +1300,7 @@ void broker_subscribe(void)
 {
     broker.subscriber = fiber_self();
 }
+
 size_t broker_notices(void)
 {
     return broker.notices;

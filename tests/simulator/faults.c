@@ -72,10 +72,12 @@ void faults_heal(void)
 {
     now.on = false;
 }
+
 bool faults_on(void)
 {
     return now.on;
 }
+
 bool fault_drawn(enum fault_kind kind)
 {
     return now.drawn[kind];

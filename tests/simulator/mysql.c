@@ -191,10 +191,7 @@ static dt_status answer(dt_db *db, dt_status status, struct dt_error *err)
     return lost(db, "2013 no answer", err);
 }
 
-dt_status dt_db_library_init(void)
-{
-    return DT_OK;
-}
+STUB(dt_status, dt_db_library_init, (void), DT_OK)
 void dt_db_thread_end(void) {}
 
 dt_status dt_db_new(const struct dt_config *config, dt_db **out)
@@ -213,10 +210,7 @@ dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_erro
 }
 
 /* Nobody waits in the server here. */
-void dt_db_cut(dt_db *db)
-{
-    (void)db;
-}
+STUB(void, dt_db_cut, (dt_db * db), )
 
 void dt_db_free(dt_db *db)
 {
@@ -251,16 +245,8 @@ int64_t dt_db_used_us(const dt_db *db)
 {
     return db->used_us;
 }
-enum dt_server dt_db_server(const dt_db *db)
-{
-    (void)db;
-    return DT_SERVER_MARIADB;
-}
-size_t dt_db_packet_max(const dt_db *db)
-{
-    (void)db;
-    return 16777216;
-}
+STUB(enum dt_server, dt_db_server, (const dt_db *db), DT_SERVER_MARIADB)
+STUB(size_t, dt_db_packet_max, (const dt_db *db), 16777216)
 
 dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 {
@@ -967,32 +953,16 @@ void mysql_install(unsigned shards)
 /* The schema is the migrations' by construction. */
 struct dt_store;
 __typeof__(dt_store_check_test_clock) __wrap_dt_store_check_test_clock;
-dt_status __wrap_dt_store_check_test_clock(struct dt_store *store, struct dt_error *err)
-{
-    (void)store;
-    (void)err;
-    return DT_OK;
-}
+STUB(dt_status, __wrap_dt_store_check_test_clock, (struct dt_store * store, struct dt_error *err), DT_OK)
 
 __typeof__(dt_store_check_schema) __wrap_dt_store_check_schema;
-dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *err)
-{
-    (void)store;
-    (void)err;
-    return DT_OK;
-}
+STUB(dt_status, __wrap_dt_store_check_schema, (struct dt_store * store, struct dt_error *err), DT_OK)
 
 /* Partitions: none, but made as they are wanted, sometimes after a while. Rows know theirs by its number alone. */
 /* Partitions are nothing that a world can see. */
 __typeof__(dt_store_events_tend) __wrap_dt_store_events_tend;
-dt_status __wrap_dt_store_events_tend(struct dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err)
-{
-    (void)store;
-    (void)now_ms;
-    (void)keep_ms;
-    (void)err;
-    return DT_OK;
-}
+STUB(dt_status, __wrap_dt_store_events_tend,
+     (struct dt_store * store, int64_t now_ms, int64_t keep_ms, struct dt_error *err), DT_OK)
 
 __typeof__(dt_store_partitions_read) __wrap_dt_store_partitions_read;
 dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_partitions *out, struct dt_error *err)

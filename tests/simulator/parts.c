@@ -55,15 +55,8 @@ uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
 
 /* ---- log.h ---- */
 
-void dt_log_set_level(enum dt_log_level level)
-{
-    (void)level;
-}
-bool dt_log_enabled(enum dt_log_level level)
-{
-    (void)level;
-    return tracing;
-}
+STUB(void, dt_log_set_level, (enum dt_log_level level), )
+STUB(bool, dt_log_enabled, (enum dt_log_level level), tracing)
 dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
 {
     (void)word;
@@ -95,13 +88,7 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
 
 /* ---- metrics.h: a NULL handle does nothing ---- */
 
-dt_metric *dt_counter(const char *name, const char *help, const char *labels)
-{
-    (void)name;
-    (void)help;
-    (void)labels;
-    return NULL;
-}
+STUB(dt_metric *, dt_counter, (const char *name, const char *help, const char *labels), NULL)
 dt_metric *dt_gauge(const char *name, const char *help, const char *labels)
 {
     return dt_counter(name, help, labels);
@@ -114,30 +101,11 @@ dt_metric *dt_histogram_count(const char *name, const char *help, const char *la
 {
     return dt_counter(name, help, labels);
 }
-void dt_metric_add(dt_metric *metric, int64_t n)
-{
-    (void)metric;
-    (void)n;
-}
-void dt_metric_set(dt_metric *metric, double v)
-{
-    (void)metric;
-    (void)v;
-}
-void dt_metric_observe(dt_metric *metric, double v)
-{
-    (void)metric;
-    (void)v;
-}
-double dt_metric_value(const dt_metric *metric)
-{
-    (void)metric;
-    return 0;
-}
-void dt_metrics_write(struct dt_strbuf *out)
-{
-    (void)out;
-}
+STUB(void, dt_metric_add, (dt_metric * metric, int64_t n), )
+STUB(void, dt_metric_set, (dt_metric * metric, double v), )
+STUB(void, dt_metric_observe, (dt_metric * metric, double v), )
+STUB(double, dt_metric_value, (const dt_metric *metric), 0)
+STUB(void, dt_metrics_write, (struct dt_strbuf * out), )
 
 /* ---- db.h ---- */
 
@@ -156,14 +124,8 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
     *out = NULL;
     return DT_OK;
 }
-void dt_alerts_leave(dt_alerts *alerts)
-{
-    (void)alerts;
-}
-void dt_alerts_stop(dt_alerts *alerts)
-{
-    (void)alerts;
-}
+STUB(void, dt_alerts_leave, (dt_alerts * alerts), )
+STUB(void, dt_alerts_stop, (dt_alerts * alerts), )
 
 /* ---- doctor/examiner.h: nobody asks a doctor ---- */
 
@@ -173,10 +135,7 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
     *out = NULL;
     return DT_OK;
 }
-void dt_examiner_stop(dt_examiner *examiner)
-{
-    (void)examiner;
-}
+STUB(void, dt_examiner_stop, (dt_examiner * examiner), )
 
 /* ---- store/figures/figures.h: nobody looks at them ---- */
 
@@ -186,7 +145,4 @@ dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
     *out = NULL;
     return DT_OK;
 }
-void dt_figures_stop(dt_figures *figures)
-{
-    (void)figures;
-}
+STUB(void, dt_figures_stop, (dt_figures * figures), )

@@ -180,17 +180,8 @@ void zookeeper_two_leaders(unsigned shard, int64_t us)
 
 /* ---- elector.h ---- */
 
-const char *dt_elector_name(const struct dt_config *config)
-{
-    (void)config;
-    return "zookeeper";
-}
-
-enum dt_outage_of dt_elector_server(const struct dt_config *config)
-{
-    (void)config;
-    return DT_OUTAGE_ZOOKEEPER;
-}
+STUB(const char *, dt_elector_name, (const struct dt_config *config), "zookeeper")
+STUB(enum dt_outage_of, dt_elector_server, (const struct dt_config *config), DT_OUTAGE_ZOOKEEPER)
 
 /* Sessions of worlds have no time limits. */
 struct dt_config dt_lease_config(const struct dt_config *config)
@@ -245,10 +236,7 @@ void dt_elector_set_shards(dt_elector *e, unsigned shards)
 }
 
 /* This election tells everybody by itself. */
-void dt_elector_news(dt_elector *e)
-{
-    (void)e;
-}
+STUB(void, dt_elector_news, (dt_elector * e), )
 
 void dt_elector_leave(dt_elector *e)
 {
@@ -354,6 +342,7 @@ struct proc *process_dispatcher(unsigned i)
 {
     return it.dispatchers[i] && it.dispatchers[i]->alive ? it.dispatchers[i] : NULL;
 }
+
 unsigned process_dispatchers(void)
 {
     return it.places;

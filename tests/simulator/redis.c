@@ -598,12 +598,7 @@ dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, c
     return dt_index_fill(index, map, entries, n, err);
 }
 
-dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
-{
-    (void)index;
-    (void)err;
-    return DT_OK;
-}
+STUB(dt_status, dt_index_end_fill, (dt_index * index, struct dt_error *err), DT_OK)
 
 dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *list, size_t n,
                             struct dt_error *err)
@@ -712,6 +707,7 @@ void redis_copy(void)
     copy_all(redis.copy, redis.shards);
     redis.has_copy = true;
 }
+
 bool redis_has_copy(void)
 {
     return redis.has_copy;

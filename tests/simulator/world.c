@@ -320,6 +320,7 @@ struct fiber *fiber_self(void)
 {
     return running;
 }
+
 struct proc *fiber_proc(struct fiber *fiber)
 {
     return fiber->proc;
@@ -521,11 +522,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 
 /* Fibers share one thread of the system, which keeps its name. */
 __typeof__(pthread_setname_np) __wrap_pthread_setname_np;
-int __wrap_pthread_setname_np(pthread_t thread, const char *name)
-{
-    (void)thread, (void)name;
-    return 0;
-}
+STUB(int, __wrap_pthread_setname_np, (pthread_t thread, const char *name), 0)
 
 /* A mutex that is held while its holder waits for a server keeps others waiting, as it would. */
 static bool try_lock(pthread_mutex_t *mutex)
@@ -545,11 +542,7 @@ int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t 
     return 0;
 }
 __typeof__(pthread_mutex_destroy) __wrap_pthread_mutex_destroy;
-int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex)
-{
-    (void)mutex;
-    return 0;
-}
+STUB(int, __wrap_pthread_mutex_destroy, (pthread_mutex_t * mutex), 0)
 __typeof__(pthread_mutex_lock) __wrap_pthread_mutex_lock;
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
@@ -566,23 +559,11 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 /* Who waits looks again after a while: a wake-up without a reason is allowed. */
 __typeof__(pthread_cond_init) __wrap_pthread_cond_init;
-int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
-{
-    (void)cond, (void)attr;
-    return 0;
-}
+STUB(int, __wrap_pthread_cond_init, (pthread_cond_t * cond, const pthread_condattr_t *attr), 0)
 __typeof__(pthread_cond_destroy) __wrap_pthread_cond_destroy;
-int __wrap_pthread_cond_destroy(pthread_cond_t *cond)
-{
-    (void)cond;
-    return 0;
-}
+STUB(int, __wrap_pthread_cond_destroy, (pthread_cond_t * cond), 0)
 __typeof__(pthread_cond_broadcast) __wrap_pthread_cond_broadcast;
-int __wrap_pthread_cond_broadcast(pthread_cond_t *cond)
-{
-    (void)cond;
-    return 0;
-}
+STUB(int, __wrap_pthread_cond_broadcast, (pthread_cond_t * cond), 0)
 __typeof__(pthread_cond_clockwait) __wrap_pthread_cond_clockwait;
 int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id,
                                   const struct timespec *until)

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "support/stub.h"
+
 #define MS       INT64_C(1000)    /* in us, the unit of the virtual clock */
 #define SEC      INT64_C(1000000) /* likewise */
 #define EPOCH_MS INT64_C(1800000000000)

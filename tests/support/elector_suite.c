@@ -33,10 +33,7 @@ int64_t now_us(void)
  * server is gone; what the elector itself would leak is still told.
  */
 const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libzookeeper_mt";
-}
+STUB(const char *, __lsan_default_suppressions, (void), "leak:libzookeeper_mt")
 
 /* ---- what the electors say ---- */
 

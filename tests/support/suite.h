@@ -14,6 +14,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "support/stub.h"
+
 /* These two are called before main. `name` lives as long as the program; any of the functions may be NULL. */
 void suite_add(const char *name, CMUnitTestFunction run, void (*setup)(void), void (*teardown)(void));
 void suite_add_rig(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown);

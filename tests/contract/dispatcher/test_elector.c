@@ -71,10 +71,7 @@ static const struct dt_config *config_of(void)
 
 /* ---- tests ---- */
 
-static void on_nothing(zhandle_t *zh, int type, int state, const char *path, void *context)
-{
-    (void)zh, (void)type, (void)state, (void)path, (void)context;
-}
+STUB(static void, on_nothing, (zhandle_t * zh, int type, int state, const char *path, void *context), )
 
 /* A second client that has the session's id and password closes it, unless the first takes it back before. */
 static void close_session_of(const clientid_t *id)

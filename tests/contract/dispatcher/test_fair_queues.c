@@ -38,11 +38,7 @@ static int64_t epoch;
 
 /* ---- the fakes ---- */
 
-static int64_t turned_us(const dt_clock *clock)
-{
-    (void)clock;
-    return mono_us;
-}
+STUB(static int64_t, turned_us, (const dt_clock *clock), mono_us)
 
 static const dt_clock turned = {.mono_us = turned_us};
 
@@ -84,12 +80,7 @@ static void keep_house(void)
     lost = doubted = false;
 }
 
-static bool index_told(void *arg, const char *endpoint)
-{
-    (void)arg;
-    (void)endpoint;
-    return true;
-}
+STUB(static bool, index_told, (void *arg, const char *endpoint), true)
 
 /* ---- the rig ---- */
 

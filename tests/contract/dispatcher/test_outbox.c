@@ -134,25 +134,7 @@ static bool sends_shard(void *arg, int64_t shard)
     return sends >> shard & 1;
 }
 
-static dt_status ask(void *arg, struct dt_str topic, int64_t owner, struct dt_error *e)
-{
-    (void)arg, (void)owner, (void)e;
-    return strncmp(topic.p, "unmade.", 7) == 0 ? DT_BUSY : DT_OK;
-}
-
-static void start_sender(enum dt_message_kind kind)
-{
-    static const struct dt_outbox_kafka to_kafka = {.send = send, .ask = ask, .letter = dt_message_of_notice};
-    MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
-    const struct dt_outbox_env env = {.kind = kind,
-                                      .chores = chores,
-                                      .config = &config,
-                                      .clock = &hand_clock,
-                                      .installation = kafka.env.installation,
-                                      .kafka = &to_kafka,
-                                      .ours = sends_shard};
-    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox), &err);
-}
+STUB(static unsigned, shards, (void *arg), SHARDS)
 
 static void start(void)
 {

@@ -285,11 +285,7 @@ RIG_TEST(who_listens_knows_whether_announcements_arrive, private)
 
 /* A clock that stands still until it is told to go on. */
 static int64_t still_us;
-static int64_t still(const dt_clock *clock)
-{
-    (void)clock;
-    return still_us;
-}
+STUB(static int64_t, still, (const dt_clock *clock), still_us)
 
 RIG_TEST(nobody_connects_again_before_the_back_off_is_over, private)
 {

@@ -79,14 +79,7 @@ static dt_status make(dt_store *by, const int64_t *ids, size_t n, const char *to
     return dt_store_insert(by, list, n, 1, &created, &why);
 }
 
-static enum dt_writable always(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
-{
-    (void)owner;
-    (void)arg;
-    (void)topic;
-    (void)bytes;
-    return DT_WRITABLE_YES;
-}
+STUB(static enum dt_writable, always, (void *arg, struct dt_str topic, int64_t owner, int64_t bytes), DT_WRITABLE_YES)
 
 struct leader {
     dt_store *store;

@@ -104,12 +104,7 @@ static void jobs(struct rig *rig, unsigned shard, const char *topic, size_t n, i
         ids[i] = job(rig, shard, topic, 60000 - (int64_t)i);
 }
 
-static enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
-{
-    (void)owner;
-    (void)arg, (void)topic, (void)bytes;
-    return DT_WRITABLE_YES;
-}
+STUB(static enum dt_writable, writable, (void *arg, struct dt_str topic, int64_t owner, int64_t bytes), DT_WRITABLE_YES)
 
 static size_t allowed(void *arg, struct dt_str topic)
 {

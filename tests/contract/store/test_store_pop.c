@@ -96,14 +96,7 @@ static int64_t offers(struct rig *rig)
     return mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM pop_queue");
 }
 
-static enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
-{
-    (void)owner;
-    (void)arg;
-    (void)topic;
-    (void)bytes;
-    return DT_WRITABLE_YES;
-}
+STUB(static enum dt_writable, writable, (void *arg, struct dt_str topic, int64_t owner, int64_t bytes), DT_WRITABLE_YES)
 
 /* A leader transaction that is hinted at every job that scans of what is due would meet. */
 static void lead(struct rig *rig)

@@ -297,16 +297,8 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
 }
 
 /* Fibers are not stopped between the look and the write. */
-void dt_http_client_write_until(dt_http_client *client, int64_t until_us)
-{
-    (void)client;
-    (void)until_us;
-}
-
-void dt_http_client_write_over(dt_http_client *client)
-{
-    (void)client;
-}
+STUB(void, dt_http_client_write_until, (dt_http_client * client, int64_t until_us), )
+STUB(void, dt_http_client_write_over, (dt_http_client * client), )
 
 void dt_http_client_stop(dt_http_client *client)
 {

@@ -867,6 +867,7 @@ unsigned sql_tables(void)
 {
     return defs_n;
 }
+
 const struct table_def *sql_table_at(unsigned i)
 {
     return &defs[i];

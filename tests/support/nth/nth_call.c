@@ -20,16 +20,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "store/db/db.h"
-#include "store/store.h"
+#include "support/failing_calls.h"
 
 enum kind { MEMORY, DESCRIPTOR, THREAD, STATEMENT, KINDS };
 
@@ -84,12 +81,7 @@ static int fails(enum kind kind)
         return NULL;                                                                                                   \
     }
 
-WRAP_MEMORY(void *, malloc, (size_t size), (size))
-WRAP_MEMORY(void *, calloc, (size_t n, size_t size), (n, size))
-WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
-WRAP_MEMORY(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
-WRAP_MEMORY(char *, strdup, (const char *text), (text))
-WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
+CALLS_FOR_MEMORY(WRAP_MEMORY)
 
 /* ---- descriptors and threads: definitions that come before the libraries' ---- */
 
@@ -149,31 +141,15 @@ static dt_status refused(const char *what, struct dt_error *err)
     __typeof__(name) __wrap_##name;                                                                                    \
     dt_status __wrap_##name params                                                                                     \
     {                                                                                                                  \
-        return serves_requests() && fails(STATEMENT) ? refused(what, err) : __real_##name args;                        \
+        return serves_requests() && fails(STATEMENT) ? refused(what, error) : __real_##name args;                      \
     }
 
-WRAP_STATEMENT(dt_db_begin, "begin", (dt_db * db, struct dt_error *err), (db, err))
-WRAP_STATEMENT(dt_db_begin_at, "begin_at", (dt_db * db, int64_t *now_ms, struct dt_error *err), (db, now_ms, err))
-WRAP_STATEMENT(dt_db_begin_soon, "begin_soon", (dt_db * db, struct dt_error *err), (db, err))
-WRAP_STATEMENT(dt_db_begin_snapshot, "begin_snapshot", (dt_db * db, struct dt_error *err), (db, err))
-WRAP_STATEMENT(dt_db_commit, "commit", (dt_db * db, struct dt_error *err), (db, err))
-WRAP_STATEMENT(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows rows, struct dt_error *err),
-               (db, sql, rows, err))
-WRAP_STATEMENT(dt_db_run, sql,
-               (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err),
-               (db, sql, params, affected, err))
-WRAP_STATEMENT(dt_db_run_many, sql,
-               (dt_db * db, const char *sql, struct dt_param_rows rows, uint64_t *affected, struct dt_error *err),
-               (db, sql, rows, affected, err))
-WRAP_STATEMENT(dt_db_query, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
-               (db, sql, params, err))
-WRAP_STATEMENT(dt_db_query_stream, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
-               (db, sql, params, err))
-WRAP_STATEMENT(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
-               (db, sql, params, err))
-WRAP_STATEMENT(dt_db_ask_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
-               (db, sql, params, err))
-WRAP_STATEMENT(dt_store_db, "a connection", (dt_store * store, dt_db **out, struct dt_error *err), (store, out, err))
+CALLS_OF_THE_DATABASE(WRAP_STATEMENT)
+WRAP_STATEMENT(dt_db_begin, "begin", (dt_db * db, struct dt_error *error), (db, error))
+WRAP_STATEMENT(dt_db_begin_soon, "begin_soon", (dt_db * db, struct dt_error *error), (db, error))
+WRAP_STATEMENT(dt_db_begin_snapshot, "begin_snapshot", (dt_db * db, struct dt_error *error), (db, error))
+WRAP_STATEMENT(dt_db_ask_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+               (db, sql, params, error))
 
 /* An answer that breaks off: its rows were seen. */
 __typeof__(dt_db_end) __real_dt_db_end;

@@ -5,11 +5,7 @@
 #ifndef DT_SUPPORT_RIGS_FAILING_RIG_H
 #define DT_SUPPORT_RIGS_FAILING_RIG_H
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "store/db/db.h"
-#include "store/store.h"
+#include "support/failing_calls.h"
 
 /* ROOM: memory of an arena, which only mostly is a call for memory; nobody may go on without it. */
 enum kind { STATEMENT, ROOM, MEMORY, KINDS };
@@ -36,22 +32,7 @@ static inline bool fails(enum kind kind, const char *call)
                                       : __real_##name args;                                                            \
     }
 
-WRAP(dt_db_run, sql, (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *error),
-     (db, sql, params, affected, error))
-WRAP(dt_db_run_many, sql,
-     (dt_db * db, const char *sql, struct dt_param_rows rows, uint64_t *affected, struct dt_error *error),
-     (db, sql, rows, affected, error))
-WRAP(dt_db_query, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
-     (db, sql, params, error))
-WRAP(dt_db_query_stream, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
-     (db, sql, params, error))
-WRAP(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
-     (db, sql, params, error))
-WRAP(dt_db_begin_at, "begin", (dt_db * db, int64_t *now_ms, struct dt_error *error), (db, now_ms, error))
-WRAP(dt_db_commit, "commit", (dt_db * db, struct dt_error *error), (db, error))
-WRAP(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows rows, struct dt_error *error),
-     (db, sql, rows, error))
-WRAP(dt_store_db, "a connection", (dt_store * of, dt_db **out, struct dt_error *error), (of, out, error))
+CALLS_OF_THE_DATABASE(WRAP)
 
 #define WRAP_MEMORY(type, name, params, args)                                                                          \
     __typeof__(name) __real_##name;                                                                                    \
@@ -61,12 +42,7 @@ WRAP(dt_store_db, "a connection", (dt_store * of, dt_db **out, struct dt_error *
         return fails(MEMORY, #name) ? NULL : __real_##name args;                                                       \
     }
 
-WRAP_MEMORY(void *, malloc, (size_t size), (size))
-WRAP_MEMORY(void *, calloc, (size_t n, size_t size), (n, size))
-WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
-WRAP_MEMORY(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
-WRAP_MEMORY(char *, strdup, (const char *text), (text))
-WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
+CALLS_FOR_MEMORY(WRAP_MEMORY)
 
 /* ---- arenas, as far as another file asks them ---- */
 

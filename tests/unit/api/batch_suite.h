@@ -47,11 +47,7 @@ void dt_unit_clear(struct dt_unit *unit)
     unit->view = NULL;
 }
 
-struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
-{
-    (void)cache;
-    return NULL;
-}
+STUB(struct dt_view *, dt_topic_cache_view, (dt_topic_cache * cache), NULL)
 
 void dt_view_release(struct dt_view *view)
 {
@@ -63,10 +59,7 @@ void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
     *out = *caller;
 }
 
-void dt_caller_clear(struct dt_caller *caller)
-{
-    (void)caller;
-}
+STUB(void, dt_caller_clear, (struct dt_caller * caller), )
 
 void dt_request_suspend(struct dt_request *req)
 {
@@ -74,10 +67,7 @@ void dt_request_suspend(struct dt_request *req)
     suspended++;
 }
 
-void dt_request_trim(struct dt_request *req)
-{
-    (void)req;
-}
+STUB(void, dt_request_trim, (struct dt_request * req), )
 
 void dt_request_resume(struct dt_request *req)
 {

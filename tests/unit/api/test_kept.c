@@ -12,11 +12,7 @@ static int64_t takes_us; /* to make an answer */
 static int made;
 static dt_status fails;
 
-static int64_t mono(const dt_clock *clock)
-{
-    (void)clock;
-    return now_us;
-}
+STUB(static int64_t, mono, (const dt_clock *clock), now_us)
 
 static const dt_clock clock_of_test = {.mono_us = mono, .real_ms = mono};
 

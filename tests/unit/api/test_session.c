@@ -23,11 +23,7 @@ static struct {
     dt_refclock *ref;
 } fake;
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return fake.us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), fake.us)
 
 static const dt_clock turned = {.mono_us = mono_us};
 static struct dt_session session;

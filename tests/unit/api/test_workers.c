@@ -82,10 +82,7 @@ void dt_store_act_as(dt_store *store, struct dt_str actor)
     assert_string_equal(actor.p, "-");
 }
 
-void dt_session_end(struct dt_session *session)
-{
-    (void)session;
-}
+STUB(void, dt_session_end, (struct dt_session * session), )
 
 bool dt_session_stalled(const struct dt_session *session)
 {
@@ -148,11 +145,7 @@ static enum dt_next serve(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-static enum dt_next go_on(struct dt_request *req)
-{
-    (void)req;
-    return DT_REPLY;
-}
+STUB(static enum dt_next, go_on, (struct dt_request * req), DT_REPLY)
 
 static void submit_by(struct call *call, uint8_t caller)
 {

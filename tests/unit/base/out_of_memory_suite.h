@@ -8,8 +8,6 @@
 #define DT_UNIT_OUT_OF_MEMORY_SUITE_H
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/suite.h"
 
@@ -29,7 +27,7 @@
 #include "jobs/job_json.h"
 #include "kafka/topic_queue.h"
 #include "store/jobs/counts.h"
-#include "store/store.h"
+#include "support/failing_calls.h"
 
 #define MOST 5000 /* calls of a work */
 
@@ -53,12 +51,7 @@ static inline bool fails(void)
         return fails() ? NULL : __real_##name args;                                                                    \
     }
 
-WRAP(void *, malloc, (size_t size), (size))
-WRAP(void *, calloc, (size_t n, size_t size), (n, size))
-WRAP(void *, realloc, (void *old, size_t size), (old, size))
-WRAP(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
-WRAP(char *, strdup, (const char *text), (text))
-WRAP(char *, strndup, (const char *text, size_t n), (text, n))
+CALLS_FOR_MEMORY(WRAP)
 
 /* Does the work until none of its calls for memory fails. */
 static inline void at_each_call(dt_status (*work)(void))
@@ -76,5 +69,14 @@ static inline void at_each_call(dt_status (*work)(void))
     assert_int_equal(status, DT_OK);
     assert_in_range(n, 2, MOST - 1);
 }
+
+/* EACH_CALL_TEST(json_is_read_or_not) { … return status; }: a test whose work is done at each of its calls. */
+#define EACH_CALL_TEST(name)                                                                                           \
+    static dt_status work_of_##name(void);                                                                             \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        at_each_call(work_of_##name);                                                                                  \
+    }                                                                                                                  \
+    static dt_status work_of_##name(void)
 
 #endif

@@ -5,7 +5,7 @@ static struct dt_error err;
 
 /* ---- base ---- */
 
-static dt_status read_json(void)
+EACH_CALL_TEST(json_is_read_or_not)
 {
     struct dt_strbuf text;
     dt_json *json = NULL;
@@ -27,7 +27,7 @@ static dt_status read_json(void)
     return status;
 }
 
-static dt_status write_a_job(void)
+EACH_CALL_TEST(a_job_is_written_whole_or_the_buffer_fails)
 {
     const struct dt_job job = {.id = 7,
                                .topic = DT_STR_LIT("t"),
@@ -50,17 +50,7 @@ static dt_status write_a_job(void)
     return status;
 }
 
-TEST(a_job_is_written_whole_or_the_buffer_fails)
-{
-    at_each_call(write_a_job);
-}
-
-TEST(json_is_read_or_not)
-{
-    at_each_call(read_json);
-}
-
-static dt_status load_configuration(void)
+EACH_CALL_TEST(a_configuration_is_loaded_or_not)
 {
     struct dt_config config;
     dt_status status = dt_config_load(&config, NULL, &err);
@@ -70,12 +60,7 @@ static dt_status load_configuration(void)
     return status;
 }
 
-TEST(a_configuration_is_loaded_or_not)
-{
-    at_each_call(load_configuration);
-}
-
-static dt_status register_metrics(void)
+EACH_CALL_TEST(a_metric_is_there_or_not)
 {
     static int tries;
     struct dt_strbuf out;
@@ -94,12 +79,7 @@ static dt_status register_metrics(void)
     return there ? DT_OK : DT_NOMEM;
 }
 
-TEST(a_metric_is_there_or_not)
-{
-    at_each_call(register_metrics);
-}
-
-static dt_status make_a_mailbox(void)
+EACH_CALL_TEST(a_mailbox_is_made_or_not)
 {
     dt_mailbox *box = NULL;
     dt_status status = dt_mailbox_new(&box);
@@ -107,14 +87,9 @@ static dt_status make_a_mailbox(void)
     return status;
 }
 
-TEST(a_mailbox_is_made_or_not)
-{
-    at_each_call(make_a_mailbox);
-}
-
 /* ---- store and index ---- */
 
-static dt_status count_jobs(void)
+EACH_CALL_TEST(counters_are_whole_or_said_to_be_not)
 {
     struct dt_counts counts;
     char names[100][8];
@@ -130,12 +105,7 @@ static dt_status count_jobs(void)
     return whole ? DT_OK : DT_NOMEM;
 }
 
-TEST(counters_are_whole_or_said_to_be_not)
-{
-    at_each_call(count_jobs);
-}
-
-static dt_status read_claims(void)
+EACH_CALL_TEST(a_list_of_claims_is_read_or_not)
 {
     struct dt_strbuf text;
     struct dt_inflight claims = {0};
@@ -153,12 +123,7 @@ static dt_status read_claims(void)
     return status;
 }
 
-TEST(a_list_of_claims_is_read_or_not)
-{
-    at_each_call(read_claims);
-}
-
-static dt_status open_a_store(void)
+EACH_CALL_TEST(a_store_is_made_or_not)
 {
     struct dt_config config;
     dt_store *store = NULL;
@@ -170,12 +135,7 @@ static dt_status open_a_store(void)
     return status;
 }
 
-TEST(a_store_is_made_or_not)
-{
-    at_each_call(open_a_store);
-}
-
-static dt_status read_endpoints(void)
+EACH_CALL_TEST(endpoints_are_read_or_not)
 {
     struct dt_endpoint *endpoints;
     unsigned n;
@@ -186,12 +146,7 @@ static dt_status read_endpoints(void)
     return status;
 }
 
-TEST(endpoints_are_read_or_not)
-{
-    at_each_call(read_endpoints);
-}
-
-static dt_status make_an_index(void)
+EACH_CALL_TEST(an_index_is_made_or_not)
 {
     struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
     dt_index *index = NULL;
@@ -201,17 +156,9 @@ static dt_status make_an_index(void)
     return status;
 }
 
-TEST(an_index_is_made_or_not)
-{
-    at_each_call(make_an_index);
-}
+STUB(static void, nobody_called, (void *arg, int shard, bool outbox), )
 
-static void nobody_called(void *arg, int shard, bool outbox)
-{
-    (void)arg, (void)shard, (void)outbox;
-}
-
-static dt_status start_a_wake_channel(void)
+EACH_CALL_TEST(a_wake_channel_is_started_or_not)
 {
     struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
     dt_wake *wake = NULL;
@@ -219,11 +166,6 @@ static dt_status start_a_wake_channel(void)
     if (status == DT_OK)
         dt_wake_stop(wake);
     return status;
-}
-
-TEST(a_wake_channel_is_started_or_not)
-{
-    at_each_call(start_a_wake_channel);
 }
 
 SUITE(NULL, NULL)

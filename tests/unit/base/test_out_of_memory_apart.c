@@ -32,7 +32,7 @@ static void get_up(struct desk *desk)
     dt_arena_clear(&desk->arena);
 }
 
-static dt_status make_a_message(void)
+EACH_CALL_TEST(a_message_is_whole_or_none)
 {
     struct desk desk;
     struct dt_kafka_message message;
@@ -45,12 +45,7 @@ static dt_status make_a_message(void)
     return status;
 }
 
-TEST(a_message_is_whole_or_none)
-{
-    at_each_call(make_a_message);
-}
-
-static dt_status make_the_head_of_a_callback(void)
+EACH_CALL_TEST(the_head_of_a_callback_is_whole_or_none)
 {
     struct desk desk;
     struct dt_http_request request = {0};
@@ -64,11 +59,6 @@ static dt_status make_the_head_of_a_callback(void)
         assert_int_equal(request.n_headers, 20); /* of the CloudEvent eleven, five of the webhook, and four */
     get_up(&desk);
     return status;
-}
-
-TEST(the_head_of_a_callback_is_whole_or_none)
-{
-    at_each_call(make_the_head_of_a_callback);
 }
 
 static dt_status judge_a_report(void)
@@ -119,7 +109,7 @@ TEST(an_answer_is_judged_by_what_it_says_or_not_at_all)
     at_each_call(judge_a_failure);
 }
 
-static dt_status take_places(void)
+EACH_CALL_TEST(a_place_is_taken_or_not)
 {
     const struct dt_places_limits limits = {10, 5, 1000};
     const struct dt_place_for who = {1, DT_STR_LIT("t")};
@@ -134,11 +124,6 @@ static dt_status take_places(void)
     }
     dt_places_free(places);
     return status;
-}
-
-TEST(a_place_is_taken_or_not)
-{
-    at_each_call(take_places);
 }
 
 /* settled_below: with 1, the record is one that was settled. */
@@ -184,7 +169,7 @@ TEST(a_record_of_the_ledger_is_understood_or_nothing_is_known)
     at_each_call(read_a_record_that_was_settled);
 }
 
-static dt_status queue_topics(void)
+EACH_CALL_TEST(a_topic_is_queued_or_not)
 {
     dt_topic_queue *queue = NULL;
     char name[DT_TOPIC_NAME_MAX + 1];
@@ -202,14 +187,9 @@ static dt_status queue_topics(void)
     return status;
 }
 
-TEST(a_topic_is_queued_or_not)
-{
-    at_each_call(queue_topics);
-}
-
 /* ---- api ---- */
 
-static dt_status fill_a_chunk(void)
+EACH_CALL_TEST(a_chunk_has_room_for_a_row_or_says_that_it_has_not)
 {
     struct dt_chunk *chunk = dt_chunk_new(NULL, 4, 64, sizeof(struct dt_create));
     dt_status status = chunk ? DT_OK : DT_NOMEM;
@@ -228,11 +208,6 @@ static dt_status fill_a_chunk(void)
         assert_int_equal(chunk->n_rows, 64);
     dt_chunk_free(chunk);
     return status;
-}
-
-TEST(a_chunk_has_room_for_a_row_or_says_that_it_has_not)
-{
-    at_each_call(fill_a_chunk);
 }
 
 static struct dt_token tokens[2] = {{.name = {"a", 1}, .hash = {1}, .scopes = {"admin", 5}, .topics = {"*", 1}},
@@ -272,7 +247,7 @@ TEST(a_list_of_tokens_is_taken_whole_or_not)
     at_each_call(set_tokens);
 }
 
-static dt_status seal_a_cursor(void)
+EACH_CALL_TEST(a_cursor_is_sealed_or_not)
 {
     static const unsigned char key[DT_CURSOR_KEY] = {1};
     static const struct dt_str prefixes[] = {{"orders.", 7}};
@@ -289,11 +264,6 @@ static dt_status seal_a_cursor(void)
         assert_true(text.n > 0);
     dt_strbuf_clear(&text);
     return status;
-}
-
-TEST(a_cursor_is_sealed_or_not)
-{
-    at_each_call(seal_a_cursor);
 }
 
 static const struct dt_job_rules rules = {.max_delay_ms = DT_DAY_MS,

@@ -71,6 +71,18 @@ static void at_each(dt_status (*start)(void))
     at_each_thread(start);
 }
 
+/* A function that starts the part `out`, stops it if that succeeded, and frees it. */
+#define PART(name, type, stop, discard, ...)                                                                           \
+    static dt_status name(void)                                                                                        \
+    {                                                                                                                  \
+        type *out = NULL;                                                                                              \
+        dt_status status = __VA_ARGS__;                                                                                \
+        if (status == DT_OK)                                                                                           \
+            stop(out);                                                                                                 \
+        discard(out);                                                                                                  \
+        return status;                                                                                                 \
+    }
+
 /* ---- a process ---- */
 
 static struct dt_config config;
@@ -110,32 +122,13 @@ static void end(void)
 
 /* ---- the API ---- */
 
-static dt_status start_topic_cache(void)
-{
-    dt_topic_cache *cache = NULL;
-    dt_status status = dt_topic_cache_new(&config, dt_clock_system(), &cache);
-    dt_topic_cache_free(cache);
-    return status;
-}
-
-static dt_status start_overview(void)
-{
-    struct dt_api api = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics};
-    dt_overview *overview = NULL;
-    dt_status status = dt_overview_new(&api, &overview);
-    dt_overview_free(overview);
-    return status;
-}
-
-static dt_status start_gate(void)
-{
-    dt_gate *gate = NULL;
-    dt_status status = dt_gate_new("jobs", &(struct dt_gate_bounds){.chunk_rows = 10, .rows = 100}, &gate);
-    if (status == DT_OK)
-        dt_gate_close(gate);
-    dt_gate_free(gate);
-    return status;
-}
+PART(start_topic_cache, dt_topic_cache, (void), dt_topic_cache_free,
+     dt_topic_cache_new(&config, dt_clock_system(), &out))
+PART(start_overview, dt_overview, (void), dt_overview_free,
+     dt_overview_new(&(struct dt_api){.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics},
+                     &out))
+PART(start_gate, dt_gate, dt_gate_close, dt_gate_free,
+     dt_gate_new("jobs", &(struct dt_gate_bounds){.chunk_rows = 10, .rows = 100}, &out))
 
 TEST(what_the_api_has_without_threads_is_made_or_not)
 {
@@ -144,45 +137,13 @@ TEST(what_the_api_has_without_threads_is_made_or_not)
     at_each_call(start_gate);
 }
 
-static dt_status start_quotas(void)
-{
-    dt_quotas *quotas = NULL;
-    dt_status status = dt_quotas_start(&env, chores, &quotas, &err);
-    if (status == DT_OK)
-        dt_quotas_stop(quotas);
-    dt_quotas_free(quotas);
-    return status;
-}
-
-static dt_status start_index_writer(void)
-{
-    dt_index_writer *writer = NULL;
-    dt_status status = dt_index_writer_start(&env, topics, &writer, &err);
-    if (status == DT_OK)
-        dt_index_writer_stop(writer);
-    dt_index_writer_free(writer);
-    return status;
-}
-
-static dt_status start_committer(void)
-{
-    dt_committer *committer = NULL;
-    dt_status status = dt_committer_start(&env, topics, NULL, &committer, &err);
-    if (status == DT_OK)
-        dt_committer_stop(committer);
-    dt_committer_free(committer);
-    return status;
-}
-
-static dt_status start_results_batcher(void)
-{
-    dt_results_batcher *results = NULL;
-    dt_status status = dt_results_batcher_start(&env, topics, NULL, &results, &err);
-    if (status == DT_OK)
-        dt_results_batcher_stop(results);
-    dt_results_batcher_free(results);
-    return status;
-}
+PART(start_quotas, dt_quotas, dt_quotas_stop, dt_quotas_free, dt_quotas_start(&env, chores, &out, &err))
+PART(start_index_writer, dt_index_writer, dt_index_writer_stop, dt_index_writer_free,
+     dt_index_writer_start(&env, topics, &out, &err))
+PART(start_committer, dt_committer, dt_committer_stop, dt_committer_free,
+     dt_committer_start(&env, topics, NULL, &out, &err))
+PART(start_results_batcher, dt_results_batcher, dt_results_batcher_stop, dt_results_batcher_free,
+     dt_results_batcher_start(&env, topics, NULL, &out, &err))
 
 static dt_status start_workers(void)
 {
@@ -195,16 +156,10 @@ static dt_status start_workers(void)
     return status;
 }
 
-static dt_status start_pop_room(void)
-{
-    struct dt_api api = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics};
-    dt_pop_room *room = NULL;
-    dt_status status = dt_pop_room_start(&env, &api, &room, &err);
-    if (status == DT_OK)
-        dt_pop_room_stop(room);
-    dt_pop_room_free(room);
-    return status;
-}
+PART(start_pop_room, dt_pop_room, dt_pop_room_stop, dt_pop_room_free,
+     dt_pop_room_start(&env,
+                       &(struct dt_api){.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics},
+                       &out, &err))
 
 TEST(what_takes_requests_is_started_or_leaves_nothing)
 {
@@ -237,23 +192,10 @@ TEST(what_looks_after_the_api_is_started_or_leaves_nothing)
 
 /* ---- both programs ---- */
 
-static dt_status start_chores(void)
-{
-    dt_chores *out = NULL;
-    dt_status status = dt_store_chores_start(&stores, dt_clock_system(), "chores", 3, &out, &err);
-    dt_chores_stop(out);
-    return status;
-}
-
-static dt_status start_figures(void)
-{
-    const struct dt_figures_env figures = {.chores = chores, .clock = dt_clock_system(), .ref = &ref};
-    dt_figures *out = NULL;
-    dt_status status = dt_figures_start(&figures, &out);
-    if (status == DT_OK)
-        dt_figures_stop(out);
-    return status;
-}
+PART(start_chores, dt_chores, (void), dt_chores_stop,
+     dt_store_chores_start(&stores, dt_clock_system(), "chores", 3, &out, &err))
+PART(start_figures, dt_figures, dt_figures_stop, (void),
+     dt_figures_start(&(struct dt_figures_env){.chores = chores, .clock = dt_clock_system(), .ref = &ref}, &out))
 
 static dt_status start_clock_follower(void)
 {
@@ -280,27 +222,10 @@ TEST(what_both_programs_have_is_started_or_leaves_nothing)
 
 /* ---- dispatchers ---- */
 
-static unsigned no_shards(void *arg)
-{
-    (void)arg;
-    return 0;
-}
-
-static bool no_loop(void *arg, unsigned shard, struct dt_loop_state *out)
-{
-    (void)arg, (void)shard, (void)out;
-    return false;
-}
-
-static void nobody(void *arg)
-{
-    (void)arg;
-}
-
-static void no_shard(void *arg, unsigned shard)
-{
-    (void)arg, (void)shard;
-}
+STUB(static unsigned, no_shards, (void *arg), 0)
+STUB(static bool, no_loop, (void *arg, unsigned shard, struct dt_loop_state *out), false)
+STUB(static void, nobody, (void *arg), )
+STUB(static void, no_shard, (void *arg, unsigned shard), )
 
 static void one_shard(void *arg, struct dt_shard_map *out)
 {
@@ -350,32 +275,18 @@ static dt_status start_due_watch(void)
     return status;
 }
 
-static dt_status start_room(void)
-{
-    const struct dt_room_env grants = {.chores = chores, .clock = dt_clock_system(), .granted = no_shard};
-    dt_room *out = NULL;
-    dt_status status = dt_room_start(&grants, &out);
-    if (status == DT_OK)
-        dt_room_stop(out);
-    return status;
-}
-
-static dt_status start_housekeeper(void)
-{
-    const struct dt_housekeeper_env house = {.chores = chores,
-                                             .config = &config,
-                                             .installation = "duetime",
-                                             .clock = dt_clock_system(),
-                                             .ref = &ref,
-                                             .loops = loops,
-                                             .shards = no_shards,
-                                             .map = one_shard};
-    dt_housekeeper *out = NULL;
-    dt_status status = dt_housekeeper_start(&house, &out, &err);
-    if (status == DT_OK)
-        dt_housekeeper_stop(out);
-    return status;
-}
+PART(start_room, dt_room, dt_room_stop, (void),
+     dt_room_start(&(struct dt_room_env){.chores = chores, .clock = dt_clock_system(), .granted = no_shard}, &out))
+PART(start_housekeeper, dt_housekeeper, dt_housekeeper_stop, (void),
+     dt_housekeeper_start(&(struct dt_housekeeper_env){.chores = chores,
+                                                       .config = &config,
+                                                       .installation = "duetime",
+                                                       .clock = dt_clock_system(),
+                                                       .ref = &ref,
+                                                       .loops = loops,
+                                                       .shards = no_shards,
+                                                       .map = one_shard},
+                          &out, &err))
 
 static dt_status start_shard_map(void)
 {
@@ -390,24 +301,11 @@ static dt_status start_shard_map(void)
     return status;
 }
 
-static dt_status start_announcer(void)
-{
-    dt_announcer *out = NULL;
-    dt_status status = dt_announcer_new(&config, "duetime", dt_clock_system(), &out, &err);
-    if (status == DT_OK)
-        dt_announcer_free(out);
-    return status;
-}
+PART(start_announcer, dt_announcer, dt_announcer_free, (void),
+     dt_announcer_new(&config, "duetime", dt_clock_system(), &out, &err))
 
-static uint64_t zero(void)
-{
-    return 0;
-}
-
-static void untold(void *arg, const dt_index *index)
-{
-    (void)arg, (void)index;
-}
+STUB(static uint64_t, zero, (void), 0)
+STUB(static void, untold, (void *arg, const dt_index *index), )
 
 static dt_status start_intake(void)
 {
@@ -439,36 +337,16 @@ static dt_status start_alerts(void)
     return status;
 }
 
-static dt_status start_examiner(void)
-{
-    const struct dt_examiner_env examiner = {
-        .chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref, .process = 1};
-    dt_examiner *out = NULL;
-    dt_status status = dt_examiner_start(&examiner, &out);
-    if (status == DT_OK)
-        dt_examiner_stop(out);
-    return status;
-}
+PART(start_examiner, dt_examiner, dt_examiner_stop, (void),
+     dt_examiner_start(
+         &(struct dt_examiner_env){
+             .chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref, .process = 1},
+         &out))
+PART(make_dispatcher, dt_dispatcher, dt_dispatcher_free, (void),
+     dt_dispatcher_new(&config, dt_clock_system(), zero, &out, &err))
 
-static dt_status make_dispatcher(void)
-{
-    dt_dispatcher *out = NULL;
-    dt_status status = dt_dispatcher_new(&config, dt_clock_system(), zero, &out, &err);
-    if (status == DT_OK)
-        dt_dispatcher_free(out);
-    return status;
-}
-
-static uint64_t no_chance(void *arg)
-{
-    (void)arg;
-    return 0;
-}
-
-static void no_jobs(void *arg, const int64_t *ids, size_t n)
-{
-    (void)arg, (void)ids, (void)n;
-}
+STUB(static uint64_t, no_chance, (void *arg), 0)
+STUB(static void, no_jobs, (void *arg, const int64_t *ids, size_t n), )
 
 static dt_status start_hands(void)
 {

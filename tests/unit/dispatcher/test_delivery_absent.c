@@ -9,11 +9,7 @@
 
 static int64_t now_us;
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return now_us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), now_us)
 
 static const dt_clock hand_clock = {.mono_us = mono_us};
 static char nothing[] = "";

@@ -44,21 +44,9 @@ dt_status dt_store_new(const struct dt_config *c, dt_refclock *ref, dt_store **o
     return DT_OK;
 }
 
-void dt_store_cut(dt_store *store)
-{
-    (void)store;
-}
-
-void dt_store_free(dt_store *store)
-{
-    (void)store;
-}
-
-dt_status dt_store_ping(dt_store *store, struct dt_error *err)
-{
-    (void)store, (void)err;
-    return DT_OK;
-}
+STUB(void, dt_store_cut, (dt_store * store), )
+STUB(void, dt_store_free, (dt_store * store), )
+STUB(dt_status, dt_store_ping, (dt_store * store, struct dt_error *err), DT_OK)
 
 dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_watched *out, struct dt_error *err)
 {

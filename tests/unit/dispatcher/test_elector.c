@@ -63,10 +63,7 @@ static void lose_requests(void)
     fake.n_asked = 0;
 }
 
-void dt_zk_free(dt_zk *zk)
-{
-    (void)zk;
-}
+STUB(void, dt_zk_free, (dt_zk * zk), )
 
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
@@ -101,11 +98,7 @@ enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
     return fake.state;
 }
 
-int64_t dt_zk_session(dt_zk *zk)
-{
-    (void)zk;
-    return OURS;
-}
+STUB(int64_t, dt_zk_session, (dt_zk * zk), OURS)
 
 struct dt_zk_reply *dt_zk_take(dt_zk *zk)
 {

@@ -35,10 +35,7 @@ dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link *
     return DT_OK;
 }
 
-void dt_lease_link_free(dt_lease_link *link)
-{
-    (void)link;
-}
+STUB(void, dt_lease_link_free, (dt_lease_link * link), )
 
 struct dt_lease_order *dt_lease_link_order(dt_lease_link *link)
 {

@@ -33,11 +33,7 @@ static struct {
 static struct dt_ledger_trim request;
 static dt_refclock ref;
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return fake.mono_us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), fake.mono_us)
 
 static int64_t real_ms(const dt_clock *clock)
 {

@@ -141,17 +141,8 @@ static void untold(void *arg, const dt_index *index)
     fake.untold++;
 }
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return 5000000;
-}
-
-static int64_t real_ms(const dt_clock *clock)
-{
-    (void)clock;
-    return NOW;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), 5000000)
+STUB(static int64_t, real_ms, (const dt_clock *clock), NOW)
 
 static const dt_clock stopped_clock = {.mono_us = mono_us, .real_ms = real_ms};
 static dt_refclock ref;

@@ -24,10 +24,7 @@ dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), voi
     return DT_OK;
 }
 
-void dt_kafka_asker_free(dt_kafka_asker *asker)
-{
-    (void)asker;
-}
+STUB(void, dt_kafka_asker_free, (dt_kafka_asker * asker), )
 
 void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner)
 {
@@ -52,11 +49,7 @@ void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic)
     kafka.forgotten++;
 }
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return kafka.now_us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), kafka.now_us)
 
 static const dt_clock hand_clock = {.mono_us = mono_us};
 static dt_writable_topics *known;

@@ -24,11 +24,7 @@ static struct {
 
 /* ---- the clock, and who sleeps by it ---- */
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return fake.mono_us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), fake.mono_us)
 
 static int64_t real_ms(const dt_clock *clock)
 {
@@ -44,15 +40,8 @@ dt_status dt_mailbox_new(dt_mailbox **out)
     return DT_OK;
 }
 
-void dt_mailbox_free(dt_mailbox *mailbox)
-{
-    (void)mailbox;
-}
-
-void dt_mailbox_signal(dt_mailbox *mailbox, uint32_t bits)
-{
-    (void)mailbox, (void)bits;
-}
+STUB(void, dt_mailbox_free, (dt_mailbox * mailbox), )
+STUB(void, dt_mailbox_signal, (dt_mailbox * mailbox, uint32_t bits), )
 
 uint32_t dt_mailbox_wait(dt_mailbox *mailbox, int64_t until_us)
 {
@@ -65,10 +54,7 @@ uint32_t dt_mailbox_wait(dt_mailbox *mailbox, int64_t until_us)
 
 /* ---- what it looks at ---- */
 
-void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *hear, void *arg)
-{
-    (void)config, (void)hear, (void)arg;
-}
+STUB(void, dt_certificates_look, (const struct dt_config *config, dt_certificate_fn *hear, void *arg), )
 
 /* ---- MySQL ---- */
 

@@ -18,12 +18,7 @@ static inline bool is_called_back(struct dt_str topic)
     return plain.called_back && topic.p && topic.p[0] == plain.called_back;
 }
 
-bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic)
-{
-    (void)snapshot;
-    (void)topic;
-    return false;
-}
+STUB(bool, dt_topic_snapshot_limited, (const dt_topic_snapshot *snapshot, struct dt_str topic), false)
 
 int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {

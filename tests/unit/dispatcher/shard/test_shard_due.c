@@ -44,11 +44,7 @@ static struct dt_config config;
 static struct dt_loop_env env;
 static dt_shard_loop *l;
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return fake.mono_us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), fake.mono_us)
 
 static const dt_clock turned = {.mono_us = mono_us};
 
@@ -109,11 +105,7 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     return dt_fail(err, DT_UNAVAILABLE, "not asked for here");
 }
 
-const char *dt_index_home(const dt_index *index, unsigned shard)
-{
-    (void)index, (void)shard;
-    return "redis";
-}
+STUB(const char *, dt_index_home, (const dt_index *index, unsigned shard), "redis")
 
 /* ---- MySQL ---- */
 
@@ -154,11 +146,7 @@ dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, i
     return DT_OK;
 }
 
-dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err)
-{
-    (void)store, (void)snapshot, (void)err;
-    return DT_OK;
-}
+STUB(dt_status, dt_store_read_topics, (dt_store * store, dt_topic_snapshot *snapshot, struct dt_error *err), DT_OK)
 
 dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                              struct dt_topic_of *out, struct dt_error *err)
@@ -175,11 +163,7 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     return DT_OK;
 }
 
-struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
-{
-    (void)snapshot;
-    return topic;
-}
+STUB(struct dt_str, dt_topic_snapshot_kafka_topic, (const dt_topic_snapshot *snapshot, struct dt_str topic), topic)
 
 bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
@@ -187,12 +171,8 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
     return fake.closed[topic.p[0] - '0'];
 }
 
-enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
-{
-    (void)owner;
-    (void)delivery, (void)topic, (void)bytes;
-    return DT_WRITABLE_YES;
-}
+STUB(enum dt_writable, dt_delivery_writable,
+     (dt_delivery * delivery, struct dt_str topic, int64_t owner, int64_t bytes), DT_WRITABLE_YES)
 
 /* ---- the process ---- */
 
@@ -208,11 +188,7 @@ static void index_doubted(void *arg)
     fake.doubts++;
 }
 
-static bool index_told(void *arg, const char *endpoint)
-{
-    (void)arg, (void)endpoint;
-    return fake.believed;
-}
+STUB(static bool, index_told, (void *arg, const char *endpoint), fake.believed)
 
 /* ---- the rig ---- */
 

@@ -12,11 +12,7 @@ static int64_t now_us;
 static struct dt_loop_env env;
 static dt_shard_loop *l;
 
-static int64_t mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return now_us;
-}
+STUB(static int64_t, mono_us, (const dt_clock *clock), now_us)
 
 static const dt_clock turned = {.mono_us = mono_us};
 
