@@ -24,6 +24,14 @@ int suite_run(void (*setup)(void), void (*teardown)(void));
 /* What the set-up of the suite leaves for all its tests: *state of those with TEST_OF and no set-up of their own. */
 extern void *suite_state;
 
+/* An arena, a text: empty here, and cleared at the end of the block. */
+#define ARENA(name)                                                                                                    \
+    __attribute__((cleanup(dt_arena_clear))) struct dt_arena name;                                                     \
+    dt_arena_init(&name)
+#define STRBUF(name)                                                                                                   \
+    __attribute__((cleanup(dt_strbuf_clear))) struct dt_strbuf name;                                                   \
+    dt_strbuf_init(&name)
+
 #define SUITE(setup, teardown)                                                                                         \
     int main(void)                                                                                                     \
     {                                                                                                                  \

@@ -206,12 +206,10 @@ static void claim(void)
 
 static size_t held_sets(void)
 {
-    struct dt_arena arena;
     struct dt_str *names;
     size_t n = 0;
-    dt_arena_init(&arena);
+    ARENA(arena);
     OK(dt_index_held(l->index, 0, &arena, &names, &n, &err));
-    dt_arena_clear(&arena);
     return n;
 }
 

@@ -396,10 +396,9 @@ RIG_TEST(entries_of_a_paused_topic_are_held_and_given_back, shared)
 {
     int64_t a = id_of(fx, 4, 0), b = id_of(fx, 4, a), c = id_of(fx, 4, b), next_ms = -1;
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}, {c, 300, 0}};
-    struct dt_arena arena;
     struct dt_str *topics;
     size_t n;
-    dt_arena_init(&arena);
+    ARENA(arena);
     put_one(fx, a, 100);
     put_one(fx, b, 101);                                                               /* was changed: stays */
     OK(dt_index_hold(fx->index, 4, DT_STR_LIT("orders.close"), entries, 3, &fx->err)); /* c is in no set at all */
@@ -420,16 +419,14 @@ RIG_TEST(entries_of_a_paused_topic_are_held_and_given_back, shared)
     assert_int_equal(score(fx, c), 250);
     OK(dt_index_held(fx->index, 4, &arena, &topics, &n, &fx->err));
     assert_int_equal(n, 0);
-    dt_arena_clear(&arena);
 }
 
 RIG_TEST(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skipped, shared)
 {
     struct dt_entry entry = {id_of(fx, 4, 0), 100, 0};
-    struct dt_arena arena;
     struct dt_str *topics;
     size_t n;
-    dt_arena_init(&arena);
+    ARENA(arena);
     put_one(fx, entry.id, 100);
     OK(dt_index_hold(fx->index, 4, DT_STR_LIT("orders.close"), &entry, 1, &fx->err));
     for (int i = 0; i < n_endpoints(fx); i++)
@@ -437,7 +434,6 @@ RIG_TEST(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skippe
     OK(dt_index_held(fx->index, 4, &arena, &topics, &n, &fx->err));
     assert_int_equal(n, 1);
     assert_true(dt_str_is(topics[0], "orders.close"));
-    dt_arena_clear(&arena);
 }
 
 RIG_TEST(giving_back_is_bounded_by_its_limit, shared)

@@ -80,11 +80,10 @@ RIG_TEST(a_connection_that_the_server_ended_while_idle_fails_no_call, private)
     int64_t id = id_of(fx, 0, 0), out, at_ms;
     struct dt_entry entry = {id, 1, 0}, got[2];
     struct dt_fix fix = {id, 1, 2};
-    struct dt_arena arena;
     struct dt_str *topics;
     bool flag;
     size_t n;
-    dt_arena_init(&arena);
+    ARENA(arena);
     OK(dt_index_ping(fx->index, &fx->err));
 #define STALE_OK(call)                                                                                                 \
     do {                                                                                                               \
@@ -110,7 +109,6 @@ RIG_TEST(a_connection_that_the_server_ended_while_idle_fails_no_call, private)
     STALE_OK(dt_index_scores(fx->index, 0, &entry, 1, &at_ms, &fx->err));
     STALE_OK(dt_index_fill(fx->index, &fx->map, &entry, 1, &fx->err));
 #undef STALE_OK
-    dt_arena_clear(&arena);
 }
 
 RIG_TEST(a_server_that_was_started_anew_while_idle_fails_no_call, private)
@@ -320,12 +318,11 @@ RIG_TEST(every_call_says_unavailable_while_the_server_is_down, private)
 {
     struct dt_entry entry = {1, 1, 0}, got[2];
     struct dt_fix fix = {1, 1, 2};
-    struct dt_arena arena;
     struct dt_str *topics;
     int64_t out;
     size_t n = 9;
     bool flag;
-    dt_arena_init(&arena);
+    ARENA(arena);
     redis_server_kill(&fx->server);
     UNAVAILABLE(dt_index_ping(fx->index, &fx->err));
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &entry, 1, FAR, false, &fx->err));
@@ -343,7 +340,6 @@ RIG_TEST(every_call_says_unavailable_while_the_server_is_down, private)
     UNAVAILABLE(dt_index_add_missing(fx->index, 0, &entry, 1, &fx->err));
     UNAVAILABLE(dt_index_scores(fx->index, 0, &entry, 1, &out, &fx->err));
     UNAVAILABLE(dt_index_fill(fx->index, &fx->map, &entry, 1, &fx->err));
-    dt_arena_clear(&arena);
 }
 
 RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)

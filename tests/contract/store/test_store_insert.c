@@ -555,8 +555,7 @@ RIG_TEST(an_id_that_is_taken_leaves_no_id_of_a_command)
 
 RIG_TEST(jobs_are_found_by_what_commands_call_them)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    ARENA(arena);
     add_by_command(rig, 71, "x", S("t"), 1);
     add_by_command(rig, 72, "72000", S("u"), 1);
     add(rig, 72000, NULL, 1);
@@ -572,7 +571,6 @@ RIG_TEST(jobs_are_found_by_what_commands_call_them)
         assert_int_equal(v[i].job_id, jobs[i]);
     assert_int_equal(v[1].attempt, 4);
     assert_true(dt_str_is(v[1].topic, "t") && dt_str_is(v[3].topic, "u"));
-    dt_arena_clear(&arena);
 }
 
 SUITE(NULL, NULL)

@@ -136,10 +136,9 @@ RIG_TEST(a_shard_that_is_not_named_any_more_tells_of_a_leadership_until_it_has_s
 
 RIG_TEST(only_shards_that_are_named_or_still_at_work_are_told_of)
 {
-    struct dt_arena arena;
     struct dt_shard_info *shards;
     size_t n = 0;
-    dt_arena_init(&arena);
+    ARENA(arena);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
     mysql_fixture_run(&rig->fx, "UPDATE shards SET owner = 'host:1' WHERE shard = 3");
     ask_for(rig, 1);
@@ -149,7 +148,6 @@ RIG_TEST(only_shards_that_are_named_or_still_at_work_are_told_of)
     assert_int_equal(shards[1].shard, 2);
     assert_int_equal(shards[2].shard, 3);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM v_shards"), 3);
-    dt_arena_clear(&arena);
 }
 
 RIG_TEST(a_change_waits_for_no_leaders_transaction)

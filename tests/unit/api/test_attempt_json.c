@@ -7,7 +7,6 @@
 
 TEST(an_attempt_shows_its_lateness_and_error)
 {
-    struct dt_strbuf out;
     struct dt_attempt a = {.attempt = 2,
                            .due_at_ms = NOW,
                            .dispatched_at_ms = NOW + 7,
@@ -16,7 +15,7 @@ TEST(an_attempt_shows_its_lateness_and_error)
                            .error_code = DT_STR_LIT("ack_timeout"),
                            .error_message = DT_STR_LIT("m"),
                            .http_status = 503};
-    dt_strbuf_init(&out);
+    STRBUF(out);
     dt_attempt_add(&out, &a);
     assert_string_equal(out.p,
                         "{\"attempt\":2,\"due_at\":\"2026-11-21T10:30:00.000Z\",\"dispatched_at\":"
@@ -31,7 +30,6 @@ TEST(an_attempt_shows_its_lateness_and_error)
                         "{\"attempt\":1,\"due_at\":null,\"dispatched_at\":null,\"lateness_ms\":null,"
                         "\"finished_at\":null,\"status\":\"succeeded\",\"http_status\":null,\"duration_ms\":null,"
                         "\"error\":null}");
-    dt_strbuf_clear(&out);
 }
 
 SUITE(NULL, NULL)

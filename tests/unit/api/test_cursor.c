@@ -124,11 +124,9 @@ RIG_TEST(nothing_can_be_read_in_a_cursor)
     for (size_t i = 0; i + 4 <= n; i++)
         for (size_t k = 0; k + 4 <= strlen(SECRET); k++)
             assert_memory_not_equal(&raw[i], &SECRET[k], 4);
-    struct dt_strbuf again;
-    dt_strbuf_init(&again);
+    STRBUF(again);
     dt_cursor_add(&again, &f->list, S(SECRET)); /* two of one place cannot be told to be so */
     assert_string_not_equal(again.p, f->text.p);
-    dt_strbuf_clear(&again);
 }
 
 RIG_TEST(a_place_may_be_empty_or_long)

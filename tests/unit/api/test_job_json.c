@@ -514,8 +514,7 @@ RIG_TEST(what_a_topic_shows_can_be_put_back)
                          .version = 3};
     struct dt_topic_counts counts = {.by_state = {1, 2, 3, 4, 5}, .oldest_overdue_ms = 77};
     struct dt_topic_setting back;
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    STRBUF(text);
     dt_topic_add(&text, &t, &counts);
     assert_ok(f, topic(f, text.p, &back), text.p);
     assert_str(back.topic.kafka_topic, "o");
@@ -526,7 +525,6 @@ RIG_TEST(what_a_topic_shows_can_be_put_back)
     assert_str(back.topic.rate_limit, "100/s");
     assert_true(back.set_paused && back.topic.paused);
     assert_non_null(strstr(text.p, "\"oldest_overdue_ms\":null,\"oldest_held_ms\":77")); /* held, as it is paused */
-    dt_strbuf_clear(&text);
 }
 
 /* ---- answers ---- */

@@ -39,12 +39,10 @@ static dt_kept *kept_for(int share)
 /* The number of the answer that is given; -1: it failed. */
 static int asked(dt_kept *kept, const char *key, int64_t max_age_us)
 {
-    struct dt_strbuf out;
     struct dt_error err;
-    dt_strbuf_init(&out);
+    STRBUF(out);
     dt_status status = dt_kept_answer(kept, dt_str(key), max_age_us, make, NULL, &out, &err);
     int n = status == DT_OK ? atoi(out.p) : -1;
-    dt_strbuf_clear(&out);
     return n;
 }
 

@@ -54,7 +54,6 @@ static void assert_str(struct dt_str s, const char *text)
 RIG_TEST(callback_settings_are_decoded_and_shown_without_what_is_secret)
 {
     struct dt_topic_setting t;
-    struct dt_strbuf out;
     f->rules.callbacks = true;
     assert_ok(f,
               topic(f,
@@ -67,12 +66,11 @@ RIG_TEST(callback_settings_are_decoded_and_shown_without_what_is_secret)
     assert_str(t.topic.callback.headers, "{\"authorization\":\"Bearer hush\"}");
     assert_int_equal(t.topic.callback.timeout_ms, 2000);
     assert_false(t.keeps);
-    dt_strbuf_init(&out);
+    STRBUF(out);
     dt_topic_add(&out, &t.topic, NULL);
     assert_null(strstr(out.p, "hush"));
     assert_null(strstr(out.p, "aHVzaA"));
     assert_non_null(strstr(out.p, "\"callback_headers\":{\"authorization\":\"***\"},\"callback_secret\":\"***\""));
-    dt_strbuf_clear(&out);
 }
 
 RIG_TEST(callback_settings_that_are_wrong_are_refused)

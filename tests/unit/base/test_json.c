@@ -290,9 +290,8 @@ JSON_TEST(an_opaque_member_is_checked_all_the_same)
 JSON_TEST(a_big_array_can_be_split_into_its_elements)
 {
     struct dt_json_limits limits = {.elements = true, .depth = 17};
-    struct dt_strbuf sb;
     int n = 0;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_strbuf_addc(&sb, '[');
     for (int i = 0; i < 100000; i++)
         dt_strbuf_addf(&sb, "%s{\"topic\":\"t\",\"delay\":%d,\"payload\":[1,2,{\"x\":%d}]}", i ? "," : "", i, i);
@@ -307,7 +306,6 @@ JSON_TEST(a_big_array_can_be_split_into_its_elements)
     }
     assert_int_equal(n, 100000);
     assert_int_equal(dt_json_at(json, 100000)->next, 100001);
-    dt_strbuf_clear(&sb);
 }
 
 JSON_TEST(an_object_is_not_split)

@@ -276,8 +276,7 @@ JSON_TEST(the_same_name_in_different_objects_is_fine)
 
 JSON_TEST(a_repeated_member_is_found_among_very_many)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     for (int twice = 0; twice <= 1; twice++) {
         dt_strbuf_reset(&sb);
         dt_strbuf_addc(&sb, '{');
@@ -291,7 +290,6 @@ JSON_TEST(a_repeated_member_is_found_among_very_many)
                              59999);
         }
     }
-    dt_strbuf_clear(&sb);
 }
 
 SUITE(NULL, free_held)

@@ -7,11 +7,9 @@
 
 static void assert_written(const char *p, size_t n, const char *want)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_json_add_string(&sb, (struct dt_str){p, n});
     assert_string_equal(sb.p, want);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(strings_are_written_quoted_and_escaped)
@@ -35,8 +33,7 @@ TEST(bytes_that_are_not_utf8_become_replacement_characters)
 
 JSON_TEST(every_string_of_bytes_is_written_as_json_that_reads_back)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     for (int a = 0; a < 256; a++)
         for (int b = 0; b < 256; b++) {
             char bytes[2] = {(char)a, (char)b};
@@ -47,7 +44,6 @@ JSON_TEST(every_string_of_bytes_is_written_as_json_that_reads_back)
             if (dt_utf8_valid(s))
                 assert_true(dt_str_eq(dt_json_root(json)->str, s));
         }
-    dt_strbuf_clear(&sb);
 }
 
 TEST(utf8_is_judged_at_every_length)
@@ -69,8 +65,7 @@ TEST(utf8_is_judged_at_every_length)
 JSON_TEST(commas_stand_between_values_and_nowhere_else)
 {
     const int64_t ints[] = {1, INT64_MIN};
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_json_begin_object(&sb, NULL);
     dt_json_begin_object(&sb, "empty");
     dt_json_end_object(&sb);
@@ -94,13 +89,11 @@ JSON_TEST(commas_stand_between_values_and_nowhere_else)
     assert_string_equal(sb.p, "{\"empty\":{},\"list\":[[],null,\"{\",true,[1,-9223372036854775808],[2,3,4],"
                               "{\"\\\"n\\\"\":-5,\"raw\":[ 1 ]},0.1235],\"last\":\":\"}");
     assert_int_equal(dt_json_parse(json, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(what_is_absent_is_null_or_left_out)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_json_put_given(&sb, "left_out", DT_STR_NONE);
     assert_int_equal(sb.n, 0);
     dt_json_put_given(&sb, NULL, dt_str(""));
@@ -117,32 +110,27 @@ TEST(what_is_absent_is_null_or_left_out)
     dt_json_put_hex(&sb, NULL, dt_str("a\xff"));
     assert_string_equal(sb.p, "\"\",null,null,null,null,\"1970-01-01T00:00:00.001Z\",\"PT0S\",null,null,\"7\","
                               "\"YWJjZA==\",\"61FF\"");
-    dt_strbuf_clear(&sb);
 }
 
 TEST(texts_are_cut_between_characters)
 {
     const struct dt_str text = DT_STR_LIT("a\xe2\x82\xac");
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     for (size_t most = 0; most <= 5; most++)
         dt_json_put_cut(&sb, NULL, text, most);
     dt_json_put_cut(&sb, NULL, DT_STR_NONE, 0);
     assert_string_equal(sb.p, "\"\",\"a\",\"a\",\"a\",\"a\xe2\x82\xac\",\"a\xe2\x82\xac\",null");
-    dt_strbuf_clear(&sb);
 }
 
 TEST(a_buffer_that_failed_stays_as_it_was)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_json_begin_object(&sb, NULL);
     sb.failed = true;
     dt_json_put_int(&sb, "n", 1);
     dt_json_put_time(&sb, "at", 1);
     dt_json_end_object(&sb);
     assert_string_equal(sb.p, "{");
-    dt_strbuf_clear(&sb);
 }
 
 SUITE(NULL, free_held)

@@ -7,9 +7,8 @@ static struct dt_error err;
 
 EACH_CALL_TEST(json_is_read_or_not)
 {
-    struct dt_strbuf text;
     dt_json *json = NULL;
-    dt_strbuf_init(&text);
+    STRBUF(text);
     dt_strbuf_adds(&text, "{\"numbers\":[");
     for (int i = 0; i < 300; i++)
         dt_strbuf_addf(&text, "%s%d.5", i ? "," : "", i);
@@ -23,7 +22,6 @@ EACH_CALL_TEST(json_is_read_or_not)
     if (status == DT_OK)
         assert_int_equal(dt_json_member(json, dt_json_root(json), "numbers")->n, 300);
     dt_json_free(json);
-    dt_strbuf_clear(&text);
     return status;
 }
 
@@ -34,8 +32,7 @@ EACH_CALL_TEST(a_job_is_written_whole_or_the_buffer_fails)
                                .headers = DT_STR_LIT("{\"x\":\"y\"}"),
                                .payload = DT_STR_LIT("{\"a\":[1,\"\\u00e9\"]}")};
     struct dt_job_view view = {.payload = true};
-    struct dt_strbuf out;
-    dt_strbuf_init(&out);
+    STRBUF(out);
     dt_status status = dt_json_new(&view.check);
     if (status == DT_OK) {
         dt_job_add(&out, &job, &view);
@@ -46,7 +43,6 @@ EACH_CALL_TEST(a_job_is_written_whole_or_the_buffer_fails)
         assert_non_null(strstr(out.p, "\"headers\":{\"x\":\"y\"}"));
     }
     dt_json_free(view.check);
-    dt_strbuf_clear(&out);
     return status;
 }
 
@@ -107,9 +103,8 @@ EACH_CALL_TEST(counters_are_whole_or_said_to_be_not)
 
 EACH_CALL_TEST(a_list_of_claims_is_read_or_not)
 {
-    struct dt_strbuf text;
     struct dt_inflight claims = {0};
-    dt_strbuf_init(&text);
+    STRBUF(text);
     for (int i = 0; i < 200; i++)
         dt_strbuf_addf(&text, "%s[%d,1,%d]", i ? "," : "[", i + 1, 1000 + i);
     dt_strbuf_addc(&text, ']');
@@ -119,7 +114,6 @@ EACH_CALL_TEST(a_list_of_claims_is_read_or_not)
         assert_int_equal(claims.v[199].due_ms, 1199);
     }
     free(claims.v);
-    dt_strbuf_clear(&text);
     return status;
 }
 

@@ -134,9 +134,8 @@ static dt_status read_a_record(int64_t settled_below)
     const struct dt_fence fence = {.shard = 3, .epoch = 18, .token = 5, .batch_no = 42, .inflight = 2, .send_n = 2};
     struct dt_fence before = fence;
     struct dt_ledger_view view;
-    struct dt_strbuf record;
     before.epoch = 17;
-    dt_strbuf_init(&record);
+    STRBUF(record);
     dt_ledger_format_batch(&record, "u", &before, claims, 2);
     dt_status status = record.failed ? DT_NOMEM : dt_ledger_view_init(&view, "u", &fence, &inflight);
     if (status == DT_OK) {
@@ -149,7 +148,6 @@ static dt_status read_a_record(int64_t settled_below)
         assert_int_equal(view.problem[0] != '\0', status == DT_OK && settled_below > 0); /* it should not be there */
         dt_ledger_view_clear(&view);
     }
-    dt_strbuf_clear(&record);
     return status;
 }
 
@@ -253,8 +251,7 @@ EACH_CALL_TEST(a_cursor_is_sealed_or_not)
     static const struct dt_str prefixes[] = {{"orders.", 7}};
     const struct dt_caller caller = {.scopes = DT_SCOPE_READ, .topics = {prefixes, 1}};
     struct dt_cursor_list list;
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    STRBUF(text);
     dt_status status = dt_cursor_list_init(&list, key, 'i', &caller, prefixes, 1);
     if (status == DT_OK)
         dt_cursor_add(&text, &list, DT_STR_LIT("7316522"));
@@ -262,7 +259,6 @@ EACH_CALL_TEST(a_cursor_is_sealed_or_not)
         status = DT_NOMEM;
     if (status == DT_OK)
         assert_true(text.n > 0);
-    dt_strbuf_clear(&text);
     return status;
 }
 

@@ -183,8 +183,7 @@ CAUGHT_TEST(an_outage_that_nobody_meets_any_more_ends_by_itself)
 CAUGHT_TEST(metrics_say_which_outage_lasts)
 {
     struct dt_outage_part part = {0};
-    struct dt_strbuf out;
-    dt_strbuf_init(&out);
+    STRBUF(out);
     meets(0, &part, DT_OUTAGE_ZOOKEEPER);
     dt_metrics_write(&out);
     assert_non_null(strstr(out.p, "duetime_outage{of=\"zookeeper\"} 1"));
@@ -193,7 +192,6 @@ CAUGHT_TEST(metrics_say_which_outage_lasts)
     dt_metrics_write(&out);
     assert_non_null(strstr(out.p, "duetime_outage{of=\"zookeeper\"} 0"));
     assert_non_null(strstr(out.p, "duetime_outage_failures_total{of=\"zookeeper\"} 1"));
-    dt_strbuf_clear(&out);
 }
 
 #define THREADS 4

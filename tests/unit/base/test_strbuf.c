@@ -7,17 +7,14 @@
 
 TEST(an_empty_buffer_has_no_memory)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     assert_null(sb.p);
     assert_int_equal(sb.n, 0);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(what_is_appended_is_terminated_after_every_step)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_strbuf_adds(&sb, "");
     assert_string_equal(sb.p, "");
     dt_strbuf_adds(&sb, "ab");
@@ -28,13 +25,11 @@ TEST(what_is_appended_is_terminated_after_every_step)
     assert_string_equal(sb.p, "abcde-007-x");
     assert_int_equal(sb.n, 11);
     assert_true(dt_str_is(dt_strbuf_str(&sb), "abcde-007-x"));
-    dt_strbuf_clear(&sb);
 }
 
 TEST(a_buffer_grows_over_any_length)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     for (int i = 0; i < 100000; i++) {
         dt_strbuf_addc(&sb, (char)('a' + i % 26));
         assert_true(sb.n < sb.cap);
@@ -42,27 +37,23 @@ TEST(a_buffer_grows_over_any_length)
     for (int i = 0; i < 100000; i++)
         assert_int_equal(sb.p[i], 'a' + i % 26);
     assert_int_equal(sb.p[100000], '\0');
-    dt_strbuf_clear(&sb);
 }
 
 TEST(reserved_room_is_not_asked_for_again)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_strbuf_reserve(&sb, 1000);
     const char *p = sb.p;
     for (int i = 0; i < 1000; i++)
         dt_strbuf_addc(&sb, 'x');
     assert_ptr_equal(sb.p, p);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(what_a_buffer_and_an_arena_will_grow_by_is_known_before)
 {
     static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
-    struct dt_strbuf sb;
     struct dt_arena arena;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_arena_init(&arena);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         size_t cap = sb.cap + dt_strbuf_growth(&sb, steps[i]);
@@ -77,13 +68,11 @@ TEST(what_a_buffer_and_an_arena_will_grow_by_is_known_before)
     assert_true(arena.size > 0 && arena.size <= 600000);
     dt_arena_clear(&arena);
     assert_int_equal(arena.size, 0);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(reset_keeps_the_memory_and_forgets_the_failure)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_strbuf_reset(&sb);
     assert_null(sb.p);
     dt_strbuf_adds(&sb, "text");
@@ -94,13 +83,11 @@ TEST(reset_keeps_the_memory_and_forgets_the_failure)
     assert_false(sb.failed);
     assert_ptr_equal(sb.p, p);
     assert_string_equal(sb.p, "");
-    dt_strbuf_clear(&sb);
 }
 
 TEST(after_a_failure_nothing_is_appended_any_more)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_strbuf_adds(&sb, "kept");
     dt_strbuf_reserve(&sb, SIZE_MAX);
     assert_true(sb.failed);
@@ -108,7 +95,6 @@ TEST(after_a_failure_nothing_is_appended_any_more)
     dt_strbuf_addf(&sb, "%d", 1);
     dt_strbuf_add_i64(&sb, 1);
     assert_string_equal(sb.p, "kept");
-    dt_strbuf_clear(&sb);
 }
 
 TEST(integers_are_written_at_both_ends_of_their_range)
@@ -169,10 +155,9 @@ TEST(slices_lose_the_blanks_at_their_ends)
 
 TEST(arena_memory_is_aligned_and_does_not_overlap)
 {
-    struct dt_arena arena;
     unsigned char *blocks[500];
     size_t sizes[500];
-    dt_arena_init(&arena);
+    ARENA(arena);
     for (size_t i = 0; i < 500; i++) {
         sizes[i] = i * 37 % 3000;
         blocks[i] = dt_arena_alloc(&arena, sizes[i]);
@@ -183,21 +168,18 @@ TEST(arena_memory_is_aligned_and_does_not_overlap)
     for (size_t i = 0; i < 500; i++)
         for (size_t k = 0; k < sizes[i]; k++)
             assert_int_equal(blocks[i][k], i % 251);
-    dt_arena_clear(&arena);
 }
 
 TEST(a_block_larger_than_a_chunk_is_served)
 {
-    struct dt_arena arena;
     char *big, *small;
-    dt_arena_init(&arena);
+    ARENA(arena);
     small = dt_arena_alloc(&arena, 8);
     big = dt_arena_alloc(&arena, 10 << 20);
     assert_non_null(big);
     memset(big, 1, 10 << 20);
     memset(small, 2, 8);
     assert_int_equal(big[0], 1);
-    dt_arena_clear(&arena);
 }
 
 TEST(an_arena_can_be_used_again_after_reset_and_after_clear)
@@ -218,27 +200,22 @@ TEST(an_arena_can_be_used_again_after_reset_and_after_clear)
 
 TEST(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    ARENA(arena);
     void *first = dt_arena_alloc(&arena, 100);
     dt_arena_reset(&arena);
     assert_ptr_equal(dt_arena_alloc(&arena, 100), first);
-    dt_arena_clear(&arena);
 }
 
 TEST(a_size_that_nobody_has_gives_null)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    ARENA(arena);
     assert_null(dt_arena_alloc(&arena, SIZE_MAX));
     assert_null(dt_arena_alloc(&arena, SIZE_MAX - 8));
-    dt_arena_clear(&arena);
 }
 
 TEST(a_copy_is_terminated_and_absent_stays_absent)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    ARENA(arena);
     struct dt_str copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});
     assert_string_equal(copy.p, "abc");
     assert_int_equal(copy.n, 3);
@@ -246,17 +223,14 @@ TEST(a_copy_is_terminated_and_absent_stays_absent)
     assert_non_null(copy.p);
     assert_int_equal(copy.n, 0);
     assert_null(dt_arena_copy(&arena, DT_STR_NONE).p);
-    dt_arena_clear(&arena);
 }
 
 TEST(two_texts_are_joined_and_terminated)
 {
-    struct dt_arena arena;
-    dt_arena_init(&arena);
+    ARENA(arena);
     assert_string_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), (struct dt_str){"idle", 2}).p, "ce-id");
     assert_int_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), DT_STR_LIT("id")).n, 5);
     assert_string_equal(dt_arena_join(&arena, DT_STR_LIT(""), DT_STR_LIT("")).p, "");
-    dt_arena_clear(&arena);
 }
 
 SUITE(NULL, NULL)

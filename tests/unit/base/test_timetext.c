@@ -234,11 +234,9 @@ TEST(a_slice_is_read_to_its_end_only)
 
 static void assert_written(void (*add)(struct dt_strbuf *, int64_t), int64_t ms, const char *want)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     add(&sb, ms);
     assert_string_equal(sb.p, want);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(durations_are_written_in_their_usual_iso_form)
@@ -271,8 +269,7 @@ TEST(durations_are_written_short_in_the_largest_unit_that_divides_them)
 
 TEST(what_is_written_as_iso_is_read_as_the_same)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     for (int64_t ms = 1; ms < DT_DURATION_MAX_MS; ms = ms * 3 + 7) {
         int64_t back = -1;
         dt_strbuf_reset(&sb);
@@ -280,7 +277,6 @@ TEST(what_is_written_as_iso_is_read_as_the_same)
         assert_int_equal(dt_duration_parse(dt_strbuf_str(&sb), &back), DT_OK);
         assert_int_equal(back, ms);
     }
-    dt_strbuf_clear(&sb);
 }
 
 TEST(good_times_are_read)

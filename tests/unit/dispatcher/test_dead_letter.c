@@ -45,9 +45,8 @@ TEST(the_dead_letter_of_the_largest_binary_payload_fits_into_a_message)
 
 TEST(a_dead_letter_carries_the_payload)
 {
-    struct dt_arena arena;
     struct dt_kafka_message message;
-    dt_arena_init(&arena);
+    ARENA(arena);
     struct dt_notice notice = notice_of(dt_str("{\"order\":42}"), false);
     assert_int_equal(dt_message_of_notice(&notice, "duetime", &arena, &message), DT_OK);
     assert_true(dt_str_is(message.topic, "duetime.dead"));
@@ -56,7 +55,6 @@ TEST(a_dead_letter_carries_the_payload)
     for (size_t i = 0; i + 12 <= message.value.n; i++)
         carried |= memcmp(message.value.p + i, "{\"order\":42}", 12) == 0;
     assert_true(carried);
-    dt_arena_clear(&arena);
 }
 
 SUITE(NULL, NULL)

@@ -88,14 +88,12 @@ TEST(a_packed_page_is_what_redis_itself_would_dump)
     struct dt_item items[] = {dt_item_of(dt_job_id(NOON, 1), NOON, 0), dt_item_of(dt_job_id(NOON, 2), NOON + 127, 0),
                               dt_item_of(dt_job_id(NOON, 0x31303031), NOON + 128, 0),
                               dt_item_of(dt_job_id(NOON, 3), NOON + 70000, 0)};
-    struct dt_strbuf out;
-    dt_strbuf_init(&out);
+    STRBUF(out);
     dt_page_pack(&out, items, 4);
     /* the length stands in two bytes here, in one there: both are its forms, the rest is the same but for the sum */
     assert_int_equal((unsigned char)out.p[0], dumped[0]);
     assert_memory_equal(out.p + 3, dumped + 2, sizeof(dumped) - 2 - 8);
     assert_int_equal(out.n, sizeof(dumped) + 1);
-    dt_strbuf_clear(&out);
 }
 
 /* ---- a reader of its own, by Redis's description of the format ---- */
@@ -151,8 +149,7 @@ static uint64_t crc_bit_by_bit(const unsigned char *p, size_t n)
 
 static void assert_packed(const struct dt_item *items, size_t n)
 {
-    struct dt_strbuf out;
-    dt_strbuf_init(&out);
+    STRBUF(out);
     dt_page_pack(&out, items, n);
     const unsigned char *p = (const unsigned char *)out.p, *pack = p + 3;
     size_t bytes = (size_t)((p[1] & 0x3F) << 8 | p[2]), at = 6;
@@ -180,7 +177,6 @@ static void assert_packed(const struct dt_item *items, size_t n)
     assert_int_equal(at + 1, bytes);
     assert_int_equal(integer_at(pack + bytes, 2), 10);
     assert_true((uint64_t)integer_at(pack + bytes + 2, 8) == crc_bit_by_bit(p, out.n - 8));
-    dt_strbuf_clear(&out);
 }
 
 TEST(scores_of_every_size_are_packed_as_redis_reads_them)

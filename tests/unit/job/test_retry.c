@@ -24,13 +24,11 @@ TEST(the_default_schedule_is_read)
 TEST(the_default_schedule_is_canonical)
 {
     int64_t delays[DT_RETRY_MAX];
-    struct dt_strbuf sb;
     unsigned n;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     assert_int_equal(dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays, &n), DT_OK);
     dt_retry_format(&sb, delays, n);
     assert_string_equal(sb.p, DT_RETRY_DEFAULT);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(empty_and_absent_texts_are_no_retries)
@@ -44,11 +42,9 @@ TEST(empty_and_absent_texts_are_no_retries)
 
 TEST(an_empty_schedule_is_written_as_nothing)
 {
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_retry_format(&sb, NULL, 0);
     assert_int_equal(sb.n, 0);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(hand_edited_texts_are_read_in_every_duration_form)
@@ -73,38 +69,32 @@ TEST(texts_that_nobody_can_read_are_refused)
 TEST(a_hundred_delays_are_the_most)
 {
     int64_t delays[DT_RETRY_MAX];
-    struct dt_strbuf sb;
     unsigned n;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     for (int i = 0; i < DT_RETRY_MAX; i++)
         dt_strbuf_adds(&sb, "1s ");
     assert_int_equal(dt_retry_parse(dt_strbuf_str(&sb), delays, &n), DT_OK);
     assert_int_equal(n, DT_RETRY_MAX);
     dt_strbuf_adds(&sb, "1s");
     assert_int_equal(dt_retry_parse(dt_strbuf_str(&sb), delays, &n), DT_INVALID);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(the_longest_canonical_text_fits_its_column)
 {
     int64_t delays[DT_RETRY_MAX];
-    struct dt_strbuf sb;
     for (int i = 0; i < DT_RETRY_MAX; i++)
         delays[i] = DT_DURATION_MAX_MS - 1;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_retry_format(&sb, delays, DT_RETRY_MAX);
     assert_true(sb.n <= DT_RETRY_TEXT_MAX);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(what_is_written_is_read_as_the_same)
 {
     const int64_t delays[] = {0, 1, 999, 1000, 1001, 59999, 60000, 3600000, 86400000, 86400001, DT_DURATION_MAX_MS};
-    struct dt_strbuf sb;
-    dt_strbuf_init(&sb);
+    STRBUF(sb);
     dt_retry_format(&sb, delays, sizeof delays / sizeof delays[0]);
     assert_reads(sb.p, sizeof delays / sizeof delays[0], delays);
-    dt_strbuf_clear(&sb);
 }
 
 TEST(a_schedule_is_shown_in_short_forms_and_what_hands_wrote_in_forms_that_are_read_again)
@@ -120,15 +110,13 @@ TEST(a_schedule_is_shown_in_short_forms_and_what_hands_wrote_in_forms_that_are_r
         {"soon s 5x", "[\"soon\",\"s\",\"5x\"]"},
         {"\"", "[\"\\\"\"]"},
     };
-    struct dt_strbuf out;
 
-    dt_strbuf_init(&out);
+    STRBUF(out);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         dt_strbuf_reset(&out);
         dt_retry_put(&out, NULL, dt_str(rows[i].stored));
         assert_string_equal(out.p, rows[i].shown);
     }
-    dt_strbuf_clear(&out);
 }
 
 SUITE(NULL, NULL)

@@ -176,15 +176,13 @@ TEST(a_list_that_is_sorted_by_id_can_be_searched)
 TEST(the_text_by_id_leaves_the_list_as_it_is)
 {
     struct dt_claim v[] = {{7, 1, 1}, {3, 1, 2}};
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
+    STRBUF(text);
     assert_int_equal(dt_inflight_format_by_id(v, 2, &text), DT_OK);
     assert_true(dt_str_is(dt_strbuf_str(&text), "[[3,1,2],[7,1,1]]"));
     assert_int_equal(v[0].id, 7);
     dt_strbuf_reset(&text);
     assert_int_equal(dt_inflight_format_by_id(NULL, 0, &text), DT_OK);
     assert_true(dt_str_is(dt_strbuf_str(&text), "[]"));
-    dt_strbuf_clear(&text);
 }
 
 SUITE(NULL, NULL)

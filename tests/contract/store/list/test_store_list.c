@@ -360,11 +360,9 @@ FRESH_TEST(large_rows_behind_small_ones_are_not_read_in_vain)
     f.payload = true;
     f.bytes = 4000000;
     assert_in_range(walk(f, 150, f.bytes), 13, 20);
-    struct dt_arena own;
-    dt_arena_init(&own);
+    ARENA(own);
     OK(dt_store_list(store, &f, &own, &last, &err));
     assert_in_range(own.size, 1, 8000000);
-    dt_arena_clear(&own);
 }
 
 FRESH_TEST(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows)

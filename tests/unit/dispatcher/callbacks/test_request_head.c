@@ -116,10 +116,9 @@ RIG_TEST(a_content_type_that_no_header_can_have_is_not_sent)
 RIG_TEST(the_published_vector_of_standard_webhooks_is_met)
 {
     struct dt_callback_secret secret;
-    struct dt_strbuf value;
     struct dt_webhook webhook = {DT_STR_LIT("msg_p5jXN8AQM9LWM0D4loKWxJek"), 1614265330,
                                  DT_STR_LIT("{\"test\": 2432232314}")};
-    dt_strbuf_init(&value);
+    STRBUF(value);
     assert_null(dt_callback_secret_read(dt_str("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), &secret));
     assert_int_equal(dt_webhook_sign(&webhook, &secret, &value), DT_OK);
     assert_string_equal(value.p, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -129,21 +128,18 @@ RIG_TEST(the_published_vector_of_standard_webhooks_is_met)
     assert_int_equal(dt_webhook_sign(&webhook, &secret, &value), DT_OK);
     assert_string_equal(value.p, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE= "
                                  "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-    dt_strbuf_clear(&value);
 }
 
 RIG_TEST(a_secret_signs_what_is_sent)
 {
     struct dt_callback_secret secret;
-    struct dt_strbuf value;
     struct dt_webhook webhook = {DT_STR_LIT("42/3"), DUE / 1000, rig->from.job.payload};
     assert_null(dt_callback_secret_read(dt_str("whsec_QUJD whsec_REU="), &secret));
     rig->setting.secret = &secret;
     make(rig);
-    dt_strbuf_init(&value);
+    STRBUF(value);
     assert_int_equal(dt_webhook_sign(&webhook, &secret, &value), DT_OK);
     assert_header(rig, "webhook-signature", value.p);
-    dt_strbuf_clear(&value);
 }
 
 RIG_TEST(an_empty_body_is_signed_and_sent)
