@@ -167,7 +167,8 @@ def test_keys_of_fires_are_the_schedules_own(api, topic, name, schedule):
 
 @pytest.mark.parametrize("change, pointers", [
     ({"cron": "0 0 31 2 *"}, ["/cron"]), ({"cron": "* * * * L"}, ["/cron"]), ({"cron": 5}, ["/cron"]), ({"every": "PT1S"}, ["/cron", "/every"]),
-    ({"cron": None}, ["/cron"]), ({"cron": None, "every": 0}, ["/every"]), ({"time_zone": "Europe/Atlantis"}, ["/time_zone"]),
+    ({"cron": None}, ["/cron"]), ({"cron": None, "every": 0}, ["/every"]), ({"cron": None, "every": "PT0.099S"}, ["/every"]),
+    ({"cron": "61 * * * *"}, ["/cron"]), ({"time_zone": ""}, ["/time_zone"]), ({"time_zone": "Europe/Atlantis"}, ["/time_zone"]),
     ({"time_zone": "../etc/passwd"}, ["/time_zone"]), ({"time_zone": "localtime"}, ["/time_zone"]), ({"overlap": "never"}, ["/overlap"]), ({"catch_up": "P400D"}, ["/catch_up"]),
     ({"catch_up_max": 0}, ["/catch_up_max"]), ({"jitter": "P2D"}, ["/jitter"]), ({"paused": "no"}, ["/paused"]), ({"key": "k"}, ["/key"]),
     ({"run_at": "2031-01-01T00:00:00Z"}, ["/run_at"]), ({"delay": 1}, ["/delay"]), ({"unknown": 1}, ["/unknown"]), ({"topic": None}, ["/topic"]),

@@ -107,11 +107,11 @@ def test_ten_years_ahead_are_not_too_far(api, topic):
 
 
 @pytest.mark.parametrize("body, pointers", [
-    ({"delay": 0, "run_at": "2031-01-01T00:00:00Z"}, ["/run_at", "/delay"]), ({}, ["/run_at"]),
+    ({"delay": 0, "run_at": "2031-01-01T00:00:00Z"}, ["/run_at", "/delay"]), ({}, ["/run_at"]), ({"delay": "P3660D", "x": 1}, ["/x", "/delay"]),
     ({"delay": 0, "payload": 1, "payload_base64": "AA==", "content_type": "a/b"}, ["/payload", "/payload_base64"]),
     ({"delay": 0, "payload_base64": "AA=="}, ["/content_type"]), ({"delay": 0, "content_type": "a/b"}, ["/content_type"]),
     ({"delay": 0, "payload_base64": "A", "content_type": "a/b"}, ["/payload_base64"]),
-    ({"delay": 0, "payload_base64": "A-_=", "content_type": "a/b"}, ["/payload_base64"]),
+    ({"delay": 0, "payload_base64": "A-_=", "content_type": "a/b"}, ["/payload_base64"]), ({"delay": 0, "payload_base64": "AB==", "content_type": "a/b"}, ["/payload_base64"]),
     ({"delay": 0, "payload_base64": 7, "content_type": "a/b"}, ["/payload_base64"]),
     ({"delay": 0, "payload_base64": "AA==", "content_type": "a\r\nb: c/d"}, ["/content_type"])])
 def test_members_that_contradict_or_miss_each_other_are_refused(api, topic, nothing_made, body, pointers):
@@ -128,7 +128,7 @@ def test_a_missing_topic_is_refused(api, nothing_made):
 
 
 def test_a_topic_of_200_characters_is_taken(api, topic):
-    assert api.make(topic=(topic + "._-" + "x" * 200)[:200], delay="PT1H")["state"] == "scheduled"
+    assert api.make(topic=(topic + "._-" + "x" * 200)[:200], delay="PT1H", partition_key="p" * 255)["state"] == "scheduled"
 
 
 def test_names_that_kafka_takes_for_one_are_refused(api, topic, db):

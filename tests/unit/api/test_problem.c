@@ -69,22 +69,6 @@ RIG_TEST(a_problem_carries_detail_request_id_and_the_job_it_is_about)
     assert_int_equal(member(f, root, "version")->i, 9);
 }
 
-RIG_TEST(faults_become_errors_with_escaped_pointers)
-{
-    dt_faults_add(&f->faults, "/run_at", "is wrong");
-    dt_faults_add_member(&f->faults, "/headers", DT_STR_LIT("a/b~c"), "is ours");
-    dt_faults_add_item(&f->faults, "/retry", 12, "is no duration");
-    dt_faults_add_query(&f->faults, DT_STR_LIT("limit"), "is too large");
-    dt_faults_addf(&f->faults, "/payload", "has %d bytes", 5);
-    const struct dt_json_node *root =
-        document(f, &(struct dt_problem){.type = DT_PROBLEM_INVALID, .faults = &f->faults}, DT_STR_NONE);
-    static const char *const pointers[] = {"/run_at", "/headers/a~1b~0c", "/retry/12", "?limit", "/payload"};
-    const struct dt_json_node *errors = member(f, root, "errors"), *e = dt_json_first(f->json, errors);
-    assert_int_equal(errors->n, 5);
-    for (int i = 0; i < 5; i++, e = dt_json_sibling(f->json, errors, e))
-        assert_text(f, e, "pointer", pointers[i]);
-}
-
 RIG_TEST(faults_beyond_the_limit_are_counted)
 {
     for (int i = 0; i < DT_FAULTS_MAX + 50; i++)

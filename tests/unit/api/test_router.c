@@ -228,24 +228,6 @@ TEST(media_types_are_read_without_case_and_parameters)
     assert_int_equal(dt_media_parse(dt_str("application/x-www-form-urlencoded")), DT_MEDIA_OTHER);
 }
 
-TEST(other_character_sets_than_utf8_are_no_media_type_of_ours)
-{
-    static const char *const fine[] = {"utf-8", "UTF8", "us-ascii", "\"utf-8\"", " \"Utf-8\" "};
-    static const char *const others[] = {"utf-16",   "latin1",   "",   "\"utf-8", "utf-8\"",
-                                         "\"utf-8x", "xutf-8\"", "\"", "\"\""};
-    char text[100];
-    for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++) {
-        snprintf(text, sizeof(text), "application/json; a=b; charset=%s", fine[i]);
-        if (dt_media_parse(dt_str(text)) != DT_MEDIA_JSON)
-            fail_msg("%s is refused", text);
-    }
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-        snprintf(text, sizeof(text), "application/json; charset=%s", others[i]);
-        if (dt_media_parse(dt_str(text)) != DT_MEDIA_OTHER)
-            fail_msg("%s is taken", text);
-    }
-}
-
 TEST(every_route_of_the_api_finds_itself)
 {
     size_t n;

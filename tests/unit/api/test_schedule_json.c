@@ -58,38 +58,6 @@ RIG_TEST(an_answer_can_be_put_back_and_means_the_same)
     }
 }
 
-RIG_TEST(a_fault_names_the_member_when_a_schedule_is_refused)
-{
-    static const struct {
-        const char *body, *pointer;
-    } cases[] = {
-        {"{\"topic\":\"t\"}", "/cron"},
-        {"{\"every\":\"PT5M\"}", "/topic"},
-        {"{\"topic\":\"t\",\"cron\":\"* * * * *\",\"every\":\"PT5M\"}", "/cron"},
-        {"{\"topic\":\"t\",\"cron\":\"61 * * * *\"}", "/cron"},
-        {"{\"topic\":\"t\",\"every\":\"PT0.099S\"}", "/every"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"name\":\"daily\"}", "/name"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"time_zone\":\"\"}", "/time_zone"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"starts_at\":\"2026-11-21T10:30:00\"}", "/starts_at"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"starts_at\":\"2026-11-21T10:30:00Z\",\"ends_at\":\"2026-11-21T10:30:"
-         "00Z\"}",
-         "/ends_at"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"overlap\":\"queue\"}", "/overlap"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"catch_up\":\"P367D\"}", "/catch_up"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"catch_up_max\":0}", "/catch_up_max"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"jitter\":\"P2D\"}", "/jitter"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"paused\":1}", "/paused"},
-        {"{\"topic\":\"t\",\"every\":\"PT5M\",\"delay\":\"PT5M\"}", "/delay"},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct dt_schedule_body out;
-        assert_int_equal(decode(f, dt_str(cases[i].body), &out), DT_INVALID);
-        assert_true(f->faults.n >= 1);
-        if (!dt_str_is(f->faults.v[0].pointer, cases[i].pointer))
-            fail_msg("%s: %.*s", cases[i].body, (int)f->faults.v[0].pointer.n, f->faults.v[0].pointer.p);
-    }
-}
-
 TEST(a_name_has_letters_digits_and_three_signs)
 {
     char longest[DT_SCHEDULE_NAME_MAX + 1];

@@ -83,29 +83,6 @@ static struct dt_result result_of(enum dt_result_status status)
     return (struct dt_result){.job_id = 9, .attempt = 2, .status = status, .retry_after_ms = -1};
 }
 
-TEST(a_success_ends_the_job)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, DT_SUCCEEDED);
-    assert_int_equal(d.attempt_status, DT_ATTEMPT_SUCCEEDED);
-    assert_int_equal(d.next_at_ms, 0);
-    assert_int_equal(d.failures, 1);
-    assert_true(d.finished);
-    assert_false(d.failed);
-    assert_false(d.dead_letter);
-}
-
-TEST(the_first_attempt_takes_results_like_any_other)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    job.attempt = result.attempt = 1;
-    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
-}
-
 TEST(a_failure_waits_for_the_delay_of_its_number)
 {
     static const int64_t delays[] = {15000, 180000, 600000};
@@ -123,28 +100,6 @@ TEST(a_failure_waits_for_the_delay_of_its_number)
         assert_true(d.failed && d.finished);
         assert_false(d.dead_letter);
     }
-}
-
-TEST(the_failure_after_the_last_delay_buries_the_job)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_FAILED);
-    job.failures = 3;
-    struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, DT_DEAD);
-    assert_int_equal(d.next_at_ms, 0);
-    assert_int_equal(d.failures, 4);
-    assert_true(d.failed && d.finished && d.dead_letter);
-}
-
-TEST(without_retries_the_first_failure_buries_the_job)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_FAILED);
-    job.failures = 0;
-    job.retry = DT_STR_LIT("");
-    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
 TEST(retry_after_of_a_failure_replaces_the_delay_but_not_the_budget)
@@ -199,25 +154,6 @@ TEST(a_snooze_waits_and_spends_nothing)
     assert_false(d.failed);
 }
 
-TEST(a_snooze_without_its_length_changes_nothing)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_SNOOZED);
-    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
-}
-
-TEST(giving_up_buries_the_job_with_attempts_left)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_GAVE_UP);
-    struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, DT_DEAD);
-    assert_int_equal(d.attempt_status, DT_ATTEMPT_GAVE_UP);
-    assert_int_equal(d.failures, 2);
-    assert_true(d.failed && d.finished && d.dead_letter);
-}
-
 TEST(an_extension_starts_the_deadline_anew)
 {
     struct dt_job job = dispatched_job();
@@ -233,14 +169,6 @@ TEST(an_extension_starts_the_deadline_anew)
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 5000);
     result.retry_after_ms = 0;
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW);
-}
-
-TEST(an_extension_is_applied_each_time)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_EXTENDED);
-    job.next_at_ms = dt_job_decide(&job, &result, NOW).next_at_ms;
-    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
 }
 
 TEST(a_timeout_counts_as_a_failure_once_its_deadline_is_there)
@@ -268,69 +196,6 @@ TEST(a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row)
     assert_true(d.next_at_ms > NOW);
 }
 
-TEST(an_undeliverable_attempt_follows_the_retry_policy)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_UNDELIVERABLE);
-    struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.state, DT_SCHEDULED);
-    assert_int_equal(d.attempt_status, DT_ATTEMPT_UNDELIVERABLE);
-    assert_int_equal(d.failures, 2);
-    job.failures = 3;
-    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
-}
-
-TEST(cancelled_from_retries_anything_but_success_and_extension_ends_cancelled)
-{
-    struct dt_job job = dispatched_job();
-    job.no_retries = true;
-    job.next_at_ms = NOW;
-    for (int status = DT_RESULT_SUCCEEDED; status <= DT_RESULT_UNDELIVERABLE; status++) {
-        struct dt_result result = result_of((enum dt_result_status)status);
-        struct dt_decision d;
-        result.retry_after_ms = 1000;
-        d = dt_job_decide(&job, &result, NOW);
-        assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-        assert_int_equal(d.state, status == DT_RESULT_SUCCEEDED  ? DT_SUCCEEDED
-                                  : status == DT_RESULT_EXTENDED ? DT_DISPATCHED
-                                                                 : DT_CANCELLED);
-        assert_false(d.dead_letter);
-    }
-}
-
-TEST(a_late_success_ends_a_job_that_waits_for_its_next_attempt)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    job.state = DT_SCHEDULED;
-    job.attempt_status = DT_ATTEMPT_TIMED_OUT;
-    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_SUCCEEDED);
-    result.attempt = 1; /* but not that of an earlier attempt */
-    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
-}
-
-TEST(nobody_can_have_succeeded_with_what_kafka_refused)
-{
-    struct dt_job job = dispatched_job();
-    struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-    job.state = DT_SCHEDULED;
-    job.attempt_status = DT_ATTEMPT_UNDELIVERABLE;
-    assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
-}
-
-TEST(later_reports_on_a_timed_out_attempt_are_stale)
-{
-    struct dt_job job = dispatched_job();
-    job.state = DT_SCHEDULED;
-    job.attempt_status = DT_ATTEMPT_TIMED_OUT;
-    for (int status = DT_RESULT_FAILED; status <= DT_RESULT_EXTENDED; status++) {
-        struct dt_result result = result_of((enum dt_result_status)status);
-        result.retry_after_ms = 1;
-        assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
-    }
-}
-
 TEST(a_job_that_was_never_dispatched_takes_no_result)
 {
     struct dt_job job = dispatched_job();
@@ -340,33 +205,6 @@ TEST(a_job_that_was_never_dispatched_takes_no_result)
     job.attempt_status = DT_ATTEMPT_NONE;
     for (result.attempt = -1; result.attempt <= 1; result.attempt++)
         assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
-}
-
-TEST(the_same_status_again_is_a_duplicate)
-{
-    static const struct {
-        enum dt_job_state state;
-        enum dt_attempt_status recorded;
-        enum dt_result_status reported;
-    } cases[] = {
-        {DT_SUCCEEDED, DT_ATTEMPT_SUCCEEDED, DT_RESULT_SUCCEEDED},
-        {DT_SCHEDULED, DT_ATTEMPT_FAILED, DT_RESULT_FAILED},
-        {DT_DEAD, DT_ATTEMPT_FAILED, DT_RESULT_FAILED},
-        {DT_CANCELLED, DT_ATTEMPT_FAILED, DT_RESULT_FAILED},
-        {DT_SCHEDULED, DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED},
-        {DT_CANCELLED, DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED},
-        {DT_DEAD, DT_ATTEMPT_GAVE_UP, DT_RESULT_GAVE_UP},
-        {DT_SCHEDULED, DT_ATTEMPT_GAVE_UP, DT_RESULT_GAVE_UP}, /* after a redrive */
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct dt_job job = dispatched_job();
-        struct dt_result result = result_of(cases[i].reported);
-        result.retry_after_ms = 1;
-        job.state = cases[i].state;
-        job.attempt_status = cases[i].recorded;
-        assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_DUPLICATE);
-    }
 }
 
 TEST(an_earlier_attempt_repeats_what_is_recorded_of_it)
