@@ -16,9 +16,11 @@
 
 #include "support/stub.h"
 
-/* These two are called before main. `name` lives as long as the program; any of the functions may be NULL. */
+/* These are called before main. `name` lives as long as the program; functions of suite_add and suite_add_of may be NULL. */
 void suite_add(const char *name, CMUnitTestFunction run, void (*setup)(void), void (*teardown)(void));
-void suite_add_rig(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown);
+void suite_add_of(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown);
+void suite_add_on(const char *name, CMUnitTestFunction run, void (*setup)(void *), void (*teardown)(void *),
+                  size_t rig);
 /* Runs the registered tests; returns how many failed. Either function may be NULL; both run once, around all tests. */
 int suite_run(void (*setup)(void), void (*teardown)(void));
 /* What the set-up of the suite leaves for all its tests: *state of those with TEST_OF and no set-up of their own. */
@@ -45,7 +47,30 @@ extern void *suite_state;
 
 /* The body gets what cmocka's `setup` made (*state) as its parameter, for example `struct rig *rig`. */
 #define TEST_OF(parameter, name, setup, teardown)                                                                      \
-    SUITE_DEFINE(__attribute__((unused)) parameter, *state, name, suite_add_rig, setup, teardown)
+    SUITE_DEFINE(__attribute__((unused)) parameter, *state, name, suite_add_of, setup, teardown)
+
+/* The body gets a rig of this type, zeroed and then set up: TEST_ON(struct rig, rig, name, make, drop), void make(struct rig *). */
+#define TEST_ON(type, rig, name, setup, teardown)                                                                      \
+    static void set_up_##name(void *of)                                                                                \
+    {                                                                                                                  \
+        setup(of);                                                                                                     \
+    }                                                                                                                  \
+    static void tear_down_##name(__attribute__((unused)) void *of)                                                     \
+    {                                                                                                                  \
+        teardown(of);                                                                                                  \
+    }                                                                                                                  \
+    static void name(type *rig);                                                                                       \
+    static void run_##name(void **state)                                                                               \
+    {                                                                                                                  \
+        name(*state);                                                                                                  \
+    }                                                                                                                  \
+    __attribute__((constructor)) static void add_##name(void)                                                          \
+    {                                                                                                                  \
+        suite_add_on(#name, run_##name, set_up_##name, tear_down_##name, sizeof(type));                                \
+    }                                                                                                                  \
+    static void name(__attribute__((unused)) type *rig)
+
+#define NO_TEARDOWN(rig) (void)(rig)
 
 #define SUITE_DEFINE(parameter, argument, name, add, setup, teardown)                                                  \
     static void name(parameter);                                                                                       \

@@ -1,4 +1,5 @@
 """POST /v1/jobs: what a job may be, how its answer looks, durations and times."""
+import base64
 import datetime
 import itertools
 import json
@@ -241,6 +242,12 @@ def test_a_payload_may_have_900_000_bytes_and_no_more(api, topic):
     made = api.post("/v1/jobs", '{"topic":"%s","delay":"PT1H","payload":"%s"}' % (topic, "x" * 899998))
     assert made.status == 201 and len(api.get(f"/v1/jobs/{made.json['id']}").json["payload"]) == 899998
     refused(api.post("/v1/jobs", '{"topic":"%s","delay":"PT1H","payload":"%s"}' % (topic, "x" * 899999)), 413, "too-large", "/payload")
+
+
+def test_a_binary_payload_is_bounded_by_its_decoded_bytes(small, topic):
+    body = lambda n: {"topic": topic, "delay": "PT1H", "payload_base64": base64.b64encode(b"x" * n).decode(), "content_type": "a/b"}  # noqa: E731
+    assert small.rest.post("/v1/jobs", body(2000)).status == 201
+    refused(small.rest.post("/v1/jobs", body(2001)), 413, "too-large", "/payload_base64")
 
 
 def test_a_body_beyond_the_limit_is_refused(api, topic, nothing_made):

@@ -80,23 +80,18 @@ static inline void start(struct fixture *f)
     MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err), &err);
 }
 
-static inline int make(void **state)
+static inline void make(struct fixture *f)
 {
-    static struct fixture f;
-    memset(&f, 0, sizeof(f));
-    f.clock = dt_clock_system();
-    mysql_fixture_make(&f.mysql, "committer");
-    mysql_fixture_migrate(&f.mysql);
+    f->clock = dt_clock_system();
+    mysql_fixture_make(&f->mysql, "committer");
+    mysql_fixture_migrate(&f->mysql);
     /* Nobody listens there: no answer depends on Redis. */
-    free(f.mysql.config.redis_endpoints);
-    f.mysql.config.redis_endpoints = strdup("127.0.0.1:1");
-    *state = &f;
-    return 0;
+    free(f->mysql.config.redis_endpoints);
+    f->mysql.config.redis_endpoints = strdup("127.0.0.1:1");
 }
 
-static inline int drop(void **state)
+static inline void drop(struct fixture *f)
 {
-    struct fixture *f = *state;
     if (f->committer)
         dt_committer_stop(f->committer);
     dt_committer_free(f->committer);
@@ -105,7 +100,6 @@ static inline int drop(void **state)
     dt_index_writer_free(f->index);
     dt_topic_cache_free(f->topics);
     mysql_fixture_drop(&f->mysql);
-    return 0;
 }
 
 static inline void submit_all(struct fixture *f, struct call *calls, size_t n)

@@ -1,7 +1,7 @@
 /* The committer on a real MySQL: what is answered is there, once; what is refused is not. */
 #include "contract/api/committer_suite.h"
 
-#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 RIG_TEST(a_unit_is_committed_and_answered_once)
 {

@@ -40,7 +40,7 @@ static void hold_committer(struct fixture *f, struct call *held)
     answers_in_all = 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 RIG_TEST(a_single_job_does_not_stand_behind_batches)
 {

@@ -47,32 +47,27 @@ static void report(struct fixture *f, struct call *call, int64_t job_id, int32_t
     dt_results_batcher_submit(f->results, &call->reports);
 }
 
-static int make(void **state)
+static void make(struct fixture *f)
 {
-    static struct fixture f;
     struct dt_error err = {0};
     const dt_clock *clock = dt_clock_system();
-    memset(&f, 0, sizeof(f));
-    mysql_fixture_make(&f.mysql, "results_batcher");
-    mysql_fixture_migrate(&f.mysql);
-    free(f.mysql.config.redis_endpoints); /* nobody listens there: no answer depends on Redis */
-    f.mysql.config.redis_endpoints = strdup("127.0.0.1:1");
+    mysql_fixture_make(&f->mysql, "results_batcher");
+    mysql_fixture_migrate(&f->mysql);
+    free(f->mysql.config.redis_endpoints); /* nobody listens there: no answer depends on Redis */
+    f->mysql.config.redis_endpoints = strdup("127.0.0.1:1");
     dt_store *store;
-    dt_refclock_init(&f.ref, clock);
-    f.env = (struct dt_session_env){.config = &f.mysql.config, .clock = clock, .ref = &f.ref};
-    MYSQL_FIXTURE_OK(dt_store_new(&f.mysql.config, &f.ref, &store), &err);
+    dt_refclock_init(&f->ref, clock);
+    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = clock, .ref = &f->ref};
+    MYSQL_FIXTURE_OK(dt_store_new(&f->mysql.config, &f->ref, &store), &err);
     MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
     dt_store_free(store);
-    MYSQL_FIXTURE_OK(dt_topic_cache_new(&f.mysql.config, clock, &f.topics), &err);
-    MYSQL_FIXTURE_OK(dt_index_writer_start(&f.env, f.topics, &f.index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f.env, f.topics, f.index, &f.results, &err), &err);
-    *state = &f;
-    return 0;
+    MYSQL_FIXTURE_OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics), &err);
+    MYSQL_FIXTURE_OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err), &err);
+    MYSQL_FIXTURE_OK(dt_results_batcher_start(&f->env, f->topics, f->index, &f->results, &err), &err);
 }
 
-static int drop(void **state)
+static void drop(struct fixture *f)
 {
-    struct fixture *f = *state;
     if (f->results)
         dt_results_batcher_stop(f->results);
     dt_results_batcher_free(f->results);
@@ -80,10 +75,9 @@ static int drop(void **state)
     dt_index_writer_free(f->index);
     dt_topic_cache_free(f->topics);
     mysql_fixture_drop(&f->mysql);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 RIG_TEST(each_report_is_told_what_came_of_it)
 {

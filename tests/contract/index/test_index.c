@@ -36,7 +36,7 @@ static int64_t raw_score(struct fixture *fx, int64_t id, int64_t begin_ms, int d
     return -1;
 }
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 RIG_TEST(put_stores_an_entry_in_a_page_of_its_shards_set, shared)
 {

@@ -18,12 +18,12 @@
 #include "support/rigs/index_rig.h"
 #include "support/tcp_proxy.h"
 
-static int private_with_password(void **state)
+static void private_with_password(struct fixture *fx)
 {
-    return private_with(state, "open sesame");
+    private_with(fx, "open sesame");
 }
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 RIG_TEST(flushed_scripts_are_loaded_again_without_anybody_noticing, private)
 {

@@ -180,7 +180,7 @@ static void model_compares(struct model *m)
     assert_int_equal(seen, present_in(m, from_ms, to_ms));
 }
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 RIG_TEST(a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes, shared)
 {

@@ -29,7 +29,7 @@ static int announced(struct fixture *fx, struct heard *heard, unsigned shard, in
     return heard->by_shard[shard] - before;
 }
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, shared)
 {

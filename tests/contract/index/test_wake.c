@@ -199,27 +199,21 @@ static void start(struct rig *rig, const char *password, bool two)
     start_with(rig, password, two, WAIT_MS);
 }
 
-static int make(void **state)
+static void make(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     heard.all = heard.shards = heard.outboxes = 0;
     for (int i = 0; i < 2; i++)
         server_open(&rig->servers[i]);
-    *state = rig;
-    return 0;
 }
 
-static int clear(void **state)
+static void clear(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_wake_stop(rig->wake);
     for (int i = 0; i < 2; i++)
         close(rig->servers[i].fd);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, make, clear)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, make, clear)
 
 /* ---- quiet ---- */
 

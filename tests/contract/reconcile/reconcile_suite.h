@@ -57,10 +57,8 @@ static inline void open_reconciler(struct fixture *fx)
     OK(dt_reconciler_new(&fx->mysql.config, fx->index, &fx->r, &fx->err));
 }
 
-static inline int begin(void **state, bool private)
+static inline void begin(struct fixture *fx, bool private)
 {
-    struct fixture *fx = calloc(1, sizeof(*fx));
-    *state = fx;
     if (private)
         redis_server_start(&fx->server, "");
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", private ? fx->server.endpoint : redis_fixture_endpoints());
@@ -77,22 +75,20 @@ static inline int begin(void **state, bool private)
         dt_shard_set_add(&fx->leads, shard);
     fx->now_ms = START;
     open_reconciler(fx);
-    return 0;
 }
 
-static inline int shared(void **state)
+static inline void shared(struct fixture *fx)
 {
-    return begin(state, false);
+    begin(fx, false);
 }
 
-static inline int private(void **state)
+static inline void private(struct fixture *fx)
 {
-    return begin(state, true);
+    begin(fx, true);
 }
 
-static inline int done(void **state)
+static inline void done(struct fixture *fx)
 {
-    struct fixture *fx = *state;
     dt_reconciler_free(fx->r);
     dt_index_free(fx->index);
     dt_store_free(fx->store);
@@ -101,8 +97,6 @@ static inline int done(void **state)
         redis_server_kill(&fx->server);
     else
         redis_fixture_forget(fx->endpoints, fx->installation);
-    free(fx);
-    return 0;
 }
 
 static inline void tick(struct fixture *fx)

@@ -22,7 +22,7 @@ static void move_row(struct fixture *fx, int64_t id, int64_t next_ms)
     mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)next_ms, (long long)id);
 }
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 /* ---- tests: nothing to do ---- */
 

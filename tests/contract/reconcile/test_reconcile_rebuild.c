@@ -1,7 +1,7 @@
 /* The reconciler against real servers: how a lost index is rebuilt, by one process or by several. */
 #include "contract/reconcile/reconcile_suite.h"
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 /* ---- rebuild ---- */
 

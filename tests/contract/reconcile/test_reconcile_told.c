@@ -17,7 +17,7 @@ static void expect_seen_soon(struct fixture *fx)
     assert_int_equal(score(fx, 9001), 0);
 }
 
-#define RIG_TEST(name, setup) TEST_OF(struct fixture *fx, name, setup, done)
+#define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
 RIG_TEST(nothing_but_the_full_scan_sees_what_is_far_behind, shared)
 {

@@ -19,28 +19,23 @@ struct rig {
     dt_db *db;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    static struct rig rig;
-    mysql_fixture_make(&rig.fx, "db");
-    rig.fx.config.mysql_lock_timeout = 1000;
-    rig.fx.config.mysql_idle_transaction_timeout = 1000;
-    mysql_fixture_run(&rig.fx, "CREATE TABLE t (id BIGINT PRIMARY KEY, k VARBINARY(20) NULL, p MEDIUMBLOB NULL, "
-                               "CHECK (id >= 0))");
-    OK(dt_db_open(&rig.fx.config, &rig.db, &err));
-    *state = &rig;
-    return 0;
+    mysql_fixture_make(&rig->fx, "db");
+    rig->fx.config.mysql_lock_timeout = 1000;
+    rig->fx.config.mysql_idle_transaction_timeout = 1000;
+    mysql_fixture_run(&rig->fx, "CREATE TABLE t (id BIGINT PRIMARY KEY, k VARBINARY(20) NULL, p MEDIUMBLOB NULL, "
+                                "CHECK (id >= 0))");
+    OK(dt_db_open(&rig->fx.config, &rig->db, &err));
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_db_free(rig->db);
     mysql_fixture_drop(&rig->fx);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static int64_t ask(dt_db *db, const char *sql)
 {

@@ -27,27 +27,21 @@ struct rig {
     struct dt_test_clock clock;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
     mysql_fixture_make(&rig->fx, "store_clock");
     rig->fx.config.installation_test_clock = true;
     rig->store = mysql_fixture_store(&rig->fx);
     OK(dt_store_migrate(rig->store, NULL, &err));
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static int64_t ahead_of(int64_t now_ms, int64_t system_ms)
 {

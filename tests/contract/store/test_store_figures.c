@@ -20,28 +20,22 @@ struct rig {
     struct dt_tally tally;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "figures");
     rig->store = mysql_fixture_store(&rig->fx);
     mysql_fixture_migrate(&rig->fx);
     dt_arena_init(&rig->arena);
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_arena_clear(&rig->arena);
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 /* The process counted so many jobs made of topic "t", and as many attempts of 10 ms lateness. */
 static void write_step(struct rig *rig, int64_t writer, int64_t at_ms, int64_t n)

@@ -61,7 +61,7 @@ static void set_next_number(struct rig *rig, int64_t next)
     mysql_fixture_run(&rig->fx, "UPDATE id_sequence SET next_id = %lld", (long long)next);
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 RIG_TEST(blocks_of_ids_never_overlap)
 {

@@ -10,7 +10,7 @@
 
 static struct dt_error err;
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 /* ---- rows at fault ---- */
 

@@ -37,9 +37,8 @@ struct rig {
 
 static struct dt_error err;
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "limits");
     rig->fx.config.shards_count = SHARDS;
     mysql_fixture_migrate(&rig->fx);
@@ -56,13 +55,10 @@ static int setup(void **state)
     for (unsigned i = 0; i < 2; i++)
         OK(dt_store_takeover(rig->leaders[i].store, &(struct dt_leadership){i, 7, "host:1", "redis:1"},
                              &rig->leaders[i].fence, &rig->leaders[i].flight, &err));
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     for (unsigned i = 0; i < 2; i++) {
         struct leader *l = &rig->leaders[i];
         dt_topic_snapshot_free(l->snapshot);
@@ -71,11 +67,9 @@ static int teardown(void **state)
         dt_store_free(l->store);
     }
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static int64_t now_ms(struct rig *rig)
 {

@@ -44,19 +44,15 @@ static void open_rig(struct rig *rig)
                          &err));
 }
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
     open_rig(rig);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, "
                                 "0), ('q', 'pull', 0, 0), ('k', 'kafka', 0, 0)");
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     wire_heal();
     dt_topic_snapshot_free(rig->snapshot);
     dt_arena_clear(&rig->arena);
@@ -64,11 +60,9 @@ static int teardown(void **state)
     dt_store_free(rig->store);
     dt_store_free(rig->other);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static int64_t now_ms(struct rig *rig)
 {

@@ -17,26 +17,20 @@ struct rig {
     dt_store *store;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "processes");
     rig->store = mysql_fixture_store(&rig->fx);
     mysql_fixture_migrate(&rig->fx);
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static void beat(struct rig *rig, int64_t id, const char *down, int64_t losses)
 {

@@ -20,22 +20,13 @@ static void count_log(const char *name)
     logged++;
 }
 
-static int setup(void **state)
+static void setup(struct mysql_fixture *fx)
 {
-    static struct mysql_fixture fx;
-    mysql_fixture_make(&fx, "schema");
+    mysql_fixture_make(fx, "schema");
     logged = 0;
-    *state = &fx;
-    return 0;
 }
 
-static int teardown(void **state)
-{
-    mysql_fixture_drop(*state);
-    return 0;
-}
-
-#define RIG_TEST(name) TEST_OF(struct mysql_fixture *fx, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct mysql_fixture, fx, name, setup, mysql_fixture_drop)
 
 static void set_text(char **option, const char *value)
 {

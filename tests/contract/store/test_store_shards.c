@@ -20,27 +20,21 @@ struct rig {
     struct dt_shard_range range;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "shards");
     rig->fx.config.shards_count = 4;
     rig->store = mysql_fixture_store(&rig->fx);
     mysql_fixture_migrate(&rig->fx);
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static void ask_for(struct rig *rig, unsigned shards)
 {

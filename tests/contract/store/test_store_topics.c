@@ -19,27 +19,22 @@ struct rig {
     struct dt_arena arena;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    static struct rig rig;
-    mysql_fixture_make(&rig.fx, "topics");
-    mysql_fixture_migrate(&rig.fx);
-    rig.store = mysql_fixture_store(&rig.fx);
-    dt_arena_init(&rig.arena);
-    *state = &rig;
-    return 0;
+    mysql_fixture_make(&rig->fx, "topics");
+    mysql_fixture_migrate(&rig->fx);
+    rig->store = mysql_fixture_store(&rig->fx);
+    dt_arena_init(&rig->arena);
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_arena_clear(&rig->arena);
     dt_store_free(rig->store);
     mysql_fixture_drop(&rig->fx);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static int64_t topics_version(struct rig *rig)
 {

@@ -15,25 +15,20 @@ struct body_rig {
     struct dt_job_rules rules;
 };
 
-static inline int open_body_rig(void **state, struct dt_job_rules rules)
+static inline void open_body_rig(struct body_rig *rig, struct dt_job_rules rules)
 {
-    static struct body_rig rig;
-    rig = (struct body_rig){.rules = rules};
-    dt_arena_init(&rig.arena);
-    dt_faults_init(&rig.faults, &rig.arena);
-    dt_strbuf_init(&rig.out);
-    assert_int_equal(dt_json_new(&rig.json), DT_OK);
-    *state = &rig;
-    return 0;
+    rig->rules = rules;
+    dt_arena_init(&rig->arena);
+    dt_faults_init(&rig->faults, &rig->arena);
+    dt_strbuf_init(&rig->out);
+    assert_int_equal(dt_json_new(&rig->json), DT_OK);
 }
 
-static inline int close_body_rig(void **state)
+static inline void close_body_rig(struct body_rig *rig)
 {
-    struct body_rig *rig = *state;
     dt_json_free(rig->json);
     dt_strbuf_clear(&rig->out);
     dt_arena_clear(&rig->arena);
-    return 0;
 }
 
 #endif

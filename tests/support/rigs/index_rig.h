@@ -52,40 +52,31 @@ static inline void open_index(struct fixture *fx, int64_t timeout_ms)
     assert_int_equal(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &fx->index, &fx->err), DT_OK);
 }
 
-static inline int shared(void **state)
+static inline void shared(struct fixture *fx)
 {
-    struct fixture *fx = calloc(1, sizeof(*fx));
-    *state = fx;
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", redis_fixture_endpoints());
     open_index(fx, WAIT_MS);
-    return 0;
 }
 
-static inline int private_with(void **state, const char *password)
+static inline void private_with(struct fixture *fx, const char *password)
 {
-    struct fixture *fx = calloc(1, sizeof(*fx));
-    *state = fx;
     redis_server_start(&fx->server, password);
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", fx->server.endpoint);
     open_index(fx, WAIT_MS);
-    return 0;
 }
 
-static inline int private(void **state)
+static inline void private(struct fixture *fx)
 {
-    return private_with(state, "");
+    private_with(fx, "");
 }
 
-static inline int done(void **state)
+static inline void done(struct fixture *fx)
 {
-    struct fixture *fx = *state;
     dt_index_free(fx->index);
     if (fx->server.port)
         redis_server_kill(&fx->server);
     else
         redis_fixture_forget(fx->endpoints, fx->installation);
-    free(fx);
-    return 0;
 }
 
 #define OK(call)                                                                                                       \

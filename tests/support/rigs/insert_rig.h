@@ -28,9 +28,8 @@ struct rig {
     int64_t created_ms;
 };
 
-static inline int setup(void **state)
+static inline void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "insert");
     rig->fx.config.mysql_lock_timeout = 1000;
     rig->fx.config.mysql_idle_transaction_timeout = 2000;
@@ -38,19 +37,14 @@ static inline int setup(void **state)
     rig->store = mysql_fixture_store(&rig->fx);
     dt_refclock_init(&rig->clock, dt_clock_system());
     MYSQL_FIXTURE_OK(dt_store_new(&rig->fx.config, &rig->clock, &rig->clocked), NULL);
-    *state = rig;
-    return 0;
 }
 
-static inline int teardown(void **state)
+static inline void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     wire_heal();
     dt_store_free(rig->store);
     dt_store_free(rig->clocked);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
 #define FAR_MS INT64_C(4000000000000)

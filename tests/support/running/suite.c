@@ -19,6 +19,8 @@ enum { TESTS_MAX = 200 };
 
 struct fixture {
     void (*setup)(void), (*teardown)(void);
+    void (*make)(void *), (*drop)(void *); /* of a rig of so many bytes */
+    size_t size;
 };
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -57,6 +59,8 @@ static void shuffle(uint64_t seed)
     }
 }
 
+static struct fixture *running; /* that of the rig's test */
+
 static int set_up(void **state)
 {
     const struct fixture *fixture = *state;
@@ -70,6 +74,22 @@ static int tear_down(void **state)
     const struct fixture *fixture = *state;
     if (fixture->teardown)
         fixture->teardown();
+    return 0;
+}
+
+static int make_rig(void **state)
+{
+    running = *state;
+    *state = calloc(1, running->size);
+    assert_non_null(*state);
+    running->make(*state);
+    return 0;
+}
+
+static int drop_rig(void **state)
+{
+    running->drop(*state);
+    free(*state);
     return 0;
 }
 
@@ -105,12 +125,19 @@ void suite_add(const char *name, CMUnitTestFunction run, void (*setup)(void), vo
 {
     struct fixture *fixture = &fixtures[n_tests];
     if (add(&(struct CMUnitTest){name, run, set_up, tear_down, fixture}))
-        *fixture = (struct fixture){setup, teardown};
+        *fixture = (struct fixture){.setup = setup, .teardown = teardown};
 }
 
-void suite_add_rig(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown)
+void suite_add_of(const char *name, CMUnitTestFunction run, CMFixtureFunction setup, CMFixtureFunction teardown)
 {
     add(&(struct CMUnitTest){name, run, setup, teardown, NULL});
+}
+
+void suite_add_on(const char *name, CMUnitTestFunction run, void (*make)(void *), void (*drop)(void *), size_t rig)
+{
+    struct fixture *fixture = &fixtures[n_tests];
+    if (add(&(struct CMUnitTest){name, run, make_rig, drop_rig, fixture}))
+        *fixture = (struct fixture){.make = make, .drop = drop, .size = rig};
 }
 
 int suite_run(void (*setup)(void), void (*teardown)(void))
@@ -121,6 +148,6 @@ int suite_run(void (*setup)(void), void (*teardown)(void))
         fflush(stdout);
         shuffle(strtoull(seed, NULL, 10));
     }
-    group = (struct fixture){setup, teardown};
+    group = (struct fixture){.setup = setup, .teardown = teardown};
     return _cmocka_run_group_tests(program_invocation_short_name, tests, n_tests, set_up_all, tear_down_all);
 }

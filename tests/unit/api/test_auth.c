@@ -15,31 +15,25 @@ struct fixture {
     char header[256];
 };
 
-static int make(void **state)
+static void make(struct fixture *f)
 {
-    static struct fixture f;
     static const char *const scopes[TOKENS] = {"write,read", "report", "admin"};
     static const char *const topics[TOKENS] = {"orders.,mail", "*", "*"};
-    memset(&f, 0, sizeof(f));
-    assert_int_equal(dt_auth_new(false, &f.auth), DT_OK);
+    assert_int_equal(dt_auth_new(false, &f->auth), DT_OK);
     for (int i = 0; i < TOKENS; i++) {
-        f.tokens[i].name = dt_str("any");
-        f.tokens[i].scopes = dt_str(scopes[i]);
-        f.tokens[i].topics = dt_str(topics[i]);
-        assert_int_equal(dt_auth_make_token(f.texts[i], f.tokens[i].hash, NULL), DT_OK);
+        f->tokens[i].name = dt_str("any");
+        f->tokens[i].scopes = dt_str(scopes[i]);
+        f->tokens[i].topics = dt_str(topics[i]);
+        assert_int_equal(dt_auth_make_token(f->texts[i], f->tokens[i].hash, NULL), DT_OK);
     }
-    *state = &f;
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(struct fixture *f)
 {
-    struct fixture *f = *state;
     dt_auth_free(f->auth);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 static bool sees(const struct dt_caller *caller, struct dt_str topic)
 {

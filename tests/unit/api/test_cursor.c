@@ -26,27 +26,22 @@ static struct dt_cursor_list list_of(const unsigned char *with, char kind, const
     return list;
 }
 
-static int make(void **state)
+static void make(struct fixture *f)
 {
-    static struct fixture f;
-    dt_arena_init(&f.arena);
-    dt_strbuf_init(&f.text);
-    f.list = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE);
-    dt_cursor_add(&f.text, &f.list, S(SECRET));
-    assert_false(f.text.failed);
-    *state = &f;
-    return 0;
+    dt_arena_init(&f->arena);
+    dt_strbuf_init(&f->text);
+    f->list = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE);
+    dt_cursor_add(&f->text, &f->list, S(SECRET));
+    assert_false(f->text.failed);
 }
 
-static int drop(void **state)
+static void drop(struct fixture *f)
 {
-    struct fixture *f = *state;
     dt_strbuf_clear(&f->text);
     dt_arena_clear(&f->arena);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 static bool opens(struct fixture *f, const struct dt_cursor_list *list, struct dt_str text)
 {

@@ -1,5 +1,4 @@
-/* Jobs between JSON and the domain: what bodies are taken, which faults are found in the others, what equal means, how
- * jobs read. */
+/* Digests of bodies, payloads that a manual edit has spoiled, and base64. Which bodies are refused: api/jobs/. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,37 +18,30 @@ struct fixture {
     dt_json *json, *other;
     struct dt_job_rules rules;
     struct dt_new_job job;
-    struct dt_patch patch;
 };
 
-static int make(void **state)
+static void make(struct fixture *f)
 {
-    static struct fixture f;
-    memset(&f, 0, sizeof(f));
-    dt_arena_init(&f.arena);
-    dt_strbuf_init(&f.out);
-    assert_int_equal(dt_json_new(&f.json), DT_OK);
-    assert_int_equal(dt_json_new(&f.other), DT_OK);
-    f.rules = (struct dt_job_rules){.max_delay_ms = 10 * DT_DAY_MS,
-                                    .payload_max = 1000,
-                                    .headers_max = 64,
-                                    .json_depth = 8,
-                                    .installation = DT_STR_LIT("duetime")};
-    *state = &f;
-    return 0;
+    dt_arena_init(&f->arena);
+    dt_strbuf_init(&f->out);
+    assert_int_equal(dt_json_new(&f->json), DT_OK);
+    assert_int_equal(dt_json_new(&f->other), DT_OK);
+    f->rules = (struct dt_job_rules){.max_delay_ms = 10 * DT_DAY_MS,
+                                     .payload_max = 1000,
+                                     .headers_max = 64,
+                                     .json_depth = 8,
+                                     .installation = DT_STR_LIT("duetime")};
 }
 
-static int drop(void **state)
+static void drop(struct fixture *f)
 {
-    struct fixture *f = *state;
     dt_json_free(f->json);
     dt_json_free(f->other);
     dt_strbuf_clear(&f->out);
     dt_arena_clear(&f->arena);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct fixture *f, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 
 static void parse(struct fixture *f, const char *text)
 {
@@ -61,22 +53,11 @@ static void parse(struct fixture *f, const char *text)
     dt_faults_init(&f->faults, &f->arena);
 }
 
-static dt_status decode_in(struct fixture *f, const char *text, const char *topic, const char *key)
-{
-    const struct dt_job_path path = {.topic = dt_str(topic), .key = dt_str(key)};
-    parse(f, text);
-    return dt_job_decode(f->json, &f->rules, &path, NOW, &f->faults, &f->job);
-}
-
 static dt_status decode(struct fixture *f, const char *text)
 {
-    return decode_in(f, text, NULL, NULL);
-}
-
-static dt_status patch(struct fixture *f, const char *text)
-{
+    const struct dt_job_path path = {0};
     parse(f, text);
-    return dt_patch_decode(f->json, &f->rules, NOW, &f->faults, &f->patch);
+    return dt_job_decode(f->json, &f->rules, &path, NOW, &f->faults, &f->job);
 }
 
 static void assert_ok(struct fixture *f, dt_status status, const char *text)
@@ -84,73 +65,6 @@ static void assert_ok(struct fixture *f, dt_status status, const char *text)
     if (status != DT_OK)
         fail_msg("%s: %s at %s: %s", text, dt_status_name(status), f->faults.n ? f->faults.v[0].pointer.p : "-",
                  f->faults.n ? f->faults.v[0].reason.p : "-");
-}
-
-/* The pointers of all faults, joined by spaces. */
-static const char *pointers(struct fixture *f)
-{
-    dt_strbuf_reset(&f->out);
-    for (size_t i = 0; i < f->faults.n && i < DT_FAULTS_MAX; i++) {
-        if (i > 0)
-            dt_strbuf_addc(&f->out, ' ');
-        dt_strbuf_add(&f->out, f->faults.v[i].pointer.p, f->faults.v[i].pointer.n);
-    }
-    return f->out.p ? f->out.p : "";
-}
-
-static void assert_faults(struct fixture *f, const char *text, dt_status status, const char *expected)
-{
-    dt_status got = decode(f, text);
-    if (got != status || strcmp(pointers(f), expected) != 0)
-        fail_msg("%s: %s with \"%s\", expected %s with \"%s\"", text, dt_status_name(got), pointers(f),
-                 dt_status_name(status), expected);
-}
-
-static void assert_str(struct dt_str s, const char *text)
-{
-    assert_non_null(s.p);
-    assert_int_equal(s.n, strlen(text));
-    assert_memory_equal(s.p, text, s.n);
-}
-
-/* ---- what is taken ---- */
-
-/* ---- what is refused ---- */
-
-/* {"topic":"t","delay":0,"<name>":<open><n times c><close>} */
-static char *with_long(const char *name, const char *open, size_t n, const char *close)
-{
-    char *text = malloc(n + 200);
-    assert_non_null(text);
-    int at = snprintf(text, 100, "{\"topic\":\"t\",\"delay\":0,\"%s\":%s", name, open);
-    memset(text + at, 'a', n);
-    snprintf(text + (size_t)at + n, 50, "%s}", close);
-    return text;
-}
-
-static void assert_long(struct fixture *f, const char *name, const char *open, size_t n, const char *close,
-                        dt_status status)
-{
-    char *text = with_long(name, open, n, close);
-    dt_status got = decode(f, text);
-    if (got != status)
-        fail_msg("%s with %zu: %s, expected %s", name, n, dt_status_name(got), dt_status_name(status));
-    free(text);
-}
-
-RIG_TEST(sizes_are_bounded)
-{
-    assert_long(f, "key", "\"", 255, "\"", DT_OK);
-    assert_long(f, "key", "\"", 256, "\"", DT_INVALID);
-    assert_long(f, "partition_key", "\"", 255, "\"", DT_OK);
-    assert_long(f, "partition_key", "\"", 256, "\"", DT_INVALID);
-    assert_long(f, "payload", "\"", 998, "\"", DT_OK);
-    assert_long(f, "payload", "\"", 999, "\"", DT_TOO_LARGE);
-    assert_string_equal(pointers(f), "/payload");
-    assert_long(f, "headers", "{\"h\":\"", 63, "\"}", DT_OK);
-    assert_long(f, "headers", "{\"h\":\"", 64, "\"}", DT_TOO_LARGE);
-    assert_long(f, "payload_base64", "\"", 1332, "\",\"content_type\":\"a/b\"", DT_OK);
-    assert_long(f, "payload_base64", "\"", 1340, "\",\"content_type\":\"a/b\"", DT_TOO_LARGE);
 }
 
 /* ---- equal ---- */
@@ -218,10 +132,6 @@ RIG_TEST(a_digest_never_changes_between_versions)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     assert_string_equal(hex, "423389344f0ebd038edea769806e1f6d");
 }
-
-/* ---- PATCH ---- */
-
-/* ---- topics ---- */
 
 /* ---- answers ---- */
 

@@ -8,12 +8,12 @@
 #include "job/request/problem.h"
 #include "support/rigs/body_rig.h"
 
-static int make(void **state)
+static void make(struct body_rig *f)
 {
-    return open_body_rig(state, (struct dt_job_rules){0});
+    open_body_rig(f, (struct dt_job_rules){0});
 }
 
-#define RIG_TEST(name) TEST_OF(struct body_rig *f, name, make, close_body_rig)
+#define RIG_TEST(name) TEST_ON(struct body_rig, f, name, make, close_body_rig)
 
 static const struct dt_json_node *document(struct body_rig *f, const struct dt_problem *problem, struct dt_str id)
 {

@@ -1,4 +1,4 @@
-/* Schedules as JSON: what an answer shows can be put back, and a fault names the member that is wrong. */
+/* Schedules as JSON: what an answer shows can be put back. Which bodies are refused: api/test_schedules.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "schedules/schedule_json.h"
 #include "support/rigs/body_rig.h"
 
-static int make(void **state)
+static void make(struct body_rig *f)
 {
-    return open_body_rig(state, (struct dt_job_rules){.max_delay_ms = DT_DAY_MS,
-                                                      .payload_max = 1000,
-                                                      .headers_max = 100,
-                                                      .json_depth = 8,
-                                                      .installation = DT_STR_LIT("duetime")});
+    open_body_rig(f, (struct dt_job_rules){.max_delay_ms = DT_DAY_MS,
+                                           .payload_max = 1000,
+                                           .headers_max = 100,
+                                           .json_depth = 8,
+                                           .installation = DT_STR_LIT("duetime")});
 }
 
-#define RIG_TEST(name) TEST_OF(struct body_rig *f, name, make, close_body_rig)
+#define RIG_TEST(name) TEST_ON(struct body_rig, f, name, make, close_body_rig)
 
 static dt_status decode(struct body_rig *f, struct dt_str text, struct dt_schedule_body *out)
 {

@@ -9,13 +9,12 @@
 #include "jobs/topic_callback.h"
 #include "support/rigs/body_rig.h"
 
-static int make(void **state)
+static void make(struct body_rig *f)
 {
-    return open_body_rig(
-        state, (struct dt_job_rules){.headers_max = 64, .json_depth = 8, .installation = DT_STR_LIT("duetime")});
+    open_body_rig(f, (struct dt_job_rules){.headers_max = 64, .json_depth = 8, .installation = DT_STR_LIT("duetime")});
 }
 
-#define RIG_TEST(name) TEST_OF(struct body_rig *f, name, make, close_body_rig)
+#define RIG_TEST(name) TEST_ON(struct body_rig, f, name, make, close_body_rig)
 
 static dt_status topic(struct body_rig *f, const char *text, struct dt_topic_setting *out)
 {

@@ -17,28 +17,23 @@ struct folder {
     size_t n;
 };
 
-static int make_folder(void **state)
+static void make_folder(struct folder *folder)
 {
-    static struct folder folder;
-    folder = (struct folder){.path = "/tmp/credentials-XXXXXX"};
-    assert_non_null(mkdtemp(folder.path));
-    setenv("CREDENTIALS_DIRECTORY", folder.path, 1);
-    *state = &folder;
-    return 0;
+    *folder = (struct folder){.path = "/tmp/credentials-XXXXXX"};
+    assert_non_null(mkdtemp(folder->path));
+    setenv("CREDENTIALS_DIRECTORY", folder->path, 1);
 }
 
-static int remove_folder(void **state)
+static void remove_folder(struct folder *folder)
 {
-    struct folder *folder = *state;
     while (folder->n)
         unlink(folder->files[--folder->n]);
     rmdir(folder->path);
     unsetenv("CREDENTIALS_DIRECTORY");
     unsetenv("DUETIME_MYSQL_PASSWORD");
-    return 0;
 }
 
-#define FOLDER_TEST(name) TEST_OF(struct folder *folder, name, make_folder, remove_folder)
+#define FOLDER_TEST(name) TEST_ON(struct folder, folder, name, make_folder, remove_folder)
 
 static const char *put(struct folder *folder, const char *name, const char *text)
 {

@@ -19,32 +19,27 @@ struct manager {
 };
 
 /* The kernel chooses an abstract name. */
-static int listen_abstractly(void **state)
+static void listen_abstractly(struct manager *manager)
 {
-    static struct manager manager;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t n = sizeof(address);
-    manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(manager.fd, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
-    assert_int_equal(getsockname(manager.fd, (struct sockaddr *)&address, &n), 0);
+    manager->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(manager->fd, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+    assert_int_equal(getsockname(manager->fd, (struct sockaddr *)&address, &n), 0);
     n -= (socklen_t)offsetof(struct sockaddr_un, sun_path);
-    snprintf(manager.name, sizeof(manager.name), "@%.*s", (int)n - 1, address.sun_path + 1);
-    setenv("NOTIFY_SOCKET", manager.name, 1);
-    *state = &manager;
-    return 0;
+    snprintf(manager->name, sizeof(manager->name), "@%.*s", (int)n - 1, address.sun_path + 1);
+    setenv("NOTIFY_SOCKET", manager->name, 1);
 }
 
-static int close_manager(void **state)
+static void close_manager(struct manager *manager)
 {
-    struct manager *manager = *state;
     close(manager->fd);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct manager *manager, name, listen_abstractly, close_manager)
+#define RIG_TEST(name) TEST_ON(struct manager, manager, name, listen_abstractly, close_manager)
 
 static const char *heard(struct manager *manager)
 {

@@ -16,29 +16,23 @@ struct rig {
     struct dt_strbuf text;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     rig->fence = (struct dt_fence){.shard = 3, .epoch = 18, .token = 77, .batch_no = 5, .inflight = 2, .send_n = 2};
     rig->list[0] = (struct dt_claim){100, 1, 5000};
     rig->list[1] = (struct dt_claim){101, 2, 6000};
     rig->inflight = (struct dt_inflight){.v = rig->list, .n = 2};
     dt_strbuf_init(&rig->text);
     assert_int_equal(dt_ledger_view_init(&rig->view, UUID, &rig->fence, &rig->inflight), DT_OK);
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_ledger_view_clear(&rig->view);
     dt_strbuf_clear(&rig->text);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static bool feed_batch(struct rig *rig, const char *uuid, int64_t epoch, const struct dt_claim *list, size_t n)
 {

@@ -108,9 +108,8 @@ struct rig {
 };
 
 /* An old ledger; what the row holds was written down just now. */
-static int make(void **state)
+static void make(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     memset(&fake, 0, sizeof fake);
     fake.mono_us = 1000 * SECOND;
     pass(0);
@@ -119,17 +118,9 @@ static int make(void **state)
                                   .kafka = &rig->kafka};
     rig->fence = (struct dt_fence){
         .shard = 3, .ledger_offset = 7000, .trim_offset = 5000, .trim_at_ms = BEGAN + fake.mono_us / 1000};
-    *state = rig;
-    return 0;
 }
 
-static int clear(void **state)
-{
-    free(*state);
-    return 0;
-}
-
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, make, clear)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, make, NO_TEARDOWN)
 
 static dt_status trim(struct rig *rig)
 {

@@ -116,28 +116,24 @@ static unsigned times_told(struct rig *r)
     return n;
 }
 
-static int make(void **state)
+static void make(struct rig *r)
 {
-    static struct rig r;
-    r = (struct rig){.lock = PTHREAD_MUTEX_INITIALIZER};
+    *r = (struct rig){.lock = PTHREAD_MUTEX_INITIALIZER};
     silent = slow = false;
     blank = true;
     requests = asked = at_most = makes = most_made = 0;
-    if (dt_kafka_lookups_new(&r.admin, &err) != DT_OK)
-        return 1;
-    *state = &r;
-    return dt_kafka_asker_new(&r.admin, told, &r, &r.asker) != DT_OK;
+    assert_int_equal(dt_kafka_lookups_new(&r->admin, &err), DT_OK);
+    assert_int_equal(dt_kafka_asker_new(&r->admin, told, r, &r->asker), DT_OK);
 }
 
-static int drop(void **state)
+static void drop(struct rig *r)
 {
-    struct rig *r = *state;
     dt_kafka_asker_free(r->asker);
     dt_kafka_lookups_free(r->admin.lookups);
-    return blank ? 0 : 1;
+    assert_true(blank);
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *r, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct rig, r, name, make, drop)
 
 /* Asks until there is an answer. */
 static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *why)

@@ -22,29 +22,22 @@ struct rig {
     struct pair pairs[PAIRS];
 };
 
-static int make(void **state)
+static void make(struct rig *r)
 {
-    static struct rig r;
     struct dt_error err = {0};
-    r = (struct rig){0};
-    if (dt_wire_guard_new(dt_clock_system(), &r.guard) != DT_OK || dt_wire_guard_attach(r.guard, &err) != DT_OK)
-        return 1;
+    assert_int_equal(dt_wire_guard_new(dt_clock_system(), &r->guard), DT_OK);
+    assert_int_equal(dt_wire_guard_attach(r->guard, &err), DT_OK);
     for (int i = 0; i < PAIRS; i++) {
         int v[2];
-        if (socketpair(AF_UNIX, SOCK_STREAM, 0, v) != 0)
-            return 1;
-        r.pairs[i] = (struct pair){dup2(v[0], 100 * (i + 1)), v[1]}; /* far from each other */
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, v), 0);
+        r->pairs[i] = (struct pair){dup2(v[0], 100 * (i + 1)), v[1]}; /* far from each other */
         close(v[0]);
-        if (!dt_wire_guard_open(r.guard, r.pairs[i].ours))
-            return 1;
+        assert_true(dt_wire_guard_open(r->guard, r->pairs[i].ours));
     }
-    *state = &r;
-    return 0;
 }
 
-static int drop(void **state)
+static void drop(struct rig *r)
 {
-    struct rig *r = *state;
     for (int i = 0; i < PAIRS; i++) {
         dt_wire_guard_close(r->guard, r->pairs[i].ours);
         close(r->pairs[i].ours);
@@ -52,10 +45,9 @@ static int drop(void **state)
     }
     dt_wire_guard_detach(r->guard);
     dt_wire_guard_free(r->guard);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *r, name, make, drop)
+#define RIG_TEST(name) TEST_ON(struct rig, r, name, make, drop)
 
 static bool is_shut(const struct pair *pair)
 {

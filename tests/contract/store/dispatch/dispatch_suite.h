@@ -43,9 +43,8 @@ struct rig {
     int64_t next_id;
 };
 
-static inline int setup(void **state)
+static inline void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     mysql_fixture_make(&rig->fx, "dispatch");
     rig->fx.config.shards_count = SHARDS;
     mysql_fixture_migrate(&rig->fx);
@@ -57,13 +56,10 @@ static inline int setup(void **state)
     dt_arena_init(&rig->arena);
     assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
-    *state = rig;
-    return 0;
 }
 
-static inline int teardown(void **state)
+static inline void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     wire_heal();
     dt_topic_snapshot_free(rig->snapshot);
     dt_arena_clear(&rig->arena);
@@ -71,8 +67,6 @@ static inline int teardown(void **state)
     dt_store_free(rig->store);
     dt_store_free(rig->other);
     mysql_fixture_drop(&rig->fx);
-    free(rig);
-    return 0;
 }
 
 static inline int64_t now_ms(struct rig *rig)
@@ -169,6 +163,6 @@ static inline struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *id
     return t;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 #endif

@@ -14,24 +14,18 @@ struct rig {
     struct dt_http_request request;
 };
 
-static int setup(void **state)
+static void setup(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
     outgoing_rig_init(&rig->from, "{\"test\": 2432232314}");
     rig->setting.installation = "duetime";
-    *state = rig;
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(struct rig *rig)
 {
-    struct rig *rig = *state;
     outgoing_rig_clear(&rig->from);
-    free(rig);
-    return 0;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, setup, teardown)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
 static void make(struct rig *rig)
 {

@@ -157,9 +157,8 @@ struct rig {
     bool remainder;
 };
 
-static inline int make(void **state)
+static inline void make(struct rig *rig)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
     memset(&fake, 0, sizeof fake);
     fake.sets = calloc(TOPICS * 2, sizeof *fake.sets);
     fake.given = calloc(TOPICS * 2, sizeof *fake.given);
@@ -171,13 +170,10 @@ static inline int make(void **state)
     rig->loop.due.entries = calloc(SCAN, sizeof *rig->loop.due.entries);
     rig->loop.fair.hints = calloc(BATCH, sizeof *rig->loop.fair.hints);
     dt_arena_init(&rig->loop.fair.arena);
-    *state = rig;
-    return 0;
 }
 
-static inline int clear(void **state)
+static inline void clear(struct rig *rig)
 {
-    struct rig *rig = *state;
     dt_topic_memory_clear(&rig->loop.fair.memory);
     dt_arena_clear(&rig->loop.fair.arena);
     dt_id_set_clear(&rig->loop.unknown.ids);
@@ -187,8 +183,6 @@ static inline int clear(void **state)
     free(rig->loop.fair.hints);
     free(fake.sets);
     free(fake.given);
-    free(rig);
-    return 0;
 }
 
 /* n more entries of a queue are due: its first+1st, at `due` and each a millisecond later. */
@@ -250,6 +244,6 @@ static inline const struct dt_held_queue *held(const struct rig *rig, const char
     return NULL;
 }
 
-#define RIG_TEST(name) TEST_OF(struct rig *rig, name, make, clear)
+#define RIG_TEST(name) TEST_ON(struct rig, rig, name, make, clear)
 
 #endif
