@@ -68,7 +68,7 @@ def test_the_environment_wins_and_secrets_are_hidden(config):
     assert "hush" not in done.stdout and "also-secret" not in done.stdout
 
 
-def test_what_is_printed_may_be_read_again(config, tmp_path):
+def test_a_printed_configuration_can_be_read_again(config, tmp_path):
     printed = run("--config", config("[http]\nport = 8123\n[limits]\nmax_delay = P30D\n"), "--print-config").stdout
     again = run("--config", config(printed), "--print-config")
     assert again.returncode == 0 and again.stdout == printed

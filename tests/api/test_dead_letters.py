@@ -52,7 +52,7 @@ def test_dead_jobs_are_counted_by_topic_and_error(api, dead):
     assert ("E1", "it was \u00e9", 3) in numbers({"groups": [group for group in letters(api)["groups"] if group["topic"] == dead]})
 
 
-def test_who_is_redriven_is_not_counted_any_more(api, dead):
+def test_a_redriven_job_is_no_longer_counted(api, dead):
     assert letters(api, topic=dead)["jobs"] == 4
     assert api.post(f"/v1/topics/{dead}/pause").status == 200
     assert ended(api, api.post("/v1/jobs:redrive", {"filter": {"topic": dead, "error_code": "E1"}, "wait": "PT1M"}))["changed"] == 3

@@ -57,7 +57,7 @@ def test_making_dispatching_and_reporting_are_no_events(api, topic, dispatched):
     assert events(api, topic=topic) == [] == events(api, f"/v1/jobs/{job['id']}/events")
 
 
-def test_what_changes_nothing_or_is_refused_is_no_event(api, held):
+def test_a_change_that_changes_nothing_or_is_refused_is_no_event(api, held):
     job = api.make(topic=held, delay="PT1H")
     before = len(events(api, topic=held))
     assert api.patch(f"/v1/jobs/{job['id']}", {"run_at": job["run_at"]}).status == 200

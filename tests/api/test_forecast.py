@@ -58,14 +58,14 @@ def test_the_deadline_of_a_dispatched_job_is_nothing_that_comes_due(api, topic, 
     assert sum(due(forecast(api, topic=topic))) == 0
 
 
-def test_what_moves_or_ends_moves_in_the_forecast(api, topic):
+def test_the_forecast_follows_jobs_that_move_or_end(api, topic):
     moved, cancelled = (api.make(topic=topic, delay="PT10M")["id"] for _ in range(2))
     assert api.patch(f"/v1/jobs/{moved}", {"delay": "PT40M"}).status == api.delete(f"/v1/jobs/{cancelled}").status == 200
     found = due(forecast(api, topic=topic, step="PT30M"))
     assert sum(found) == 1 and found[0] == 0
 
 
-def test_what_is_far_is_spread_over_its_day(api, topic, now_ms):
+def test_far_jobs_are_spread_over_their_day(api, topic, now_ms):
     day = now_ms - now_ms % DAY + 40 * DAY
     for n in range(24):
         api.make(topic=topic, run_at=rfc3339(day + 9 * HOUR + n))

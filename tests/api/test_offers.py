@@ -13,7 +13,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("method, path", [
     ("POST", "/v1/jobs:pause"), ("POST", "/v1/topics/t/pop"), ("DELETE", "/v1/topics/t"), ("DELETE", "/v1/operations/1"), ("PATCH", "/v1/topics/t"), ("POST", "/v1/topics/t/limits"), ("DELETE", "/v1/topics/t/jobs/k"), ("PUT", "/v1/jobs/1"), ("GET", "/v1/admin/shards")])
-def test_what_is_not_offered_is_no_resource_or_no_method(api, nothing_made, method, path):
+def test_features_that_are_not_offered_are_404_or_405(api, nothing_made, method, path):
     answer = api.ask(method, path, {} if method != "GET" else None)
     assert answer.status in (404, 405), answer
     refused(answer, answer.status, {404: "not-found", 405: "method-not-allowed"}[answer.status])

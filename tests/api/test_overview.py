@@ -30,7 +30,7 @@ def line(api, topic):
     return next((each for each in overview(api)["topics"] if each["topic"] == topic), None)
 
 
-def test_what_a_process_commits_is_in_its_metrics(api, topic):
+def test_commits_of_a_process_are_in_its_metrics(api, topic):
     before = committed(api)
     assert set(before) == set(RATES), before
     made = [api.make(topic=topic, delay="PT1H")["id"] for _ in range(3)]
@@ -60,7 +60,7 @@ def sums(api, topic):
     return {name: round(sum(answer.json["metrics"][name]) * seconds) for name in RATES}
 
 
-def test_what_happened_in_all_processes_is_added_up_once(api, lived):
+def test_events_of_all_processes_are_summed_once(api, lived):
     wanted = {"created": 11, "dispatched": 10, "succeeded": 7, "failed": 3, "dead": 3, "cancelled": 1}
     until(lambda: sums(api, lived) == wanted, lambda: sums(api, lived))
     known = {"scheduled": 0, "dispatched": 0, "dead": 3, "overdue": 0, "oldest_overdue_ms": None, "paused": False, "delivery": "pull"}
@@ -153,7 +153,7 @@ def test_a_series_that_cannot_be_is_refused(api, query, pointer):
     refused(api.get(f"/v1/series?{query}"), 422, "invalid", pointer)
 
 
-def test_what_comes_in_the_next_hour_is_told(api2, topic):
+def test_the_overview_has_the_jobs_of_the_next_hour(api2, topic):
     for _ in range(3):
         api2.make(topic=topic, delay="PT30M")
     until(lambda: overview(api2)["next_hour"]["due"] >= 3, lambda: overview(api2)["next_hour"])

@@ -15,7 +15,7 @@ def statements():
             yield from ((path.stem, one.strip()) for one in text.split(";") if one.strip())
 
 
-def test_what_pages_say_to_look_by_is_sql_of_this_schema(db):
+def test_sql_of_the_runbook_fits_this_schema(db):
     seen = list(statements())
     assert len(seen) > 60
     refused = []

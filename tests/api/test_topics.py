@@ -30,7 +30,7 @@ def test_settings_are_kept_and_copied_into_jobs(api, topic):
     assert api.make(topic=topic, delay="PT1H")["ack_timeout"] == "PT9S"
 
 
-def test_what_get_gives_may_be_put_back(api, topic):
+def test_the_answer_of_get_can_be_put_back(api, topic):
     api.put(url(topic), {"retry": [], "retention": 0})
     api.make(topic=topic, delay="PT1H")
     shown = api.get(url(topic)).json
@@ -74,7 +74,7 @@ def test_pausing_what_is_not_there_is_404(api, topic):
                                            ({"kafka_topic": "a b"}, "/kafka_topic"), ({"kafka_topic": "__x"}, "/kafka_topic"), ({"kafka_topic": "x" * 250}, "/kafka_topic"),
                                            ({"name": "other"}, "/name"), ({"retry": ["?"]}, "/retry/0"), ({"ack_timeout": 0}, "/ack_timeout"),
                                            ({"retention": -1}, "/retention"), ({"paused": "yes"}, "/paused"), ([], "")])
-def test_what_is_wrong_or_not_offered_is_pointed_at(api, topic, body, pointer):
+def test_wrong_and_unknown_settings_are_named_by_a_pointer(api, topic, body, pointer):
     refused(api.put(url(topic), body), 422, "invalid", pointer)
     assert api.get(url(topic)).status == 404
 

@@ -42,7 +42,7 @@ ONLY = {"mariadb": r"\b(?:START|STOP|RESET|SHOW) SLAVE\b|CHANGE MASTER|semi_sync
 
 @pytest.mark.parametrize("kind", ["sh", "ini"])
 @pytest.mark.parametrize("name", ALL)
-def test_what_one_server_alone_understands_is_said_for_the_other_one_as_well(name, kind):
+def test_a_command_for_one_server_has_its_counterpart_for_the_other(name, kind):
     """MariaDB's commands first, then MySQL's; whatever says for nobody in particular what it is for, both understand."""
     found = [(line, word, inside) for line, _, of, word, inside, _ in page.blocks((PAGES / f"{name}.md").read_text(encoding="utf-8")) if of == kind]
     words = [word for _, word, _ in found if word]
@@ -59,12 +59,12 @@ def test_blocks_are_run_in_order_in_one_shell_and_what_they_say_is_read(tmp_path
 
 @pytest.mark.parametrize("text", ["```sh\necho one\n```\n```text\ntwo\n```\n", "```sh\necho one; echo two\n```\n```text\ntwo\none\n```\n",
                                   "```sh\nfalse\n```\n", "```sh\nfalse | true\n```\n", "```sh\necho $NOBODY_SET_IT\n```\n"])
-def test_what_is_not_as_the_page_says_is_noticed(tmp_path, monkeypatch, text):
+def test_output_that_differs_from_the_page_is_noticed(tmp_path, monkeypatch, text):
     with pytest.raises(AssertionError):
         following(tmp_path, monkeypatch, text)
 
 
-def test_what_is_to_be_repeated_is_run_until_it_is_as_the_page_says(tmp_path, monkeypatch):
+def test_a_command_to_be_repeated_runs_until_its_output_is_that_of_the_page(tmp_path, monkeypatch):
     text = "Repeat it:\n\n```sh\necho x >>count; wc -l <count\n```\n```text\n3\n```\n"
     assert following(tmp_path, monkeypatch, text) == ["3\n"]
 

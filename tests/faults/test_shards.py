@@ -122,7 +122,7 @@ def test_a_shard_to_go_whose_leader_died_is_given_up_by_those_that_run(stack, se
 
 
 @pytest.mark.in_turns(2)
-def test_what_moves_can_be_watched(stack, seed):
+def test_the_progress_of_a_resharding_can_be_watched(stack, seed):
     """While a shard has no leader it stands in `moving`."""
     del seed
     through(stack)

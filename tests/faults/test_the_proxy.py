@@ -179,7 +179,7 @@ def test_refused_connections_end_until_accepted_again(connect, proxy):
     assert whole_reply(client)
 
 
-def test_what_was_held_never_comes_when_it_heals_by_a_cut(connect, server, proxy):
+def test_held_bytes_never_arrive_after_a_cut(connect, server, proxy):
     client = connect()
     proxy.hold(REQUEST)
     client.sendall(request(PRODUCE))

@@ -175,7 +175,7 @@ def test_a_job_is_called_back_at_a_url_of_its_own_however_it_was_made(stack, api
     assert api.put("/v1/topics/own/jobs/k", {"delay": 0, "callback_url": url + "/else"}).status == 409
 
 
-def test_what_does_not_fit_the_delivery_of_a_topic_is_refused_with_its_member(stack, api, receiver):
+def test_members_that_do_not_fit_the_delivery_of_a_topic_are_refused(stack, api, receiver):
     assert api.put("/v1/topics/no-url", {"delivery": "http"}).status in (200, 201)
     make_topic(api, "has-url", receiver, callback_timeout="PT20S")
     own = {"callback_url": receiver.url}
@@ -243,7 +243,7 @@ def test_a_spoiled_secret_fails_its_attempts_and_sends_nothing(stack, api, recei
     assert attempts_of(api, job) == [(1, "failed")]
 
 
-def test_what_finds_no_place_says_so(stack, api):
+def test_a_job_without_a_place_says_so(stack, api):
     silent = Receiver(lambda request: None)
     try:
         make_topic(api, "no-place", silent, callback_timeout="PT10M", ack_timeout="PT1H")
@@ -320,7 +320,7 @@ def test_callbacks_keep_within_rate_limit(stack, api, receiver):
     assert most <= 55 and receiver.twice() == []
 
 
-def test_what_is_lost_beyond_a_limit_waits_for_room(stack, api, receiver):
+def test_a_lost_attempt_beyond_the_limit_waits_for_room(stack, api, receiver):
     receiver.rule = gauge = Gauge()
     gauge.go = threading.Event()
     settings = {"callback_timeout": "PT10M", "ack_timeout": "PT1H"}

@@ -146,7 +146,7 @@ def test_results_are_idempotent_and_late_or_forged_ones_are_stale(api, topic, co
     assert state_of(api, job["id"])["state"] == "succeeded"
 
 
-def test_what_cannot_be_understood_goes_to_the_rejected_topic_with_the_reason(api, topic, consume):
+def test_a_message_that_cannot_be_parsed_is_written_to_the_rejected_topic_with_the_reason(api, topic, consume):
     consumer = consume(topic, rule=None)
     rejected = consume("duetime.results.rejected")
     marker = uuid.uuid4().hex

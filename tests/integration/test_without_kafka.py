@@ -83,7 +83,7 @@ def test_attempts_time_out_without_a_reader_of_kafka_and_reports_come_by_rest(ap
     assert [attempt["status"] for attempt in api.get(f"/v1/jobs/{job}/attempts").json["attempts"]] == ["timed_out", "succeeded"]
 
 
-def test_who_dies_is_found_by_rest_and_leaves_no_letter(api, mysql):
+def test_dead_jobs_are_listed_by_rest_and_leave_no_dead_letter(api, mysql):
     """By a report, and by a timeout that a leader judges."""
     told = api.post("/v1/jobs", {"topic": "dying", "payload": 1, "delay": 0, "retry": []}).json["id"]
     popped(api, "dying")

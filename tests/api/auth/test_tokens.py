@@ -131,7 +131,7 @@ def test_health_needs_no_token(callers):
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Bearer x", "Basic eDp5", "bearer", "Bearer dt_" + "A" * 43, "Bearer " + "x" * 3000])
-def test_what_is_no_token_is_401(callers, header):
+def test_an_invalid_authorization_header_is_401(callers, header):
     refused(callers["nobody"].get("/v1/info", headers={"Authorization": header}), 401, "unauthorized")
 
 
@@ -470,7 +470,7 @@ def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
 
 @pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("GET", "/v1/overview", None), ("GET", "/v1/doctor", None),
                                                 ("GET", "/v1/series", None), ("POST", "/v1/admin/shards", {"count": 2})])
-def test_what_concerns_all_topics_is_refused_to_a_bound_token(callers, jobs, method, path, body):
+def test_routes_that_concern_all_topics_refuse_a_bound_token(callers, jobs, method, path, body):
     answer = callers["bound-admin"].ask(method, path, body)
     refused(answer, 403, "forbidden")
     assert "all" in answer.json["detail"]
@@ -511,7 +511,7 @@ def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
 
 
-def test_who_keeps_workers_waiting_leaves_one_to_others(own_apis):
+def test_a_caller_that_keeps_workers_waiting_leaves_one_to_others(own_apis):
     """Two workers, four requests of one token that wait for a row that somebody has locked: a look of another token is answered meanwhile."""
     # None of the four may be refused for the time that it has waited, however slow the machine is.
     api = own_apis("sharing_workers", {"http.workers": 2, "mysql.lock_timeout": "PT1M"}).start()
@@ -533,7 +533,7 @@ def test_who_keeps_workers_waiting_leaves_one_to_others(own_apis):
 
 
 @pytest.mark.in_turns(3)
-def test_who_asks_for_much_at_once_waits_for_himself(own_apis):
+def test_a_caller_that_asks_for_much_at_once_delays_only_itself(own_apis):
     """One worker, forty large lists of one token in its queue: a look of another token comes after one or two of them."""
     api = own_apis("taking_turns", {"http.workers": 1}).start()
     many, one = new_token(api, "many", "write,read", "many."), new_token(api, "one", "write,read", "one.")
@@ -567,6 +567,6 @@ def test_a_caller_is_told_what_its_token_may(callers, name, scopes, topics):
     assert callers[name].get("/v1/caller").json == {"scopes": scopes, "topics": topics}
 
 
-def test_nobody_is_told_what_he_may(callers, api):
+def test_a_caller_without_a_token_does_not_learn_its_scopes(callers, api):
     refused(callers["nobody"].get("/v1/caller"), 401, "unauthorized")
     assert api.get("/v1/caller").json == {"scopes": ALL_SCOPES, "topics": None}

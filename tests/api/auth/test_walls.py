@@ -249,7 +249,7 @@ def test_a_token_sees_and_changes_nothing_of_topics_that_are_not_its_own(walled,
 
 
 @pytest.mark.parametrize("route", [route for route in WITH_WALLS if WALLS[route] == "ROW_IN_PATH"], ids=lambda route: " ".join(route))
-def test_what_is_behind_the_wall_is_answered_like_what_is_not_there(walled, route):
+def test_topics_of_other_tenants_are_answered_like_missing_ones(walled, route):
     w, rests = walled
     method, path = route
     [(_, hidden, body), *_] = ways(w, route)

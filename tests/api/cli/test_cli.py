@@ -68,14 +68,14 @@ def test_an_attempt_is_popped_reported_and_listed(duetime, api, topic):
 
 # ---- exit codes and refusals ----
 
-def test_what_is_too_late_ends_with_5_and_says_how_late(duetime, dispatched, topic):
+def test_a_change_that_is_too_late_exits_with_5_and_says_how_late(duetime, dispatched, topic):
     job = dispatched(topic=topic)
     told = duetime("jobs", "cancel", job["id"])
     assert told.code == 5 and "dispatched" in told.err and "attempt 1" in told.err and not told.out, told
     assert duetime("jobs", "cancel", job["id"], "--retries").code == 0
 
 
-def test_what_is_not_there_ends_with_3(duetime, topic):
+def test_a_missing_job_exits_with_3(duetime, topic):
     for words in (["jobs", "get", "1"], ["jobs", "get", topic, "k"], ["jobs", "cancel", topic, "k"], ["topics", "get", topic], ["schedules", "get", topic]):
         told = duetime(*words)
         assert told.code == 3 and "no such" in told.err and not told.out, told
@@ -101,7 +101,7 @@ def test_an_api_that_is_not_there_ends_with_4():
     (["jobs", "list", "--json=yes"], "no value"), (["jobs", "list", "--topic"], "takes a value"), (["jobs", "list", "--output", "xml"], "table, wide, json"),
     (["jobs", "list", "--limit", "0"], "--limit"), (["topics", "set", "x", "--max-in-flight", "many"], "--max-in-flight"), (["jobs", "list", "--xyzzy"], "--xyzzy"),
     (["topics", "list", "--url", "ftp://x"], "http://"), (["topics", "list", "--timeout", "soon"], "--timeout"), (["shards", "list", "--output", "wide", "--json"], "contradict")])
-def test_what_is_not_understood_ends_with_2_and_says_why(duetime, words, hint):
+def test_a_wrong_command_line_exits_with_2_and_says_why(duetime, words, hint):
     told = duetime(*words)
     assert told.code == 2 and hint in told.err and not told.out, told
 
@@ -133,7 +133,7 @@ def test_lists_go_on_page_by_page_to_the_end_or_the_limit(duetime, api, topic, s
     assert duetime("jobs", "list", "--topic", f"{topic}-none").out == ""
 
 
-def test_what_is_late_is_listed_and_nothing_else(duetime, api, topic):
+def test_only_late_jobs_are_listed_as_late(duetime, api, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     retried = api.make(topic=topic, delay=0)  # its run_at is over, and its retry ahead
     assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]

@@ -88,7 +88,7 @@ def test_shards_without_leader_and_jobs_that_are_late_are_found_and_gone_when_th
     healthy(stack)
 
 
-def test_what_only_the_server_sees_is_told_with_its_subject(stack, db):
+def test_findings_of_the_server_are_shown_with_their_subject(stack, db):
     url = stack["DUETIME_URL_API1"]
     healthy(stack)
     db("SET GLOBAL sync_binlog = 0")
@@ -171,7 +171,7 @@ def test_a_certificate_that_ends_soon_is_found(tmp_path):
     ({"mysql": "unavailable"}, "mysql-away", "unavailable"), ({"mysql": "failing"}, "mysql-away", "failing"), ({"mysql": "read-only"}, "mysql-read-only", "read-only"),
     ({"mysql": "schema"}, "schema-differs", "schema"),
     ({"draining": True}, "api-draining", "")])
-def test_what_readiness_says_is_found(members, finding, detail):
+def test_a_failing_readiness_is_a_finding(members, finding, detail):
     with saying({"/readyz": {**READY, **members}, "/v1/info": info()}) as url:
         told = doctor(url)
         assert set(told) == {finding} and detail in told[finding]

@@ -66,7 +66,7 @@ def test_csv_is_imported_by_the_names_of_its_first_line(duetime, api, topic, tmp
 
 
 @pytest.mark.parametrize("text, hint", [('topic,key\n"a', "line 2 is no CSV"), ("topic,,key\n", "no name"), ("topic\na,b\n", "more cells"), ('topic\na"b\n', "line 2 is no CSV")])
-def test_what_is_no_csv_is_told(duetime, text, hint):
+def test_a_file_that_is_no_csv_is_refused(duetime, text, hint):
     told = duetime("jobs", "import", "--format", "csv", stdin=text)
     assert told.code == 2 and hint in told.err, told
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_there_is_told(duetime):
     assert told.code == 2 and "/nonexistent/jobs" in told.err
 
 
-def test_what_is_exported_can_be_imported(duetime, api, topic, swept):
+def test_an_export_can_be_imported(duetime, api, topic, swept):
     other = topic + "-o"
     for job in ({"key": "a", "payload": {"x": [1]}, "headers": {"h": "v"}, "partition_key": "p", "retry": ["1s"], "ack_timeout": "PT9S"}, {"key": "b"},
                 {"key": "c", "payload_base64": "AAE=", "content_type": "application/x"}):

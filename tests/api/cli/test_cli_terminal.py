@@ -34,7 +34,7 @@ def test_a_forecast_fits_the_terminal(stack, api, topic):
     assert "█" in told and max(len(line) for line in told.splitlines()) <= 60
 
 
-def test_whoever_is_at_a_terminal_is_asked_with_the_count(stack, api, topic):
+def test_a_user_at_a_terminal_is_asked_to_confirm_the_count(stack, api, topic):
     for n in range(3):
         api.make(topic=topic, key=f"k{n}", delay="P9D")
     words = ("jobs", "cancel", "--topic", topic)

@@ -65,7 +65,7 @@ def test_head_and_the_path_without_its_slash(api):
     assert moved.status == 308 and moved.headers["Location"] == "/console/"
 
 
-def test_what_is_no_file_of_it_is_not_found(api):
+def test_a_path_that_is_no_file_of_the_console_is_not_found(api):
     for path in ("/console/nothing.js", "/console/..%2fopenapi.yaml", "/console/index.html%00", "/console/a/b"):
         assert api.get(path).status == 404, path
     refused(api.get("/console/?x=1"), 422, "invalid", "?x")

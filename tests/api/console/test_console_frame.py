@@ -79,7 +79,7 @@ def test_a_token_is_asked_for_and_kept_in_the_session_alone(console_of, guarded)
     assert console.browser.storage()["session"] == {}
 
 
-def test_what_a_token_may_not_is_not_offered(console_of, guarded):
+def test_the_console_hides_actions_that_the_token_does_not_allow(console_of, guarded):
     own, tokens = guarded
     console = console_of(own.url).open(f"#/jobs/{own.jobs_made['in.side']['id']}")
     sign_in(console, tokens["reader"])

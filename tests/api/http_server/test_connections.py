@@ -100,7 +100,7 @@ SLOW = {
 
 @pytest.mark.in_turns(4)
 @pytest.mark.parametrize("what", SLOW)
-def test_whoever_is_slow_keeps_no_place_that_others_wait_for(unhurried, topic, what):
+def test_a_slow_client_loses_its_place_when_others_wait(unhurried, topic, what):
     with dripping(unhurried.url, SLOW[what]):
         for _ in range(3):
             assert_served(unhurried.url, "/healthz", "/readyz", "/v1/topics", times=1)
@@ -212,7 +212,7 @@ def test_the_longest_waiting_of_a_crowd_leaves_first(unhurried):
     (b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", 400, "malformed"),
     (b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 400, "malformed"),
 ], ids=["505", "414", "414-endless", "431", "no-host", "no-method", "no-colon", "length", "length-overflow"])
-def test_what_is_no_request_is_refused_once_and_in_words(unhurried, sent, status, slug):
+def test_bytes_that_are_no_request_are_refused_once_with_a_problem(unhurried, sent, status, slug):
     with Raw(unhurried.url) as wire:
         wire.send(sent)
         found, headers, body = wire.answer()

@@ -420,7 +420,7 @@ def failures(rest):
     return rest.metric("duetime_outage_failures_total", missing=0, of="mysql")
 
 
-def test_what_the_request_is_to_blame_for_is_no_outage(served):
+def test_a_fault_of_the_request_is_no_outage(served):
     rest, before = served.own.rest, failures(served.own.rest)
     refused = [rest.get("/v1/jobs/9223372036854775807"), rest.patch("/v1/jobs/9223372036854775807", {"delay": 1}), rest.post("/v1/jobs", {"topic": "failing", "delay": "soon"}),
                rest.get("/v1/schedules/nobody"), rest.delete("/v1/tokens/nobody"), rest.post(f"/v1/jobs/{served.job}/redrive")]

@@ -71,7 +71,7 @@ def test_refused_framing_is_answered_with_a_problem(api, nothing_made):
 @pytest.mark.parametrize("text", [
     "nonsense\r\n\r\n", "GET\r\n\r\n", "GET /v1/info\r\n\r\n", "GET /v1/info HTTP/9.9\r\n\r\n", "GET /v1/info HTTP/1.1\r\nno colon\r\nHost: localhost\r\n\r\n",
     "GET /v1/info HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "GET /v1/info HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\n12345"])
-def test_what_is_no_request_is_refused_or_cut(api, text):
+def test_bytes_that_are_no_request_are_refused_or_cut_off(api, text):
     with Raw(api.url) as wire:
         answer = wire.send(text.encode("latin-1")).answer()
         assert answer is None or 400 <= answer[0] < 600, answer

@@ -80,7 +80,7 @@ def ends_with(wire, status):
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("what", MALFORMED)
-def test_what_is_malformed_is_answered_with_a_problem_whenever_it_comes(unhurried, nothing_made, what, nth):
+def test_a_malformed_request_gets_a_problem_whenever_it_comes(unhurried, nothing_made, what, nth):
     sent, status = MALFORMED[what]
     with Raw(unhurried.url) as wire:
         for _ in range(nth - 1):
@@ -90,7 +90,7 @@ def test_what_is_malformed_is_answered_with_a_problem_whenever_it_comes(unhurrie
 
 
 @pytest.mark.parametrize("what", MALFORMED)
-def test_what_was_asked_before_is_answered_before(unhurried, nothing_made, what):
+def test_earlier_requests_are_answered_first(unhurried, nothing_made, what):
     """All at once, so that the library has the good ones when the bad one is seen."""
     sent, status = MALFORMED[what]
     with Raw(unhurried.url) as wire:
@@ -100,7 +100,7 @@ def test_what_was_asked_before_is_answered_before(unhurried, nothing_made, what)
         ends_with(wire, status)
 
 
-def test_what_is_malformed_waits_for_an_answer_that_takes_its_time(unhurried, topic):
+def test_a_malformed_request_waits_for_the_slow_answer_before_it(unhurried, topic):
     """The job's answer comes after a commit, on another thread."""
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
     with Raw(unhurried.url) as wire:

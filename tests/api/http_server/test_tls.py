@@ -146,7 +146,7 @@ def test_a_connection_that_the_server_ends_is_over_for_the_client_at_once(secure
             assert below.recv(1) == b"" and time.monotonic() - begun < 30, "silence is ended after 75 seconds"
 
 
-def test_who_does_not_speak_tls_is_told_so(secured):
+def test_a_client_that_does_not_speak_tls_gets_an_error(secured):
     with Raw(f"http://127.0.0.1:{secured.port}") as wire:
         status, headers, body = wire.request("GET /healthz").answer()
     assert status == 400 and "https" in json.loads(body)["detail"] and headers["x-request-id"]
@@ -215,7 +215,7 @@ def choosy(stack, secured, authority, tmp_path_factory):
         yield server
 
 
-def test_who_shows_no_certificate_or_a_strangers_is_refused(choosy, authority, stranger):
+def test_a_client_without_a_certificate_or_with_an_unknown_one_is_refused(choosy, authority, stranger):
     for pair in (None, stranger.issue("them"), authority.issue("late", days=-1)):
         with pytest.raises((ssl.SSLError, ConnectionError)):
             choosy.rest(pair=pair).get("/healthz")
@@ -383,7 +383,7 @@ def stands_still(api):
     return api.resident() == size
 
 
-def test_what_a_connection_holds_is_bounded_idle_or_busy(lean):
+def test_the_memory_of_a_connection_is_bounded_idle_or_busy(lean):
     """In KiB, with the sanitizer's own part: deploy/README.md says 37 and at most 256. A session that keeps its buffers while it is idle has 20 more."""
     wires = []
     try:
@@ -404,7 +404,7 @@ def test_what_a_connection_holds_is_bounded_idle_or_busy(lean):
             wire.close()
 
 
-def test_who_does_not_read_his_answer_holds_a_bounded_part_of_it(secured):
+def test_a_client_that_does_not_read_holds_a_bounded_part_of_its_answer(secured):
     """Requests one behind the other whose answers nobody reads: the server stops reading instead of keeping what it would say."""
     with secured.secure_wire() as wire:
         wire.settimeout(1)
@@ -415,7 +415,7 @@ def test_who_does_not_read_his_answer_holds_a_bounded_part_of_it(secured):
 
 
 @pytest.mark.parametrize("source, client", [("127.0.0.2", "203.0.113.9"), ("127.0.0.1", "127.0.0.1")], ids=["trusted", "spoofed"])
-def test_what_a_proxy_says_is_believed_where_it_is_trusted(narrow, source, client):
+def test_forwarding_headers_of_a_trusted_proxy_are_believed(narrow, source, client):
     """In the log, where the address of who asks is told; a client's own words before its proxy's are not believed either."""
     said = {"X-Forwarded-For": "127.0.0.3, 203.0.113.9", "Forwarded": "for=192.0.2.1", "X-Request-Id": f"of-{source}"}
     for kind in (http.client.HTTPSConnection("127.0.0.1", narrow.port, source_address=(source, 0), context=narrow.context()),

@@ -108,14 +108,14 @@ def chunked(api, body):
     return [json.loads(line)["status"] for line in answer.splitlines()]
 
 
-def test_what_lies_past_the_number_of_elements_gets_413_and_makes_no_job(small, topic):
+def test_elements_past_the_largest_number_get_413_and_make_no_job(small, topic):
     before = small.jobs()
     assert [result["status"] for result in send_lines(small.rest, [job(topic)] * 13)] == [201] * 10 + [413] * 3
     assert [result["status"] for result in small.rest.post("/v1/jobs:batch", [job(topic)] * 12).json] == [201] * 10 + [413] * 2
     assert small.jobs() == before + 20
 
 
-def test_what_lies_past_the_size_of_the_body_gets_413_and_makes_no_job(small, topic):
+def test_elements_past_the_size_of_the_body_get_413_and_make_no_job(small, topic):
     before = small.jobs()
     refused(small.rest.post("/v1/jobs:batch", [job(topic, payload="x" * 1800)] * 6), 413, "too-large")
     refused(small.rest.post("/v1/jobs:batch", "x" * 8193, content_type="application/x-ndjson"), 413, "too-large")

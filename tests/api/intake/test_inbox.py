@@ -127,7 +127,7 @@ def test_rows_of_one_transaction_are_carried_out_in_their_order(api, db, topic, 
     ({"action": "cancel", "job_key": "k", "delay_ms": 3}, "invalid: see errors for each member that is wrong: /delay_ms has no place"),
     ({"action": "change", "job_key": "nobody", "options": '{"content_type":"a/b"}', "payload": b"\x00\xff"}, "not-found: no such job"),
 ])
-def test_what_cannot_be_carried_out_is_kept_with_its_error(db, topic, put, kept, columns, error):
+def test_a_row_that_fails_is_kept_with_its_error(db, topic, put, kept, columns, error):
     row = put(**{"topic": topic, **columns})
     assert kept(row).startswith(error)
     assert not db("SELECT 1 FROM jobs WHERE topic = %s", topic)

@@ -98,7 +98,7 @@ def test_lines_may_arrive_in_any_pieces(api, sent):
     assert status == 200 and headers["content-type"] == "application/x-ndjson" and answer == b'{"status":200,"outcome":"applied"}\n' * 3
 
 
-def test_what_lies_past_a_limit_gets_413_and_is_not_applied(small):
+def test_results_past_a_limit_get_413_and_are_not_applied(small):
     line = report("7")
     results = send_lines(small.rest, [line] * 13)
     assert [result["status"] for result in results] == [404] * 10 + [413] * 3

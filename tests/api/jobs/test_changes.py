@@ -25,7 +25,7 @@ def dispatched(api, job):
 
 
 @pytest.mark.parametrize("id", ["0", "x", "01", "-1", "1.0", "1e3", "99999999999999999999", "12345", "%20"])
-def test_what_is_no_job_is_404_for_every_request(api, id):
+def test_an_id_of_no_job_is_404_for_every_request(api, id):
     for method, path, body in (("GET", "", None), ("PATCH", "", {}), ("DELETE", "", None), ("POST", "/cancel", None), ("POST", "/run-now", None),
                                ("POST", "/redrive", None), ("GET", "/attempts", None), ("POST", "/results", {"attempt": 1, "status": "succeeded"})):
         refused(api.ask(method, f"/v1/jobs/{id}{path}", body), 404, "not-found")
@@ -57,7 +57,7 @@ def mysql_failures(api):
     return api.metric("duetime_outage_failures_total", missing=0, of="mysql")
 
 
-def test_what_a_caller_asked_wrongly_is_no_outage_of_mysql(api, topic):
+def test_a_wrong_request_is_no_outage_of_mysql(api, topic):
     before = mysql_failures(api)
     job = api.make(topic=topic, delay="P1D")
     refused(api.patch(url(job), {"payload": 1}, headers={"If-Match": '"9"'}), 412, "version-mismatch")

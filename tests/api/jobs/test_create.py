@@ -41,7 +41,7 @@ def test_the_answer_is_the_job_with_location_and_etag(api, topic):
     assert api.get(answer.headers["Location"]).json == job
 
 
-def test_what_is_left_out_has_its_default(api, topic):
+def test_omitted_members_have_their_defaults(api, topic):
     job = api.make(topic=topic, delay="PT1H")
     assert (job["retry"], job["max_attempts"], job["ack_timeout"], job["payload"]) == (DEFAULT_RETRY, 10, "PT5M", None)
     assert job.get("key") is None and job.get("partition_key") is None and not job.get("failures") and not job.get("last_error")
@@ -273,7 +273,7 @@ def test_ids_are_strings_of_digits_and_differ(api, api2, topic):
     assert len(set(ids)) == 40
 
 
-def test_what_was_answered_is_in_mysql(api, topic, db):
+def test_the_answered_job_is_in_mysql(api, topic, db):
     job = api.make(topic=topic, key="k", run_at="2031-01-01T00:00:00Z", payload={"a": [1, 2]}, retry=["1s"], ack_timeout="7s")
     [row] = db("SELECT * FROM jobs WHERE id = %s", job["id"])
     assert (row["topic"], row["job_key"], row["state"], row["run_at"], row["next_at"]) == (topic.encode(), b"k", "scheduled", ms(job["run_at"]), ms(job["next_at"]))

@@ -45,14 +45,14 @@ OTHER = [{"run_at": "2031-01-01T00:00:00.001Z"}, {"payload": {"a": 2}}, {"retry"
 
 
 @pytest.mark.parametrize("change", EQUAL, ids=json.dumps)
-def test_what_means_the_same_is_equal(api, topic, change):
+def test_bodies_that_mean_the_same_are_equal(api, topic, change):
     first = api.put(path(topic, "k"), BASE)
     again = api.put(path(topic, "k"), {**BASE, **change})
     assert (first.status, again.status) == (201, 200) and again.json["id"] == first.json["id"]
 
 
 @pytest.mark.parametrize("change", OTHER, ids=json.dumps)
-def test_what_differs_in_one_member_conflicts(api, topic, change):
+def test_a_body_that_differs_in_one_member_conflicts(api, topic, change):
     first = api.put(path(topic, "k"), BASE).json
     body = {name: value for name, value in {**BASE, **change}.items() if value is not None}
     assert refused(api.put(path(topic, "k"), body), 409, "key-conflict")["id"] == first["id"]

@@ -146,7 +146,7 @@ def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
     until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, "the leftover rows are removed")
 
 
-def test_who_stops_waiting_for_an_operation_hands_it_over_at_its_rate(api, topic, db):
+def test_an_operation_goes_on_at_its_rate_when_its_caller_stops_waiting(api, topic, db):
     """The dispatchers' first piece comes a minute after the one that was done while the caller waited."""
     make(api, topic, 3)
     answer = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "1/m", "wait": "PT1S"})

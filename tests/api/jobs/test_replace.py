@@ -66,7 +66,7 @@ def test_a_body_that_is_wrong_replaces_nothing(api, topic):
     assert api.get(path(topic, query="")).json == first
 
 
-def test_those_who_replace_a_free_key_at_once_make_one_job(stack, topic, db):
+def test_concurrent_replaces_of_a_free_key_make_one_job(stack, topic, db):
     def replace(i):
         rest = Rest(stack[f"DUETIME_URL_API{1 + i % 2}"])
         answer = rest.put(path(topic), {"delay": "PT1H", "payload": i})

@@ -107,7 +107,7 @@ def test_after_200_ms_an_unsettled_attempt_is_too_late(api, topic, unsettled, na
 
 
 @pytest.mark.parametrize("name", ["cancel of retries", "time", "run-now"])
-def test_what_does_not_touch_the_attempt_does_not_wait_for_it(api, topic, unsettled, name):
+def test_a_change_that_does_not_touch_the_attempt_does_not_wait_for_it(api, topic, unsettled, name):
     change, state = CHANGES[name]
     answers = [timed(change, api, job) for job in unsettled(topic, 10)]
     assert all(answer.status == 200 and answer.json["state"] == state and answer.json["attempt"] == 1 for answer, _ in answers), answers
@@ -128,7 +128,7 @@ def single(stack, own_apis):
     api.end()
 
 
-def test_who_waits_for_a_batch_takes_no_worker_and_no_lock(single, db, topic, unsettled):
+def test_a_change_that_waits_for_a_batch_holds_no_worker_and_no_lock(single, db, topic, unsettled):
     """There is one worker, and 120 requests wait 200 ms each: one after another they would take 24 s. Meanwhile a job is read, no row stays locked,
     and no request holds the memory that reading a job may take."""
     jobs = unsettled(topic, 120)
@@ -163,7 +163,7 @@ def test_a_shutdown_answers_those_that_wait_for_a_batch(single, topic, unsettled
 # ---- thousands, at the instant of their retry ----
 
 @pytest.mark.in_turns(3)
-def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic):
+def test_a_job_cancelled_right_after_a_failure_is_never_sent_again(stack, topic):
     """Cancels and changes race with results, the settling of batches and retries of 1 to 20 ms. `cancelled` after n attempts:
     no further one; too late with n: n was sent. If a request is too late because of the batch of its job's last attempt, it
     has waited for that batch. This is rare: Kafka or MySQL must have stalled."""

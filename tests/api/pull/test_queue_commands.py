@@ -195,7 +195,7 @@ def test_jobs_that_were_made_otherwise_are_popped_by_their_number(api, send, pop
     assert send("delete", id=raw["id"])["success"]
 
 
-def test_what_is_not_there_is_told(send, topic, name):
+def test_a_command_for_a_missing_job_gets_not_found(send, topic, name):
     for command in ("finish", "delete"):
         answer = send(command, id=name)
         assert answer["success"] is False and answer["id"] == name and "no job" in answer["error"]
@@ -245,7 +245,7 @@ def test_a_command_that_is_wrong_is_pointed_at(api, nothing_made, body, pointers
     refused(api.post("/v1/commands", body), 422, "invalid", *pointers)
 
 
-def test_what_cannot_be_read_is_refused_whole(api, nothing_made):
+def test_a_body_that_cannot_be_parsed_is_refused_whole(api, nothing_made):
     for body in ("", "{", '[{"command":"pop"},]', '{"command":"pop","command":"pop"}', b'{"command":"add","topic":"t","id":"\xff"}'):
         refused(api.post("/v1/commands", body), 400, "malformed")
     refused(api.post("/v1/commands", "5"), 422, "invalid", "")

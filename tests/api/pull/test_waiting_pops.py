@@ -163,7 +163,7 @@ def test_several_topics_are_waited_for_at_once(api, pulled, topic):
         assert [job["id"] for job in answer.result()] == [made["id"]]
 
 
-def test_who_waits_is_told_when_the_delivery_changes(api, pulled):
+def test_a_waiting_pop_ends_when_the_delivery_changes(api, pulled):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(lambda: Rest(api.url).post(f"/v1/topics/{pulled}/pop", {"wait": "PT1M"}))
         settle(api, 1)

@@ -50,7 +50,7 @@ static struct dt_alert_watched watched_now(void)
     return now;
 }
 
-FRESH_TEST(what_an_installation_lacks_is_counted)
+FRESH_TEST(parts_that_an_installation_lacks_are_counted)
 {
     mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:7'");
     mysql_fixture_run(&fx, "UPDATE processes SET leads = '0,1' WHERE id = 7");
@@ -219,7 +219,7 @@ static struct dt_alert_walked walked(int64_t now_ms)
     return walked_until(now_ms, INT64_MAX);
 }
 
-FRESH_TEST(what_is_due_is_counted_in_slices_each_row_once)
+FRESH_TEST(due_rows_are_counted_in_slices_and_each_row_once)
 {
     const int64_t now_ms = mysql_now_ms(&fx);
     job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
@@ -474,7 +474,7 @@ FRESH_TEST(messages_of_an_alert_go_in_their_order)
     assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
 }
 
-FRESH_TEST(what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once)
+FRESH_TEST(a_message_that_a_dead_sender_had_taken_for_the_first_time_is_due_at_once)
 {
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION);
     struct dt_message_page messages = due();
@@ -499,7 +499,7 @@ FRESH_TEST(messages_for_kafka_wait_for_a_process_that_writes_to_it)
     assert_true(due().n == 1 && due().v[0].target == DT_ALERT_TO_KAFKA);
 }
 
-FRESH_TEST(what_was_never_tried_goes_first)
+FRESH_TEST(messages_that_were_never_tried_are_sent_first)
 {
     struct dt_alert_change change = late(DT_ALERT_TO_TOPIC);
     OK(dt_store_alert_change(store, &change, &err));

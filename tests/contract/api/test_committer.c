@@ -261,7 +261,7 @@ RIG_TEST(a_queue_has_the_room_of_the_bytes_that_have_left_it)
 }
 
 /* Nobody who is queued then would fare better: none of them has a try of its own. */
-RIG_TEST(who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work)
+RIG_TEST(queued_requests_fail_with_the_running_one_when_mysql_goes_away)
 {
     enum { QUEUED = 3 };
     static struct call first, held, queued[QUEUED];
@@ -291,7 +291,7 @@ RIG_TEST(who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work)
     dt_unit_clear(&first.unit);
 }
 
-RIG_TEST(what_is_large_is_committed_apart)
+RIG_TEST(large_jobs_are_committed_in_a_batch_of_their_own)
 {
     enum { CALLS = 12, PAYLOAD = 900000 };
     static struct call calls[CALLS];

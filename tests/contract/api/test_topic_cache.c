@@ -89,7 +89,7 @@ RIG_TEST(nothing_is_read_again_within_a_second)
     assert_int_equal(counted(rig->store, "Com_stmt_execute") - before, 1); /* that one asked for the counter */
 }
 
-RIG_TEST(whoever_asks_after_a_change_gets_what_was_read_after_it)
+RIG_TEST(a_request_after_a_change_gets_a_snapshot_that_was_read_after_the_change)
 {
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     for (int i = 0; i < 20; i++) {
@@ -155,7 +155,7 @@ static void *change_all_the_time(void *arg)
 }
 
 /* Somebody makes topics as fast as they can be made: each reading is out of date before it has ended. */
-RIG_TEST(those_who_wait_together_are_served_by_one_reading)
+RIG_TEST(requests_that_wait_together_share_one_read)
 {
     struct reader readers[READERS] = {0};
     struct changer changer = {.cache = rig->cache};

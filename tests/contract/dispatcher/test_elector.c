@@ -114,7 +114,7 @@ ELECTOR_TEST(a_leader_node_that_somebody_deletes_is_noticed)
     AWAIT(gained_again(p));
 }
 
-ELECTOR_TEST(what_elects_has_a_name)
+ELECTOR_TEST(the_elector_has_a_name)
 {
     assert_string_equal(dt_elector_name(&config), "zookeeper");
 }

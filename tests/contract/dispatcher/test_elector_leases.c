@@ -89,7 +89,7 @@ static void go_on(int ms)
         look();
 }
 
-ELECTOR_TEST(what_elects_has_a_name)
+ELECTOR_TEST(the_elector_has_a_name)
 {
     assert_string_equal(dt_elector_name(&config), "mysql");
 }
@@ -106,7 +106,7 @@ ELECTOR_TEST(every_lease_is_a_row_that_names_its_member)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), SHARDS);
 }
 
-ELECTOR_TEST(who_stops_in_order_leaves_nothing_behind)
+ELECTOR_TEST(a_member_that_stops_in_order_leaves_no_rows)
 {
     start(0);
     AWAIT_SPLIT(4);
@@ -240,7 +240,7 @@ ELECTOR_TEST(a_member_is_not_ended_before_its_timeout)
 }
 
 /* With a timeout so long that the next look by itself is far away. */
-ELECTOR_TEST(who_hears_that_something_was_given_back_takes_it_at_once)
+ELECTOR_TEST(a_member_takes_a_shard_at_once_when_it_hears_that_it_was_given_back)
 {
     timeout_ms = 10 * WAIT_MS;
     start(0);

@@ -273,7 +273,7 @@ static void pause_first(size_t n)
     dt_shard_topics_changed(l);
 }
 
-FRESH_TEST(what_is_parked_while_its_topic_is_paused_goes_when_that_goes_on)
+FRESH_TEST(parked_jobs_of_a_paused_topic_are_sent_when_it_is_resumed)
 {
     enum { PAUSED = 12 };
     pause_first(PAUSED);
@@ -286,7 +286,7 @@ FRESH_TEST(what_is_parked_while_its_topic_is_paused_goes_when_that_goes_on)
     scan_until(JOBS);
 }
 
-FRESH_TEST(what_kafka_does_not_take_is_parked_and_goes_when_it_does)
+FRESH_TEST(jobs_that_kafka_does_not_accept_are_parked_and_sent_when_it_does)
 {
     closed[3] = closed[5] = true;
     scan_until(JOBS - 2 * MANY);

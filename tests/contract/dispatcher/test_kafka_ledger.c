@@ -74,7 +74,7 @@ RIG_TEST(reading_starts_where_it_is_told_to)
     dt_producer_free(p);
 }
 
-RIG_TEST(what_was_not_committed_is_not_in_the_ledger)
+RIG_TEST(records_of_an_uncommitted_transaction_are_not_in_the_ledger)
 {
     const char *small[] = {"max.message.bytes", "1000", NULL};
     char payload[2000];

@@ -107,7 +107,7 @@ static void await_sent_by_itself(void)
     AWAIT(count(fx.topic, false) + count(ledger(), false) >= 2);
 }
 
-RIG_TEST(what_was_begun_and_not_committed_is_seen_by_nobody)
+RIG_TEST(consumers_do_not_see_an_uncommitted_transaction)
 {
     int64_t offset = -1;
     dt_producer *p = producer(0);
@@ -128,7 +128,7 @@ RIG_TEST(what_was_begun_and_not_committed_is_seen_by_nobody)
 }
 
 /* Consumers of the topic wait for nothing but the producer's end, not for a transaction's timeout. */
-RIG_TEST(what_was_begun_and_is_given_up_holds_up_nobody)
+RIG_TEST(an_aborted_transaction_does_not_block_consumers)
 {
     const struct dt_kafka_message m = message("17", "x");
     fx.config.kafka_auto_create_partitions = 1;
@@ -145,7 +145,7 @@ RIG_TEST(what_was_begun_and_is_given_up_holds_up_nobody)
 }
 
 /* Its reports lie there unread, so that nothing has to be asked for. */
-RIG_TEST(what_was_begun_long_ago_is_committed_without_a_look_at_its_topics)
+RIG_TEST(a_transaction_that_began_long_ago_is_committed_without_a_lookup_of_its_topics)
 {
     const struct dt_kafka_message m = message("17", "x");
     int64_t offset = -1;
@@ -332,7 +332,7 @@ RIG_TEST(a_large_batch_over_many_topics_arrives_whole)
 }
 
 /* Kafka has markers to write in each partition: a moment after it has answered it is as a rule not through with that. */
-RIG_TEST(who_begins_too_soon_is_told)
+RIG_TEST(a_transaction_that_begins_too_soon_is_counted)
 {
     enum { N = 300 };
     static char keys[N][16];

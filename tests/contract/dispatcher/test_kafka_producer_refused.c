@@ -205,12 +205,12 @@ static void open_after(int transactions)
     assert_int_equal(committed(fx.topic, (size_t)transactions + 1), transactions + 1);
 }
 
-RIG_TEST(what_is_open_under_the_first_id_is_ended_by_the_next_producer)
+RIG_TEST(a_transaction_open_under_the_first_id_is_ended_by_the_next_producer)
 {
     open_after(2);
 }
 
-RIG_TEST(what_is_open_under_the_second_id_is_ended_by_the_next_producer)
+RIG_TEST(a_transaction_open_under_the_second_id_is_ended_by_the_next_producer)
 {
     open_after(1);
 }

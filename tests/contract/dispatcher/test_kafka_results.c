@@ -126,7 +126,7 @@ FRESH_TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was)
     dt_properties_free(fresh.kafka_client);
 }
 
-FRESH_TEST(what_was_not_committed_comes_again_for_the_next_consumer)
+FRESH_TEST(results_whose_offset_was_not_committed_are_read_again_by_the_next_consumer)
 {
     int seen[100] = {0};
     report(0, 100);
@@ -357,7 +357,7 @@ FRESH_TEST(markers_of_transactions_do_not_count_as_unread)
     dt_result_lag_free(lag);
 }
 
-FRESH_TEST(what_goes_back_is_unread_until_it_was_applied)
+FRESH_TEST(results_that_are_read_again_count_as_unread_until_they_are_applied)
 {
     const struct dt_kafka_record *records;
     dt_result_lag *lag = lag_of();

@@ -227,7 +227,7 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
     }
 }
 
-TEST_WITH(who_must_not_wait_is_told_when_to_ask_again, init, clear)
+TEST_WITH(a_caller_that_must_not_wait_is_called_when_the_answer_is_there, init, clear)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
     struct dt_kafka_topic_info info;

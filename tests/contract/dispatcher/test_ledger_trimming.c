@@ -102,7 +102,7 @@ static void assert_row_holds(int64_t offset)
     assert_int_equal(fence.trim_offset, offset);
 }
 
-FRESH_TEST(what_the_row_has_held_for_a_day_goes_but_for_its_last_record)
+FRESH_TEST(records_below_an_offset_that_the_row_has_held_for_a_day_are_deleted_except_the_last)
 {
     lead(OLD, DAY + 60000);
     assert_int_equal(tend(), DT_OK);
@@ -114,7 +114,7 @@ FRESH_TEST(what_the_row_has_held_for_a_day_goes_but_for_its_last_record)
     assert_begins_at(offsets[OLD - 2]);
 }
 
-FRESH_TEST(what_it_has_not_held_for_a_day_stays)
+FRESH_TEST(records_above_an_offset_that_the_row_has_held_for_a_day_stay)
 {
     lead(OLD, DAY - 60000);
     assert_int_equal(tend(), DT_OK);
@@ -130,7 +130,7 @@ FRESH_TEST(a_young_ledger_keeps_its_beginning_and_its_row_moves_on)
     assert_row_holds(offsets[YOUNG - 1] + 1);
 }
 
-FRESH_TEST(whose_row_is_anothers_by_then_deletes_nothing)
+FRESH_TEST(a_leader_that_lost_its_row_meanwhile_deletes_nothing)
 {
     lead(OLD, DAY + 60000);
     const struct dt_fence zombie = fence;

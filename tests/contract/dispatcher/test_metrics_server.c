@@ -66,7 +66,7 @@ TEST(the_address_may_be_of_the_sixth_version)
     dt_metrics_server_stop(server);
 }
 
-TEST(what_is_no_address_is_named)
+TEST(an_invalid_address_is_named_in_the_error)
 {
     dt_metrics_server *server = NULL;
     struct dt_error err = {0};

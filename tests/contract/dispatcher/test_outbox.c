@@ -269,7 +269,7 @@ FRESH_TEST(notices_leave_when_it_is_told_of_their_shard)
         assert_int_equal(each[i], 1);
 }
 
-FRESH_TEST(what_nobody_told_of_leaves_with_the_next_look)
+FRESH_TEST(a_notice_without_a_wake_up_is_sent_at_the_next_poll)
 {
     start_and_look();
     int64_t first = bury(2, 1);
@@ -326,7 +326,7 @@ FRESH_TEST(pages_of_refused_notices_do_not_block_those_behind_them)
     AWAIT(letters(later, later + 2, NULL) == 3);
 }
 
-FRESH_TEST(what_did_not_arrive_for_want_of_an_answer_goes_again_soon)
+FRESH_TEST(a_notice_without_an_answer_from_kafka_is_sent_again_soon)
 {
     int64_t first = bury(4, 0);
     lose_the_rest = true;
@@ -359,7 +359,7 @@ FRESH_TEST(a_kafka_that_is_away_is_asked_again_and_not_all_the_time)
 }
 
 /* At least once: it was sent, and MySQL did not hear of it. */
-FRESH_TEST(what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id)
+FRESH_TEST(a_notice_that_was_sent_and_not_deleted_is_sent_again_under_the_same_id)
 {
     int64_t first = bury(2, 0);
     deletes_to_fail = 1;

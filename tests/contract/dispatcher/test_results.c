@@ -433,7 +433,7 @@ static bool is_rejected(void *arg)
     return rejected(arg, strlen(arg)) > 0;
 }
 
-FRESH_TEST(what_cannot_be_understood_is_put_aside_and_the_others_are_applied)
+FRESH_TEST(results_that_cannot_be_parsed_are_rejected_and_the_others_are_applied)
 {
     char nonsense[] = "{\"job_id\":\"x1\"}", more[] = "not json 1";
     job_row_dispatched(&fx, 1, 1, 0);
@@ -446,7 +446,7 @@ FRESH_TEST(what_cannot_be_understood_is_put_aside_and_the_others_are_applied)
 }
 
 /* While Kafka does not answer, the batch waits: what was rejected is not forgotten. */
-FRESH_TEST(what_is_put_aside_waits_for_a_kafka_that_is_away)
+FRESH_TEST(rejected_results_wait_while_kafka_is_unavailable)
 {
     char nonsense[] = "not json 2";
     sends_to_fail = 2;
@@ -458,7 +458,7 @@ FRESH_TEST(what_is_put_aside_waits_for_a_kafka_that_is_away)
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
 }
 
-FRESH_TEST(what_kafka_refuses_to_put_aside_holds_up_nobody)
+FRESH_TEST(a_rejected_result_that_kafka_refuses_does_not_block_others)
 {
     char other[] = "not json 4";
     snprintf(refused_value, sizeof refused_value, "not json 3");

@@ -51,7 +51,7 @@ static void drop(void)
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)
 
-FRESH_TEST(who_leads_is_told_so_and_when_the_map_is_another)
+FRESH_TEST(the_fence_check_passes_for_the_leader_and_reports_a_new_shard_map)
 {
     OK(dt_shard_check_fence(l, &err));
     assert_int_equal(stale, 0);
@@ -61,7 +61,7 @@ FRESH_TEST(who_leads_is_told_so_and_when_the_map_is_another)
     assert_int_equal(stale, 1);
 }
 
-FRESH_TEST(whose_row_is_anothers_leads_no_more)
+FRESH_TEST(a_leader_whose_row_belongs_to_another_steps_down)
 {
     const struct dt_fence mine = l->fence;
     take_over(8);

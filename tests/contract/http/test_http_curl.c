@@ -173,7 +173,7 @@ RIG_TEST(without_a_connection_or_a_name_it_says_so)
     assert_failed(url_of("http", "nowhere.test", "/204"), "http_dns");
 }
 
-RIG_TEST(what_is_no_whole_head_is_broken)
+RIG_TEST(an_answer_without_a_complete_head_counts_as_broken)
 {
     assert_failed(at("/nothing"), "http_broken");
     assert_failed(at("/half-a-head"), "http_broken");
@@ -282,7 +282,7 @@ RIG_TEST(an_answer_before_the_end_of_the_request_counts)
     forget(&got, 1);
 }
 
-RIG_TEST(what_no_request_may_have_is_refused)
+RIG_TEST(a_request_with_forbidden_headers_is_refused)
 {
     static const struct dt_http_header unsound[] = {
         {{"x-a", 3}, {"b\r\nc: d", 7}}, {{"x a", 3}, {"b", 1}}, {{"", 0}, {"b", 1}}, {{"x:a", 3}, {"b", 1}}};
@@ -393,7 +393,7 @@ RIG_TEST(a_stray_answer_spoils_at_most_one_of_120_requests)
 
 /* ---- the end ---- */
 
-RIG_TEST(what_is_in_flight_at_the_stop_is_unknown)
+RIG_TEST(requests_in_flight_when_the_client_stops_have_an_unknown_outcome)
 {
     static struct got got[42];
     static struct got answered;

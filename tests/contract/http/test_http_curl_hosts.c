@@ -78,7 +78,7 @@ static bool may_send(void *arg, void *tag)
 }
 
 /* Also on a connection that is kept, where libcurl has nothing to do before it writes. */
-RIG_TEST(what_is_withheld_is_not_put_on_the_wire)
+RIG_TEST(a_withheld_request_is_not_written_to_the_socket)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     settings.may_send = may_send;
@@ -100,7 +100,7 @@ static void write_for(int64_t us)
 }
 
 /* The thread stands still between the look and the write until the lease is over. */
-RIG_TEST(what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire)
+RIG_TEST(a_request_that_cannot_be_written_within_its_lease_is_not_written_to_the_socket)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     settings.may_send = may_send;

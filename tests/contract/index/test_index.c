@@ -211,7 +211,7 @@ RIG_TEST(a_clock_that_is_set_back_keeps_no_filling, shared)
     assert_true(taken(fx, fx->index).ours);
 }
 
-RIG_TEST(what_is_filled_counts_as_long_as_its_marker_stays, shared)
+RIG_TEST(a_filled_index_is_trusted_as_long_as_its_marker_exists, shared)
 {
     struct dt_marker first = marked_as_filling(fx, 1, NULL), second;
     struct dt_filling f = taken(fx, fx->index);
@@ -505,7 +505,7 @@ RIG_TEST(a_range_leaves_out_its_end_and_the_marker, shared)
     assert_int_equal(count, 2);
 }
 
-RIG_TEST(what_is_added_as_missing_never_overwrites, shared)
+RIG_TEST(adding_a_missing_entry_never_overwrites_an_existing_one, shared)
 {
     int64_t a = id_of(fx, 6, 0), b = id_of(fx, 6, a);
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}};

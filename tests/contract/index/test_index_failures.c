@@ -267,7 +267,7 @@ RIG_TEST(a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing, privat
     failing_is(fx, "*");
 }
 
-RIG_TEST(who_listens_knows_whether_announcements_arrive, private)
+RIG_TEST(a_listener_knows_whether_announcements_arrive, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);

@@ -263,7 +263,7 @@ RIG_TEST(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, 
     free(entries);
 }
 
-RIG_TEST(what_came_since_the_loss_stays_beside_what_is_filled_in, shared)
+RIG_TEST(entries_put_after_a_loss_stay_beside_those_that_are_filled_in, shared)
 {
     enum { N = 5000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));

@@ -248,7 +248,7 @@ RIG_TEST(a_quiet_channel_stays_up_as_long_as_it_is_answered)
     close(fd);
 }
 
-RIG_TEST(whatever_is_heard_puts_the_question_off)
+RIG_TEST(any_message_from_redis_postpones_the_ping)
 {
     start_with(rig, NULL, false, LATE_MS);
     int fd = greet(&rig->servers[0]);
@@ -417,7 +417,7 @@ RIG_TEST(a_message_may_come_in_pieces)
     close(fd);
 }
 
-RIG_TEST(what_is_no_redis_is_given_up)
+RIG_TEST(a_server_that_does_not_speak_the_redis_protocol_is_given_up)
 {
     start(rig, NULL, false);
     int fd = greet(&rig->servers[0]);

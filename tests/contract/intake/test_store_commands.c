@@ -211,7 +211,7 @@ FRESH_TEST(a_cancel_may_be_of_what_follows_an_attempt)
     assert_int_equal(jobs("no_retries AND state = 'dispatched'"), 1);
 }
 
-FRESH_TEST(what_is_read_again_changes_nothing)
+FRESH_TEST(a_message_that_is_read_twice_changes_nothing)
 {
     struct dt_command_place old[2];
     say(CREATE("k", "1"));

@@ -105,7 +105,7 @@ static int64_t events_like(const char *was, const char *became)
         &fx, "SELECT COUNT(*) FROM job_events WHERE job_id = 1 AND was LIKE '%s' AND became LIKE '%s'", was, became);
 }
 
-FRESH_TEST(what_becomes_of_a_job_is_in_its_event_with_what_it_was)
+FRESH_TEST(the_event_of_a_job_has_its_state_before_and_after)
 {
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     job_row(&fx, 1, NULL);

@@ -75,7 +75,7 @@ static void empty_all(void)
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_all, NULL)
 
-FRESH_TEST(what_waits_is_cancelled_and_the_topic_gone)
+FRESH_TEST(waiting_jobs_are_cancelled_and_the_topic_is_deleted)
 {
     job_row(&fx, 1, NULL);
     job_row(&fx, 2, "attempt = 1, failures = 1, claim_shard = 0");

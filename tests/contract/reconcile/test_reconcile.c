@@ -144,7 +144,7 @@ RIG_TEST(only_leaders_of_shards_with_something_due_are_woken, shared)
         assert_int_equal(dt_shard_set_has(&fx->wake, shard), shard == dt_shard_of(&fx->map, 2));
 }
 
-RIG_TEST(what_was_changed_just_now_is_mended_but_is_no_drift, shared)
+RIG_TEST(a_recent_change_is_repaired_and_not_counted_as_drift, shared)
 {
     settle(fx);
     job(fx, 1, fx->now_ms + 1000);
@@ -348,7 +348,7 @@ RIG_TEST(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, sh
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:%s", fx->installation, shard, name), 1);
 }
 
-RIG_TEST(what_is_parked_already_is_not_held_again, shared)
+RIG_TEST(an_entry_that_is_parked_is_not_held_again, shared)
 {
     unsigned shard = dt_shard_of(&fx->map, 1);
     const struct dt_entry parked = {1, START - 1000, 0};
@@ -364,7 +364,7 @@ RIG_TEST(what_is_parked_already_is_not_held_again, shared)
     expect_drift(fx, 0, 0, 0);
 }
 
-RIG_TEST(what_a_leader_has_too_much_of_is_no_drift, shared)
+RIG_TEST(surplus_entries_of_a_leader_are_not_counted_as_drift, shared)
 {
     unsigned shard = dt_shard_of(&fx->map, 1);
     int64_t next_ms, ids[2] = {2, 3};
@@ -461,7 +461,7 @@ RIG_TEST(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared)
 
 /* ---- horizon ---- */
 
-RIG_TEST(what_enters_the_horizon_is_loaded_and_is_no_drift, shared)
+RIG_TEST(jobs_that_enter_the_horizon_are_loaded_and_not_counted_as_drift, shared)
 {
     fx->mysql.config.index_horizon = 120000;
     fx->mysql.config.reconcile_walk = 10000;

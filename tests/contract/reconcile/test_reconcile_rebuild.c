@@ -183,7 +183,7 @@ RIG_TEST(one_process_fills_the_lost_sets_of_all, shared)
     process_end(&b);
 }
 
-RIG_TEST(who_waits_adds_nothing_meanwhile, shared)
+RIG_TEST(a_reconciler_that_waits_for_a_rebuild_adds_nothing_meanwhile, shared)
 {
     struct process a, b;
     int64_t n, heard_us = 0;
@@ -208,7 +208,7 @@ RIG_TEST(who_waits_adds_nothing_meanwhile, shared)
 }
 
 /* More than TELL_US after the pass began, so that something is noted; then it is not heard of any more. */
-RIG_TEST(who_falls_silent_is_succeeded, shared)
+RIG_TEST(another_process_takes_a_rebuild_over_when_its_process_falls_silent, shared)
 {
     struct process a, b;
     two_processes(fx, &a, &b);
@@ -228,7 +228,7 @@ RIG_TEST(who_falls_silent_is_succeeded, shared)
     process_end(&b);
 }
 
-RIG_TEST(what_was_filled_before_another_loss_does_not_count, shared)
+RIG_TEST(entries_that_were_filled_in_before_another_loss_do_not_count, shared)
 {
     struct process a, b;
     two_processes(fx, &a, &b);
@@ -242,7 +242,7 @@ RIG_TEST(what_was_filled_before_another_loss_does_not_count, shared)
     process_end(&b);
 }
 
-RIG_TEST(who_has_another_map_fills_his_own_only, shared)
+RIG_TEST(a_process_with_another_shard_map_fills_only_its_own_index, shared)
 {
     struct process a, b;
     two_processes(fx, &a, &b);

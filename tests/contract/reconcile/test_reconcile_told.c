@@ -111,7 +111,7 @@ RIG_TEST(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private)
 /* ---- when a part is down ---- */
 
 /* Right after a period: nothing would be looked at for another. */
-RIG_TEST(what_somebody_lost_is_mended_at_once_when_that_is_told, shared)
+RIG_TEST(entries_that_a_writer_reports_as_lost_are_repaired_at_once, shared)
 {
     settle(fx);
     a_period(fx);
@@ -130,7 +130,7 @@ RIG_TEST(what_somebody_lost_is_mended_at_once_when_that_is_told, shared)
         assert_true(dt_shard_set_has(&fx->near, shard));
 }
 
-RIG_TEST(what_is_near_is_compared_soon_while_a_leader_waits_for_it, shared)
+RIG_TEST(near_entries_are_compared_soon_while_a_leader_waits_for_them, shared)
 {
     settle(fx);
     a_period(fx);

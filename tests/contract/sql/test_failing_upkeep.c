@@ -101,7 +101,7 @@ WORK(tokens, dt_store_token_list(store, &arena, &(struct dt_token *){0}, &(size_
                                  &(enum dt_token_rule){DT_TOKENS_ASKED}, &err))
 WORK(usage, dt_store_usage(store, 0, &arena, &(struct dt_usage *){0}, &(size_t){0}, &err))
 
-TEST(what_is_told_of_jobs_and_topics_fails_with_each_of_its_calls)
+TEST(reads_of_jobs_and_topics_fail_with_each_of_their_calls)
 {
     TRY({"a job", job}, {"its attempts", attempts}, {"a key", key}, {"counts of a topic", counts}, {"a topic", topic},
         {"loads of topics", loads}, {"overdue topics", overdue}, {"pending jobs", pending}, {"in flight", in_flight},
@@ -120,7 +120,7 @@ WORK(alerts, dt_store_alerts(store, 0, 10, &arena, &(struct dt_alert_list){0}, &
 WORK(messages, dt_store_messages(store, &(struct dt_message_page){.kind = DT_MESSAGE_ALERT}, &arena, &err))
 WORK(alert_topics, dt_store_alert_topics(store, true, &arena, &(struct dt_alert_topics){0}, &err))
 
-TEST(what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls)
+TEST(reads_of_schedules_operations_and_the_inbox_fail_with_each_of_their_calls)
 {
     TRY({"operations", operations}, {"the next operation", next_operation}, {"schedules", schedules}, {"zones", zones},
         {"alerts", alerts}, {"messages of alerts", messages}, {"alerts of topics", alert_topics});
@@ -160,7 +160,7 @@ WORK(clock_of_tests, dt_store_test_clock(store, &(struct dt_test_clock){0}, &err
 WORK(cursor_key, dt_store_cursor_key(store, (unsigned char[DT_CURSOR_KEY]){0}, &err))
 WORK(ids, dt_store_reserve_ids(store, 10, &(int64_t){0}, &err))
 
-TEST(what_processes_know_of_each_other_fails_with_each_of_its_calls)
+TEST(reads_of_processes_fail_with_each_of_their_calls)
 {
     TRY({"a beat", beat}, {"processes", processes}, {"APIs", apis}, {"findings", findings}, {"deaths", deaths},
         {"the installation", installation}, {"shards", shards}, {"the server", server},
@@ -179,7 +179,7 @@ WORK(due_nth, dt_store_due_nth(store, 0, LATE_MS, 1, &(int64_t){0}, &err))
 WORK(expire_usage, dt_store_usage_expire(store, LATE_MS, &err))
 WORK(revive, dt_store_topics_revive(store, &arena, &(size_t){0}, &err))
 
-TEST(what_keeps_the_tables_in_order_fails_with_each_of_its_calls)
+TEST(housekeeping_of_tables_fails_with_each_of_its_calls)
 {
     TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", outbox_waits},
         {"what was sent", outbox_sent}, {"what is due", count_due}, {"the n-th that is due", due_nth},

@@ -96,7 +96,7 @@ static void *redrive_seven(void *arg)
 }
 
 /* The second one waits for the row in history, and finds it gone: the job is in `jobs` again. */
-FRESH_TEST(who_drives_a_job_back_while_another_one_does_is_told_so)
+FRESH_TEST(the_second_of_two_redrives_at_once_gets_an_error)
 {
     pthread_t other;
     job_row(&fx, 7, "state = 'dead', next_at = NULL, attempt = 1");

@@ -236,7 +236,7 @@ FRESH_TEST(each_step_of_a_life_is_counted)
         leader_close(&l[s]);
 }
 
-FRESH_TEST(what_is_archived_and_comes_back_is_counted)
+FRESH_TEST(jobs_that_are_archived_and_jobs_that_return_are_counted)
 {
     struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     struct dt_archived archived;
@@ -279,7 +279,7 @@ static void end_edits(void)
     OK(dt_store_promote(store, mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS), 1000, &done, &err));
 }
 
-FRESH_TEST(what_hands_change_is_corrected_once_and_told)
+FRESH_TEST(counters_are_corrected_once_after_a_manual_edit_and_reported)
 {
     const int64_t ids[] = {1, 2, 3 + DAY, 4 + 33 * DAY, 5 + 70 * DAY};
     OK(make(store, ids, 5, "a", false, INT64_C(4000000000000)));
@@ -330,7 +330,7 @@ FRESH_TEST(of_two_audits_of_a_piece_only_one_corrects)
     }
 }
 
-FRESH_TEST(what_changes_while_a_piece_is_counted_is_no_difference)
+FRESH_TEST(a_change_during_the_count_is_not_reported_as_a_difference)
 {
     dt_audit *audit;
     dt_store *own;
@@ -374,7 +374,7 @@ static void hold_counters(void)
     } while (0)
 
 /* A wait in vain ends the statement, and what came with it must not be committed. */
-FRESH_TEST(what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again)
+FRESH_TEST(a_change_that_times_out_on_a_counter_is_undone_and_can_be_repeated)
 {
     struct leader l;
     struct dt_archived archived;

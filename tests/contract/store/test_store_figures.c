@@ -104,7 +104,7 @@ RIG_TEST(lateness_of_all_writers_is_one_histogram)
     assert_int_equal(buckets[0].attempts, 7);
 }
 
-RIG_TEST(what_was_kept_long_enough_goes_and_nothing_else)
+RIG_TEST(figures_are_deleted_after_their_retention_and_not_before)
 {
     struct dt_error err = {0};
     bool more;
@@ -165,7 +165,7 @@ static double jobs_due_of(const char *topic)
     return dt_metric_value(dt_gauge("duetime_backlog_jobs", "", label));
 }
 
-RIG_TEST(what_is_due_is_told_by_topic_until_it_is_gone)
+RIG_TEST(overdue_jobs_are_reported_by_topic_until_they_are_gone)
 {
     struct dt_error err = {0};
     static struct dt_backlog backlog;

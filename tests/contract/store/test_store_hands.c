@@ -157,7 +157,7 @@ FRESH_TEST(a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size)
     assert_null(t.hands.claimed.jobs[0].callback_url.p);
 }
 
-FRESH_TEST(what_finds_no_place_at_the_host_that_it_names_says_which_host)
+FRESH_TEST(a_callback_without_a_place_at_its_host_names_the_host)
 {
     int64_t own = job("h");
     int64_t plain = job("h");
@@ -212,7 +212,7 @@ FRESH_TEST(a_large_message_comes_with_its_claim)
     assert_int_equal(t.hands.claimed.jobs[0].payload.n, 9000);
 }
 
-FRESH_TEST(what_has_no_place_is_held_and_claimed_later)
+FRESH_TEST(a_callback_without_a_place_is_held_and_claimed_later)
 {
     int64_t ids[] = {job("h"), job("h")};
     places = 1;
@@ -268,7 +268,7 @@ FRESH_TEST(an_outcome_that_is_recorded_twice_counts_once)
     assert_job(&fx, id, "failures", "1");
 }
 
-FRESH_TEST(what_a_report_ended_before_the_answer_leaves_the_hands_as_it_is)
+FRESH_TEST(an_answer_after_a_report_frees_the_place_and_keeps_the_report)
 {
     int64_t id = claimed("h");
     struct dt_apply report = {
@@ -333,7 +333,7 @@ FRESH_TEST(of_a_batch_only_what_is_in_hands_still_is_recorded)
 
 /* ---- what may not come between ---- */
 
-FRESH_TEST(what_is_in_hands_does_not_time_out)
+FRESH_TEST(a_callback_in_progress_does_not_time_out)
 {
     int64_t id = claimed("h");
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)id);
@@ -503,7 +503,7 @@ FRESH_TEST(lost_attempts_are_found_page_by_page)
     assert_int_equal(lost.n, 0);
 }
 
-FRESH_TEST(what_a_process_gives_away_is_lost_and_nothing_else)
+FRESH_TEST(callbacks_that_a_process_gives_away_are_lost_and_no_others)
 {
     int64_t ids[] = {claimed("h"), claimed("h")}, found[4];
     struct dt_hand *of_shard;

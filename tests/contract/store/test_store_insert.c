@@ -131,7 +131,7 @@ RIG_TEST(a_row_is_stored_as_it_was_given)
     assert_in_range(number(rig, "SELECT " DT_SQL_NOW_MS) - rig->created_ms, 0, 60000);
 }
 
-RIG_TEST(what_is_absent_is_null)
+RIG_TEST(members_that_are_absent_are_null_columns)
 {
     add(rig, 1, NULL, 0)->job.retry = S("");
     add(rig, 2, "", 0);
@@ -160,7 +160,7 @@ static void add_mixed(struct rig *rig, int64_t id, bool near, bool key, bool ext
     add(rig, id + 1, NULL, 0);
 }
 
-RIG_TEST(what_one_job_of_a_batch_has_no_other_gets)
+RIG_TEST(values_of_one_job_of_a_batch_do_not_leak_into_others)
 {
     char text[200], expected[200];
     for (unsigned has = 0; has < 8; has++) {

@@ -124,7 +124,7 @@ RIG_TEST(each_renewal_counts_also_within_a_millisecond)
     assert_true(look(rig)->members[0].leaving);
 }
 
-RIG_TEST(who_has_no_row_or_has_ended_is_not_renewed)
+RIG_TEST(a_member_without_a_row_or_that_has_ended_is_not_renewed)
 {
     assert_false(renew(rig, ONE, false));
     join(rig, ONE, "host:1");
@@ -231,7 +231,7 @@ RIG_TEST(leases_of_nobody_are_freed)
     assert_int_equal(look(rig)->holder[1], ONE);
 }
 
-RIG_TEST(who_has_ended_takes_nothing)
+RIG_TEST(a_member_that_has_ended_takes_no_shard)
 {
     join(rig, ONE, "host:1");
     OK(dt_store_election_leave(rig->store, ONE, &err));

@@ -214,7 +214,7 @@ RIG_TEST(of_a_limit_that_was_lowered_nothing_goes_until_there_is_room)
     assert_int_equal(leader_txn(rig, 0, ids + 6, 4).batch.n, 4);
 }
 
-RIG_TEST(whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds)
+RIG_TEST(jobs_of_a_topic_whose_gate_another_leader_holds_are_skipped_for_some_milliseconds)
 {
     int64_t ids[2] = {job(rig, 0, "t", 5), job(rig, 0, "u", 5)};
     limit(rig, "t", 5, NULL);

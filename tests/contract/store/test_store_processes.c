@@ -142,7 +142,7 @@ static const char *findings(struct rig *rig)
     return told;
 }
 
-RIG_TEST(what_a_process_finds_stands_in_place_of_what_it_found_before)
+RIG_TEST(findings_of_a_process_replace_its_earlier_ones)
 {
     beat(rig, 1, NULL, 0);
     beat(rig, 2, NULL, 0);
@@ -156,7 +156,7 @@ RIG_TEST(what_a_process_finds_stands_in_place_of_what_it_found_before)
     assert_string_equal(findings(rig), "clock mysql");
 }
 
-RIG_TEST(what_is_found_counts_while_its_process_lives_and_goes_an_hour_later)
+RIG_TEST(findings_are_shown_while_their_process_lives_and_deleted_an_hour_later)
 {
     beat(rig, 1, NULL, 0);
     find(rig, 1, "clock", "mysql");

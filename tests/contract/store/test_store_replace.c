@@ -95,7 +95,7 @@ FRESH_TEST(an_equal_request_afterwards_finds_the_job_that_took_it)
     assert_int_equal(job.version, 3);
 }
 
-FRESH_TEST(what_the_body_leaves_out_is_the_topics)
+FRESH_TEST(a_replace_takes_members_that_its_body_omits_from_the_topic)
 {
     mysql_fixture_run(
         &fx,

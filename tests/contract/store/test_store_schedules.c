@@ -119,7 +119,7 @@ FRESH_TEST(a_fire_that_is_under_way_is_not_withdrawn)
     assert_int_equal(count(WITHDRAWN), 0);
 }
 
-FRESH_TEST(what_was_missed_is_left_out)
+FRESH_TEST(missed_fires_are_skipped_without_catch_up)
 {
     put(every(60000));
     int64_t before = count(SCHEDULED);
@@ -128,7 +128,7 @@ FRESH_TEST(what_was_missed_is_left_out)
     assert_in_range(count(SCHEDULED), before, before + 2);
 }
 
-FRESH_TEST(what_was_missed_is_caught_up_with_within_bounds)
+FRESH_TEST(missed_fires_are_caught_up_within_bounds)
 {
     struct dt_schedule s = every(60000);
     s.catch_up_ms = 10 * 60000;
@@ -286,7 +286,7 @@ FRESH_TEST(settings_that_somebody_holds_locked_are_as_they_were_committed_last)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at > 1"), 1);
 }
 
-FRESH_TEST(what_a_manual_edit_left_of_a_schedule_goes)
+FRESH_TEST(rows_that_a_manual_edit_left_of_a_schedule_are_removed)
 {
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "DELETE FROM schedules; UPDATE schedule_fires SET look_at = 1");

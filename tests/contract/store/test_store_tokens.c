@@ -58,7 +58,7 @@ static enum dt_token_rule rule_now(dt_store *store, size_t *n)
     return rule;
 }
 
-TEST(whoever_made_a_token_asks_for_one_until_that_is_waived)
+TEST(an_installation_that_ever_had_a_token_asks_for_one_until_that_is_waived)
 {
     struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};

@@ -123,7 +123,7 @@ RIG_TEST(where_nothing_happens_it_takes_its_time)
     assert_true(look(rig, 0) < LONG_MS);
 }
 
-RIG_TEST(what_becomes_due_ends_it_and_is_told_in_order)
+RIG_TEST(a_wait_ends_when_jobs_become_due_and_reports_them_in_order)
 {
     int64_t now_ms = rig->seen.now_ms;
     job(rig, 5, now_ms + 300, true);

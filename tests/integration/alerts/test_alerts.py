@@ -132,7 +132,7 @@ def test_a_topic_that_says_nothing_has_the_limits_of_the_installation(alerting, 
     assert posted(provider).types(quiet, "backlog") == []
 
 
-def test_what_piles_up_dies_and_is_not_reported_is_told_of(alerting, api, provider, connection, topic):
+def test_alerts_tell_of_backlogs_dead_jobs_and_missing_reports(alerting, api, provider, connection, topic):
     put(api, topic, delivery="pull", alerts={"backlog": 3, "dead": 1, "unreported": "PT1S"})
     jobs = [api.make(topic=topic, delay=0, retry=[])["id"] for _ in range(3)]
     until(lambda: "backlog" in standing(connection, topic), alerting.logs)
@@ -164,7 +164,7 @@ def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team
     assert not standing(connection, topic)
 
 
-def test_whoever_dies_between_sending_and_recording_sends_it_again_with_the_same_id(alerting, api, team, connection, topic):
+def test_a_message_is_sent_again_with_the_same_id_if_its_sender_dies_before_recording_it(alerting, api, team, connection, topic):
     for other in ("dispatcher2", "dispatcher3"):  # so that it is the one that judges
         alerting.stop(other)
     alone = {"DUETIME_ALERTS_BACKLOG": "0"}  # what others left in their topics ends, and is told of no more
@@ -219,7 +219,7 @@ def test_a_receiver_that_does_not_answer_delays_no_other_owners_messages(alertin
         silent.end()
 
 
-def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_heard_begin(alerting, api, team, connection, topic):
+def test_muted_or_silenced_alerts_are_not_sent_except_the_end_of_one_whose_begin_was_sent(alerting, api, team, connection, topic):
     over = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=5)
     alerts = {"overdue": "PT0.5S", "url": team.url}
     put(api, topic, delivery="pull", paused=True, alerts={**alerts, "mute_until": over.isoformat()})
@@ -367,7 +367,7 @@ CAUSES = {"shard_halted": halted, "no_leader": leaderless, "kafka_unwritable": w
 
 
 @pytest.mark.parametrize("kind", CAUSES)
-def test_what_the_installation_lacks_is_told_of_until_it_is_there_again(alerting, api, provider, kafka, connection, kind):
+def test_an_alert_of_a_missing_part_lasts_until_the_part_is_back(alerting, api, provider, kafka, connection, kind):
     until(lambda: kind not in standing(connection, None), alerting.logs)
     before = len(posted(provider).of(None, kind))
     with CAUSES[kind](alerting, connection):

@@ -103,7 +103,7 @@ def test_answers_go_where_the_message_says(stack, topic, commander, messages):
     assert told[1].value() == b"{" and told[2].value() is None and told[0].headers()[:2] == reply
 
 
-def test_what_is_as_large_as_a_message_may_be_is_told_as_well(stack, topic, api, commander, messages):
+def test_the_largest_possible_message_gets_its_answer(stack, topic, api, commander, messages):
     """With its problem a refused message is larger than the topic that it came by allows; a job's answer goes without a payload that makes it so."""
     connection, rejected, answers = connect(stack), messages(commander.rejected_topic), f"{topic}.replies"
     job = api.make(topic=topic, key="k", delay="PT1H", payload_base64=base64.b64encode(b"\0" * 900000).decode(), content_type="a/b")
@@ -176,7 +176,7 @@ def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topi
 
 
 @slow
-def test_what_kafka_remembers_and_who_reads_does_not_matter(stack, topic, commander, messages):
+def test_neither_offsets_in_kafka_nor_the_reader_matter(stack, topic, commander, messages):
     connection = connect(stack)
     answers_topic = f"{topic}.replies"
     Broker(stack).make(answers_topic, 1)

@@ -82,7 +82,7 @@ def shard_that_waits(api):
     return next((shard for shard in api.get("/v1/info").json["shards"] if shard["waiting_for"] == "kafka"), None)
 
 
-def test_what_was_claimed_for_kafka_waits_for_it_and_is_sent_once(stack):
+def test_a_job_claimed_for_kafka_waits_for_it_and_is_sent_once(stack):
     """Its leader dies between the claim and Kafka's commit, and the next one has no Kafka: it cannot know what was sent, so the list is frozen."""
     stack.up_again("--with", "kafka")
     api = Rest(stack["DUETIME_URL_API1"])

@@ -270,7 +270,7 @@ def take_over_anew(stack):
         stack.start(part)
 
 
-def test_what_others_write_into_the_ledger_halts_nothing_and_is_told(stack, api, kafka, consume):
+def test_foreign_records_in_the_ledger_halt_nothing_and_are_logged(stack, api, kafka, consume):
     topic = kafka.make()
     consumer, journal = consume(topic), Journal()
     warm(api, consumer, topic)

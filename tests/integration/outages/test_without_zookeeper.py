@@ -143,7 +143,7 @@ def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours, lon
     assert down < took, (down, took)
 
 
-def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack, long_leases):
+def test_a_dispatcher_that_is_stopped_hands_over_without_waiting_for_its_lease(stack, long_leases):
     long_leases(120)
     with under_load(stack, SEED + 3) as run:
         run.goes_on()

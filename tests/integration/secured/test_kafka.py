@@ -33,7 +33,7 @@ def errors(program, *words):
     ("isolation.level", "read_uncommitted", "committed"),
     ("bootstrap.servers", "x", "kafka.brokers"), ("no.such.thing", "1", "No such configuration property"), ("ssl.ca.location", "/nowhere", "failed"),
     ("sasl.oauthbearer.jwt", "a.b.c", "sasl.oauthbearer.jwt_file")])
-def test_what_the_promise_rests_on_cannot_be_set(world, kafka, name, value, word):
+def test_settings_that_the_guarantees_rest_on_cannot_be_changed(world, kafka, name, value, word):
     done = world.program(settings(world, kafka, **{name: value}), dispatcher=True).command("--check-config")
     assert done.returncode == 2 and word in done.stderr and name in done.stderr, done.stderr
 
@@ -47,7 +47,7 @@ def test_secrets_are_not_printed(world, kafka, tmp_path):
 
 
 @pytest.mark.parametrize("client, word", [({"sasl.password": "wrong-word"}, "uthentication"), ({"ssl.ca.location": "stranger"}, "certificate")])
-def test_what_is_wrong_is_told_of_once(world, kafka, client, word):
+def test_a_wrong_setting_is_logged_once(world, kafka, client, word):
     client = {key: world.stranger.file if value == "stranger" else value for key, value in client.items()}
     dispatcher = world.program(settings(world, kafka, **client), dispatcher=True).launch()
     try:

@@ -101,7 +101,7 @@ def test_a_dispatcher_does_its_work_by_each_mechanism(client, mechanism):
 
 @pytest.mark.parametrize("case, word", [("password", "uthentication"), ("mechanism", "Unsupported SASL mechanism"), ("expired", "expired"), ("stranger", "uthentication"),
                                         ("authority", "certificate")])
-def test_what_is_wrong_is_told_of_once_and_once_it_is_right_it_is_taken(client, signer, world, case, word):
+def test_a_wrong_setting_is_logged_once_and_the_right_one_is_used(client, signer, world, case, word):
     """By SIGHUP; a token that has expired is looked for without it."""
     mechanism = {"expired": "signed", "stranger": "signed"}.get(case, SCRAMS[0])
     if case == "password":
@@ -130,7 +130,7 @@ def test_what_is_wrong_is_told_of_once_and_once_it_is_right_it_is_taken(client, 
 @pytest.mark.parametrize("mechanism, changes, words", [
     (SCRAMS[0], {"sasl__mechanism": "CRAM-MD5"}, "CRAM-MD5"), ("unsigned", {"sasl__oauthbearer__config": "scope=x"}, "no principal"),
     ("signed", {"sasl__oauthbearer__config": "principal=x"}, "exclude each other"), ("signed", {"sasl__oauthbearer__jwt_file": "word"}, "no JWT")])
-def test_what_cannot_be_is_refused_before_anything_starts(client, mechanism, changes, words):
+def test_impossible_settings_are_refused_before_the_start(client, mechanism, changes, words):
     changes = {key: client.word if value == "word" else value for key, value in changes.items()}
     done = client.dispatcher(mechanism, **changes).command("--check-config")
     assert done.returncode == 2 and words in done.stderr and WORD not in done.stderr, done.stderr

@@ -21,7 +21,7 @@ def test_a_certificate_that_is_right_lets_us_in(world):
 @pytest.mark.parametrize("bad, words", [
     ("another name", "certificate"), ("expired", "certificate"), ("unknown authority", "certificate"), ("no tls", "1045"), ("password", "1045"),
     ("no certificate of ours", "1045")])
-def test_what_is_wrong_is_said_and_nobody_gets_in(world, bad, words):
+def test_a_wrong_certificate_is_named_and_no_connection_is_made(world, bad, words):
     certificates = {"another name": lambda: world.trusted.issue("elsewhere", "DNS:elsewhere.example"),
                     "expired": lambda: world.trusted.issue("expired", days=-1), "unknown authority": lambda: world.stranger.issue("strange")}
     mysql = {"no tls": {"tls": "off", "ca_file": None}, "password": {"password": "wrong"}, "no certificate of ours": {"user": "certified"}}

@@ -25,6 +25,6 @@ def test_files_with_a_stack_of_their_own_have_theirs_and_files_without_a_stack_n
     assert {item.path for seed in range(SLICES) for item in in_slice(items, seed)} == {pathlib.Path("a"), pathlib.Path("b")}
 
 
-def test_what_is_marked_is_in_each():
+def test_marked_tests_are_in_each_turn():
     always = Item("secured/a", fixtures=("secured",), marks=("secured",), Stack=object)
     assert all(always in in_slice([always, Item("b")], seed) for seed in range(SLICES))

@@ -136,7 +136,7 @@ static bool lets_in_without_a_token(struct fixture *f)
     return status == DT_OK;
 }
 
-RIG_TEST(who_once_asked_for_tokens_asks_until_that_is_waived)
+RIG_TEST(an_api_that_once_asked_for_tokens_asks_until_that_is_waived)
 {
     assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
     assert_true(lets_in_without_a_token(f));

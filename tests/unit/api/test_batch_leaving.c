@@ -245,7 +245,7 @@ static void answer_and_end(struct dt_request *req, dt_batch *batch)
 static const char no_topic[] = "{\"topic\":\"hidden\",\"delay\":5}";
 static const char no_job[] = "{\"topic\":\"t\",\"delay\":-5}";
 
-RIG_TEST(what_a_batch_has_refused_is_told_and_it_rests_until_its_time)
+RIG_TEST(a_batch_reports_its_refused_elements_and_rests_until_its_time)
 {
     struct dt_request req;
     rest_us = INT64_C(3000000);
@@ -282,7 +282,7 @@ RIG_TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_r
     answer_and_end(&req[0], behind);
 }
 
-RIG_TEST(what_is_nobodys_fault_is_not_told_as_refused)
+RIG_TEST(elements_that_failed_through_no_fault_of_the_caller_do_not_count_as_refused)
 {
     struct dt_request req;
     rest_us = INT64_C(3000000);

@@ -10,7 +10,7 @@
 #define THREADS 4
 #define ROUNDS  20000
 
-TEST(what_is_held_is_never_more_than_the_budget)
+TEST(held_bytes_never_exceed_the_budget)
 {
     struct dt_budget budget;
     struct dt_hold a, b;
@@ -117,7 +117,7 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-TEST(what_one_hold_hands_to_another_stays_charged)
+TEST(bytes_that_one_hold_hands_to_another_stay_charged)
 {
     struct dt_budget budget;
     struct dt_hold from, to;

@@ -110,7 +110,7 @@ static void merged(const char *present, const char *body, const char *want)
     dt_cli_request_clear(&request);
 }
 
-TEST(what_is_there_stays_unless_it_is_changed_or_contradicted)
+TEST(settings_stay_unless_an_option_changes_or_contradicts_them)
 {
     merged("{}", "", "{}");
     merged("{\"a\":1,\"b\":[2]}", "", "{\"a\":1,\"b\":[2]}");

@@ -91,7 +91,7 @@ RIG_TEST(a_cursor_of_one_bound_token_is_not_for_another)
     }
 }
 
-RIG_TEST(whoever_changes_one_character_has_no_cursor)
+RIG_TEST(a_cursor_with_one_changed_character_is_refused)
 {
     for (size_t i = 0; i < f->text.n; i++) {
         char was = f->text.p[i];

@@ -73,7 +73,7 @@ TEST(one_that_took_long_may_be_older)
     dt_kept_free(kept);
 }
 
-TEST(what_failed_is_not_kept)
+TEST(a_failed_answer_is_not_kept)
 {
     dt_kept *kept = kept_for(0);
     fails = DT_UNAVAILABLE;

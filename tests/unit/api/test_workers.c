@@ -297,7 +297,7 @@ FRESH_TEST(a_request_that_is_suspended_already_is_not_suspended_again)
     assert_served(&rig->calls[0]);
 }
 
-FRESH_TEST(what_waits_and_what_is_at_work_is_shown)
+FRESH_TEST(waiting_and_running_requests_are_counted)
 {
     struct call *calls = rig->calls;
     start(2);
@@ -619,7 +619,7 @@ FRESH_TEST(the_end_refuses_what_waits_and_lets_what_runs_end)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(what_comes_after_the_end_is_refused)
+FRESH_TEST(requests_after_the_end_are_refused)
 {
     start(1);
     dt_workers_stop(rig->pool);

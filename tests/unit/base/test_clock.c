@@ -268,7 +268,7 @@ TEST(a_frozen_clock_stands_still_and_who_waits_for_it_looks_again)
 }
 
 /* A session that asked before the clock was advanced says the old time after it. */
-TEST(what_sessions_say_does_not_move_a_test_clock)
+TEST(times_of_sessions_do_not_move_a_test_clock)
 {
     struct hand_clock hand;
     dt_refclock ref;

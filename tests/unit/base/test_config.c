@@ -439,7 +439,7 @@ static void assert_reads_back(const struct dt_config *config)
     dt_config_clear(&back);
 }
 
-FRESH_TEST(what_is_printed_is_read_back_as_the_same)
+FRESH_TEST(a_printed_configuration_is_read_back_as_the_same)
 {
     struct dt_config config = loaded("[http]\nport = 81\n[mysql]\nconnect_timeout = 1234\nio_timeout = 61s\n[api]\n"
                                      "migrate = yes\n[redis]\nendpoints = a:1,b:2\n");

@@ -163,7 +163,7 @@ FRESH_TEST(hosts_are_read_with_and_without_ports)
     assert_false(dt_hosts_ok("a,b:x", 3306));
 }
 
-FRESH_TEST(what_is_listened_on_is_a_list_of_addresses_and_unix_sockets)
+FRESH_TEST(listen_is_a_list_of_addresses_and_unix_sockets)
 {
     static const char *const good[] = {"127.0.0.1", "::1",
                                        "localhost:1, [::1]:2, plain:0.0.0.0, tls:[::]:3, unix:/a/b:c"};

@@ -155,7 +155,7 @@ FRESH_TEST(a_place_that_has_failed_already_is_not_passed)
     assert_int_equal(passed(), DT_UNAVAILABLE);
 }
 
-FRESH_TEST(what_is_forced_is_true_at_its_passes)
+FRESH_TEST(a_forced_condition_is_true_at_the_chosen_passes)
 {
     assert_false(forced());
     choose("test.forced=force@2");

@@ -16,7 +16,7 @@ static size_t sum(const struct dt_fair_queue *queues, size_t n)
     return all;
 }
 
-TEST(what_fits_goes_all)
+TEST(queues_that_fit_into_a_batch_are_taken_whole)
 {
     struct dt_fair_queue queues[] = {{.waiting = 3}, {.waiting = 0}, {.waiting = 7}};
     dt_fair_share(queues, N(queues), 10);
@@ -34,7 +34,7 @@ TEST(a_queue_with_a_million_leaves_the_others_theirs)
     assert_int_equal(queues[0].quota, 1955);
 }
 
-TEST(those_that_want_more_get_equal_parts_of_what_is_left)
+TEST(queues_that_want_more_get_equal_parts_of_the_rest)
 {
     struct dt_fair_queue queues[] = {{.waiting = 900}, {.waiting = 10}, {.waiting = 1000}};
     dt_fair_share(queues, N(queues), 1000);

@@ -89,7 +89,7 @@ JSON_TEST(every_kind_is_read_into_its_member)
     assert_int_equal(r.good, 0x1fd); /* neither null nor what is only shown */
 }
 
-JSON_TEST(what_is_absent_stays_as_it_was)
+JSON_TEST(absent_members_leave_their_fields_unchanged)
 {
     struct dt_json_reader r;
     struct thing t = {.count = 5, .wait_ms = 7};

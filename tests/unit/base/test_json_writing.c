@@ -91,7 +91,7 @@ JSON_TEST(commas_stand_between_values_and_nowhere_else)
     assert_int_equal(dt_json_parse(json, dt_strbuf_str(&sb), NULL, NULL), DT_OK);
 }
 
-TEST(what_is_absent_is_null_or_left_out)
+TEST(absent_values_are_written_as_null_or_left_out)
 {
     STRBUF(sb);
     dt_json_put_given(&sb, "left_out", DT_STR_NONE);

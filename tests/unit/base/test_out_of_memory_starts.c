@@ -130,7 +130,7 @@ PART(start_overview, dt_overview, (void), dt_overview_free,
 PART(start_gate, dt_gate, dt_gate_close, dt_gate_free,
      dt_gate_new("jobs", &(struct dt_gate_bounds){.chunk_rows = 10, .rows = 100}, &out))
 
-TEST(what_the_api_has_without_threads_is_made_or_not)
+TEST(parts_of_the_api_without_threads_are_made_or_leave_nothing)
 {
     at_each_call(start_topic_cache);
     at_each_call(start_overview);
@@ -161,7 +161,7 @@ PART(start_pop_room, dt_pop_room, dt_pop_room_stop, dt_pop_room_free,
                        &(struct dt_api){.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics},
                        &out, &err))
 
-TEST(what_takes_requests_is_started_or_leaves_nothing)
+TEST(parts_that_take_requests_are_started_or_leave_nothing)
 {
     at_each_call(start_quotas);
     at_each(start_index_writer);
@@ -185,7 +185,7 @@ static dt_status start_health(void)
     return status;
 }
 
-TEST(what_looks_after_the_api_is_started_or_leaves_nothing)
+TEST(the_health_check_is_started_or_leaves_nothing)
 {
     at_each_call(start_health);
 }
@@ -213,7 +213,7 @@ static dt_status start_clock_follower(void)
     return status;
 }
 
-TEST(what_both_programs_have_is_started_or_leaves_nothing)
+TEST(parts_of_both_programs_are_started_or_leave_nothing)
 {
     at_each_call(start_chores);
     at_each_call(start_figures);
@@ -372,7 +372,7 @@ static dt_status start_hands(void)
     return status == DT_SYSTEM && failed ? DT_NOMEM : status;
 }
 
-TEST(what_calls_receivers_is_started_or_leaves_nothing)
+TEST(the_sender_of_callbacks_is_started_or_leaves_nothing)
 {
     at_each(start_hands);
     config.callbacks_enabled = !config.callbacks_enabled;
@@ -380,7 +380,7 @@ TEST(what_calls_receivers_is_started_or_leaves_nothing)
     config.callbacks_enabled = !config.callbacks_enabled;
 }
 
-TEST(what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing)
+TEST(the_dispatcher_intake_alerts_and_examiner_are_started_or_leave_nothing)
 {
     at_each_call(make_dispatcher);
     at_each(start_intake);
@@ -388,7 +388,7 @@ TEST(what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing)
     at_each_call(start_examiner);
 }
 
-TEST(what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing)
+TEST(chores_of_a_dispatcher_are_started_or_leave_nothing)
 {
     at_each_call(start_heartbeat);
     at_each(start_due_watch);

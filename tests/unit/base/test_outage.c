@@ -62,7 +62,7 @@ CAUGHT_TEST(many_parts_that_fail_for_long_are_told_of_once_and_then_once_a_minut
     assert_int_equal(lines(), 4);
 }
 
-CAUGHT_TEST(what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most)
+CAUGHT_TEST(an_outage_that_flaps_is_logged_every_ten_seconds_at_most)
 {
     struct dt_outage_part part = {0};
     for (int64_t us = 0; us < 100 * S; us += S / 4) {
@@ -73,7 +73,7 @@ CAUGHT_TEST(what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_mo
     assert_int_equal(lines_with("begins=true"), lines_with("outage ended"));
 }
 
-CAUGHT_TEST(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end)
+CAUGHT_TEST(an_outage_that_lasts_is_logged_although_it_began_right_after_another_ended)
 {
     struct dt_outage_part part = {0};
     meets(0, &part, DT_OUTAGE_REDIS);

@@ -12,7 +12,7 @@ TEST(an_empty_buffer_has_no_memory)
     assert_int_equal(sb.n, 0);
 }
 
-TEST(what_is_appended_is_terminated_after_every_step)
+TEST(a_text_is_terminated_after_every_append)
 {
     STRBUF(sb);
     dt_strbuf_adds(&sb, "");
@@ -49,7 +49,7 @@ TEST(reserved_room_is_not_asked_for_again)
     assert_ptr_equal(sb.p, p);
 }
 
-TEST(what_a_buffer_and_an_arena_will_grow_by_is_known_before)
+TEST(the_growth_of_a_buffer_and_of_an_arena_is_known_beforehand)
 {
     static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
     struct dt_arena arena;

@@ -26,7 +26,7 @@ TEST(a_thread_bears_its_name)
     assert_string_equal(name, "a-name");
 }
 
-TEST(what_was_never_started_is_joined_at_once)
+TEST(a_thread_that_was_never_started_is_joined_at_once)
 {
     struct dt_thread thread = {0};
     dt_thread_join(&thread);

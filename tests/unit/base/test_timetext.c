@@ -77,7 +77,7 @@ TEST(good_durations_are_read)
     }
 }
 
-TEST(what_is_finer_than_a_millisecond_rounds_up)
+TEST(durations_finer_than_a_millisecond_round_up)
 {
     static const struct {
         const char *text;
@@ -267,7 +267,7 @@ TEST(durations_are_written_short_in_the_largest_unit_that_divides_them)
     assert_written(dt_duration_add_short, 1, "1ms");
 }
 
-TEST(what_is_written_as_iso_is_read_as_the_same)
+TEST(a_duration_written_as_iso_is_read_as_the_same)
 {
     STRBUF(sb);
     for (int64_t ms = 1; ms < DT_DURATION_MAX_MS; ms = ms * 3 + 7) {

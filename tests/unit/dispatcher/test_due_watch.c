@@ -202,7 +202,7 @@ static unsigned shard_of(int64_t id)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(what_is_due_wakes_its_leader_once)
+FRESH_TEST(a_due_job_wakes_its_leader_once)
 {
     set_due(1, &(struct dt_due){17, NOW - 5});
     let_it_look();
@@ -248,7 +248,7 @@ FRESH_TEST(a_full_answer_wakes_everybody)
         assert_true(of(&fake.woken[shard]) >= 1);
 }
 
-FRESH_TEST(what_was_due_long_ago_has_its_leader_look_at_everything_once)
+FRESH_TEST(a_job_that_was_due_long_ago_makes_its_leader_read_everything_once)
 {
     stop();
     config.reconcile_period = 1; /* every look is at everything */

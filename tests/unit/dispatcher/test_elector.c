@@ -358,7 +358,7 @@ STARTED_TEST(an_expired_session_loses_everything_and_is_followed_by_another)
 }
 
 /* Nothing of it is sent before: the client tries by itself. */
-STARTED_TEST(who_was_refused_comes_by_another_session_once_the_password_is_another)
+STARTED_TEST(a_refused_member_joins_by_another_session_after_the_password_changed)
 {
     char guid[DT_ELECTOR_GUID];
     step(e);

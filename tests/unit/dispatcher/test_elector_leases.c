@@ -267,7 +267,7 @@ STARTED_TEST(a_shard_is_kept_until_its_loop_has_stopped)
     assert_int_equal(world.holder[1], 0);
 }
 
-STARTED_TEST(who_joins_later_gets_its_share)
+STARTED_TEST(a_member_that_joins_later_gets_its_share)
 {
     lead_both(e);
     add_member(SOMEBODY, 0, 0);
@@ -408,7 +408,7 @@ static void on_moved(void *arg)
     moved++;
 }
 
-STARTED_TEST(what_is_given_back_is_announced_and_who_hears_of_it_looks)
+STARTED_TEST(a_released_shard_is_announced_and_other_members_look_at_once)
 {
     lead_both(e);
     e->events.moved = on_moved;

@@ -356,7 +356,7 @@ FRESH_TEST(a_process_without_an_index_can_tell_no_endpoint_and_asks_nobody)
     assert_int_equal(value_of(&fake.doubts), 0);
 }
 
-FRESH_TEST(what_others_cannot_tell_is_known_by_its_whole_name)
+FRESH_TEST(debts_match_endpoints_by_their_whole_name)
 {
     start();
     let_it_look();

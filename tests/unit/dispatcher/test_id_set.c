@@ -6,7 +6,7 @@
 /* Ids as they are given out: a day's, one after the other. */
 #define DAY (INT64_C(690) << 40)
 
-TEST(what_was_added_is_in_it_and_nothing_else_is)
+TEST(a_set_has_the_ids_that_were_added_and_no_others)
 {
     struct dt_id_set set = {0};
     assert_false(dt_id_set_has(&set, 7));

@@ -42,7 +42,7 @@ TEST(a_token_says_whose_it_is_and_until_when_it_holds)
     assert_string_equal(token.principal, "duetime");
 }
 
-TEST(what_is_no_token_is_told_as_that)
+TEST(an_invalid_token_file_is_reported_as_such)
 {
     const char *const texts[] = {"", "abc", "a.b", "..", "a..c", "a.e30=.c", "a.!!!!.c"};
     const char *const claims[] = {

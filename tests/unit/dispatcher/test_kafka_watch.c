@@ -47,7 +47,7 @@ FRESH_TEST(the_first_topic_that_was_not_let_in_is_known)
     assert_string_equal(after("ADDPARTS", refused("later", "Broker: Topic authorization failed")), "later");
 }
 
-FRESH_TEST(what_names_no_topic_says_nothing_of_one)
+FRESH_TEST(an_error_without_a_topic_says_nothing_about_topics)
 {
     char name[DT_KAFKA_TOPIC_MAX + 2];
     assert_string_equal(after("ADDPARTS", "Adding partitions to transaction"), "");

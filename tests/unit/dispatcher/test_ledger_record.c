@@ -157,7 +157,7 @@ RIG_TEST(a_batch_with_nothing_in_flight_halts)
 }
 
 /* Read once more from its beginning, because it is young: all of it lies below 43. */
-RIG_TEST(what_was_settled_before_is_passed_by_when_it_is_read_again)
+RIG_TEST(records_that_were_settled_are_skipped_when_they_are_read_again)
 {
     const struct dt_claim done[] = {{90, 1, 4000}, {100, 3, 4000}};
     rig->view.settled_below = 43;
@@ -208,7 +208,7 @@ static void feed_strangers(struct rig *rig, int64_t offset)
         assert_true(dt_ledger_view_record(&rig->view, offset + i, strangers[i][0], strangers[i][1]));
 }
 
-RIG_TEST(what_names_no_installation_halts_nothing_and_proves_nothing)
+RIG_TEST(a_record_that_names_no_installation_is_ignored)
 {
     feed_strangers(rig, 30);
     assert_int_equal(rig->view.batches, 0);
@@ -244,7 +244,7 @@ RIG_TEST(strangers_below_what_was_settled_were_told_of_before)
     assert_string_equal(rig->view.problem, "");
 }
 
-RIG_TEST(what_claims_to_be_ours_and_is_not_halts)
+RIG_TEST(a_record_with_a_foreign_or_incomplete_body_halts_the_shard)
 {
     static const char *const values[] = {"{\"installation\":\"\"}", "{\"installation\":\"x\",\"epoch\":1}"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {

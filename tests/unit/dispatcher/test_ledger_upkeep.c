@@ -186,7 +186,7 @@ RIG_TEST(a_row_that_holds_nothing_yet_begins_to)
 
 /* ---- what ---- */
 
-RIG_TEST(what_lies_below_goes_but_for_the_last_record)
+RIG_TEST(records_below_the_offset_are_deleted_except_the_last)
 {
     begin(rig);
     assert_int_equal(fake.before, 4999); /* of what the row held for a day; not of where it is now */
@@ -212,7 +212,7 @@ RIG_TEST(a_ledger_of_a_thousand_offsets_is_old)
     assert_int_equal(fake.before, DT_LEDGER_YOUNG - 1);
 }
 
-RIG_TEST(who_is_deposed_deletes_nothing)
+RIG_TEST(a_deposed_leader_deletes_nothing)
 {
     fake.check = DT_DEPOSED;
     pass(DAY + 1);
@@ -272,7 +272,7 @@ RIG_TEST(a_row_that_is_anothers_by_then_ends_the_leadership)
     assert_int_equal(trim(rig), DT_DEPOSED);
 }
 
-RIG_TEST(what_kafka_did_not_do_is_asked_for_again_after_a_minute)
+RIG_TEST(a_deletion_that_kafka_did_not_do_is_requested_again_after_a_minute)
 {
     begin(rig);
     end(DT_UNAVAILABLE);

@@ -25,7 +25,7 @@ FRESH_TEST(an_unknown_topic_may_try_all_it_has)
     dt_limit_memory_age(&memory, 1);
 }
 
-FRESH_TEST(what_is_granted_is_spent_one_by_one)
+FRESH_TEST(granted_places_are_spent_one_by_one)
 {
     dt_limit_memory_set(&memory, T, 0, 1);
     dt_limit_memory_set(&memory, U, 0, 1);
@@ -42,7 +42,7 @@ FRESH_TEST(what_is_granted_is_spent_one_by_one)
     assert_int_equal(dt_limit_memory_allowed(&memory, U, 3), 0);
 }
 
-FRESH_TEST(what_is_old_is_not_believed)
+FRESH_TEST(an_old_grant_is_not_used)
 {
     dt_limit_memory_set(&memory, T, 0, 0);
     dt_limit_memory_set(&memory, U, 5, 0);

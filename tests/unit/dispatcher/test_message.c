@@ -79,7 +79,7 @@ RIG_TEST(the_partition_key_is_the_message_key_an_empty_one_too)
     assert_true(rig->message.key.p && rig->message.key.n == 0);
 }
 
-RIG_TEST(what_a_job_lacks_is_left_out_or_its_id)
+RIG_TEST(headers_that_a_job_lacks_are_left_out_or_take_its_id)
 {
     rig->from.job.content_type = dt_str("image/png");
     make(rig);

@@ -237,7 +237,7 @@ FRESH_TEST(nothing_is_told_where_there_is_nothing_or_nobody_listens)
     assert_int_equal(fake.untold + fake.doubted, 0);
 }
 
-FRESH_TEST(what_is_parked_goes_to_its_topics_set_together)
+FRESH_TEST(parked_jobs_are_moved_to_the_set_of_their_topic_in_one_call)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW, .hold = DT_STR_LIT("a")},
                              {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("b")},
@@ -252,7 +252,7 @@ FRESH_TEST(what_is_parked_goes_to_its_topics_set_together)
     assert_told("hold c 6@60\nheld c\n");
 }
 
-FRESH_TEST(what_names_a_host_without_places_is_parked_apart_from_what_names_others)
+FRESH_TEST(jobs_whose_host_has_no_place_are_parked_apart_from_those_of_other_hosts)
 {
     struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW, .hold = DT_STR_LIT("a"), .host = 0xbeef},
                              {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("a")},
@@ -268,7 +268,7 @@ FRESH_TEST(what_names_a_host_without_places_is_parked_apart_from_what_names_othe
     assert_int_equal(host, 0);
 }
 
-FRESH_TEST(what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry)
+FRESH_TEST(an_entry_of_another_shard_is_added_there_before_it_is_removed_here_and_wakes_that_leader)
 {
     int64_t soon = id_of(5, 0);
     int64_t later = id_of(6, 0);

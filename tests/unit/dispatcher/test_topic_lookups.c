@@ -143,7 +143,7 @@ static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_i
     return status;
 }
 
-RIG_TEST(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer)
+RIG_TEST(a_caller_that_must_not_wait_gets_busy_once_and_is_called_when_there_is_an_answer)
 {
     struct dt_kafka_topic_info info = {.partitions = 3};
     assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
@@ -172,7 +172,7 @@ RIG_TEST(many_are_asked_for_together_and_no_more_than_fit_into_a_request)
     assert_in_range(at_most, 2, DT_KAFKA_FIND_MAX);
 }
 
-RIG_TEST(what_is_on_its_way_is_not_asked_for_again)
+RIG_TEST(a_pending_lookup_is_not_repeated)
 {
     struct dt_kafka_topic_info info;
     turn(&slow, true);
@@ -184,7 +184,7 @@ RIG_TEST(what_is_on_its_way_is_not_asked_for_again)
     assert_int_equal(asked, 4);
 }
 
-RIG_TEST(what_is_forgotten_on_its_way_is_asked_for_once_more)
+RIG_TEST(a_topic_that_is_forgotten_during_its_lookup_is_looked_up_once_more)
 {
     struct dt_kafka_topic_info info;
     turn(&slow, true);
@@ -195,7 +195,7 @@ RIG_TEST(what_is_forgotten_on_its_way_is_asked_for_once_more)
     await_requests(2);
 }
 
-RIG_TEST(who_waits_gets_all_and_each_is_asked_for_once)
+RIG_TEST(a_caller_that_waits_gets_all_topics_and_each_is_looked_up_once)
 {
     struct dt_str topics[MANY];
     struct dt_kafka_topic_info info;
@@ -260,7 +260,7 @@ RIG_TEST(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays)
     AWAIT(ask(r, S("c"), &info, &err) == DT_OK);
 }
 
-RIG_TEST(what_is_forgotten_is_asked_for_again_and_was_known_meanwhile)
+RIG_TEST(a_forgotten_topic_is_looked_up_again_and_used_meanwhile)
 {
     struct dt_kafka_topic_info info;
     assert_int_equal(dt_kafka_admin_topic(&r->admin, S("a"), &info, &err), DT_OK);
@@ -342,7 +342,7 @@ static bool hear(void *arg, const struct dt_kafka_asked_topic *topic)
     return true;
 }
 
-RIG_TEST(what_somebody_asked_for_is_told_of_with_its_last_answer)
+RIG_TEST(every_requested_topic_is_reported_with_its_last_answer)
 {
     struct dt_kafka_topic_info info;
     struct heard heard = {0};

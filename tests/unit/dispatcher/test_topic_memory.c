@@ -5,7 +5,7 @@
 
 #include "shard/topic_memory.h"
 
-TEST(what_was_noted_is_known_until_it_is_forgotten)
+TEST(a_topic_is_remembered_until_it_is_forgotten)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;

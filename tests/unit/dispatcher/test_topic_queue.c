@@ -74,7 +74,7 @@ FRESH_TEST(names_of_one_group_come_in_their_order_and_each_once)
     assert_empty();
 }
 
-FRESH_TEST(who_wants_many_waits_for_those_who_want_few)
+FRESH_TEST(owners_with_many_topics_wait_for_owners_with_few)
 {
     for (int i = 0; i < 300; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
@@ -137,7 +137,7 @@ FRESH_TEST(a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_
     assert_int_equal(dt_topic_queue_length(queue), 1);
 }
 
-FRESH_TEST(what_a_group_has_to_pay_is_remembered_while_it_wants_nothing)
+FRESH_TEST(the_debt_of_a_group_is_remembered_while_it_has_no_topics)
 {
     const int64_t t = 1000 * SECOND;
     const int64_t ready = t + DT_TOPIC_QUEUE_SHARE * 2 * SECOND - DT_TOPIC_QUEUE_AHEAD_US;
@@ -177,7 +177,7 @@ FRESH_TEST(an_owner_that_was_alone_owes_nothing)
     dt_topic_queue_forgive(queue, 12345); /* nobody knows it */
 }
 
-FRESH_TEST(what_is_no_name_is_not_taken)
+FRESH_TEST(an_invalid_name_is_not_queued)
 {
     char longest[DT_TOPIC_NAME_MAX + 2];
     memset(longest, 'x', sizeof longest);

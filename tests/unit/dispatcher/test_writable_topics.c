@@ -99,7 +99,7 @@ FRESH_TEST(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told)
     assert_int_equal(kafka.asked, 1);
 }
 
-FRESH_TEST(who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second)
+FRESH_TEST(the_maker_of_topics_learns_of_a_sending_owner_a_few_times_a_second)
 {
     (void)ask(10);
     assert_int_equal(kafka.sends, 0); /* it does not send yet */
@@ -144,7 +144,7 @@ FRESH_TEST(a_topic_that_is_still_being_looked_up_stays_wanted)
     assert_int_equal(ask(10), DT_WRITABLE_YES);
 }
 
-FRESH_TEST(what_is_known_is_used_while_it_is_looked_up_anew)
+FRESH_TEST(a_known_topic_is_used_while_it_is_looked_up_again)
 {
     learn();
     kafka.now_us += 31 * SECOND;

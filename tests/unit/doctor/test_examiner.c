@@ -96,7 +96,7 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
 }
 
 /* A MySQL that was restored may have forgotten it. */
-TEST(what_is_wrong_is_written_anew_once_a_minute)
+TEST(findings_are_written_again_once_a_minute)
 {
     assert_in_range(puts_in(1000, 5000), 10, 25);
     assert_int_equal(fake.findings, 1);

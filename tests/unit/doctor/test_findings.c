@@ -147,7 +147,7 @@ TEST(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told)
     expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds");
 }
 
-TEST(what_dispatchers_told_is_passed_on)
+TEST(findings_of_dispatchers_are_passed_on)
 {
     struct dt_examined e = fine();
     const struct dt_process_finding told[] = {

@@ -67,7 +67,7 @@ TEST(replicas_in_sync_that_do_not_fit_are_told_either_way)
                               "kafka-min-isr t2: min.insync.replicas is 4, of 3 replicas: nothing can be written\n");
 }
 
-TEST(what_kafka_does_not_say_is_not_judged)
+TEST(settings_that_kafka_does_not_report_are_not_judged)
 {
     struct dt_kafka_state cluster = sound(3, 0, 0);
     judge(&cluster, 3);

@@ -104,7 +104,7 @@ RIG_TEST(inside_the_end_shuts_all_and_leaving_says_so_once)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(what_was_left_in_time_is_outside)
+RIG_TEST(a_thread_that_left_in_time_is_outside)
 {
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
@@ -172,7 +172,7 @@ RIG_TEST(the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_th
 }
 
 /* However late the signal of the end before: what a new look allows is written, and what an old one did is not. */
-RIG_TEST(what_is_late_is_shut_by_the_next_look_too)
+RIG_TEST(a_late_socket_is_also_shut_by_the_next_check)
 {
     end_in(r, HOUR_US);
     dt_wire_guard_enter(r->guard);

@@ -28,7 +28,7 @@ TEST(a_member_is_short_on_the_ids_home_day_and_gives_the_id_back)
     }
 }
 
-TEST(what_cannot_be_a_member_is_refused)
+TEST(a_text_that_cannot_be_a_member_is_refused)
 {
     int64_t id;
     assert_false(dt_member_id("", 0, NOON, &id));

@@ -81,7 +81,7 @@ TEST(one_secret_or_two_are_read)
     assert_int_equal(secret.keys[1].bytes[0], 0);
 }
 
-TEST(what_is_no_secret_is_refused)
+TEST(an_invalid_secret_is_refused)
 {
     static const char *const texts[] = {"",
                                         " ",

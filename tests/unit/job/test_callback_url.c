@@ -38,7 +38,7 @@ TEST(urls_of_one_host_have_one_key)
         assert_taken(rows[i][0], rows[i][1], rows[i][2]);
 }
 
-TEST(what_two_programs_could_read_differently_is_refused)
+TEST(a_url_that_two_programs_could_read_differently_is_refused)
 {
     static const char *const texts[] = {
         "",

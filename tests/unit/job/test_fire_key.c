@@ -15,7 +15,7 @@ TEST(a_key_as_schedules_write_it_has_its_time)
     assert_int_equal(time_of("nightly@253402300799999"), INT64_C(253402300799999));
 }
 
-TEST(what_no_schedule_writes_is_nobodys_fire)
+TEST(a_key_that_no_schedule_writes_is_not_a_fire)
 {
     static const char *const keys[] = {"",
                                        "nightly",

@@ -42,7 +42,7 @@ static const char *expect_columns(const char *at, const char *next_at)
 #define OF_JOBS    "GREATEST(j.next_at, 1)"
 #define OF_HISTORY "0"
 
-TEST(what_is_read_are_the_columns_in_their_order)
+TEST(reads_select_the_columns_in_their_order)
 {
     expect(expect_columns(expect(dt_sql_select_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_lock_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
@@ -113,7 +113,7 @@ static const char *expect_given(const char *at)
     return at;
 }
 
-TEST(what_callers_give_is_inserted_in_order)
+TEST(values_of_callers_are_inserted_in_column_order)
 {
     static const char *const forms[] = {dt_sql_insert_job_extras, dt_sql_insert_job_near_extras,
                                         dt_sql_insert_job_key_extras, dt_sql_insert_job_near_key_extras};
@@ -141,7 +141,7 @@ static const char *find_column(const char *at, const char *column)
     return found + strlen(name);
 }
 
-TEST(what_callers_give_is_sent_in_order)
+TEST(values_of_callers_are_sent_in_column_order)
 {
     const char *const statements[] = {strstr(dt_sql_lock_hinted.sql[0], "j.topic, j.job_key, "),
                                       strstr(dt_sql_select_messages, "j.topic), j.job_key, ")};
@@ -154,7 +154,7 @@ TEST(what_callers_give_is_sent_in_order)
     }
 }
 
-TEST(what_callers_change_is_written_in_order)
+TEST(changed_values_are_written_in_column_order)
 {
     const char *at = strstr(dt_sql_patch_job, "ack_timeout_ms = ?, ");
     assert_non_null(at);

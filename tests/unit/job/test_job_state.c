@@ -44,7 +44,7 @@ TEST(every_pair_of_state_and_event_is_as_drawn)
     assert_int_equal(met, sizeof legal / sizeof legal[0]);
 }
 
-TEST(what_is_no_state_or_no_event_is_illegal)
+TEST(an_unknown_state_or_event_is_illegal)
 {
     assert_int_equal(dt_job_state_after((enum dt_job_state)DT_JOB_STATES, DT_EVENT_CLAIM), DT_STATE_ILLEGAL);
     assert_int_equal(dt_job_state_after((enum dt_job_state) - 1, DT_EVENT_CLAIM), DT_STATE_ILLEGAL);
@@ -114,7 +114,7 @@ TEST(retry_after_of_a_failure_replaces_the_delay_but_not_the_budget)
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
-TEST(a_schedule_that_nobody_can_read_counts_as_the_default_one)
+TEST(an_unreadable_retry_schedule_counts_as_the_default_one)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
@@ -124,7 +124,7 @@ TEST(a_schedule_that_nobody_can_read_counts_as_the_default_one)
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
-TEST(numbers_rise_up_to_their_end_and_stay_there)
+TEST(counters_saturate_at_their_maximum)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
@@ -154,7 +154,7 @@ TEST(a_snooze_waits_and_spends_nothing)
     assert_false(d.failed);
 }
 
-TEST(an_extension_starts_the_deadline_anew)
+TEST(an_extension_restarts_the_deadline)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
@@ -186,7 +186,7 @@ TEST(a_timeout_counts_as_a_failure_once_its_deadline_is_there)
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-TEST(a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row)
+TEST(a_deadline_stays_valid_after_a_manual_edit_of_the_ack_timeout)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);

@@ -28,7 +28,7 @@ TEST(a_rate_is_a_number_a_second_or_a_minute)
     assert_false(dt_rate_parse(DT_STR_NONE, &interval_ns));
 }
 
-TEST(what_has_not_begun_may_begin_with_nine_tenths_of_a_second)
+TEST(an_unused_rate_starts_with_nine_tenths_of_a_second)
 {
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("100/s")}, NOW), 90);
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("10/s")}, NOW), 9);
@@ -36,7 +36,7 @@ TEST(what_has_not_begun_may_begin_with_nine_tenths_of_a_second)
     assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("1/m")}, NOW), 1);
 }
 
-TEST(what_is_used_up_comes_back_one_by_one)
+TEST(a_used_up_rate_comes_back_one_by_one)
 {
     struct dt_rate rate = {.interval_ns = interval_of("10/s")};
     dt_rate_take(&rate, NOW, 9);

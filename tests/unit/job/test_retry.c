@@ -89,7 +89,7 @@ TEST(the_longest_canonical_text_fits_its_column)
     assert_true(sb.n <= DT_RETRY_TEXT_MAX);
 }
 
-TEST(what_is_written_is_read_as_the_same)
+TEST(a_written_schedule_is_read_as_the_same)
 {
     const int64_t delays[] = {0, 1, 999, 1000, 1001, 59999, 60000, 3600000, 86400000, 86400001, DT_DURATION_MAX_MS};
     STRBUF(sb);

@@ -125,7 +125,7 @@ TEST(a_process_alone_has_the_whole_quota_and_no_more)
     drop_world(&w);
 }
 
-TEST(what_is_refused_says_which_quota_and_when_to_come_again)
+TEST(a_refusal_names_the_quota_and_when_to_retry)
 {
     struct world w;
     struct dt_over over = {0};

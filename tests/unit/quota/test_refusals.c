@@ -16,7 +16,7 @@ TEST(a_burst_is_free_and_what_is_beyond_rests_by_the_rate)
     assert_int_equal(dt_refusals_add(&refusals, 300, START), 301 * ELEMENT);
 }
 
-TEST(whoever_waits_for_the_answers_has_no_more_refused_than_the_rate)
+TEST(a_client_that_waits_for_answers_has_no_more_refused_than_the_rate)
 {
     struct dt_refusals refusals = {0};
     int64_t now_us = START;

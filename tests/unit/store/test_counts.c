@@ -85,7 +85,7 @@ TEST(after_a_merge_counting_goes_on)
     dt_counts_clear(&counts);
 }
 
-TEST(what_changes_nothing_in_the_end_is_not_written)
+TEST(changes_that_cancel_out_are_not_written)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);

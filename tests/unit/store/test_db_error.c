@@ -14,7 +14,7 @@ static const unsigned nobodys[] = {1205, 1213, 1020, 1317, 3024, 2002, 2006, 201
 
 #define N(v) (sizeof(v) / sizeof *(v))
 
-TEST(what_a_server_forbids_or_has_no_room_for_needs_an_operator)
+TEST(an_error_of_rights_or_of_space_needs_an_operator)
 {
     for (size_t i = 0; i < N(an_operators); i++)
         assert_true(dt_db_error_needs_an_operator(an_operators[i]));
@@ -22,7 +22,7 @@ TEST(what_a_server_forbids_or_has_no_room_for_needs_an_operator)
         assert_false(dt_db_error_needs_an_operator(nobodys[i]));
 }
 
-TEST(what_needs_an_operator_is_never_the_callers_fault)
+TEST(an_error_that_needs_an_operator_is_never_the_callers_fault)
 {
     for (unsigned number = 1; number < 5000; number++) {
         if (!dt_db_error_needs_an_operator(number))

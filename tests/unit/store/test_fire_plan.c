@@ -72,7 +72,7 @@ TEST(fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred)
     assert_int_equal(plan(&s, &r, false).n, DT_FIRES_AHEAD + 1);
 }
 
-TEST(what_does_not_fit_is_looked_at_again_at_once)
+TEST(a_schedule_whose_fires_do_not_fit_is_looked_at_again_at_once)
 {
     struct dt_recurrence r = every(100);
     struct dt_schedule s = from(NOW - HOUR);
@@ -182,7 +182,7 @@ TEST(a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old)
 }
 
 /* Before a schedule changes: what lies ahead is the changed one's. */
-TEST(what_is_due_alone_is_planned_where_that_is_wanted)
+TEST(only_due_fires_are_planned_if_asked)
 {
     struct dt_recurrence r = every(1000);
     for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_CANCEL; overlap++) {

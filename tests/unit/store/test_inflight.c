@@ -21,7 +21,7 @@ static void assert_shrink(struct dt_shrink is, size_t leave, bool undeliverable,
     assert_int_equal(is.send_n, send_n);
 }
 
-TEST(what_went_through_leaves_and_twice_as_many_go_next)
+TEST(a_sent_part_leaves_the_list_and_the_next_part_is_twice_as_large)
 {
     assert_shrink(dt_inflight_sent(100, 1), 1, false, 2);
     assert_shrink(dt_inflight_sent(100, 30), 30, false, 60);
@@ -52,7 +52,7 @@ TEST(an_attempt_that_was_refused_alone_is_undeliverable_and_the_next_goes_alone)
     assert_shrink(dt_inflight_taken_over(&one, 1, false, &one), 1, true, 0);
 }
 
-TEST(what_the_ledger_has_was_sent_whatever_the_hint_says)
+TEST(an_attempt_in_the_ledger_was_sent_whatever_the_hint_says)
 {
     struct dt_inflight one = head(1), two = head(2);
     assert_shrink(dt_inflight_taken_over(&list, 1, true, &one), 1, false, 2);

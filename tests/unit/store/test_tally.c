@@ -23,7 +23,7 @@ static int64_t number_of(const char *topic, enum dt_tallied what)
     return -1;
 }
 
-TEST(what_was_taken_is_not_taken_again)
+TEST(a_tally_is_taken_once)
 {
     dt_tally_take(&taken);
     add("a", DT_TALLY_CREATED, 2);
@@ -75,7 +75,7 @@ TEST(events_that_cancel_each_other_out_in_the_counters_stay_apart)
 }
 
 /* Whoever has no connection has committed nothing. */
-TEST(what_was_not_committed_did_not_happen)
+TEST(an_uncommitted_change_is_not_tallied)
 {
     struct dt_counts counts;
     dt_tally_take(&taken);

@@ -55,7 +55,7 @@ FRESH_TEST(finished_jobs_move_to_history_with_all_that_is_known_of_them)
     assert_whole();
 }
 
-FRESH_TEST(what_is_needed_stays_and_holds_up_nobody)
+FRESH_TEST(jobs_that_are_needed_stay_and_do_not_delay_others)
 {
     int64_t flying = finished(1, "succeeded", 40 * MINUTE), told = finished(2, "dead", 40 * MINUTE);
     int64_t young = finished(3, "succeeded", 40 * MINUTE);
@@ -177,7 +177,7 @@ FRESH_TEST(jobs_that_are_removed_together_are_counted_by_topic)
 }
 
 /* Bits: whether the job that is removed has a key and archived attempts, and the one that moves. */
-FRESH_TEST(what_goes_with_a_removed_job_goes_whatever_others_have)
+FRESH_TEST(rows_of_a_removed_job_are_removed_whichever_rows_other_jobs_have)
 {
     for (unsigned has = 0; has < 16; has++) {
         begin();
@@ -221,7 +221,7 @@ FRESH_TEST(a_job_finished_by_hand_is_told_when_it_is_archived_and_is)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT purge_at >= %lld FROM history", (long long)(now + 29 * DAY)), 1);
 }
 
-FRESH_TEST(who_finishes_a_job_says_when_it_is_archived)
+FRESH_TEST(the_archive_time_of_a_job_is_set_when_it_finishes)
 {
     job_row_dispatched(&fx, IDS + 1, 1, 0);
     job_row_dispatched(&fx, IDS + 2, 1, 0);
@@ -384,7 +384,7 @@ FRESH_TEST(a_result_that_comes_after_all_is_stale_or_a_duplicate)
     assert_int_equal(rows("history"), 1);
 }
 
-FRESH_TEST(what_is_over_is_shown_to_nobody_while_its_partition_stands)
+FRESH_TEST(expired_jobs_are_hidden_while_their_partition_still_exists)
 {
     struct dt_attempt_list attempts;
     int64_t id = archive_job(1, "dead");

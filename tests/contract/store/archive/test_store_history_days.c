@@ -307,7 +307,7 @@ FRESH_TEST(a_reader_in_the_way_of_a_partition_is_not_waited_for_long)
     assert_whole();
 }
 
-FRESH_TEST(what_lies_in_the_default_partition_moves_to_its_partition_or_away)
+FRESH_TEST(rows_of_the_default_partition_are_moved_to_their_partition_or_deleted)
 {
     size_t done;
     drop_all();

@@ -88,7 +88,7 @@ RIG_TEST(a_halted_shard_is_not_taken_over_until_it_is_cleared)
     take_over(rig, 43);
 }
 
-RIG_TEST(what_the_ledger_has_is_settled_and_the_rest_stays_in_flight)
+RIG_TEST(attempts_in_the_ledger_are_settled_and_the_others_stay_in_flight)
 {
     int64_t ids[] = {job(rig, now_ms(rig) - 2000), job(rig, now_ms(rig) - 1000)};
     take_over(rig, 51);
@@ -216,7 +216,7 @@ static void note_claiming(void *arg, const struct dt_fence *next, const struct d
     assert_int_equal(mysql_fixture_number(&told->rig->fx, "SELECT LENGTH(inflight) FROM shards WHERE shard = 0"), 2);
 }
 
-RIG_TEST(what_is_about_to_be_claimed_is_told_before_anybody_sees_it)
+RIG_TEST(the_leader_is_called_with_a_claim_before_others_can_see_it)
 {
     struct told told = {.rig = rig};
     struct dt_hint hints[3];

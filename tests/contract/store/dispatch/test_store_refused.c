@@ -154,7 +154,7 @@ RIG_TEST(a_hint_about_anything_but_the_head_of_the_list_changes_nothing)
                      4);
 }
 
-RIG_TEST(what_the_ledger_has_is_sent_even_if_it_was_refused)
+RIG_TEST(an_attempt_in_the_ledger_counts_as_sent_even_if_it_was_refused)
 {
     int64_t id;
     take_over(rig, 119);
@@ -307,7 +307,7 @@ RIG_TEST(an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one)
     assert_int_equal(others, 4);
 }
 
-RIG_TEST(those_that_go_alone_take_turns_with_other_topics)
+RIG_TEST(jobs_that_are_sent_alone_take_turns_with_other_topics)
 {
     int64_t ids[6], now = now_ms(rig), alone = 0, others = 0;
     for (int i = 0; i < 3; i++)
@@ -487,7 +487,7 @@ RIG_TEST(hints_of_topics_that_nobody_knows_yet_are_counted)
     assert_int_equal(t.seen.n_unknown, 0);
 }
 
-RIG_TEST(what_queues_up_with_what_is_told_by_id)
+RIG_TEST(the_topics_and_hosts_of_jobs_are_read_by_id)
 {
     int64_t now = now_ms(rig);
     int64_t ids[5] = {job(rig, now), job_of(rig, "u", now), job(rig, now), job(rig, now), job_of(rig, "u", now)};

@@ -175,7 +175,7 @@ RIG_TEST(notices_are_read_with_their_job_and_deleted_once_sent)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
 }
 
-RIG_TEST(what_leaders_say_is_kept_per_shard)
+RIG_TEST(reports_of_leaders_are_stored_per_shard)
 {
     struct dt_shard_stats stats[] = {{.shard = 1, .epoch = 2, .waiting = "kafka", .detail = "down"},
                                      {.shard = 2, .epoch = 1}};

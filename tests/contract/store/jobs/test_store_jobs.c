@@ -357,7 +357,7 @@ FRESH_TEST(cancelling_between_attempts_keeps_when_the_last_one_ended)
                "cancelled 2 failed 1234 2592000000");
 }
 
-FRESH_TEST(what_is_dispatched_or_finished_cannot_be_cancelled)
+FRESH_TEST(a_dispatched_or_finished_job_cannot_be_cancelled)
 {
     static const enum dt_job_state states[] = {DT_DISPATCHED, DT_SUCCEEDED, DT_DEAD};
     for (size_t i = 0; i < 3; i++) {
@@ -398,7 +398,7 @@ FRESH_TEST(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled
     assert_job(&fx, 7, "CONCAT(state, version)", "scheduled1");
 }
 
-FRESH_TEST(what_is_too_late_for_another_reason_than_a_list_is_not_called_unsettled)
+FRESH_TEST(a_change_that_is_too_late_for_another_reason_is_not_reported_as_unsettled)
 {
     job_row_dispatched(&fx, 7, 1, 2);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");

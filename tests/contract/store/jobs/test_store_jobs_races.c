@@ -139,7 +139,7 @@ FRESH_TEST(a_change_does_not_lock_the_topic)
     OK(cancelled);
 }
 
-FRESH_TEST(what_is_in_flight_is_told_by_the_list_that_is_named)
+FRESH_TEST(the_named_in_flight_list_decides_whether_a_job_is_in_flight)
 {
     bool yes = true;
     job_row_dispatched(&fx, 7, 1, 0);

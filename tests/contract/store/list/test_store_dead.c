@@ -63,7 +63,7 @@ FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_the_most_first)
     assert_int_equal(found.jobs, 2);
 }
 
-FRESH_TEST(those_of_history_and_those_that_are_about_to_go_there_are_among_them)
+FRESH_TEST(dead_jobs_in_the_archive_and_those_about_to_be_archived_are_listed)
 {
     int64_t now_ms = mysql_now_ms(&fx);
     for (int64_t id = 1; id <= 5; id++)

@@ -190,7 +190,7 @@ FRESH_TEST(a_search_by_due_time_is_bounded_even_within_one_value)
     }
 }
 
-FRESH_TEST(what_is_due_is_found_without_looking_at_what_is_not)
+FRESH_TEST(due_jobs_are_found_without_reading_others)
 {
     many_jobs();
     mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, next_at = 1000000 + id");

@@ -172,7 +172,7 @@ static size_t apply_page(int64_t *after_id, size_t limit, struct dt_apply **page
     return read.n;
 }
 
-FRESH_TEST(what_is_busy_is_stored_and_applied_later_as_it_was_reported)
+FRESH_TEST(a_result_of_a_busy_job_is_stored_and_applied_later_as_reported)
 {
     for (int64_t id = 1; id <= 3; id++)
         job_row_dispatched(&fx, id, 1, 0);
@@ -246,7 +246,7 @@ FRESH_TEST(nor_does_one_of_a_later_page)
     assert_int_equal(stored(), 0);
 }
 
-FRESH_TEST(what_is_stored_goes_with_what_is_applied)
+FRESH_TEST(stored_results_commit_together_with_applied_ones)
 {
     job_row_dispatched(&fx, 1, 1, 0);
     mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "

@@ -327,7 +327,7 @@ FRESH_TEST(slots_that_are_kept_are_for_health_and_tokens)
     await_log("in /token\nin /readyz\nin /plain\n");
 }
 
-FRESH_TEST(those_of_one_rank_go_in_as_they_became_ready)
+FRESH_TEST(connections_of_one_rank_are_admitted_in_the_order_in_which_they_became_ready)
 {
     for (size_t i = 0; i < 3; i++) {
         char text[100];
@@ -403,7 +403,7 @@ FRESH_TEST(a_head_is_not_late_when_the_process_was_stopped)
     await_log("in /ready\nin /next\nin /slow\n");
 }
 
-FRESH_TEST(what_is_no_request_is_refused_at_once)
+FRESH_TEST(bytes_that_are_no_request_are_refused_at_once)
 {
     give_slots(1, 0);
     client("GET /old HTTP/9.7\r\n\r\n");
@@ -411,7 +411,7 @@ FRESH_TEST(what_is_no_request_is_refused_at_once)
     await_waiting(0);
 }
 
-FRESH_TEST(who_leaves_before_his_head_is_there_leaves_nothing)
+FRESH_TEST(a_client_that_leaves_before_its_head_is_complete_leaves_nothing)
 {
     const struct linger at_once = {.l_onoff = 1};
     int silent = connect_from("127.0.0.1");
@@ -430,7 +430,7 @@ FRESH_TEST(who_leaves_before_his_head_is_there_leaves_nothing)
     await_log("");
 }
 
-FRESH_TEST(who_says_all_and_nothing_more_goes_in)
+FRESH_TEST(a_client_that_sent_a_whole_request_and_shut_its_side_is_admitted)
 {
     int fd = client("GET /last" HOST "\r\n");
     shutdown(fd, SHUT_WR);

@@ -196,7 +196,7 @@ FRESH_TEST(a_peer_that_says_no_more_still_gets_its_answer)
     assert_int_equal(dt_linger_unsent(linger), 0);
 }
 
-FRESH_TEST(whatever_is_not_over_in_time_ends)
+FRESH_TEST(a_socket_that_lingers_too_long_is_closed)
 {
     int before = open_descriptors();
     answer(LARGE);
@@ -259,7 +259,7 @@ FRESH_TEST(test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers
 
 /* ---- input that is dropped ---- */
 
-FRESH_TEST(what_still_arrives_is_dropped_until_the_peer_leaves)
+FRESH_TEST(bytes_that_arrive_while_a_socket_lingers_are_dropped)
 {
     static char waste[100000];
     int fd = connection();
@@ -296,7 +296,7 @@ FRESH_TEST(so_many_linger_and_no_more)
 
 /* ---- waiting ---- */
 
-FRESH_TEST(who_waits_is_woken)
+FRESH_TEST(a_thread_that_waits_for_the_sockets_is_woken)
 {
     int64_t begin_us = dt_clock_mono_us(dt_clock_system());
     for (int i = 0; i < 3; i++) {

@@ -28,7 +28,7 @@ static void trust(void)
     assert_int_equal(dt_networks_parse(dt_str("10.0.0.0/8, fd00::/8"), &proxies, NULL), DT_OK);
 }
 
-TEST(what_strangers_say_is_not_believed)
+TEST(forwarding_headers_of_untrusted_peers_are_ignored)
 {
     judge("192.0.2.1", "203.0.113.9", false, "192.0.2.1");
     judge("2001:db8::1", "for=203.0.113.9", true, "2001:db8::1");
@@ -44,7 +44,7 @@ TEST(a_trusted_proxy_names_its_client)
     judge("10.1.2.3", "", false, "10.1.2.3");
 }
 
-TEST(what_a_client_has_put_before_its_proxys_word_is_not_reached)
+TEST(addresses_that_a_client_put_before_its_proxys_are_ignored)
 {
     judge("10.1.2.3", "127.0.0.1, 203.0.113.9", false, "203.0.113.9");
     judge("10.1.2.3", "1.1.1.1, 203.0.113.9, 10.9.9.9, 10.0.0.1", false, "203.0.113.9");
@@ -52,7 +52,7 @@ TEST(what_a_client_has_put_before_its_proxys_word_is_not_reached)
     judge("10.1.2.3", "for=\"1.1.1.1, for=2.2.2.2\", for=203.0.113.9", true, "203.0.113.9");
 }
 
-TEST(what_is_no_address_ends_the_search)
+TEST(an_invalid_address_ends_the_search)
 {
     judge("10.1.2.3", "203.0.113.9, unknown", false, "10.1.2.3");
     judge("10.1.2.3", "203.0.113.9, ", false, "10.1.2.3");

@@ -72,7 +72,7 @@ TEST(chunks_are_passed_up_to_the_end_of_their_trailers)
     assert_whole(CHUNKED "2\r\n\r\n\r\n0\r\nX-Sum: 5\r\nY: z\r\n\r\n" GET, 2);
 }
 
-TEST(what_is_not_whole_is_held)
+TEST(an_incomplete_request_is_held)
 {
     assert_passed("GET / HTTP/1.1\r\nHost: x\r\n", 0, DT_FRAME_HEAD);
     assert_passed(GET "GET / HT", strlen(GET), DT_FRAME_HEAD);
@@ -82,7 +82,7 @@ TEST(what_is_not_whole_is_held)
     assert_passed(CHUNKED "0\r\nA: b\r\n", strlen(CHUNKED "0\r\n"), DT_FRAME_TRAILERS);
 }
 
-TEST(what_is_malformed_is_refused_behind_what_is_fine)
+TEST(a_malformed_request_is_refused_after_the_good_ones_before_it)
 {
     assert_refused("", "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
     assert_refused(GET, "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
@@ -134,7 +134,7 @@ static size_t held_of_endless(const char *before, char c)
     return sizeof(text);
 }
 
-TEST(what_never_ends_is_held_in_bounds)
+TEST(an_endless_request_is_held_within_bounds)
 {
     assert_in_range(held_of_endless("", 'a'), 1, DT_FRAMES_HELD_MAX);
     assert_in_range(held_of_endless("GET / HTTP/1.1\r\nHost: ", 'a'), 1, DT_FRAMES_HELD_MAX);

@@ -44,7 +44,7 @@ TEST(every_beginning_of_a_head_waits_for_more)
     assert_int_equal(judge(text), DT_HEAD_WHOLE);
 }
 
-TEST(what_the_library_would_refuse_is_refused_with_a_reason)
+TEST(heads_that_the_library_would_refuse_are_refused_with_a_reason)
 {
     assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
     assert_refused("GET / HTTP/9.7\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
@@ -171,7 +171,7 @@ TEST(every_byte_has_its_places)
     }
 }
 
-TEST(what_is_too_long_is_told_apart)
+TEST(each_part_of_a_head_that_is_too_long_has_its_own_problem)
 {
     assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX - 1, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);

@@ -170,7 +170,7 @@ FRESH_TEST(a_report_of_a_failure_may_leave_the_delay_to_the_header)
     }
 }
 
-FRESH_TEST(what_is_no_report_is_a_failure)
+FRESH_TEST(a_body_that_is_no_report_is_a_failure)
 {
     static const char *const bodies[] = {"",
                                          "nonsense",

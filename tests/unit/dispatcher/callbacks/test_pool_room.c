@@ -49,7 +49,7 @@ FRESH_TEST(nobody_is_told_who_did_not_ask)
     assert_int_equal(n_told, 0);
 }
 
-FRESH_TEST(those_who_were_left_are_told_together)
+FRESH_TEST(shards_that_were_not_woken_yet_are_woken_together)
 {
     hands.refused[1] = hands.refused[2] = hands.refused[4] = true;
     assert_true(dt_pool_tell_some(&hands, 1));

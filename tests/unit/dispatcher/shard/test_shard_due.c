@@ -302,7 +302,7 @@ static size_t rows_of(int64_t topic)
 
 /* ---- from the index ---- */
 
-FRESH_TEST(what_the_index_says_is_hinted_at_up_to_a_batch)
+FRESH_TEST(entries_of_the_index_become_hints_up_to_a_batch)
 {
     fill_index(BATCH);
     fake.next_ms = NOW + 7;
@@ -323,7 +323,7 @@ FRESH_TEST(what_the_index_says_is_hinted_at_up_to_a_batch)
     assert_int_equal(fake.reads + fake.topics_asked, 0);
 }
 
-FRESH_TEST(what_is_too_much_or_parked_goes_by_queues)
+FRESH_TEST(entries_beyond_a_batch_and_parked_ones_wait_in_queues)
 {
     fill_index(2 * BATCH);
     scan();
@@ -410,7 +410,7 @@ FRESH_TEST(an_index_that_fails_is_doubted_when_it_is_back)
 
 /* ---- from MySQL ---- */
 
-FRESH_TEST(what_is_overdue_is_read_in_its_order_and_from_the_start_again)
+FRESH_TEST(overdue_jobs_are_read_in_order_and_then_from_the_start_again)
 {
     size_t each[TOPICS] = {0};
     fake.believed = false;
@@ -483,7 +483,7 @@ FRESH_TEST(without_an_index_what_may_not_go_is_passed_by_once_a_period)
     assert_int_equal(l->cursor.swept_ms, 0);
 }
 
-FRESH_TEST(whatever_cannot_be_read_is_told)
+FRESH_TEST(a_failed_read_is_reported)
 {
     int64_t next_ms;
     fake.believed = false;
@@ -535,7 +535,7 @@ FRESH_TEST(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order)
     assert_false(l->cursor.reads_through);
 }
 
-FRESH_TEST(what_may_not_go_is_passed_by_at_the_cursor)
+FRESH_TEST(the_cursor_passes_jobs_that_must_not_be_sent)
 {
     size_t each[TOPICS] = {0};
     int scans = 0;

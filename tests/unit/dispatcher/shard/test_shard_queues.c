@@ -13,7 +13,7 @@ RIG_TEST(each_topic_gets_an_equal_part_in_order_of_time)
     assert_int_equal(hints_of(rig, 2, 0), BATCH / 2);
 }
 
-RIG_TEST(what_a_topic_does_not_need_goes_to_the_others)
+RIG_TEST(places_that_a_topic_does_not_need_are_given_to_others)
 {
     due(rig, 1, 0, 300, 1000);
     due(rig, 2, 0, 10, 5000);
@@ -62,7 +62,7 @@ static size_t not_passed_by(struct rig *rig)
     return dt_shard_pass_by_unknown(&rig->loop, n);
 }
 
-RIG_TEST(what_waits_for_a_topic_is_passed_by_until_something_is_found_out)
+RIG_TEST(jobs_whose_topic_is_being_looked_up_are_passed_until_the_lookup_ends)
 {
     due(rig, 1, 0, 3, 1000);
     assert_int_equal(not_passed_by(rig), 3);
@@ -80,7 +80,7 @@ RIG_TEST(what_waits_for_a_topic_is_passed_by_until_something_is_found_out)
 }
 
 /* Its row may have changed in another way than by what the leader is told. */
-RIG_TEST(what_is_passed_by_is_looked_at_again_after_a_second)
+RIG_TEST(jobs_that_were_passed_are_looked_at_again_after_a_second)
 {
     dt_shard_note_unknown(&rig->loop, 10000);
     fake.mono_us += SECOND / 2;
@@ -93,7 +93,7 @@ RIG_TEST(what_is_passed_by_is_looked_at_again_after_a_second)
     assert_int_equal(not_passed_by(rig), 2);
 }
 
-RIG_TEST(what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try)
+RIG_TEST(queued_jobs_whose_topic_is_being_looked_up_are_passed_without_a_try)
 {
     fake.unknown[2] = true;
     due(rig, 1, 0, 300, 5000);

@@ -122,7 +122,7 @@ RIG_TEST(an_empty_held_set_is_none)
     assert_false(dt_shard_parked_may_go(&rig->loop));
 }
 
-RIG_TEST(what_others_left_free_is_given_back_and_half_a_batch_at_least)
+RIG_TEST(held_jobs_get_the_places_that_others_leave_and_at_least_half_a_batch)
 {
     static const size_t others[] = {0, 10, 49, 50, 51, 99, 100};
     fake.next_ms = 7;
@@ -262,7 +262,7 @@ RIG_TEST(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_du
     assert_null(held(rig, "t01"));
 }
 
-RIG_TEST(what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are)
+RIG_TEST(held_jobs_may_be_sent_unless_their_topic_is_paused_or_closed_and_timeouts_always_may)
 {
     static const char *const listed[] = {"t01", "t02", "t03", "t02~", "t03~"};
     memcpy(fake.listed, listed, sizeof listed);
@@ -337,7 +337,7 @@ RIG_TEST(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_t
     assert_int_equal(hints_of(rig, 1, TIMEOUTS), 25);
 }
 
-RIG_TEST(what_is_about_to_be_claimed_is_asked_for_again)
+RIG_TEST(the_topics_of_the_next_claim_are_looked_up_again)
 {
     due(rig, 1, 0, 50, 1000);
     due(rig, 2, 0, 50, 1000);
