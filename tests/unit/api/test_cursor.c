@@ -51,13 +51,6 @@ static bool opens(struct fixture *f, const struct dt_cursor_list *list, struct d
     return fine;
 }
 
-RIG_TEST(a_cursor_opens_with_its_own_list)
-{
-    assert_true(opens(f, &f->list, dt_strbuf_str(&f->text)));
-    struct dt_cursor_list same = list_of(key, 'i', &everybody, S("orders"), DT_STR_NONE); /* in another process */
-    assert_true(opens(f, &same, dt_strbuf_str(&f->text)));
-}
-
 RIG_TEST(a_cursor_opens_with_no_other_list_filter_caller_or_key)
 {
     const struct dt_str prefixes[] = {S("orders."), S("mail")};
@@ -103,25 +96,6 @@ RIG_TEST(a_cursor_with_one_changed_character_is_refused)
         assert_false(opens(f, &f->list, (struct dt_str){f->text.p, n}));
     assert_false(opens(f, &f->list, S("?")));
     assert_false(opens(f, &f->list, DT_STR_NONE));
-}
-
-RIG_TEST(nothing_can_be_read_in_a_cursor)
-{
-    char quads[256], raw[256];
-    size_t n = 0, padded = (f->text.n + 3) / 4 * 4;
-    assert_true(padded < sizeof(quads));
-    memset(quads, '=', padded);
-    for (size_t i = 0; i < f->text.n; i++) {
-        char c = f->text.p[i];
-        quads[i] = c == '-' ? '+' : c == '_' ? '/' : c;
-    }
-    assert_true(dt_base64_decode((struct dt_str){quads, padded}, raw, &n));
-    for (size_t i = 0; i + 4 <= n; i++)
-        for (size_t k = 0; k + 4 <= strlen(SECRET); k++)
-            assert_memory_not_equal(&raw[i], &SECRET[k], 4);
-    STRBUF(again);
-    dt_cursor_add(&again, &f->list, S(SECRET)); /* two of one place cannot be told to be so */
-    assert_string_not_equal(again.p, f->text.p);
 }
 
 RIG_TEST(a_place_may_be_empty_or_long)
