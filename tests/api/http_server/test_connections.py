@@ -201,28 +201,6 @@ def test_the_longest_waiting_of_a_crowd_leaves_first(unhurried):
         assert wires
 
 
-@pytest.mark.parametrize("sent, status, slug", [
-    (b"GET / HTTP/9.7\r\nHost: localhost\r\n\r\n", 505, "version-not-supported"),
-    (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414, "target-too-long"),
-    (b"GET /" + b"a" * 40000, 414, "target-too-long"),
-    (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * 40000, 431, "headers-too-large"),
-    (b"GET / HTTP/1.1\r\n\r\n", 400, "malformed"),
-    (b"hello there\r\n\r\n", 400, "malformed"),
-    (b"GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400, "malformed"),
-    (b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", 400, "malformed"),
-    (b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 400, "malformed"),
-], ids=["505", "414", "414-endless", "431", "no-host", "no-method", "no-colon", "length", "length-overflow"])
-def test_bytes_that_are_no_request_are_refused_once_with_a_problem(unhurried, sent, status, slug):
-    with Raw(unhurried.url) as wire:
-        wire.send(sent)
-        found, headers, body = wire.answer()
-        assert found == status and headers["content-type"] == "application/problem+json"
-        document = json.loads(body)
-        assert document["type"].endswith(slug) and document["status"] == status
-        assert document["request_id"] == headers["x-request-id"]
-        assert wire.answer() is None  # nothing more, and the connection ends
-
-
 def test_paths_in_other_spellings_are_the_same(api, topic):
     job = api.make(topic=topic, key="a/b", delay="P1D")
     for target in (f"/v1/%6Aobs/{job['id']}", f"/v1/jobs/{job['id'][0]}%{ord(job['id'][1]):02X}{job['id'][2:]}", f"/v1/topics/{topic}/jobs/a%2Fb",

@@ -62,23 +62,6 @@ def test_framing_that_can_be_read_in_two_ways_is_refused_and_the_connection_clos
         assert wire.closed() and b"HTTP/1.1 200" not in rest
 
 
-def test_refused_framing_is_answered_with_a_problem(api, nothing_made):
-    with Raw(api.url) as wire:
-        status, headers, body = wire.request("POST /v1/jobs", JSON, "Content-Length: 5", "Content-Length: 6", body="{}   ").answer()
-    assert status == 400 and headers["content-type"] == "application/problem+json" and json.loads(body)["request_id"] == headers["x-request-id"]
-
-
-@pytest.mark.parametrize("text", [
-    "nonsense\r\n\r\n", "GET\r\n\r\n", "GET /v1/info\r\n\r\n", "GET /v1/info HTTP/9.9\r\n\r\n", "GET /v1/info HTTP/1.1\r\nno colon\r\nHost: localhost\r\n\r\n",
-    "GET /v1/info HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "GET /v1/info HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\n12345"])
-def test_bytes_that_are_no_request_are_refused_or_cut_off(api, text):
-    with Raw(api.url) as wire:
-        answer = wire.send(text.encode("latin-1")).answer()
-        assert answer is None or 400 <= answer[0] < 600, answer
-        assert wire.closed()
-    assert api.get("/healthz").status == 200
-
-
 @pytest.mark.parametrize("headers", [["X-Long: " + "x" * 70000], [f"X-{n}: {'y' * 100}" for n in range(2000)]])
 def test_oversized_headers_are_refused_and_the_connection_closed(api, headers):
     with Raw(api.url) as wire:
