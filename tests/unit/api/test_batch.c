@@ -1,81 +1,6 @@
 /* Batches of creates: their results, refusals, chunks and waits. */
 #include "unit/api/batch_suite.h"
 
-RIG_TEST(results_stand_in_the_order_of_elements)
-{
-    struct dt_request req;
-    request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
-    for (unsigned i = 0; i < 2 * ROWS; i++)
-        add(batch, fine);
-    assert_true(dt_batch_flush(batch));
-    assert_int_equal(n_units, 2);
-    give_back(1, DT_OK); /* the second chunk is faster */
-    give_back(0, DT_OK);
-    dt_batch_answer(batch);
-    assert_int_equal(req.status, 200);
-    assert_string_equal(req.reply_type, "application/x-ndjson");
-    const char *p = req.out.p;
-    for (unsigned i = 0; i < 2 * ROWS; i++) {
-        char line[64];
-        snprintf(line, sizeof(line), "{\"status\":201,\"id\":\"%u\"}\n", i < ROWS ? 111 + i : 101 + i - ROWS);
-        assert_memory_equal(p, line, strlen(line));
-        p += strlen(line);
-    }
-    assert_int_equal(*p, '\0');
-    dt_batch_release(batch);
-    request_clear(&req);
-}
-
-RIG_TEST(refused_elements_keep_their_place_and_make_no_job)
-{
-    struct dt_request req;
-    request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, true);
-    add(batch, "{\"topic\":");
-    add(batch, fine);
-    add(batch, "{\"topic\":\"t\"}");
-    add(batch, "{\"topic\":\"hidden\",\"delay\":1}");
-    add(batch, "");
-    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long", false);
-    assert_true(dt_batch_flush(batch));
-    assert_int_equal(n_units, 1);
-    assert_int_equal(units[0]->n, 1);
-    give_back(0, DT_OK);
-    dt_batch_answer(batch);
-    dt_json *json;
-    assert_int_equal(dt_json_new(&json), DT_OK);
-    assert_int_equal(dt_json_parse(json, dt_strbuf_str(&req.out), &(struct dt_json_limits){0}, NULL), DT_OK);
-    static const int statuses[] = {400, 201, 422, 404, 400, 413};
-    const struct dt_json_node *root = dt_json_root(json), *e = dt_json_first(json, root);
-    assert_int_equal(root->n, 6);
-    for (int i = 0; i < 6; i++, e = dt_json_sibling(json, root, e))
-        assert_int_equal(dt_json_member(json, e, "status")->i, statuses[i]);
-    dt_json_free(json);
-    dt_batch_release(batch);
-    request_clear(&req);
-}
-
-RIG_TEST(a_refusal_says_what_is_wrong_and_in_which_line)
-{
-    struct dt_request req;
-    request_init(&req);
-    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
-    add(batch, "{");
-    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long", false);
-    add(batch, "{\"topic\":\"t\"}");
-    add(batch, "[");
-    assert_true(dt_batch_flush(batch));
-    dt_batch_answer(batch);
-    assert_int_equal(count(req.out.p, "\n"), 4);
-    assert_int_equal(count(req.out.p, "\"detail\":\"line 1: "), 1);
-    assert_int_equal(count(req.out.p, "\"detail\":\"too long; no job was made\""), 1);
-    assert_int_equal(count(req.out.p, "\"detail\":\"see errors for each member that is wrong\""), 1);
-    assert_int_equal(count(req.out.p, "\"detail\":\"line 4: "), 1);
-    dt_batch_release(batch);
-    request_clear(&req);
-}
-
 RIG_TEST(a_batch_of_refusals_needs_no_committer)
 {
     struct dt_request req;
@@ -90,20 +15,6 @@ RIG_TEST(a_batch_of_refusals_needs_no_committer)
     assert_int_equal(count(req.out.p, "\"status\":400"), 3 * ROWS);
     dt_batch_release(batch);
     request_clear(&req);
-}
-
-RIG_TEST(an_empty_batch_is_an_empty_answer)
-{
-    for (int array = 0; array < 2; array++) {
-        struct dt_request req;
-        request_init(&req);
-        dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, array == 1);
-        assert_true(dt_batch_flush(batch));
-        dt_batch_answer(batch);
-        assert_string_equal(req.out.p ? req.out.p : "", array ? "[]" : "");
-        dt_batch_release(batch);
-        request_clear(&req);
-    }
 }
 
 RIG_TEST(outcomes_become_results)
@@ -242,26 +153,6 @@ RIG_TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back)
     add(batch, fine);
     assert_true(dt_batch_flush(batch));
     give_back(4, DT_OK);
-    dt_batch_release(batch);
-    request_clear(&req);
-}
-
-RIG_TEST(elements_beyond_the_limit_are_refused_and_then_not_answered)
-{
-    struct dt_request req;
-    request_init(&req);
-    config.limits_batch_lines = 3;
-    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
-    unsigned n = 0;
-    for (; !dt_batch_over(batch); n++)
-        add(batch, fine);
-    assert_int_equal(n, 6);
-    assert_true(dt_batch_flush(batch));
-    assert_int_equal(units[0]->n, 3);
-    give_back(0, DT_OK);
-    dt_batch_answer(batch);
-    assert_int_equal(count(req.out.p, "\"status\":201"), 3);
-    assert_int_equal(count(req.out.p, "\"status\":413"), 3);
     dt_batch_release(batch);
     request_clear(&req);
 }

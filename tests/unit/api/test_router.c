@@ -92,21 +92,6 @@ FRESH_TEST(paths_that_nobody_serves_find_nothing)
         assert_nothing(paths[i]);
 }
 
-FRESH_TEST(another_method_is_told_which_ones_there_are)
-{
-    struct dt_match m = match("DELETE", "/v1/jobs");
-    assert_null(m.route);
-    assert_string_equal(m.allow, "POST, GET, HEAD");
-    assert_string_equal(match("GET", "/v1/jobs:batch").allow, "POST");
-    assert_string_equal(match("get", "/v1/jobs/1").allow, "GET, HEAD");
-}
-
-FRESH_TEST(head_takes_the_route_of_get)
-{
-    assert_route("HEAD", "/v1/jobs/9", 3);
-    assert_null(match("HEAD", "/v1/jobs:batch").route);
-}
-
 FRESH_TEST(a_segment_may_be_written_with_escapes)
 {
     assert_route("GET", "/v1/%6Aobs", 1);

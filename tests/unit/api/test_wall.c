@@ -27,62 +27,6 @@ static struct dt_request request_of(enum dt_wall wall, struct dt_str topic, bool
                                           .name = DT_STR_LIT("token")}};
 }
 
-static int refusal(bool (*step)(struct dt_request *), struct dt_request req)
-{
-    dt_strbuf_init(&req.out);
-    dt_arena_init(&req.arena);
-    const int status = step(&req) ? 0 : req.status;
-    dt_strbuf_clear(&req.out);
-    dt_arena_clear(&req.arena);
-    return status;
-}
-
-TEST(each_wall_refuses_what_it_is_for)
-{
-    static const struct {
-        enum dt_wall wall;
-        const struct dt_str *topic;
-        int enter, pass;
-    } rows[] = {
-        {DT_WALL_TOPIC_IN_PATH, &other, 404, 0},
-        {DT_WALL_TOPIC_IN_PATH, &mine, 0, 0},
-        {DT_WALL_TOPIC_IN_QUERY, &other, 0, 404},
-        {DT_WALL_TOPIC_IN_QUERY, &mine, 0, 0},
-        {DT_WALL_TOPIC_IN_QUERY, NULL, 0, 403},
-        {DT_WALL_FILTER, &other, 0, 404},
-        {DT_WALL_FILTER, &mine, 0, 0},
-        {DT_WALL_FILTER, NULL, 0, 0},
-        {DT_WALL_ALL_TOPICS, &mine, 403, 0},
-        {DT_WALL_ROW_IN_PATH, &other, 0, 0},
-        {DT_WALL_IN_BODY, &other, 0, 0},
-        {DT_WALL_OWN_TOKEN, &other, 0, 0},
-        {DT_WALL_NOTHING, &other, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        const struct dt_str topic = rows[i].topic ? *rows[i].topic : DT_STR_NONE;
-        const struct dt_request bound = request_of(rows[i].wall, topic, true);
-        const int enter = refusal(dt_wall_enter, bound);
-        const int pass = refusal(dt_wall_pass, bound);
-        if (enter != rows[i].enter || pass != rows[i].pass)
-            fail_msg("row %zu: %d and %d", i, enter, pass);
-        const struct dt_request all = request_of(rows[i].wall, topic, false);
-        if (refusal(dt_wall_enter, all) || refusal(dt_wall_pass, all))
-            fail_msg("row %zu is refused to who sees all", i);
-    }
-}
-
-TEST(a_row_of_another_topic_is_not_found)
-{
-    struct dt_request bound = request_of(DT_WALL_ROW_IN_PATH, DT_STR_NONE, true);
-    struct dt_request all = request_of(DT_WALL_ROW_IN_PATH, DT_STR_NONE, false);
-    assert_int_equal(dt_wall_found(&bound, mine), DT_OK);
-    assert_int_equal(dt_wall_found(&bound, other), DT_NOT_FOUND);
-    assert_int_equal(dt_wall_found(&bound, DT_STR_NONE), DT_NOT_FOUND);
-    assert_ptr_equal(dt_wall_bound(&bound), &bound.caller.topics);
-    assert_int_equal(dt_wall_found(&all, other), DT_OK);
-    assert_null(dt_wall_bound(&all));
-}
-
 TEST(a_token_is_shown_to_itself_and_to_who_rules_all)
 {
     const struct dt_request bound = request_of(DT_WALL_OWN_TOKEN, DT_STR_NONE, true);
