@@ -133,11 +133,11 @@ void suite_add_of(const char *name, CMUnitTestFunction run, CMFixtureFunction se
     add(&(struct CMUnitTest){name, run, setup, teardown, NULL});
 }
 
-void suite_add_on(const char *name, CMUnitTestFunction run, void (*make)(void *), void (*drop)(void *), size_t rig)
+void suite_add_on(const char *name, CMUnitTestFunction run, void (*setup)(void *), void (*teardown)(void *), size_t rig)
 {
     struct fixture *fixture = &fixtures[n_tests];
     if (add(&(struct CMUnitTest){name, run, make_rig, drop_rig, fixture}))
-        *fixture = (struct fixture){.make = make, .drop = drop, .size = rig};
+        *fixture = (struct fixture){.make = setup, .drop = teardown, .size = rig};
 }
 
 int suite_run(void (*setup)(void), void (*teardown)(void))

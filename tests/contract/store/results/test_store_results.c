@@ -49,6 +49,55 @@ FRESH_TEST(a_finished_job_is_kept_as_long_as_its_topic_says)
     assert_job(&fx, 9, "purge_at", "9223372036854775807");
 }
 
+#define CANCELLED "state, next_at IS NULL, purge_at - finished_at", "cancelled 1 2592000000"
+
+/* Attempt 1 of job 7 is out, but for what `row` says; then its result is applied. */
+FRESH_TEST(each_result_changes_the_row_as_its_rule_says)
+{
+    static const struct {
+        const char *name, *row;
+        enum dt_result_status status;
+        int64_t retry_after_ms;
+        const char *columns, *want;
+    } rows[] = {
+        {"a retry far ahead is indexed by its day", NULL, DT_RESULT_FAILED, INT64_C(10) * DT_DAY_MS,
+         "next_at - finished_at, near, due_band, due_key MOD 86400000", "864000000 0 0 0"},
+        {"a failure may bring its own delay", NULL, DT_RESULT_FAILED, 0, "state, failures, next_at - finished_at",
+         "scheduled 1 0"},
+        {"giving up buries at once", NULL, DT_RESULT_GAVE_UP, -1,
+         "state, attempt_status, (SELECT COUNT(*) FROM outbox)", "dead gave_up 1"},
+        {"a snooze spends nothing", "error_at = 3, error_code = 'before'", DT_RESULT_SNOOZED, 5000,
+         "state, attempt_status, failures, next_at - finished_at, error_at, error_code",
+         "scheduled snoozed 0 5000 3 before"},
+        {"a deadline that has passed", "next_at = 1000", DT_RESULT_TIMED_OUT, -1,
+         "state, attempt_status, failures, error_code", "scheduled timed_out 1 ack_timeout"},
+        {"a late success",
+         "state = 'scheduled', attempt_status = 'timed_out', failures = 2, error_code = 'ack_timeout'",
+         DT_RESULT_SUCCEEDED, -1,
+         "state, attempt_status, next_at IS NULL, purge_at - finished_at, failures, error_code",
+         "succeeded succeeded 1 2592000000 2 ack_timeout"},
+        {"a failure without retries", "no_retries = TRUE", DT_RESULT_FAILED, -1, CANCELLED},
+        {"giving up without retries", "no_retries = TRUE", DT_RESULT_GAVE_UP, -1, CANCELLED},
+        {"a snooze without retries", "no_retries = TRUE", DT_RESULT_SNOOZED, 5000, CANCELLED},
+        {"undeliverable without retries", "no_retries = TRUE", DT_RESULT_UNDELIVERABLE, -1, CANCELLED},
+        {"an extension without retries", "no_retries = TRUE", DT_RESULT_EXTENDED, -1, "state", "dispatched"},
+        {"a success without retries", "no_retries = TRUE", DT_RESULT_SUCCEEDED, -1, "state", "succeeded"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char columns[200];
+        print_message("%s\n", rows[i].name);
+        empty_tables();
+        job_row_dispatched(&fx, 7, 1, 0);
+        if (rows[i].row)
+            mysql_fixture_run(&fx, "UPDATE jobs SET %s", rows[i].row);
+        struct dt_apply a = result(7, 1, rows[i].status);
+        a.result.retry_after_ms = rows[i].retry_after_ms;
+        assert_outcome(apply_one(a), APPLIED);
+        snprintf(columns, sizeof columns, "CONCAT_WS(' ', %s)", rows[i].columns);
+        assert_job(&fx, 7, columns, rows[i].want);
+    }
+}
+
 FRESH_TEST(a_failure_is_tried_again_after_its_delay)
 {
     job_row_dispatched(&fx, 7, 1, 0);
@@ -65,25 +114,6 @@ FRESH_TEST(a_failure_is_tried_again_after_its_delay)
     apply_one(result(7, 2, DT_RESULT_FAILED));
     assert_job(&fx, 7, "CONCAT_WS(' ', failures, next_at - finished_at, error_code IS NULL, error_message IS NULL)",
                "2 180000 1 1");
-}
-
-FRESH_TEST(a_retry_far_ahead_is_indexed_by_its_day)
-{
-    struct dt_apply a = result(7, 1, DT_RESULT_FAILED);
-    a.result.retry_after_ms = INT64_C(10) * DT_DAY_MS;
-    job_row_dispatched(&fx, 7, 1, 0);
-    apply_one(a);
-    assert_job(&fx, 7, "CONCAT_WS(' ', next_at - finished_at, near, due_band, due_key MOD 86400000)",
-               "864000000 0 0 0");
-}
-
-FRESH_TEST(a_failure_may_bring_its_own_delay)
-{
-    struct dt_apply a = result(7, 1, DT_RESULT_FAILED);
-    a.result.retry_after_ms = 0;
-    job_row_dispatched(&fx, 7, 1, 0);
-    apply_one(a);
-    assert_job(&fx, 7, "CONCAT_WS(' ', state, failures, next_at - finished_at)", "scheduled 1 0");
 }
 
 FRESH_TEST(the_last_failure_buries_the_job_and_leaves_a_dead_letter)
@@ -135,24 +165,6 @@ FRESH_TEST(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 1);
 }
 
-FRESH_TEST(giving_up_buries_at_once)
-{
-    job_row_dispatched(&fx, 7, 1, 0);
-    struct dt_apply a = apply_one(result(7, 1, DT_RESULT_GAVE_UP));
-    assert_outcome(a, APPLIED);
-    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status)", "dead gave_up");
-    assert_int_equal(letters(7), 1);
-}
-
-FRESH_TEST(a_snooze_waits_and_spends_nothing)
-{
-    job_row_dispatched(&fx, 7, 1, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET error_at = 3, error_code = 'before'");
-    assert_outcome(apply_one(result(7, 1, DT_RESULT_SNOOZED)), APPLIED);
-    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, failures, next_at - finished_at, error_at, error_code)",
-               "scheduled snoozed 0 5000 3 before");
-}
-
 FRESH_TEST(an_extension_starts_the_deadline_anew_each_time)
 {
     job_row_dispatched(&fx, 7, 1, 0);
@@ -166,50 +178,6 @@ FRESH_TEST(an_extension_starts_the_deadline_anew_each_time)
     assert_job(&fx, 7, "CONCAT_WS(' ', next_at - updated_at, version)", "7000 3");
 }
 
-FRESH_TEST(without_further_attempts_anything_but_success_cancels)
-{
-    static const enum dt_result_status statuses[] = {DT_RESULT_FAILED, DT_RESULT_GAVE_UP, DT_RESULT_SNOOZED,
-                                                     DT_RESULT_UNDELIVERABLE};
-    for (int i = 0; i < 4; i++) {
-        job_row_dispatched(&fx, 10 + i, 1, 0);
-        mysql_fixture_run(&fx, "UPDATE jobs SET no_retries = TRUE");
-        struct dt_apply a = apply_one(result(10 + i, 1, statuses[i]));
-        assert_outcome(a, APPLIED);
-        assert_false(a.outbox);
-        assert_job(&fx, 10 + i, "CONCAT_WS(' ', state, next_at IS NULL, purge_at - finished_at)",
-                   "cancelled 1 2592000000");
-    }
-    job_row_dispatched(&fx, 20, 1, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET no_retries = TRUE");
-    assert_outcome(apply_one(result(20, 1, DT_RESULT_EXTENDED)), APPLIED);
-    assert_outcome(apply_one(result(20, 1, DT_RESULT_SUCCEEDED)), APPLIED);
-    assert_job(&fx, 20, "state", "succeeded");
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
-}
-
-FRESH_TEST(a_late_success_ends_a_job_that_waits_for_its_retry)
-{
-    job_row(&fx, 7,
-            "attempt = 2, attempt_status = 'timed_out', failures = 2, finished_at = 5, error_at = 5, "
-            "error_code = 'ack_timeout'");
-    struct dt_apply a = apply_one(result(7, 2, DT_RESULT_SUCCEEDED));
-    assert_outcome(a, APPLIED);
-    assert_int_equal(a.next_at_ms, 0);
-    assert_job(&fx, 7,
-               "CONCAT_WS(' ', state, attempt_status, next_at IS NULL, purge_at - finished_at, failures, error_code)",
-               "succeeded succeeded 1 2592000000 2 ack_timeout");
-}
-
-FRESH_TEST(a_deadline_that_was_extended_does_not_time_out)
-{
-    job_row_dispatched(&fx, 7, 1, 0);
-    assert_outcome(apply_one(result(7, 1, DT_RESULT_TIMED_OUT)), STALE);
-    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1000");
-    assert_outcome(apply_one(result(7, 1, DT_RESULT_TIMED_OUT)), APPLIED);
-    assert_job(&fx, 7, "CONCAT_WS(' ', state, attempt_status, failures, error_code)",
-               "scheduled timed_out 1 ack_timeout");
-}
-
 /* ---- what is not applied ---- */
 
 FRESH_TEST(repeated_results_are_duplicates_and_others_stale)
@@ -220,6 +188,7 @@ FRESH_TEST(repeated_results_are_duplicates_and_others_stale)
     assert_outcome(apply_one(result(7, 1, DT_RESULT_SUCCEEDED)), STALE);
     assert_outcome(apply_one(result(7, 1, DT_RESULT_EXTENDED)), STALE);
     assert_outcome(apply_one(result(7, 3, DT_RESULT_SUCCEEDED)), STALE);
+    assert_outcome(apply_one(result(7, 2, DT_RESULT_TIMED_OUT)), STALE); /* its deadline is ahead */
     assert_outcome(apply_one(result(7, 0, DT_RESULT_SUCCEEDED)), STALE);
     assert_outcome(apply_one(result(7, INT64_C(1) << 40, DT_RESULT_FAILED)), STALE);
     assert_outcome(apply_one(result(8, 1, DT_RESULT_SUCCEEDED)), UNKNOWN_JOB);
