@@ -14,7 +14,6 @@
 #include "support/wait.h"
 
 static struct dt_error err;
-
 static struct kafka_fixture fx;
 static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
 

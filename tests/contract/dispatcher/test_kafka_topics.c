@@ -13,7 +13,6 @@
 #include "support/wait.h"
 
 static struct dt_error err;
-
 static struct kafka_fixture fx;
 
 static void make(void)

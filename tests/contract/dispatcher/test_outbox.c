@@ -30,7 +30,6 @@ static dt_outbox *outbox;
 static const struct dt_store_source stores = {.config = &config};
 static dt_chores *chores;
 static struct dt_error err;
-
 static _Atomic unsigned sends; /* shards whose notices this process sends: a bit each */
 
 /* ---- between the outbox and its servers ---- */

@@ -29,7 +29,6 @@ static dt_results *results;
 static dt_store *onlooker; /* of the reader's thread */
 static struct dt_error err;
 static dt_db *holder; /* keeps rows locked, while there is one */
-
 static _Atomic bool no_place;
 static _Atomic unsigned told[SHARDS];
 static _Atomic unsigned untold; /* times that the index could not be told */

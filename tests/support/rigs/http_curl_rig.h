@@ -299,7 +299,6 @@ static struct {
 
 static char folder[] = "/tmp/test_http_curl_XXXXXX";
 static char certificate[128], key[128], stranger[128];
-
 static receiver *server;
 static dt_http_client *client;
 

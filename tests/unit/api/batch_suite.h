@@ -23,13 +23,9 @@
 #define QUEUE 80  /* of the committer: batches may have half of it, four units */
 
 static struct dt_unit *units[64];
-
 static size_t n_units, most_under_way, under_way;
-
 static int64_t next_id;
-
 static unsigned suspended, resumed;
-
 static enum dt_insert_outcome outcome;
 
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
@@ -105,7 +101,6 @@ void dt_tenant_give_place(dt_tenant *tenant)
 }
 
 static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
-
 static int detached_status;
 
 struct dt_detached {
@@ -158,11 +153,8 @@ static inline void give_back(size_t i, dt_status status)
 #define NEVER  (INT64_MAX / 2)
 
 static struct dt_config config;
-
 static dt_refclock ref;
-
 static struct dt_budget memory;
-
 static struct dt_api api;
 
 /* One with that much room, instead of the one that is there. */

@@ -32,7 +32,6 @@
 #define MOST 5000 /* calls of a work */
 
 static _Thread_local long left; /* calls until one fails; 0: none does */
-
 static _Thread_local bool failed;
 
 static inline bool fails(void)

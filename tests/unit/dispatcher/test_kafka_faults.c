@@ -99,11 +99,8 @@ static void clear(void)
 }
 
 #define NOTICES_TEST(name) TEST_WITH(name, make_notices, clear)
-
-#define START_TEST(name) TEST_WITH(name, make_cluster, clear)
-
-#define FRESH_TEST(name) TEST_WITH(name, make_producer, clear)
-
+#define START_TEST(name)   TEST_WITH(name, make_cluster, clear)
+#define FRESH_TEST(name)   TEST_WITH(name, make_producer, clear)
 #define PATIENT_TEST(name) TEST_WITH(name, make_patient_producer, clear)
 
 /* The next `count` requests of the kind fail with the error; _TRANSPORT: the broker hangs up instead of answering. */

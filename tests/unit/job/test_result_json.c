@@ -7,7 +7,6 @@
 #include "job/result_json.h"
 
 static char reasons[2000];
-
 static dt_json *json;
 static struct dt_arena arena;
 

@@ -18,13 +18,9 @@
 #define IDS    (INT64_C(690) << 40)
 
 static struct dt_shard_map map;
-
 static struct dt_job job;
-
 static struct dt_archiver archiver;
-
 static struct dt_archived archived;
-
 static int64_t now;
 
 static inline void open_store(void)

@@ -20,13 +20,9 @@
 #define S(text)    DT_STR_LIT(text)
 
 static struct mysql_fixture fx;
-
 static dt_store *store;
-
 static struct dt_error err;
-
 static struct dt_shard_map map;
-
 static struct dt_arena waiting_texts; /* of results that were stored */
 
 static inline void open_store(void)
