@@ -61,6 +61,9 @@ def test_a_schedule_is_made_shown_and_put_back(api, api2, topic, name):
     again = api.put(f"/v1/schedules/{name}", shown.json)
     assert again.status == 200 and again.json == made.json, again
     assert name in listed(api)
+    every = {"topic": topic, "every": "PT0.1S", "starts_at": "2031-01-01T00:00:00.000Z", "payload_base64": "AAE=", "content_type": "text/plain", "paused": True}
+    shown = api.put(f"/v1/schedules/{name}", every).json
+    assert {member: shown[member] for member in every} == every and api.put(f"/v1/schedules/{name}", shown).json == shown
     gone = api.ask("DELETE", f"/v1/schedules/{name}?cancel=true")
     assert gone.status == 200 and api.get(f"/v1/schedules/{name}").status == 404
 
@@ -186,6 +189,7 @@ def test_paths_and_queries_are_checked(api, topic, name, schedule):
     path = schedule()
     for query in ("?count=0", "?count=101", "?count=x", "?from=now"):
         assert api.get(f"{path}/next{query}").status == 422
-    refused(api.put("/v1/schedules/a%20b", {"topic": topic, **DAILY}), 422, "invalid", "/name")
+    for bad in ("a%20b", "a%2Fb", "x" * 201):
+        refused(api.put(f"/v1/schedules/{bad}", {"topic": topic, **DAILY}), 422, "invalid", "/name")
     assert api.get("/v1/schedules/none").status == api.post("/v1/schedules/none/pause").status == api.post("/v1/schedules/none/run-now").status == 404
     assert api.ask("DELETE", f"{path}?cancel=maybe").status == 422

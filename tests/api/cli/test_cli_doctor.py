@@ -116,16 +116,6 @@ def test_a_paused_topic_with_due_jobs_is_a_note_that_its_advice_ends_and_its_job
     until(lambda: not told(), told)
 
 
-def test_a_pull_topic_that_no_worker_pops_is_found(stack, api, topic):
-    url = stack["DUETIME_URL_API1"]
-    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
-    api.make(topic=topic, delay=0)
-    [line] = until(lambda: [line for line in run("doctor", "--json", "--late", "1s", "--url", url).lines if line["detail"].startswith(f"{topic}: ")],
-                   lambda: run("doctor", "--url", url))
-    assert line["finding"] == "not-popped" and line["do"].endswith(f"duetime pop {topic}"), line
-    assert run("pop", topic, "--url", url).code == 0
-
-
 def test_a_token_that_is_refused_is_found(own_apis, tmp_path):
     owned = own_apis("cli_doctor")
     owned.start()

@@ -117,14 +117,6 @@ def test_a_halted_shard_with_its_reason(api, db):
     until(lambda: api.get("/readyz").json["leaders"] == "ok", lambda: api.get("/v1/info").text)
 
 
-def test_a_paused_topic_with_due_jobs(api, held):
-    api.make(topic=held, delay=0)
-    seen = found(api, "paused-and-due", held)
-    assert seen["severity"] == "note" and seen["detail"].startswith("jobs due: 1, ") and seen["do"] == f"duetime topics resume {held}"
-    api.post(f"/v1/topics/{held}/resume")
-    gone(api, "paused-and-due", held)
-
-
 def test_a_pull_topic_that_no_worker_pops(api, db, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     job = api.make(topic=topic, delay=0)["id"]

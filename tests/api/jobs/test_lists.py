@@ -113,16 +113,6 @@ def test_all_faults_of_a_query_are_told(api):
     refused(api.get("/v1/jobs?key_prefix=x&state=no&limit=0&cursor=q"), 422, "invalid", "?key_prefix", "?state", "?limit", "?cursor")
 
 
-def test_a_cursor_goes_on_with_its_own_list_only(api, topic, filled):
-    by_key = f"topic={topic}&key_prefix=k"
-    cursor = api.get(f"/v1/jobs?{by_key}&limit=3").json["next_cursor"]
-    for other in (f"topic={topic}", f"{by_key}1", f"{by_key}&state=scheduled", f"{by_key}&run_from=2027-01-01T00:00:00Z", f"topic={topic}x&key_prefix=k", "limit=3"):
-        refused(api.get(f"/v1/jobs?{other}&cursor={cursor}"), 422, "invalid", "?cursor")
-    refused(api.get(f"/v1/jobs?{by_key}&cursor={cursor[::-1]}"), 422, "invalid", "?cursor")
-    onward = api.get(f"/v1/jobs?{by_key}&limit=5&include=payload&cursor={cursor}").json
-    assert [job["payload"] for job in onward["jobs"]] == [3, 4, 5, 6, 7]
-
-
 def test_cursors_walk_1500_jobs_once_each(api, api2, topic, swept):
     ids = [line["id"] for line in api.batch([{"topic": topic, "key": f"k{n:04}", "delay": "P300D"} for n in range(1500)])]
     for query in ({"limit": 1000}, {"limit": 333, "state": "scheduled"}, {}):
@@ -172,16 +162,3 @@ def test_a_cursor_goes_on_at_every_api_of_the_installation(api, api2, topic, fil
         seen += [job["id"] for job in page["jobs"]]
         cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
     assert seen == sorted(filled, key=int)
-
-
-def test_a_cursor_of_one_list_is_none_of_another(api, topic, filled):
-    lists = {"jobs": f"/v1/jobs?topic={topic}&limit=1", "keys": f"/v1/jobs?topic={topic}&key_prefix=k&limit=1", "topics": "/v1/topics?limit=1"}
-    cursors = {name: api.get(path).json["next_cursor"] for name, path in lists.items()}
-    for name, path in lists.items():
-        for other, cursor in cursors.items():
-            answer = api.get(f"{path}&cursor={cursor}")
-            if name == other:
-                assert answer.status == 200
-            else:
-                refused(answer, 422, "invalid", "?cursor")
-                assert "begin without one" in answer.text

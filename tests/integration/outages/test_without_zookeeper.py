@@ -101,18 +101,6 @@ def test_it_says_what_elects(stack):
     assert 'duetime_election{by="mysql"} 1\n' in stack.metrics()
 
 
-def test_a_killed_dispatcher_is_replaced(stack):
-    balanced(stack)
-    with under_load(stack, SEED + 1) as run:
-        run.goes_on()
-        for victim, other in (DISPATCHERS, DISPATCHERS[::-1]):
-            os.kill(stack.pid(victim), signal.SIGKILL)
-            until(lambda: led_by(stack, other) == [SHARDS], lambda: f"{other} leads all: {leaders(stack)}", seconds=3)  # noqa: B023
-            run.goes_on()
-            stack.start(victim)
-            balanced(stack)
-
-
 @pytest.fixture
 def long_leases(stack):
     """long_leases(seconds) sets the leases of both dispatchers until the test ends. Then the claims about expiry also hold on a busy machine."""

@@ -39,18 +39,6 @@ TEST(null_members_count_as_absent)
     assert_null(r.error_code.p);
 }
 
-TEST(long_error_texts_are_cut_at_a_character)
-{
-    struct dt_result r;
-    char text[400] = "{\"attempt\":1,\"status\":\"failed\",\"error\":{\"code\":\"x";
-    for (int i = 0; i < 70; i++)
-        strcat(text, "\xc3\xa4");
-    strcat(text, "\"}}");
-    assert_int_equal(decode(text, 5, &r), DT_OK);
-    assert_int_equal(r.error_code.n, 99); /* 1 + 49 * 2: the fiftieth would end past 100 */
-    assert_true(dt_utf8_valid(r.error_code));
-}
-
 TEST(ids_are_plain_decimal_numbers)
 {
     static const char *const bad[] = {"", "0", "01", "-1", "+1", " 1", "1 ", "1.0", "abc", "1234567890123456789"};
