@@ -108,7 +108,7 @@ BY_HAND = [
                           "contract/test_shard_fence integration/test_life integration/test_refused"),
     (r"^api/quota/|scheduler/store/quotas/|scheduler/job/quota", "unit/test_meter contract/test_store_quotas api/test_quotas"),
     (r"^api/schedules/|scheduler/store/schedules/|scheduler/job/schedule/|dispatcher/intake/schedule_maker",
-     "unit/test_fire_plan unit/test_cron unit/test_schedule_json contract/test_store_schedules api/test_schedules integration/test_schedules"),
+     "unit/test_fire_plan unit/test_cron contract/test_store_schedules api/test_schedules integration/test_schedules"),
     (r"store/store_(tokens|topics|shards)\.c", "api/test_events"),
     (r"^api/topics/", "api/test_topics api/test_batch api/test_without_kafka"),
     (r"^api/work/", "api/test_batch_ends api/test_connections api/test_http"),

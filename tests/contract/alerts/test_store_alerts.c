@@ -20,8 +20,8 @@ enum { US = 7, OTHER, API1, API2 }; /* processes that live: two dispatchers, two
 static void begin(void)
 {
     empty_tables();
-    static const char *const tables[] = {"alerts",      "alert_messages", "processes", "attempts",
-                                         "shard_stats", "count_audits",   "job_inbox", "alert_judge"};
+    static const char *const tables[] = {"alerts",      "messages",     "processes", "attempts",
+                                         "shard_stats", "count_audits", "job_inbox", "alert_judge"};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
         mysql_fixture_run(&fx, "DELETE FROM %s", tables[i]);
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
@@ -415,8 +415,7 @@ static struct dt_message_page due_by(bool kafka)
     while (page.more) {
         OK(dt_store_messages(store, &page, &arena, &err));
         for (size_t i = 0; i < page.n; i++)
-            if (page.v[i].next_ms <= page.now_ms)
-                v[n++] = page.v[i];
+            v[n++] = page.v[i];
     }
     page.v = v;
     page.n = n;
@@ -530,7 +529,7 @@ FRESH_TEST(the_outbox_is_bounded)
 FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
 {
     the_outbox_is_bounded();
-    mysql_fixture_run(&fx, "UPDATE alert_messages SET topic = 'gone'"); /* another owner's */
+    mysql_fixture_run(&fx, "UPDATE messages SET topic = 'gone'"); /* another owner's */
     begin_and_end(DT_ALERT_TO_TOPIC);
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX + 2);
     const struct dt_message_page messages = due();
@@ -541,7 +540,7 @@ FRESH_TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out)
 FRESH_TEST(messages_for_kafka_keep_no_webhooks_out)
 {
     the_outbox_is_bounded();
-    mysql_fixture_run(&fx, "UPDATE alert_messages SET target = 'kafka'");
+    mysql_fixture_run(&fx, "UPDATE messages SET target = 'kafka'");
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION | DT_ALERT_TO_KAFKA);
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target <> 'kafka'"), 4);
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);

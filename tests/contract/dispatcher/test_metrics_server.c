@@ -51,6 +51,29 @@ TEST(the_address_may_be_the_loopback_or_any_of_the_machine)
     }
 }
 
+TEST(each_request_gets_the_status_of_what_it_asks_for)
+{
+    static const char *const asked[][2] = {{"GET /metrics HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
+                                           {"GET http://x/healthz?a HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n"},
+                                           {"GET /other HTTP/1.0\r\n\r\n", "HTTP/1.1 404 Not Found\r\n"},
+                                           {"POST /metrics HTTP/1.0\r\n\r\n", "HTTP/1.1 405 Method Not Allowed\r\n"},
+                                           {"hello\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"}};
+    dt_metrics_server *server = NULL;
+    struct dt_error err = {0};
+    uint16_t port = 0;
+    assert_int_equal(dt_metrics_server_start("127.0.0.1", 0, &port, &server, &err), DT_OK);
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        char answer[256] = {0};
+        int fd = connected(AF_INET, "127.0.0.1", port);
+        assert_int_equal(write(fd, asked[i][0], strlen(asked[i][0])), strlen(asked[i][0]));
+        assert_true(read(fd, answer, sizeof(answer) - 1) > 0);
+        if (strncmp(answer, asked[i][1], strlen(asked[i][1])) != 0)
+            fail_msg("%s: %s", asked[i][0], answer);
+        close(fd);
+    }
+    dt_metrics_server_stop(server);
+}
+
 TEST(the_address_may_be_of_the_sixth_version)
 {
     dt_metrics_server *server = NULL;

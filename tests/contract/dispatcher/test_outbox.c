@@ -133,7 +133,25 @@ static bool sends_shard(void *arg, int64_t shard)
     return sends >> shard & 1;
 }
 
-STUB(static unsigned, shards, (void *arg), SHARDS)
+static dt_status ask(void *arg, struct dt_str topic, int64_t owner, struct dt_error *e)
+{
+    (void)arg, (void)owner, (void)e;
+    return strncmp(topic.p, "unmade.", 7) == 0 ? DT_BUSY : DT_OK;
+}
+
+static void start_sender(enum dt_message_kind kind)
+{
+    static const struct dt_outbox_kafka to_kafka = {.send = send, .ask = ask, .letter = dt_message_of_notice};
+    MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
+    const struct dt_outbox_env env = {.kind = kind,
+                                      .chores = chores,
+                                      .config = &config,
+                                      .clock = &hand_clock,
+                                      .installation = kafka.env.installation,
+                                      .kafka = &to_kafka,
+                                      .ours = sends_shard};
+    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox), &err);
+}
 
 static void start(void)
 {
@@ -169,7 +187,7 @@ static void close_all(void)
 
 static void begin_test(void)
 {
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM outbox");
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM messages; DELETE FROM topics");
     sends_to_fail = deletes_to_fail = 0;
     refuse_from = refuse_to = 0;
     refuse_odd = lose_the_rest = false;
@@ -256,7 +274,7 @@ static size_t letters(int64_t first, int64_t last, int *each)
 
 /* ---- the tests ---- */
 
-FRESH_TEST(notices_leave_when_it_is_told_of_their_shard)
+FRESH_TEST(notices_leave_when_it_is_woken)
 {
     start_and_look();
     int64_t first = bury(3, 2);
@@ -311,7 +329,7 @@ FRESH_TEST(a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes_
 
 FRESH_TEST(pages_of_refused_notices_do_not_block_those_behind_them)
 {
-    enum { N = 2 * PAGE + 20 };
+    enum { N = 2 * TOGETHER + 20 };
     int64_t first = bury(N, 0), other = bury(5, 1);
     refuse_from = first;
     refuse_to = first + 2 * TOGETHER - 1;
@@ -370,6 +388,90 @@ FRESH_TEST(a_notice_that_was_sent_and_not_deleted_is_sent_again_under_the_same_i
     letters(first, first + 1, each);
     assert_int_equal(each[0], 2);
     assert_int_equal(each[1], 2);
+}
+
+/* A test clock moves the time of transactions, and so made_at, ahead of the time by which messages are due. */
+FRESH_TEST(a_notice_from_ahead_of_the_clock_is_sent_at_once)
+{
+    int64_t first = bury(2, 0);
+    mysql_fixture_run(&fx, "UPDATE messages SET made_at = 4000000000000");
+    start();
+    wait_for_waiting(0);
+    assert_int_equal(letters(first, first + 1, NULL), 2);
+}
+
+/* Each round begins to read after the last shard whose letter was sent. */
+FRESH_TEST(shards_with_many_notices_leave_turns_to_others)
+{
+    const int64_t ours = bury(2 * LISTED, 0);
+    first_of_theirs = bury(5, 1);
+    start();
+    wait_for_waiting(0);
+    assert_true(before_theirs < ours + LISTED + TOGETHER);
+}
+
+/* ---- answers ---- */
+
+static void answer(int64_t n, const char *topic, const char *reply_to)
+{
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO messages (kind, sender, made_at, topic, kafka_topic, answers) WITH RECURSIVE n AS "
+        "(SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < %lld) SELECT 'answers', 0, 1, '%s', '%s', "
+        "'[{\"topic\":\"%s\",\"key\":null,\"value\":null,\"headers\":[]}]' FROM n",
+        (long long)n, topic, reply_to, reply_to);
+}
+
+FRESH_TEST(owners_take_turns_with_their_answers)
+{
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, owner, delivery, created_at, updated_at) VALUES ('a', 7, 'pull', "
+                           "1, 1), ('b', 8, 'pull', 1, 1)");
+    answer(900, "a", "far.a");
+    answer(900, "a", "far.a"); /* more than are read at once */
+    answer(2, "b", "far.b");
+    start_sender(DT_MESSAGE_ANSWERS);
+    wait_for_waiting(0);
+    assert_string_equal(asked[0], "far.a"); /* both of b's are among the first sixteen, which go in the order of ids */
+    assert_string_equal(asked[14], "far.b");
+    assert_string_equal(asked[15], "far.b");
+}
+
+FRESH_TEST(a_topic_that_takes_no_answer_is_left_alone_and_delays_no_other)
+{
+    answer(100, "", "silent.a");
+    start_sender(DT_MESSAGE_ANSWERS);
+    AWAIT(put_off() == 16 && hand_due_in() == 2 * RETRY_US);
+    calls = 0;
+    answer(3, "", "silent.a");
+    answer(40, "", "far.b");
+    pass(2 * RETRY_US);
+    wait_for_waiting(103);
+    assert_int_equal(put_off(), 16);
+    assert_int_equal(calls, 3); /* none of them for the silent topic */
+}
+
+FRESH_TEST(an_answer_is_tried_again_after_five_to_twenty_seconds)
+{
+    static const int seconds[] = {5, 10, 20, 20};
+    answer(1, "", "silent.a");
+    start_sender(DT_MESSAGE_ANSWERS);
+    for (int tries = 1; tries <= 4; tries++) {
+        AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE tries = %d", tries) == 1);
+        const int64_t after_ms =
+            mysql_fixture_number(&fx, "SELECT next_at - UNIX_TIMESTAMP(SYSDATE(3))*1000 FROM messages");
+        assert_in_range(after_ms, seconds[tries - 1] * 1000 - 4000, seconds[tries - 1] * 1000);
+        mysql_fixture_run(&fx, "UPDATE messages SET next_at = 1");
+        pass(INT64_C(60000000));
+    }
+}
+
+FRESH_TEST(answers_whose_topics_are_not_there_let_others_pass)
+{
+    answer(900, "", "unmade.a");
+    answer(900, "", "unmade.a");
+    answer(2, "", "far.b");
+    start_sender(DT_MESSAGE_ANSWERS);
+    wait_for_waiting(1800);
 }
 
 FRESH_TEST(a_letter_tells_of_its_job)

@@ -181,8 +181,8 @@ WORK(revive, dt_store_topics_revive(store, &arena, &(size_t){0}, &err))
 
 TEST(housekeeping_of_tables_fails_with_each_of_its_calls)
 {
-    TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", outbox_waits},
-        {"what was sent", outbox_sent}, {"what is due", count_due}, {"the n-th that is due", due_nth},
+    TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", senders},
+        {"what was sent", delete_messages}, {"what is due", count_due}, {"the n-th that is due", due_nth},
         {"usage of old days", expire_usage}, {"topics that got a job", revive}, {"the owners of topics", owners});
 }
 

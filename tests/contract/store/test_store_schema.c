@@ -131,6 +131,35 @@ RIG_TEST(an_interrupted_migration_goes_on_where_it_stopped)
     dt_store_free(store);
 }
 
+RIG_TEST(messages_of_three_tables_move_into_one_each_once)
+{
+    struct dt_error err = {0};
+    char found[200];
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, count_log, &err));
+    mysql_fixture_run(
+        fx,
+        "CREATE TABLE outbox SELECT 1 id, 3 shard, 7 job_id, 2 attempt, 100 made_at; CREATE TABLE command_answers "
+        "SELECT 1 id, 5 kafka_partition, '[]' answers, 101 created_at, 't' of_topic, 'a.replies' topic; CREATE TABLE "
+        "alert_messages SELECT 1 id, 9 alert, 'ended' type, 'kafka' target, 't' topic, 'dead' kind, 4 value, 3 bound, "
+        "2 began_at, 102 made_at, 103 next_at, 6 tries, 'why' error");
+    for (int killed = 0; killed <= 1; killed++) { /* the second time as if it had not been recorded */
+        mysql_fixture_run(fx, "UPDATE schema_migrations SET applied_at = 0, step = 0 WHERE version = 3");
+        OK(dt_store_migrate(store, count_log, &err));
+        mysql_fixture_text(fx, found, sizeof(found),
+                           "SELECT GROUP_CONCAT(CONCAT_WS(' ', kind, sender, made_at, next_at, tries, job_id, attempt, "
+                           "topic, kafka_topic, answers, alert, type, target, alert_kind, value, bound, began_at, "
+                           "error) ORDER BY id) FROM messages");
+        assert_string_equal(found, "dead 3 100 0 0 7 2 ,answers 5 101 0 0 t a.replies [],"
+                                   "alert 0 102 103 6 t 9 ended kafka dead 4 3 2 why");
+    }
+    assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "
+                                              "DATABASE() AND table_name IN ('outbox', 'command_answers', "
+                                              "'alert_messages')"),
+                     0);
+    dt_store_free(store);
+}
+
 RIG_TEST(a_statement_that_was_done_before_its_step_was_counted_is_done)
 {
     dt_store *store = mysql_fixture_store(fx);

@@ -106,24 +106,6 @@ FRESH_TEST(a_segment_may_be_written_with_escapes)
     assert_nothing("/v1/%6Aobs%00");
 }
 
-TEST(the_path_of_an_absolute_target_is_what_follows_the_host)
-{
-    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
-                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
-                                             {"http://h", "/"},
-                                             {"http://", "/"},
-                                             {"/v1/jobs", "/v1/jobs"},
-                                             {"/http://h/", "/http://h/"},
-                                             {"*", "*"},
-                                             {"ftp://h/x", "ftp://h/x"},
-                                             {"", ""}};
-    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
-        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
-        if (!dt_str_is(path, targets[i][1]))
-            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
-    }
-}
-
 TEST(a_charset_that_is_not_utf8_is_another_media_type)
 {
     static const char *const fine[] = {

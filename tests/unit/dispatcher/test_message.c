@@ -110,7 +110,7 @@ RIG_TEST(headers_broken_by_hand_do_not_stop_the_job)
 
 RIG_TEST(a_dead_letter_is_of_the_attempt_that_died)
 {
-    struct dt_notice notice = {.outbox_id = 1,
+    struct dt_notice notice = {.id = 1,
                                .attempt = 3,
                                .made_at_ms = DUE,
                                .job = {.id = 42,

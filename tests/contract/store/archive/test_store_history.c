@@ -61,7 +61,8 @@ FRESH_TEST(jobs_that_are_needed_stay_and_do_not_delay_others)
     int64_t young = finished(3, "succeeded", 40 * MINUTE);
     mysql_fixture_run(&fx, "UPDATE jobs SET created_at = %lld WHERE id = %lld", (long long)now, (long long)young);
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[%lld,2,5]]' WHERE shard = 1", (long long)flying);
-    mysql_fixture_run(&fx, "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 2, 0)",
+    mysql_fixture_run(&fx,
+                      "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 2, 0)",
                       (long long)told);
     for (int i = 4; i < 10; i++)
         finished(i, "cancelled", 20 * MINUTE);

@@ -156,25 +156,6 @@ RIG_TEST(truth_names_the_next_time_and_nothing_for_finished_jobs)
     assert_true(truth.v[1].topic_paused);
 }
 
-RIG_TEST(notices_are_read_with_their_job_and_deleted_once_sent)
-{
-    struct dt_notices notices;
-    const struct dt_outbox_page page = {.limit = 10};
-    int64_t id = job(rig, now_ms(rig));
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', %lld, 3, 9), (1, "
-                      "'dead', %lld, 4, 9)",
-                      (long long)id, (long long)id);
-    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
-    assert_int_equal(notices.n, 1);
-    assert_int_equal(notices.v[0].attempt, 3);
-    assert_true(dt_str_is(notices.v[0].job.payload, "{}"));
-    OK(dt_store_outbox_sent(rig->store, &notices.v[0].outbox_id, 1, &err));
-    OK(dt_store_outbox(rig->store, &page, &rig->arena, &notices, &err));
-    assert_int_equal(notices.n, 0);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM outbox"), 1);
-}
-
 RIG_TEST(reports_of_leaders_are_stored_per_shard)
 {
     struct dt_shard_stats stats[] = {{.shard = 1, .epoch = 2, .waiting = "kafka", .detail = "down"},

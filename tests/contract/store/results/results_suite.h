@@ -43,7 +43,7 @@ static inline void close_store(void)
 
 static inline void empty_tables(void)
 {
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM outbox; "
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM messages; "
                            "DELETE FROM deferred_results");
 }
 

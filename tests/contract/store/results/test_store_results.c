@@ -155,8 +155,9 @@ FRESH_TEST(without_kafka_a_job_dies_and_leaves_no_dead_letter)
 FRESH_TEST(notices_of_a_kafka_that_was_taken_away_are_given_up_when_they_are_old)
 {
     size_t done = 0;
-    mysql_fixture_run(&fx, "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
-                           "(3, 'dead', 2, 1, 3000), (0, 'dead', 3, 1, 2000)");
+    mysql_fixture_run(&fx,
+                      "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
+                      "(3, 'dead', 2, 1, 3000), (0, 'dead', 3, 1, 2000)");
     MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 1, &done, &err), &err);
     assert_int_equal(done, 1);
     MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 10, &done, &err), &err);

@@ -84,29 +84,28 @@ TEST(an_incomplete_request_is_held)
 
 TEST(a_malformed_request_is_refused_after_the_good_ones_before_it)
 {
-    assert_refused("", "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused(GET, "hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED,
-                   "HTTP/1.1");
-    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_PROBLEM_MALFORMED, "beside");
-    assert_refused(CHUNKED, "\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "x\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "-1\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "0x1\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "5 \r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "5\rx\r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "0000000000000005\r\n12345\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_PROBLEM_MALFORMED, "size");
-    assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_PROBLEM_MALFORMED, "longer");
-    assert_refused(CHUNKED "5\r\n12345", "\rx", DT_PROBLEM_MALFORMED, "longer");
-    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_PROBLEM_MALFORMED, "colon");
-    assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_PROBLEM_MALFORMED, "folded");
+    assert_refused("", "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused(GET, "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused(GET POST "Content-Length: 3\r\n\r\nabc", "GET / HTTP/3.0\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
+    assert_refused("", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", DT_HEAD_MALFORMED, "beside");
+    assert_refused(CHUNKED, "\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "x\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "-1\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "0x1\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "5 \r\n12345\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "5\rx\r\n12345\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "0000000000000005\r\n12345\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_HEAD_MALFORMED, "size");
+    assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_HEAD_MALFORMED, "longer");
+    assert_refused(CHUNKED "5\r\n12345", "\rx", DT_HEAD_MALFORMED, "longer");
+    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_HEAD_MALFORMED, "colon");
+    assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_HEAD_MALFORMED, "folded");
     assert_refused(CHUNKED "0\r\n", "a:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\n\r\n",
                    DT_HEAD_TOO_LARGE, "trailers");
 }

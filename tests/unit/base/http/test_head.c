@@ -46,34 +46,34 @@ TEST(every_beginning_of_a_head_waits_for_more)
 
 TEST(heads_that_the_library_would_refuse_are_refused_with_a_reason)
 {
-    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
-    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
-    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("GET /\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
-    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
-    assert_refused("hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("\x16", DT_PROBLEM_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
-    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "TLS");
-    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "target");
-    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "Host");
-    assert_refused(GET "no colon\r\n" DONE, DT_PROBLEM_MALFORMED, "colon");
-    assert_refused(GET ": empty\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
-    assert_refused(GET "A B: x\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
-    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_PROBLEM_MALFORMED, "name");
-    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_PROBLEM_MALFORMED, "folded");
-    assert_refused(GET "A: \x01\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
-    assert_refused(GET "A: x\ry\r\n" DONE, DT_PROBLEM_MALFORMED, "control");
-    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "content-length: -1\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length:\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
-    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_PROBLEM_MALFORMED, "Content-Length");
+    assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
+    assert_refused("GET / HTTP/9.7\r\n\r\n", DT_HEAD_BAD_VERSION, "HTTP/1.1");
+    assert_refused("GET / HTTP/1.11\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("GET /\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_HEAD_MALFORMED, "line feed alone");
+    assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "version");
+    assert_refused("hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused("\x16", DT_HEAD_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
+    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "TLS");
+    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "method");
+    assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "target");
+    assert_refused("GET / HTTP/1.1\r\n\r\n", DT_HEAD_MALFORMED, "Host");
+    assert_refused(GET "no colon\r\n" DONE, DT_HEAD_MALFORMED, "colon");
+    assert_refused(GET ": empty\r\n" DONE, DT_HEAD_MALFORMED, "name");
+    assert_refused(GET "A B: x\r\n" DONE, DT_HEAD_MALFORMED, "name");
+    assert_refused(GET "Content-Length : 5\r\n" DONE, DT_HEAD_MALFORMED, "name");
+    assert_refused(GET "A: x\r\n folded\r\n" DONE, DT_HEAD_MALFORMED, "folded");
+    assert_refused(GET "A: \x01\r\n" DONE, DT_HEAD_MALFORMED, "control");
+    assert_refused(GET "A: x\ry\r\n" DONE, DT_HEAD_MALFORMED, "control");
+    assert_refused(GET "Content-Length: 5x\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "content-length: -1\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length:\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
+    assert_refused(GET "Content-Length: 1234567890123456789\r\n" DONE, DT_HEAD_MALFORMED, "Content-Length");
 }
 
 TEST(the_body_that_follows_a_head_is_known)
@@ -178,6 +178,45 @@ TEST(health_and_who_shows_a_token_may_go_first)
     assert_true(head.token && !head.health);
     assert_int_equal(judge(GET DONE "Authorization: in the body\r\n\r\n"), DT_HEAD_WHOLE);
     assert_false(head.token);
+}
+
+TEST(a_whole_head_says_what_is_asked_and_how_the_connection_goes_on)
+{
+    static const char text[] =
+        "\r\nPUT /v1/x?y=1 HTTP/1.0\r\nA:  1 \r\nConnection: x, Keep-Alive\r\nExpect: 100-continue\r\n"
+        "Connection: close\r\nB:\r\n\r\nC: 3\r\n\r\n";
+    static const char *const fields[][2] = {
+        {"A", "1"}, {"Connection", "x, Keep-Alive"}, {"Expect", "100-continue"}, {"Connection", "close"}, {"B", ""}};
+    struct dt_str name;
+    struct dt_str value;
+    assert_int_equal(judge(text), DT_HEAD_WHOLE);
+    assert_true(dt_str_is(head.method, "PUT") && dt_str_is(head.target, "/v1/x?y=1"));
+    assert_true(head.old && head.keep && head.close && head.expects);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        assert_true(dt_head_next(&head.fields, &name, &value));
+        assert_true(dt_str_is(name, fields[i][0]) && dt_str_is(value, fields[i][1]));
+    }
+    assert_false(dt_head_next(&head.fields, &name, &value));
+    assert_int_equal(judge("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_false(head.old || head.keep || head.close || head.expects);
+}
+
+TEST(the_path_of_an_absolute_target_is_what_follows_the_host)
+{
+    static const char *const targets[][2] = {{"http://example.org:8080/v1/jobs", "/v1/jobs"},
+                                             {"HTTPS://h/v1/jobs/7", "/v1/jobs/7"},
+                                             {"http://h", "/"},
+                                             {"http://", "/"},
+                                             {"/v1/jobs", "/v1/jobs"},
+                                             {"/http://h/", "/http://h/"},
+                                             {"*", "*"},
+                                             {"ftp://h/x", "ftp://h/x"},
+                                             {"", ""}};
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct dt_str path = dt_target_path(dt_str(targets[i][0]));
+        if (!dt_str_is(path, targets[i][1]))
+            fail_msg("%s: %.*s", targets[i][0], (int)path.n, path.p);
+    }
 }
 
 SUITE(NULL, NULL)
