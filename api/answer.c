@@ -5,7 +5,7 @@
 
 #include "base/outage.h"
 #include "base/text/timetext.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
 

@@ -13,20 +13,20 @@
 #include <string.h>
 #include <time.h>
 
-#include "alerts/alerts.h"
+#include "features/alerts/alerts_chores.h"
 #include "api.h"
 #include "auth/auth.h"
 #include "auth/token_new.h"
 #include "base/assert.h"
-#include "base/connection/secrets.h"
-#include "base/hooks/fail_point.h"
+#include "base/secrets.h"
+#include "base/fail_point.h"
 #include "base/http/tls_files.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/service/service.h"
-#include "base/service/stop_bound.h"
-#include "base/service/streams.h"
-#include "base/zone/zone_files.h"
+#include "base/service.h"
+#include "base/stop_bound.h"
+#include "base/streams.h"
+#include "base/text/zone_files.h"
 #include "http/front/http_listen.h"
 #include "http/http_server.h"
 #include "index/index.h"
@@ -40,11 +40,11 @@
 #include "pull/pop_room.h"
 #include "request/budget.h"
 #include "request/router.h"
-#include "store/clock/clock_follower.h"
-#include "store/clock/test_clock.h"
-#include "store/db/db.h"
-#include "store/figures/figures.h"
-#include "store/process_findings.h"
+#include "features/clock/clock_follower.h"
+#include "features/clock/test_clock.h"
+#include "mysql/db.h"
+#include "features/figures/figures.h"
+#include "features/doctor/process_findings.h"
 #include "store/store_chores.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
@@ -395,7 +395,7 @@ static void reload(struct server *s)
 }
 
 /*
- * Tells the service manager (base/service/service.h) that the API is ready, once requests are taken and MySQL has the
+ * Tells the service manager (base/service.h) that the API is ready, once requests are taken and MySQL has the
  * schema; after that regularly that it is alive, as long as no thread of the HTTP server hangs. Returns when the next
  * sign is due (monotonic); INT64_MAX if the service manager expects none.
  */

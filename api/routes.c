@@ -6,7 +6,7 @@
 #include "handlers.h"
 #include "intake/batch_feed.h"
 #include "request/router.h"
-#include "store/operations/operations.h"
+#include "features/operations/operations.h"
 #include "work/workers.h"
 
 /* Of routes for which a worker does everything. */

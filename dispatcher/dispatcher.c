@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "alerts/alerts.h"
-#include "base/hooks/fail_point.h"
+#include "features/alerts/alerts_chores.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
-#include "base/service/service.h"
+#include "base/service.h"
 #include "chores/announcer.h"
 #include "chores/due_watch.h"
 #include "chores/heartbeat.h"
@@ -29,10 +29,10 @@
 #include "intake/intake.h"
 #include "shard/loop_table.h"
 #include "shard/shard_loop.h"
-#include "store/clock/clock_follower.h"
-#include "store/clock/test_clock.h"
-#include "store/figures/figures.h"
-#include "store/process_findings.h"
+#include "features/clock/clock_follower.h"
+#include "features/clock/test_clock.h"
+#include "features/figures/figures.h"
+#include "features/doctor/process_findings.h"
 #include "store/store_chores.h"
 
 enum { NEWS = 1, STOP = 2 }; /* signals */

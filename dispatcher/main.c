@@ -13,18 +13,18 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/connection/secrets.h"
-#include "base/hooks/fail_point.h"
+#include "base/secrets.h"
+#include "base/fail_point.h"
 #include "base/log.h"
-#include "base/service/service.h"
-#include "base/service/stop_bound.h"
-#include "base/service/streams.h"
+#include "base/service.h"
+#include "base/stop_bound.h"
+#include "base/streams.h"
 #include "base/thread.h"
 #include "chores/metrics_server.h"
 #include "dispatcher.h"
 #include "index/index.h"
 #include "kafka/kafka.h"
-#include "store/db/db.h"
+#include "mysql/db.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */
 

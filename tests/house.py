@@ -42,13 +42,13 @@ VENDORS = {
     r"hiredis/.*|sds": ["scheduler/index/redis/index_*.c"],
     r"librdkafka/.*": ["dispatcher/kafka/kafka_*.[ch]", "dispatcher/delivery/kafka/kafka_*.[ch]"],
     r"zookeeper/.*": ["dispatcher/election/zk/zk.c"],
-    r"yajl/.*": ["scheduler/base/json.c"],
+    r"yajl/.*": ["scheduler/base/text/json.c"],
     r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
     r"microhttpd": ["api/http/http_mhd.c"],
-    r"curl/.*": ["scheduler/http/http_curl*.c", "scheduler/job/callback/callback_url.c", "dispatcher/delivery/http/http_outcome.c", "api/cli/rest_curl.c"],
-    r"openssl/.*": ["scheduler/base/connection/certificates.c", "scheduler/index/redis/index_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/http/webhook_sign.c"],
+    r"curl/.*": ["scheduler/http/http_curl*.c", "scheduler/base/http/url.c", "dispatcher/delivery/http/http_outcome.c", "api/cli/rest_curl.c"],
+    r"openssl/.*": ["scheduler/base/certificates.c", "scheduler/redis/redis_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/base/http/webhook_sign.c"],
     r"zlib": ["scheduler/job/shard.c"],
-    r"xxhash": ["scheduler/job/shard.c", "scheduler/job/owner.c", "scheduler/store/quotas/store_quotas.c", "scheduler/base/json.c", "scheduler/job/request/job_digest.c", "api/jobs/handlers_list.c"],
+    r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owner.c", "scheduler/features/quotas/store_quotas.c", "scheduler/base/text/json.c", "scheduler/job/job_digest.c", "api/jobs/handlers_list.c"],
     r"uthash|utlist": ["*"],
     r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
     r"(arpa|linux|net|netinet|sys)/\w+": ["*"],
@@ -59,7 +59,7 @@ VENDORS = {
 }
 
 # What talks to one vendor's library may be longer, and so may what stands for one server in the simulator.
-ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c", "dispatcher/delivery/kafka/kafka_txn_producer.c",
+ADAPTERS = {"scheduler/mysql/db_mysql.c", "scheduler/base/text/json.c", "dispatcher/delivery/kafka/kafka_txn_producer.c",
             "tests/simulator/broker.c", "tests/simulator/mysql.c", "tests/simulator/redis.c", "tests/simulator/sql/sql_parse.c",
             "tests/simulator/sql/sql_run.c", "tests/simulator/oracles.c"}
 
@@ -196,7 +196,7 @@ def check_includes(tree, names, found):
 
 
 # Where SQL may stand in C: what a session says (db/), names that are no parameters (partitions), grants. Statements stand in store/sql/.
-SQL_IN_C = ("scheduler/store/db/*", "scheduler/store/archive/partitions.c", "scheduler/store/events/event_days.c", "scheduler/store/grants.c")
+SQL_IN_C = ("scheduler/store/db/*", "scheduler/job/archive/partitions.c", "scheduler/features/events/event_days.c", "scheduler/store/grants.c")
 
 
 def check_strings(tree, names, found):

@@ -12,11 +12,11 @@ def digest_of(text):
 GOOD = {
     "scheduler/base/status.h": "/* s */\n#include <stdbool.h>\nbool dt_ok(void);\n",
     "scheduler/base/clock.c": "/* c */\n#include <time.h>\nlong dt_now(void) { return time(0); }\n",
-    "scheduler/base/json.c": "/* j */\n#include <yajl/yajl_parse.h>\n",
+    "scheduler/base/text/json.c": "/* j */\n#include <yajl/yajl_parse.h>\n",
     "scheduler/base/in/i.h": '/* i */\n#include "base/status.h"\n',
     "scheduler/job/job.h": '/* j */\n#include "base/status.h"\n',
-    "scheduler/store/db/db_mysql.c": '/* m */\n#include <mysql.h>\nconst char *q = "SELECT id"\n" FROM jobs";\n',
-    "scheduler/index/redis/index_link.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
+    "scheduler/mysql/db_mysql.c": '/* m */\n#include <mysql.h>\nconst char *q = "SELECT id"\n" FROM jobs";\n',
+    "scheduler/redis/redis_link.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
     "scheduler/reconcile/r.c": '/* r */\n#include "job/job.h"\n#include "base/status.h"\n',
     "dispatcher/loop.h": "/* l */\nint dt_loop(void);\n",
     "dispatcher/loop.c": '/* l: time(0), SELECT id FROM jobs */\n#include "loop.h"\nint f(int (*random)(void)) { return random(); }\n'

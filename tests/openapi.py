@@ -2,7 +2,7 @@
 """api/openapi.yaml is equal to what the server does.
 
 Compares the document with the router's own table (as `duetime-api --print-routes` tells it, or read from api/routes.c) and with
-the table of problems in scheduler/job/request/problem.h, and checks that the document is sound: references resolve, operations have ids, path
+the table of problems in scheduler/job/problem.h, and checks that the document is sound: references resolve, operations have ids, path
 parameters are declared.
 
 Usage: openapi.py [PATH/TO/duetime-api]
@@ -78,11 +78,11 @@ def references(node):
 
 # Bodies, or members of them (behind a space) -> the tables that they are read by: a file, and the name of its rows.
 BODIES = {
-    "POST /v1/jobs": [("scheduler/job/request/job_decode.c", "fields")],
-    "POST /v1/jobs/{id}/results": [("scheduler/job/result_json.c", "fields")],
+    "POST /v1/jobs": [("scheduler/job/job_decode.c", "fields")],
+    "POST /v1/jobs/{id}/results": [("scheduler/job/results/result_json.c", "fields")],
     "PUT /v1/topics/{topic}": [("api/topics/topic_json.c", "fields")],
     "PUT /v1/topics/{topic} alerts": [("api/jobs/topic_alerts.c", "fields")],
-    "PUT /v1/schedules/{name}": [("api/schedules/schedule_json.c", "fields"), ("scheduler/job/request/job_decode.c", "fields")],
+    "PUT /v1/schedules/{name}": [("api/schedules/schedule_json.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
     "POST /v1/jobs:reschedule": [("api/operations/operation_json.c", "fields")],
     "POST /v1/jobs:reschedule filter": [("api/operations/operation_json.c", "filter_fields")],
     "POST /v1/pop": [("api/pull/pop_wish.c", "fields")],

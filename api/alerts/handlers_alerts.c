@@ -3,13 +3,13 @@
 
 #include "answer.h"
 #include "api.h"
-#include "base/json_table.h"
+#include "base/text/json_table.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/job_encode.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "request/wall.h"
-#include "store/alerts/alerts.h"
+#include "features/alerts/alerts.h"
 #include "work/workers.h"
 
 #define BY_ALERT    'l'

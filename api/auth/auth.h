@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "quota/quotas.h"
 #include "scope.h"
 #include "store/store.h"

@@ -8,7 +8,7 @@
 #define DT_API_CURSOR_H
 
 #include "auth.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "store/store.h"
 
 /* A list as somebody looks at it. A value; the key is copied. */

@@ -1,15 +1,15 @@
 /*
  * Tokens over REST: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics. A new token is
  * shown in the answer that makes it, and never again. All APIs know of a change within seconds. An installation that
- * had a token goes on asking for one, whatever is revoked here (store_tokens.c).
+ * had a token goes on asking for one, whatever is revoked here (tokens_store.c).
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
-#include "base/json_table.h"
+#include "base/text/json.h"
+#include "base/text/json_table.h"
 #include "handlers.h"
-#include "job/result_json.h"
-#include "store/topic_owners.h"
+#include "job/results/result_json.h"
+#include "topic/topic_owners.h"
 #include "token_new.h"
 #include "work/workers.h"
 

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/service/streams.h"
+#include "base/streams.h"
 #include "base/text/timetext.h"
-#include "store/db/db.h"
-#include "store/topic_owners.h"
+#include "mysql/db.h"
+#include "topic/topic_owners.h"
 #include "token_new.h"
 
 static int failed(const struct dt_error *err, dt_status status)

@@ -1,6 +1,6 @@
 /* Making a token: see token_new.h. */
 #include "token_new.h"
-#include "store/topic_owners.h"
+#include "topic/topic_owners.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #ifndef DT_API_TOKEN_NEW_H
 #define DT_API_TOKEN_NEW_H
 
-#include "auth/auth.h"
+#include "auth.h"
 
 #define DT_SCOPES_TEXT 64
 

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "cli/rest.h"
-#include "cli/settings.h"
-#include "cli/words.h"
+#include "rest.h"
+#include "settings.h"
+#include "words.h"
 
 /* The exit codes, which scripts rely on. */
 enum dt_cli_exit {

@@ -12,12 +12,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/service/streams.h"
-#include "cli/cli.h"
+#include "base/streams.h"
+#include "cli.h"
 #include "cli/run/run.h"
-#include "cli/talk.h"
+#include "talk.h"
 #include "cli/texts/help.h"
-#include "cli/times.h"
+#include "times.h"
 
 #define NARROWEST 40
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_write.h"
-#include "cli/rest.h"
+#include "base/text/json_write.h"
+#include "rest.h"
 
 #define FILE_MAX ((size_t)8 << 20)
 

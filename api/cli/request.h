@@ -4,8 +4,8 @@
 #ifndef DT_CLI_REQUEST_H
 #define DT_CLI_REQUEST_H
 
-#include "base/json.h"
-#include "cli/words.h"
+#include "base/text/json.h"
+#include "words.h"
 
 struct dt_cli_request {
     struct dt_strbuf path;

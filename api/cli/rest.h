@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "base/strbuf.h"
-#include "cli/settings.h"
+#include "base/text/strbuf.h"
+#include "settings.h"
 
 #define DT_REST_ANSWER_MAX ((size_t)64 << 20)
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "cli/words.h"
+#include "words.h"
 
 struct dt_cli_settings {
     char *url;       /* without a slash at its end, or unix:/path */

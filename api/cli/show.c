@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/json_write.h"
-#include "base/service/streams.h"
+#include "base/text/json_write.h"
+#include "base/streams.h"
 #include "base/text/utf8.h"
-#include "cli/request.h"
+#include "request.h"
 
 #define COLUMNS_MAX 16
 #define NARROWEST   4

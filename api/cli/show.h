@@ -5,8 +5,8 @@
 #ifndef DT_CLI_SHOW_H
 #define DT_CLI_SHOW_H
 
-#include "base/json.h"
-#include "cli/cli.h"
+#include "base/text/json.h"
+#include "cli.h"
 
 /* JSON, in one line, for which line breaks, which stand between values alone, become spaces. To a terminal as
  * dt_cli_add_plain writes it, which is the same JSON; the rest stays byte for byte. */

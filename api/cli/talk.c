@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_write.h"
-#include "base/service/streams.h"
-#include "cli/request.h"
-#include "cli/show.h"
+#include "base/text/json_write.h"
+#include "base/streams.h"
+#include "request.h"
+#include "show.h"
 
 void dt_cli_say(const char *fmt, ...)
 {

@@ -4,8 +4,8 @@
 #ifndef DT_CLI_TALK_H
 #define DT_CLI_TALK_H
 
-#include "base/json.h"
-#include "cli/cli.h"
+#include "base/text/json.h"
+#include "cli.h"
 
 /* "duetime: …" on standard error, without control characters. */
 void dt_cli_say(const char *fmt, ...) DT_PRINTF(1, 2);

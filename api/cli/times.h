@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "cli/words.h"
+#include "words.h"
 
 /* Room for the texts of a call's times; it lives as long as the call does. */
 struct dt_cli_times {

@@ -5,7 +5,7 @@
 #define DT_CLI_WORDS_H
 
 #include "base/status.h"
-#include "cli/table.h"
+#include "table.h"
 
 #define DT_CLI_ARGS_MAX    64
 #define DT_CLI_OPTIONS_MAX 48

@@ -1,11 +1,11 @@
 /* See findings.h. */
-#include "doctor/findings.h"
+#include "findings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/connection/certificates.h"
+#include "base/certificates.h"
 #include "jobs/explain.h"
 
 #define SKEW_MS      1000

@@ -8,10 +8,10 @@
 #define DT_API_FINDINGS_H
 
 #include "index/index.h"
-#include "job/finding/finding.h"
+#include "features/doctor/finding.h"
 #include "jobs/waiting.h"
-#include "store/figures/figures.h"
-#include "store/process_findings.h"
+#include "features/figures/figures.h"
+#include "features/doctor/process_findings.h"
 #include "store/server_settings.h"
 #include "topics/topic_cache.h"
 

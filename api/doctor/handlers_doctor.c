@@ -7,10 +7,10 @@
 #include "answer.h"
 #include "base/assert.h"
 #include "base/http/tls_files.h"
-#include "doctor/findings.h"
+#include "findings.h"
 #include "handlers.h"
 #include "job/job_encode.h"
-#include "store/intents/inbox.h"
+#include "features/intents/inbox.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 

@@ -5,11 +5,11 @@
 #include "answer.h"
 #include "api.h"
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "handlers.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "request/wall.h"
-#include "store/events/events.h"
+#include "features/events/events.h"
 #include "work/workers.h"
 
 #define BY_EVENT    'e'

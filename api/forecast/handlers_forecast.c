@@ -1,6 +1,6 @@
 /*
  * GET /v1/forecast: what comes due; GET /v1/forecast/spikes: when that is too much. The question is read on the HTTP
- * thread, with every fault in it; a worker asks the store, whose work is bounded (store/forecast/forecast.h).
+ * thread, with every fault in it; a worker asks the store, whose work is bounded (features/forecast/forecast.h).
  */
 #include "answer.h"
 #include "api.h"
@@ -10,7 +10,7 @@
 #include "job/job.h"
 #include "overview/overview.h"
 #include "request/wall.h"
-#include "store/forecast/forecast.h"
+#include "features/forecast/forecast.h"
 #include "work/workers.h"
 
 #define SECOND_MS    INT64_C(1000)

@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 struct MHD_Connection;
 struct MHD_Daemon;

@@ -10,7 +10,7 @@
 #define DT_API_BATCH_CHUNK_H
 
 #include "committer.h"
-#include "job/request/problem.h"
+#include "job/problem.h"
 #include "results_batcher.h"
 
 /* One element. */

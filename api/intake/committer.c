@@ -25,12 +25,12 @@
 
 #include "auth/auth.h"
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "store/jobs/id_block.h"
+#include "job/change/id_block.h"
 #include "work/commit_window.h"
 #include "work/session.h"
 

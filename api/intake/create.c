@@ -2,7 +2,7 @@
 #include "create.h"
 
 #include "quota/over_problem.h"
-#include "store/jobs/insert_problem.h"
+#include "job/change/insert_problem.h"
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem)

@@ -6,7 +6,7 @@
 #define DT_API_CREATE_H
 
 #include "committer.h"
-#include "job/request/problem.h"
+#include "job/problem.h"
 
 /*
  * Returns the HTTP status. 201: the job was made. 200: a job with this key and an equal request exists

@@ -1,5 +1,5 @@
 /* POST /v1/jobs:batch: new jobs as elements of a batch (batch.h), which go to the committer. */
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "batch_feed.h"
 #include "committer.h"
 #include "create.h"

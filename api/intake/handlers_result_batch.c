@@ -1,7 +1,7 @@
 /* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "batch_feed.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "results_batcher.h"
 
 static struct dt_gate *gate_of(const struct dt_api *api)

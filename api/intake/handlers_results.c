@@ -5,7 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "handlers.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "jobs/job_answer.h"
 #include "request/wall.h"
 #include "results_batcher.h"

@@ -23,7 +23,7 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"

@@ -1,10 +1,10 @@
 /* The sentences, and the answer as JSON: with them, the shard, the entry in the index, and facts one by one. */
-#include "jobs/explain.h"
+#include "explain.h"
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "job/delivery.h"
-#include "jobs/shard_json.h"
+#include "shard_json.h"
 
 struct dt_explained dt_explained_of(const struct dt_waiting *w, const struct dt_job *job, const char *waiting_for)
 {

@@ -5,8 +5,8 @@
 #ifndef DT_API_EXPLAIN_H
 #define DT_API_EXPLAIN_H
 
-#include "jobs/shard_json.h"
-#include "jobs/waiting.h"
+#include "shard_json.h"
+#include "waiting.h"
 
 struct dt_explained {
     const struct dt_job *job;

@@ -7,7 +7,7 @@
 #include "answer.h"
 #include "api.h"
 #include "handlers.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "job/retry.h"
 #include "request/wall.h"
 #include "waiting.h"

@@ -3,7 +3,7 @@
 
 #include "answer.h"
 #include "api.h"
-#include "store/jobs/insert_problem.h"
+#include "job/change/insert_problem.h"
 #include "topics/topic_cache.h"
 
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked)

@@ -1,13 +1,13 @@
 /*
  * Jobs and topics between JSON and the domain: how a job reads in an answer, what a caller may write into the body of a
- * topic. How a body that makes or changes a job is read stands in scheduler/job/request/job_decode.h. Pure: no I/O, no
+ * topic. How a body that makes or changes a job is read stands in scheduler/job/job_decode.h. Pure: no I/O, no
  * clock, no HTTP.
  */
 #ifndef DT_API_JOB_JSON_H
 #define DT_API_JOB_JSON_H
 
 #include "job/job_encode.h"
-#include "job/request/job_decode.h"
+#include "job/job_decode.h"
 #include "store/store.h"
 
 struct dt_topic_setting {

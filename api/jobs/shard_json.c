@@ -1,7 +1,7 @@
 /* See shard_json.h. Pure. */
-#include "jobs/shard_json.h"
+#include "shard_json.h"
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 
 #define SILENT_MS 15000
 

@@ -1,13 +1,13 @@
 /* Alert settings: reading, keeping what is secret, and showing. See topic_alerts.h. */
-#include "jobs/topic_alerts.h"
+#include "topic_alerts.h"
 
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "job/alert/alert.h"
-#include "job/callback/callback_host.h"
-#include "job/callback/callback_secret.h"
+#include "features/alerts/alert.h"
+#include "base/http/host_name.h"
+#include "base/http/secret.h"
 #include "job/job_encode.h"
-#include "jobs/topic_secret.h"
+#include "topic_secret.h"
 
 static const char at_secret[] = "/alerts/secret";
 

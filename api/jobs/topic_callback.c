@@ -1,12 +1,12 @@
 /* Callback settings: reading, keeping what is secret, and showing that it is there. See topic_callback.h. */
-#include "jobs/topic_callback.h"
+#include "topic_callback.h"
 
-#include "base/json_write.h"
-#include "job/callback/callback_header.h"
-#include "job/callback/callback_host.h"
-#include "job/callback/callback_timeout.h"
-#include "job/callback/callback_url.h"
-#include "jobs/topic_secret.h"
+#include "base/text/json_write.h"
+#include "base/http/header.h"
+#include "base/http/host_name.h"
+#include "job/callback_timeout.h"
+#include "base/http/url.h"
+#include "topic_secret.h"
 
 #define HIDDEN DT_TOPIC_HIDDEN
 

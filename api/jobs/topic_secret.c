@@ -1,7 +1,7 @@
 /* Secrets that are kept, or added to: see topic_secret.h. */
-#include "jobs/topic_secret.h"
+#include "topic_secret.h"
 
-#include "job/callback/callback_secret.h"
+#include "base/http/secret.h"
 
 /* The part behind "***", which keeps what is there: absent, or a secret behind a space. */
 static bool behind_hidden(struct dt_str text, struct dt_str *out)

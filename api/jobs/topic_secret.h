@@ -6,7 +6,7 @@
 #ifndef DT_API_TOPIC_SECRET_H
 #define DT_API_TOPIC_SECRET_H
 
-#include "job/request/job_decode.h"
+#include "job/job_decode.h"
 
 #define DT_TOPIC_HIDDEN "***"
 #define DT_TOPIC_SECRET_WIDENED                                                                                        \

@@ -1,9 +1,9 @@
 /* The facts about what a job waits for: see waiting.h. */
 #include "waiting.h"
 
-#include "job/wait/job_wait.h"
-#include "jobs/shard_json.h"
-#include "store/limits/topic_gate.h"
+#include "job/job_wait.h"
+#include "shard_json.h"
+#include "topic/topic_gate.h"
 
 void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
 {

@@ -1,5 +1,5 @@
 /*
- * What a job waits for (job/wait/job_wait.h), from its row and from what the leaders said about their shards a second
+ * What a job waits for (job/job_wait.h), from its row and from what the leaders said about their shards a second
  * ago at most. Reads snapshots; asks the store only about dispatched jobs of a shard whose leader waits for Kafka, and
  * about topics with limits.
  */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
-#include "job/rate.h"
-#include "job/result_json.h"
+#include "topic/rate.h"
+#include "job/results/result_json.h"
 
 #define ERROR_CODE_MAX 100
 #define FILTER_MAX     65535 /* bytes of the filter as it is kept, without white space */

@@ -1,11 +1,11 @@
 /*
  * Changes of the installation as a whole: the number of shards. The change itself is one row in MySQL
- * (scheduler/store/store_shards.c); the dispatchers follow it by themselves, and are told so that they do it at once.
+ * (scheduler/dispatch/shards_store.c); the dispatchers follow it by themselves, and are told so that they do it at once.
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
-#include "base/json_table.h"
+#include "base/text/json.h"
+#include "base/text/json_table.h"
 #include "handlers.h"
 #include "topics/topic_deleted.h"
 #include "work/workers.h"

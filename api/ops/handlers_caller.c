@@ -1,7 +1,7 @@
 /*
  * Owns the answer to "what may I": the scopes and topics of the caller's token, as the check of the head found them.
  */
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "handlers.h"
 
 enum dt_next dt_handle_caller(struct dt_request *req)

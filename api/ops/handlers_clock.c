@@ -1,15 +1,15 @@
 /*
- * The test clock over REST: how it stands, and its changes (scheduler/store/clock/test_clock.h carries them out).
+ * The test clock over REST: how it stands, and its changes (scheduler/features/clock/test_clock.h carries them out).
  * An installation that was made without one refuses both. An advance keeps one worker for as long as it takes, some
  * fifteen seconds at most: what is left then is for another request.
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
-#include "base/json_table.h"
+#include "base/text/json.h"
+#include "base/text/json_table.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
-#include "store/clock/test_clock.h"
+#include "features/clock/test_clock.h"
 #include "work/workers.h"
 
 #define WAIT_MS      500

@@ -8,7 +8,7 @@
 #include "api.h"
 #include "base/assert.h"
 #include "base/http/tls_files.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "base/metrics.h"
 #include "handlers.h"
 #include "health.h"

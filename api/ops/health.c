@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "store/clock/test_clock.h"
+#include "features/clock/test_clock.h"
 #include "work/session.h"
 
 #define TICK_US  INT64_C(1000000)

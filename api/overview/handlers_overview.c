@@ -1,7 +1,7 @@
 /* GET /v1/overview, and /v1/dead-letters: which dead jobs are counted is read on the HTTP thread, with every fault. */
 #include "answer.h"
 #include "handlers.h"
-#include "overview/overview.h"
+#include "overview.h"
 #include "request/wall.h"
 #include "work/workers.h"
 

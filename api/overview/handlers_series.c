@@ -5,7 +5,7 @@
 #include "answer.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
-#include "overview/overview.h"
+#include "overview.h"
 #include "request/wall.h"
 #include "work/workers.h"
 

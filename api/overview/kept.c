@@ -1,5 +1,5 @@
 /* See kept.h. Refuses to know what the answers say. */
-#include "overview/kept.h"
+#include "kept.h"
 
 #include <pthread.h>
 #include <stdlib.h>

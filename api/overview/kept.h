@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #define DT_KEPT     16
 #define DT_KEPT_KEY 400 /* bytes of a key */

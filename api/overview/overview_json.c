@@ -1,9 +1,9 @@
 /* The overview, and dead letters by topic and error, as JSON. Pure: everything was read before. */
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "job/delivery.h"
 #include "job/job_encode.h"
 #include "jobs/shard_json.h"
-#include "overview/overview_parts.h"
+#include "overview_parts.h"
 
 void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds)
 {

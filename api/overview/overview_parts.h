@@ -4,8 +4,8 @@
 #define DT_API_OVERVIEW_PARTS_H
 
 #include "ops/health.h"
-#include "overview/kept.h"
-#include "overview/overview.h"
+#include "kept.h"
+#include "overview.h"
 #include "topics/topic_cache.h"
 
 #define DT_OVERVIEW_TOPICS    100

@@ -3,8 +3,8 @@
  * fills the gaps depends on the metric: nothing happened there, and nothing was late.
  */
 #include "base/assert.h"
-#include "base/json_write.h"
-#include "overview/overview_parts.h"
+#include "base/text/json_write.h"
+#include "overview_parts.h"
 
 const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched",   "succeeded",    "failed", "dead",
                                                         "cancelled", "lateness_p50", "lateness_p99", "overdue"};

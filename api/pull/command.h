@@ -12,7 +12,7 @@
 #define DT_API_COMMAND_H
 
 #include "auth/scope.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "jobs/job_json.h"
 #include "pop_wish.h"
 

@@ -1,8 +1,8 @@
 /* Answers of pops by command: see command_answer.h. */
 #include "command_answer.h"
 
-#include "base/json.h"
-#include "base/json_write.h"
+#include "base/text/json.h"
+#include "base/text/json_write.h"
 
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped)

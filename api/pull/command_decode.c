@@ -1,6 +1,6 @@
 /* Decodes commands: see command.h. One table of members, with the commands that each goes with. */
 #include "command.h"
-#include "job/request/job_fields.h"
+#include "job/job_fields.h"
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine times at once */
 

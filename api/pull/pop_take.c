@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "base/metrics.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"

@@ -5,7 +5,7 @@
 #include "api.h"
 #include "pop_wish.h"
 #include "request/request.h"
-#include "store/pop/pop.h"
+#include "dispatch/pop.h"
 
 /* One that takes a part of what a pop claims, with a time to report of its own. */
 struct dt_pop_taker {

@@ -1,7 +1,7 @@
 /* Decodes bodies of pops: see pop_wish.h. Every member that is wrong is told. */
 #include "pop_wish.h"
 
-#include "base/json_table.h"
+#include "base/text/json_table.h"
 
 static void read_topics(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {

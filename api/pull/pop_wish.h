@@ -2,8 +2,8 @@
 #ifndef DT_API_POP_WISH_H
 #define DT_API_POP_WISH_H
 
-#include "base/json.h"
-#include "job/request/problem.h"
+#include "base/text/json.h"
+#include "job/problem.h"
 
 #define DT_POP_MAX       1000
 #define DT_POP_TOPICS    100

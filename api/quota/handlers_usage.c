@@ -4,9 +4,9 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "handlers.h"
-#include "quota/quotas.h"
+#include "quotas.h"
 #include "request/wall.h"
 #include "work/workers.h"
 

@@ -2,7 +2,7 @@
  * See meter.h. The lock is held for some instructions, and not at all for a token without limits, whose counts are
  * atomic.
  */
-#include "quota/meter.h"
+#include "meter.h"
 
 #include <math.h>
 #include <pthread.h>

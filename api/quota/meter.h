@@ -23,8 +23,8 @@
 #define DT_API_METER_H
 
 #include "base/status.h"
-#include "base/strbuf.h"
-#include "store/quotas/quotas.h"
+#include "base/text/strbuf.h"
+#include "features/quotas/quotas.h"
 
 typedef struct dt_meter dt_meter;
 

@@ -1,5 +1,5 @@
 /* See over_problem.h. */
-#include "quota/over_problem.h"
+#include "over_problem.h"
 
 void dt_over_problem(const struct dt_over *over, struct dt_problem *problem)
 {

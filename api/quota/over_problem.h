@@ -2,8 +2,8 @@
 #ifndef DT_API_OVER_PROBLEM_H
 #define DT_API_OVER_PROBLEM_H
 
-#include "job/request/problem.h"
-#include "quota/meter.h"
+#include "job/problem.h"
+#include "meter.h"
 
 /* Fills in the problem. */
 void dt_over_problem(const struct dt_over *over, struct dt_problem *problem);

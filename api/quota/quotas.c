@@ -4,7 +4,7 @@
  *   a tenant without a share is asked -> the keeper is woken, settles all that are in use, then once a second, until
  *   nobody asks
  */
-#include "quota/quotas.h"
+#include "quotas.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "quota/refusals.h"
+#include "refusals.h"
 #include "work/session.h"
 
 #define USAGE_US   INT64_C(5000000) /* of writing usage */

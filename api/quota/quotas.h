@@ -1,6 +1,6 @@
 /*
  * The quotas of all tokens in this process: a meter for each token, and a chore, the keeper, that takes shares from
- * MySQL (store/quotas/quotas.h) for those that are in use. It rests while none is: a token without a quota costs no
+ * MySQL (features/quotas/quotas.h) for those that are in use. It rests while none is: a token without a quota costs no
  * statement, and a quota that nobody uses costs none either.
  *
  * What tokens are used for is written to token_usage some seconds later, all of it in one statement.
@@ -12,7 +12,7 @@
 #define DT_API_QUOTAS_H
 
 #include "base/chores.h"
-#include "quota/meter.h"
+#include "meter.h"
 
 struct dt_session_env;
 typedef struct dt_quotas dt_quotas;

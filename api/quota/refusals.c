@@ -1,5 +1,5 @@
 /* See refusals.h. */
-#include "quota/refusals.h"
+#include "refusals.h"
 
 #include <stdatomic.h>
 

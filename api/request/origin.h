@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 /* Whether a Host, with any port, is a loopback name or address, or in names (http.names). */
 bool dt_host_is_local(struct dt_str host, struct dt_str names);

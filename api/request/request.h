@@ -33,9 +33,9 @@
 #include <stdint.h>
 
 #include "auth/auth.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "budget.h"
-#include "job/request/problem.h"
+#include "job/problem.h"
 #include "router.h"
 
 struct dt_api;

@@ -10,7 +10,7 @@
 
 #include "auth/scope.h"
 #include "base/metrics.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 struct dt_request;
 struct dt_store;

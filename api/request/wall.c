@@ -5,7 +5,7 @@
 #include "wall.h"
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 
 static enum dt_wall wall_of(const struct dt_request *req)
 {

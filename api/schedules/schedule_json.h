@@ -5,7 +5,7 @@
 #define DT_API_SCHEDULE_JSON_H
 
 #include "jobs/job_json.h"
-#include "store/schedules/schedules.h"
+#include "features/schedules/schedules.h"
 
 struct dt_schedule_body {
     struct dt_schedule schedule;

@@ -12,7 +12,7 @@
 #include "jobs/topic_alerts.h"
 #include "jobs/topic_callback.h"
 #include "request/wall.h"
-#include "store/operations/topic_deletion.h"
+#include "features/operations/topic_deletion.h"
 #include "topic_cache.h"
 #include "topic_deleted.h"
 #include "work/scratch.h"

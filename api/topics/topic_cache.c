@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "job/callback/callback_timeout.h"
-#include "job/owner.h"
-#include "store/jobs/topic_refusal.h"
+#include "job/callback_timeout.h"
+#include "topic/owner.h"
+#include "topic/topic_refusal.h"
 
 #define MAX_AGE_US INT64_C(1000000)
 #define PAGE       1000u

@@ -3,7 +3,7 @@
 
 #include "api.h"
 #include "intake/index_writer.h"
-#include "topics/topic_cache.h"
+#include "topic_cache.h"
 
 enum dt_next dt_topic_refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
 {

@@ -3,9 +3,9 @@
  * and, under "effective", what holds; what an answer shows may be put back, so the members that only we write are let
  * pass, and a setting that this version does not offer is refused.
  */
-#include "base/json_write.h"
-#include "job/callback/callback_timeout.h"
-#include "job/rate.h"
+#include "base/text/json_write.h"
+#include "job/callback_timeout.h"
+#include "topic/rate.h"
 #include "job/retry.h"
 #include "jobs/job_json.h"
 #include "jobs/topic_alerts.h"

@@ -5,7 +5,7 @@
 #ifndef DT_API_SCRATCH_H
 #define DT_API_SCRATCH_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 /* The parser of the calling thread. NULL: memory is out. */
 dt_json *dt_scratch_json(void);

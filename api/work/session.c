@@ -1,7 +1,7 @@
 /* Owns nothing but the memory of when a connection was last used. See session.h. */
 #include "session.h"
 
-#include "store/db/db.h"
+#include "mysql/db.h"
 
 #define IDLE_US    INT64_C(1000000)
 #define DOWN_US    INT64_C(500000)  /* pause after a failed attempt to connect */

@@ -1,5 +1,5 @@
 /*
- * The watch of a dispatcher without an index: a listener of the watcher (store/watch/watcher.h), which waits in MySQL
+ * The watch of a dispatcher without an index: a listener of the watcher (store/watcher.h), which waits in MySQL
  * until something is due, so that leaders need neither look by themselves nor hear of it through Redis. It tells the
  * shard loops of this process, and nobody else.
  *
@@ -19,7 +19,7 @@
 #include "base/config.h"
 #include "index/index.h"
 #include "job/shard.h"
-#include "store/watch/watcher.h"
+#include "store/watcher.h"
 
 typedef struct dt_due_watch dt_due_watch;
 

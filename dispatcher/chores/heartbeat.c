@@ -16,8 +16,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/strbuf.h"
-#include "store/process_findings.h"
+#include "base/text/strbuf.h"
+#include "features/doctor/process_findings.h"
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* the row is written */

@@ -5,7 +5,7 @@
  * their shards is written within a second of its change, and once a period while there is something to say; the
  * reconciler's chore does it, because it alone may ask for what the reconciler counted.
  *
- * That process also audits the counters of jobs (store_audit.c), a piece a tick for ever, in steps of AUDIT_ROWS: when
+ * That process also audits the counters of jobs (counts_audit.c), a piece a tick for ever, in steps of AUDIT_ROWS: when
  * idle a piece in [reconcile] audit, and never more than a hundredth of the time.
  *
  * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the archiver
@@ -21,13 +21,13 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "index/index.h"
-#include "reconcile/reconcile.h"
-#include "store/archive/archive.h"
-#include "store/archive/housekeeping.h"
-#include "store/events/events.h"
-#include "store/jobs/audit.h"
-#include "store/pop/pop.h"
-#include "store/shard_stats.h"
+#include "index/reconcile/reconcile.h"
+#include "job/archive/archive.h"
+#include "job/archive/housekeeping.h"
+#include "features/events/events.h"
+#include "topic/counts_audit.h"
+#include "dispatch/pop.h"
+#include "dispatch/shard_stats.h"
 
 #define STATS_AT_ONCE 64
 #define STEP_ROWS     1000

@@ -11,10 +11,10 @@
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
 
-#include "chores/results.h"
-#include "chores/results_watermark.h"
+#include "results.h"
+#include "results_watermark.h"
 #include "intake/command_reader.h"
-#include "outbox/outbox.h"
+#include "features/outbox/outbox.h"
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 

@@ -13,16 +13,16 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
-#include "base/json.h"
+#include "base/fail_point.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "chores/room.h"
+#include "room.h"
 #include "index/index.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 #include "store/store.h"
 
 #define LINGER_MS      10

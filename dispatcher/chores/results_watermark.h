@@ -14,7 +14,7 @@
 
 #include "base/chores.h"
 #include "kafka/kafka.h"
-#include "store/dispatch/leader_txn.h"
+#include "dispatch/leader_txn.h"
 
 typedef struct dt_results_watermark dt_results_watermark;
 

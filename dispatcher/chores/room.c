@@ -1,6 +1,6 @@
 /*
  * Owns the table of topics that are waited for, and the rhythm of looking.
- * Refuses to know: what room is (store/limits/topic_gate.h), and what becomes of what is granted.
+ * Refuses to know: what room is (topic/topic_gate.h), and what becomes of what is granted.
  *
  * Invariants: a shard that was granted something waits no longer, until it says so again; the shard that was served
  * last is served last the next time. The table is copied for a look, so that nobody waits for MySQL.
@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/metrics.h"
 #include "job/shard.h"
-#include "store/limits/topic_gate.h"
+#include "topic/topic_gate.h"
 
 #define TOPICS    256              /* that are looked after at once */
 #define LOOK_US   INT64_C(50000)   /* between looks while somebody waits … */

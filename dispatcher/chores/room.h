@@ -8,7 +8,7 @@
 #define DT_DISPATCHER_ROOM_H
 
 #include "base/chores.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 typedef struct dt_room dt_room;
 

@@ -1,5 +1,5 @@
 /* Reading callers' headers: the members of one flat object, whose text nobody vouches for. */
-#include "delivery/caller_headers.h"
+#include "caller_headers.h"
 
 #define DEPTH 2
 

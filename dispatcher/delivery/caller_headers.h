@@ -9,7 +9,7 @@
 #ifndef DT_DISPATCHER_CALLER_HEADERS_H
 #define DT_DISPATCHER_CALLER_HEADERS_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 /* A reading; nothing to free. */
 struct dt_caller_headers {

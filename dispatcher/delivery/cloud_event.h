@@ -6,7 +6,7 @@
 #define DT_DISPATCHER_CLOUD_EVENT_H
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 struct dt_cloud_event {
     int64_t job, attempt;

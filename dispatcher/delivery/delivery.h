@@ -25,10 +25,10 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "store/dispatch/fence.h"
-#include "store/dispatch/inflight.h"
-#include "store/dispatch/leader_txn.h"
-#include "store/dispatch/outgoing.h"
+#include "dispatch/fence.h"
+#include "dispatch/inflight.h"
+#include "dispatch/leader_txn.h"
+#include "dispatch/outgoing.h"
 
 typedef struct dt_delivery dt_delivery;
 
@@ -123,7 +123,7 @@ DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status stat
 
 /* ---- topics ---- */
 
-/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (job/owner.h) pays
+/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (topic/owner.h) pays
  * if the topic has to be made. Answers from memory. */
 enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */

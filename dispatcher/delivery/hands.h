@@ -1,7 +1,7 @@
 /*
  * The port of deliveries by hands: attempts that a leader claims into the hands of its process, which ends each of them
  * by itself. The shard loop knows no such delivery by name; http/pool/ is behind the port, and writes what it has in
- * hands by scheduler/store/hands/hands.h. tests/model/callbacks.pml is the protocol.
+ * hands by scheduler/dispatch/hands.h. tests/model/callbacks.pml is the protocol.
  *
  *   dt_hands         one a process: what it has in its hands, the lease that they are under, what comes of them
  *   dt_hands_claims  one a leader: the places in these hands that one of its leader transactions takes
@@ -21,7 +21,7 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "index/index.h"
-#include "store/dispatch/leader_txn.h"
+#include "dispatch/leader_txn.h"
 
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
@@ -58,7 +58,7 @@ void dt_hands_stop(dt_hands *hands);
 
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
-/* How many attempts of a topic and its owner (job/owner.h) may be claimed now, about. host: not 0 for the jobs of the
+/* How many attempts of a topic and its owner (topic/owner.h) may be claimed now, about. host: not 0 for the jobs of the
  * topic that name a host of this number (dt_callback_host_number) themselves. 0: its jobs wait; `room` is called when
  * it may be asked again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,

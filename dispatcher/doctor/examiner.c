@@ -8,18 +8,18 @@
  * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka
  * once. If another part of the process gets no answer from Kafka, it asks Kafka at once.
  */
-#include "doctor/examiner.h"
+#include "examiner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/connection/certificates.h"
+#include "base/certificates.h"
 #include "base/log.h"
-#include "base/strbuf.h"
-#include "doctor/kafka_judge.h"
-#include "store/process_findings.h"
+#include "base/text/strbuf.h"
+#include "kafka_judge.h"
+#include "features/doctor/process_findings.h"
 
 #define FIRST_US   INT64_C(1000000)   /* the first look: clocks are known by then */
 #define REST_US    INT64_C(30000000)  /* between looks, where nothing is wrong */

@@ -8,7 +8,7 @@
  *   a topic of jobs that cannot be written     its jobs wait
  *   unclean.leader.election.enable             a replica that lacks messages may become the leader: they are gone
  */
-#include "doctor/kafka_judge.h"
+#include "kafka_judge.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #ifndef DT_DISPATCHER_KAFKA_JUDGE_H
 #define DT_DISPATCHER_KAFKA_JUDGE_H
 
-#include "job/finding/finding.h"
+#include "features/doctor/finding.h"
 #include "kafka/kafka.h"
 
 /* Hears of a finding; the texts are valid during the call. */

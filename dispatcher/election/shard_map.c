@@ -20,7 +20,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "index/index.h"
 

@@ -14,15 +14,15 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
-#include "base/json.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "outbox/outbox.h"
+#include "features/outbox/outbox.h"
 #include "tell_index.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)

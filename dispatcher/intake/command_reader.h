@@ -13,7 +13,7 @@
 
 #include "intake.h"
 #include "kafka/kafka.h"
-#include "store/intents/commands.h"
+#include "features/intents/commands.h"
 
 typedef struct dt_command_reader dt_command_reader;
 

@@ -1,7 +1,7 @@
 /*
  * woken ─▶ look ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ look … ─▶ rest
  *
- * While it rests, the process's watcher waits for rows (store/watch/watcher.h), for operations and for schedules, and
+ * While it rests, the process's watcher waits for rows (store/watcher.h), for operations and for schedules, and
  * this listener wakes whose time has come. While the watcher hears nothing, the mover looks every LOOK_US. A row that
  * another session has locked is looked at again when the watcher finds it again.
  *
@@ -13,13 +13,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "store/intents/inbox.h"
+#include "features/intents/inbox.h"
 #include "tell_index.h"
 
 #define WOKEN     (UINT32_C(1) << 0)

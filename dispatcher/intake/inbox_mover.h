@@ -1,5 +1,5 @@
 /*
- * The thread of a dispatcher that carries out the rows of `job_inbox` (store/intents/inbox.h). Every dispatcher has
+ * The thread of a dispatcher that carries out the rows of `job_inbox` (features/intents/inbox.h). Every dispatcher has
  * one. The watchers of dispatchers look at the table in turns (procedure dt_wait in sql/), and a mover moves what its
  * watcher found. If two find the same row, one of them moves it.
  */
@@ -9,7 +9,7 @@
 #include "intake.h"
 #include "operation_runner.h"
 #include "schedule_maker.h"
-#include "store/watch/watcher.h"
+#include "store/watcher.h"
 
 typedef struct dt_inbox_chore dt_inbox_chore;
 

@@ -9,7 +9,7 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "index/index.h"
-#include "store/watch/watcher.h"
+#include "store/watcher.h"
 
 typedef struct dt_intake dt_intake;
 

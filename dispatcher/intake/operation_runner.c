@@ -6,7 +6,7 @@
  *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
  * the index is found by the reconciler. If an operation is due, because it is new or an API has left it, the watcher of
- * the process sees it (store/watch/watcher.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
+ * the process sees it (store/watcher.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
  * REST_US apart.
  */
 #include "operation_runner.h"
@@ -15,12 +15,12 @@
 #include <stdlib.h>
 
 #include "base/fair.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "store/operations/operations.h"
-#include "store/operations/topic_deletion.h"
-#include "store/topic_owners.h"
+#include "features/operations/operations.h"
+#include "features/operations/topic_deletion.h"
+#include "topic/topic_owners.h"
 #include "tell_index.h"
 
 #define LOOK_US INT64_C(500000)

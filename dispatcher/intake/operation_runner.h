@@ -1,5 +1,5 @@
 /*
- * The chore of a dispatcher that carries out operations, piece by piece (store/operations/operations.h). The chores
+ * The chore of a dispatcher that carries out operations, piece by piece (features/operations/operations.h). The chores
  * of all dispatchers take pieces in turn, so each operation goes on as long as one of them lives.
  */
 #ifndef DT_DISPATCHER_OPERATION_RUNNER_H

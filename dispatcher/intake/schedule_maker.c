@@ -3,7 +3,7 @@
  *
  * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
  * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
- * already. If one is to be looked at sooner, the watcher of the process sees it (store/watch/watcher.h) and
+ * already. If one is to be looked at sooner, the watcher of the process sees it (store/watcher.h) and
  * wakes this chore; if the watcher cannot, this one looks within LOOK_US.
  */
 #include "schedule_maker.h"
@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "store/schedules/schedules.h"
+#include "features/schedules/schedules.h"
 #include "tell_index.h"
 
 /* The longest time between looks; fires are made a minute ahead, and by the API that changes a schedule. */

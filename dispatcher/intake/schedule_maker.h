@@ -1,5 +1,5 @@
 /*
- * The chore of a dispatcher that makes the jobs of schedules ahead of their times (store/schedules/schedules.h). The
+ * The chore of a dispatcher that makes the jobs of schedules ahead of their times (features/schedules/schedules.h). The
  * chores of all dispatchers share the work; as long as one of them lives, all of it is done.
  */
 #ifndef DT_DISPATCHER_SCHEDULE_MAKER_H

@@ -2,7 +2,7 @@
 #ifndef DT_DISPATCHER_TELL_INDEX_H
 #define DT_DISPATCHER_TELL_INDEX_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "intake.h"
 #include "job/job.h"
 

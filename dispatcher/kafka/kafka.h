@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "outbox/kafka_message.h"
+#include "features/outbox/kafka_message.h"
 
 typedef struct dt_kafka_admin dt_kafka_admin;
 

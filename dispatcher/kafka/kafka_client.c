@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/connection/properties.h"
-#include "base/connection/secrets.h"
+#include "base/properties.h"
+#include "base/secrets.h"
 #include "base/log.h"
 #include "kafka_token.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/connection/secrets.h"
-#include "base/json.h"
+#include "base/secrets.h"
+#include "base/text/json.h"
 #include "base/text/base64.h"
 
 #define OTHER_SOURCE "sasl.oauthbearer.config"

@@ -8,8 +8,8 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include "base/connection/properties.h"
-#include "base/strbuf.h"
+#include "base/properties.h"
+#include "base/text/strbuf.h"
 
 /* The property's name; librdkafka has none of this name. */
 #define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"

@@ -21,7 +21,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "job/owner.h"
+#include "topic/owner.h"
 #include "kafka_admin_parts.h"
 #include "topic_queue.h"
 

@@ -1,6 +1,6 @@
 /*
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
- * who wants very many topics does not keep the others waiting. A group is the names of one owner (job/owner.h). What
+ * who wants very many topics does not keep the others waiting. A group is the names of one owner (topic/owner.h). What
  * is done for names costs time; a group whose names cost more than its share of it waits, and the others do not (the
  * generic cell rate algorithm, whose cells are what names cost). What cost no other owner anything is forgiven.
  * Pure; one user at a time. Bounded.
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #define DT_TOPIC_QUEUE_MAX      16384 /* names in all */
 #define DT_TOPIC_QUEUE_GROUP    2048  /* and of one group */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #define DT_LIMIT_MEMORY_TOPICS 1024             /* what finds no place here finds out again and again */
 #define DT_LIMIT_WAITS_US      INT64_C(5000000) /* without a grant a topic tries by itself after this time */

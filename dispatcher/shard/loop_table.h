@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "shard/shard_loop.h"
+#include "shard_loop.h"
 
 typedef struct dt_loop_table dt_loop_table;
 

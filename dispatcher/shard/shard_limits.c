@@ -2,7 +2,7 @@
  * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
  * process asks for room on behalf of all its shards (chores/room.h), shares it out, and wakes the leaders that get
  * some.
- * Refuses to know: limits and what is in flight; the leader transaction decides (store/limits/topic_gate.h).
+ * Refuses to know: limits and what is in flight; the leader transaction decides (topic/topic_gate.h).
  *
  *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
  *     ▲                                                                                            │

@@ -26,8 +26,8 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/outage.h"
 #include "shard_parts.h"

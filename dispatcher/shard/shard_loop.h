@@ -11,7 +11,7 @@
 #include "delivery/delivery.h"
 #include "index/index.h"
 #include "job/shard.h"
-#include "store/watch/watch.h"
+#include "store/watch.h"
 
 typedef struct dt_shard_loop dt_shard_loop;
 

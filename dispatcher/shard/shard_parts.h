@@ -34,12 +34,12 @@
 #include "job/job.h"
 #include "limit_memory.h"
 #include "shard_loop.h"
-#include "store/dispatch/fence.h"
-#include "store/dispatch/inflight.h"
-#include "store/dispatch/leader_txn.h"
-#include "store/dispatch/scan.h"
-#include "store/dispatch/takeover.h"
-#include "store/dispatch/topic_snapshot.h"
+#include "dispatch/fence.h"
+#include "dispatch/inflight.h"
+#include "dispatch/leader_txn.h"
+#include "dispatch/scan.h"
+#include "dispatch/takeover.h"
+#include "dispatch/topic_snapshot.h"
 #include "topic_memory.h"
 
 /* Signals of a loop's mailbox. */

@@ -14,8 +14,8 @@
  *     its arena.
  */
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
 #include "shard_parts.h"
 
 enum { REQUEST = 1 }; /* a signal of the thread's mailbox */

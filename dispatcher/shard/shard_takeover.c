@@ -17,10 +17,10 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "shard_parts.h"
-#include "store/process_findings.h"
+#include "features/doctor/process_findings.h"
 
 #define PAUSE_FIRST_US INT64_C(20000)
 #define PAUSE_MAX_US   INT64_C(2000000)

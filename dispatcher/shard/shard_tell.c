@@ -3,7 +3,7 @@
  * which belong to another shard. The index is told what MySQL has committed; a message that is lost costs a second at
  * most.
  */
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "job/shard_set.h"
 #include "shard_parts.h"

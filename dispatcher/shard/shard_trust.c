@@ -16,7 +16,7 @@
  *   (2) what is due soon has been compared with MySQL since the doubt (trust.compared), and
  *   (3) MySQL has been read through once for what was due at the doubt (cursor.reads_through, in shard_cursor.c).
  */
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/outage.h"
 #include "shard_parts.h"
 

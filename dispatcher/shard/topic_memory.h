@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #define DT_TOPIC_MEMORY_JOBS   65536 /* a megabyte, while there is a backlog */
 #define DT_TOPIC_MEMORY_TOPICS 64

@@ -2,7 +2,7 @@
  * The death of a process by an assertion. Invariant: whatever the hook does, and whichever locks the failing thread
  * holds, the process ends within HOOK_SECONDS.
  */
-#include "base/assert.h"
+#include "assert.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "log.h"
 
 #define HOOK_SECONDS 5
 

@@ -13,15 +13,15 @@
  * counts the ticks that run of chores that wait for other servers, and is at most two less than the threads, but one
  * in any case. A worker's context is there while its thread is busy or idle.
  */
-#include "base/chores.h"
+#include "chores.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/mailbox.h"
-#include "base/thread.h"
+#include "assert.h"
+#include "mailbox.h"
+#include "thread.h"
 
 #define LOOK    (UINT32_C(1) << 0)
 #define REST_US INT64_C(20000000) /* a thread that ticked nothing for so long ends */

@@ -23,10 +23,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/metrics.h"
-#include "base/outage.h"
-#include "base/status.h"
+#include "clock.h"
+#include "metrics.h"
+#include "outage.h"
+#include "status.h"
 
 typedef struct dt_chores dt_chores;
 

@@ -11,13 +11,13 @@
  *
  * The three numbers of a sample are read and written as one by a sequence lock: odd while a writer is inside.
  */
-#include "base/clock.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <time.h>
 
-#include "base/assert.h"
+#include "assert.h"
 
 /* Two disciplined clocks are not further apart than this: microseconds a second. */
 #define SKEW_PPM INT64_C(200)

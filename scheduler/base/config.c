@@ -8,7 +8,7 @@
  * checked against the table, then stored. A value is stored twice from one source only by mistake, so that is an error.
  * inih reads lines of at most 200 bytes; a longer value is continued on indented lines after a comma or inside quotes.
  */
-#include "base/config.h"
+#include "config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,12 +19,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/assert.h"
-#include "base/config_options.h"
-#include "base/connection/properties.h"
-#include "base/connection/secrets.h"
-#include "base/connection/tls.h"
-#include "base/strbuf.h"
+#include "assert.h"
+#include "config_options.h"
+#include "properties.h"
+#include "secrets.h"
+#include "tls.h"
+#include "base/text/strbuf.h"
 #include "base/text/hex.h"
 #include "base/text/timetext.h"
 

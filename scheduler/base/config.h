@@ -5,7 +5,7 @@
  * (DUETIME_<SECTION>_<KEY>). A text option marked `secret` can also be given as <key>_file, or as the file
  * duetime_<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of systemd), and where it is set it is printed as
  * the comment "# key = ***". The text in struct dt_config is the secret as it was when the program started; whoever
- * connects asks dt_secret_now (connection/secrets.h). Settings of librdkafka are [kafka] client.<name>, or
+ * connects asks dt_secret_now (base/secrets.h). Settings of librdkafka are [kafka] client.<name>, or
  * DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
  *
  * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
@@ -18,8 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/config_table.h"
-#include "base/status.h"
+#include "config_table.h"
+#include "status.h"
 
 /* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT.
  */
@@ -27,9 +27,9 @@ struct dt_secrets;
 struct dt_properties;
 
 struct dt_config {
-    /* How secrets are now: connection/secrets.h; shared by copies, NULL where nothing was loaded. */
+    /* How secrets are now: base/secrets.h; shared by copies, NULL where nothing was loaded. */
     struct dt_secrets *secrets;
-    struct dt_properties *kafka_client; /* [kafka] client.<name>: connection/properties.h; as secrets */
+    struct dt_properties *kafka_client; /* [kafka] client.<name>: base/properties.h; as secrets */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;

@@ -2,16 +2,16 @@
  * Owns: the options as data, the few words that a text option may be, and how options and values are written.
  * Refuses to know: what options are for, and where values come from.
  */
-#include "base/config_options.h"
+#include "config_options.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "base/connection/host.h"
-#include "base/connection/listen.h"
-#include "base/connection/networks.h"
-#include "base/connection/tls.h"
-#include "base/log.h"
+#include "host.h"
+#include "listen.h"
+#include "networks.h"
+#include "tls.h"
+#include "log.h"
 #include "base/text/timetext.h"
 
 #define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "base/config_options.h"
-#include "base/connection/properties.h"
+#include "config_options.h"
+#include "properties.h"
 
 /* Bytes of a value on one line, so that inih's 200 are never reached: not behind the longest name either. */
 #define FOLD 100

@@ -117,7 +117,7 @@
 
 /*
  * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They stand in struct
- * dt_config beside the options, because tests make them small or fast: programs with fail points (hooks/fail_point.h)
+ * dt_config beside the options, because tests make them small or fast: programs with fail points (base/fail_point.h)
  * read them as options that no page names. Every other program refuses the keys.
  */
 #define DT_CONFIG_CONSTANTS(X) \

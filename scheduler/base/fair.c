@@ -3,12 +3,12 @@
  * either fills one or leaves less than one for each. It ends when nothing is left or all are full. Owners are basins,
  * and so are the queues of each.
  */
-#include "base/fair.h"
+#include "fair.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
+#include "assert.h"
 
 #define TIMEOUTS_PART 4
 #define TURNS_PROBED  8

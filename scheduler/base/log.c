@@ -6,7 +6,7 @@
  * is dropped and counted, and after the next line that is written another one says how many were dropped so far.
  * O_NONBLOCK on stderr itself would hold for every process that shares it.
  */
-#include "base/log.h"
+#include "log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/assert.h"
-#include "base/clock.h"
-#include "base/metrics.h"
+#include "assert.h"
+#include "clock.h"
+#include "metrics.h"
 #include "base/text/timetext.h"
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};

@@ -3,13 +3,13 @@
  * Owns the bits; refuses to know what they mean. Invariants: a bit that was signalled is returned by exactly one wait;
  * a sleep is woken once at most: a thread that is woken for each of ten thousand signals a second does little else.
  */
-#include "base/mailbox.h"
+#include "mailbox.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "base/clock.h"
+#include "assert.h"
+#include "clock.h"
 
 struct dt_mailbox {
     pthread_mutex_t mutex;

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "status.h"
 
 typedef struct dt_mailbox dt_mailbox;
 

@@ -5,14 +5,14 @@
  * take one mutex; updates touch nothing but atomics of their own series. A histogram counts each observation in one
  * bucket only; sums over buckets are made when the text is written.
  */
-#include "base/metrics.h"
+#include "metrics.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "assert.h"
 
 enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 

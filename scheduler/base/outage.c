@@ -7,16 +7,16 @@
  * generation, so that parts which still name the old one count no more. A line of an end follows only one of a
  * beginning.
  */
-#include "base/outage.h"
+#include "outage.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/assert.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/metrics.h"
+#include "assert.h"
+#include "clock.h"
+#include "log.h"
+#include "metrics.h"
 
 static const char *const names[DT_OUTAGES] = {"none", "mysql", "redis", "kafka", "zookeeper"};
 

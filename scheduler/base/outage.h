@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "status.h"
 
 #define DT_OUTAGE_MINUTE_US INT64_C(60000000)
 #define DT_OUTAGE_QUIET_US  INT64_C(15000000)

@@ -2,7 +2,7 @@
  * Names, texts and classes of the status table, and the one way to fill an error.
  * Owns no state; refuses to know what the codes are used for.
  */
-#include "base/status.h"
+#include "status.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
  * Refuses to know what a thread does, and what it sleeps on.
  * Invariant: a thread that was started is joined exactly once.
  */
-#include "base/thread.h"
+#include "thread.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "base/assert.h"
+#include "assert.h"
 
 static _Thread_local bool lowered; /* by dt_thread_lower */
 

@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/mailbox.h"
-#include "base/status.h"
+#include "mailbox.h"
+#include "status.h"
 
 /* The bit that dt_thread_ask_stop signals. A mailbox whose thread is stopped this way has no other use for the bit. */
 #define DT_THREAD_STOP (UINT32_C(1) << 31)

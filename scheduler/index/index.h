@@ -273,7 +273,7 @@ enum dt_filling_ask {
 DT_MUST_CHECK dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings,
                                           size_t n, struct dt_error *err);
 
-/* ---- wake-ups (redis/index_subscriber.c) ---- */
+/* ---- wake-ups (redis/redis_subscriber.c) ---- */
 
 /* The subscriber: one thread that sleeps on the channels of all endpoints. */
 typedef struct dt_wake dt_wake;

@@ -8,8 +8,8 @@
 #ifndef DT_INDEX_INDEX_BATCH_H
 #define DT_INDEX_INDEX_BATCH_H
 
-#include "index/index_internal.h"
-#include "index/index_pack.h"
+#include "index_internal.h"
+#include "index_pack.h"
 
 #define DT_INDEX_BATCH_MAX 16384u /* entries of one batch, so that memory is bounded */
 

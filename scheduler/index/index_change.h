@@ -4,8 +4,8 @@
 #ifndef DT_INDEX_INDEX_CHANGE_H
 #define DT_INDEX_INDEX_CHANGE_H
 
-#include "index/index_internal.h"
-#include "index/index_pack.h"
+#include "index_internal.h"
+#include "index_pack.h"
 
 enum dt_change_how {
     DT_CHANGE_PUT,     /* what is added replaces an entry of the same job in the page */

@@ -6,10 +6,10 @@
  * fraction of adding its entries. Entries that are too few for a page, or of which one millisecond has too many, are
  * added as missing ones.
  */
-#include "index/index_batch.h"
-#include "index/index_change.h"
-#include "index/index_keys.h"
-#include "index/lua/index_scripts.h"
+#include "index_batch.h"
+#include "index_change.h"
+#include "index_keys.h"
+#include "index_scripts.h"
 
 #define PACKED_PAGES 64u /* packed pages of one command */
 #define PACKED_LEAST 16u /* fewer entries are not worth a page of their own */

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "index/index_batch.h"
-#include "index/index_keys.h"
-#include "index/index_known.h"
-#include "index/lua/index_scripts.h"
-#include "index/redis/index_connect.h"
+#include "index_batch.h"
+#include "index_keys.h"
+#include "index_known.h"
+#include "index_scripts.h"
+#include "redis/redis_connect.h"
 
 static const char *const SCRIPT_TEXTS[DT_SCRIPTS] = {
     [DT_SCRIPT_CHANGE] = dt_lua_change, [DT_SCRIPT_HOLD] = dt_lua_hold,     [DT_SCRIPT_UNHOLD] = dt_lua_unhold,

@@ -12,9 +12,9 @@
 #ifndef DT_INDEX_INDEX_INTERNAL_H
 #define DT_INDEX_INDEX_INTERNAL_H
 
-#include "base/strbuf.h"
-#include "index/index.h"
-#include "index/redis/index_link.h"
+#include "base/text/strbuf.h"
+#include "index.h"
+#include "redis/redis_link.h"
 
 #define DT_CHUNK 1000u /* entries of one command: below Lua's limit of about 8,000 unpacked values */
 

@@ -8,8 +8,8 @@
 #ifndef DT_INDEX_INDEX_KEYS_H
 #define DT_INDEX_INDEX_KEYS_H
 
-#include "index/index_internal.h"
-#include "index/index_pack.h"
+#include "index_internal.h"
+#include "index_pack.h"
 
 /* <installation>:{<shard>}:due */
 void dt_arg_set(const dt_index *index, dt_link *link, unsigned shard);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "index/index_internal.h"
+#include "index_internal.h"
 
 #define DT_KNOWN_SLOTS 65536u /* a power of two */
 #define DT_KNOWN_MAX   (DT_KNOWN_SLOTS / 2)

@@ -5,7 +5,7 @@
  * score, …; then the version of the format, and a CRC-64 of it all. A set that was lost is filled page by page rather
  * than entry by entry.
  */
-#include "index/index_pack.h"
+#include "index_pack.h"
 
 #include <stdlib.h>
 #include <string.h>

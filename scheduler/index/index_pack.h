@@ -8,7 +8,7 @@
 #ifndef DT_INDEX_INDEX_PACK_H
 #define DT_INDEX_INDEX_PACK_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 struct dt_member {
     unsigned char bytes[8];

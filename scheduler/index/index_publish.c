@@ -1,11 +1,11 @@
 /*
  * Owns the messages that are published on their own: wake-ups, and what waits for pops. Refuses to know who subscribes
- * (redis/index_subscriber.c). A wake-up that belongs to a change of entries is published by lua/change.lua.
+ * (redis/redis_subscriber.c). A wake-up that belongs to a change of entries is published by lua/change.lua.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "index/index_keys.h"
+#include "index_keys.h"
 
 #define MESSAGE_CAP 32
 

@@ -4,10 +4,10 @@
  */
 #include <stdlib.h>
 
-#include "index/index_keys.h"
-#include "index/index_pack.h"
-#include "index/index_reading.h"
-#include "index/lua/index_scripts.h"
+#include "index_keys.h"
+#include "index_pack.h"
+#include "index_reading.h"
+#include "index_scripts.h"
 
 static void on_range(void *arg, size_t i, const dt_reply *reply)
 {

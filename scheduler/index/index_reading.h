@@ -7,7 +7,7 @@
 #ifndef DT_INDEX_INDEX_READING_H
 #define DT_INDEX_INDEX_READING_H
 
-#include "index/index_internal.h"
+#include "index_internal.h"
 
 #define DT_JUNK_MAX    64  /* pieces of junk that one reading removes */
 #define DT_PAGE_NAME   64  /* bytes of a page's name, its NUL included */

@@ -3,7 +3,7 @@
  * Invariant: an endpoint is read exactly when its commands were written.
  */
 #include "base/assert.h"
-#include "index/index_internal.h"
+#include "index_internal.h"
 
 dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
 {

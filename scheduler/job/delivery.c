@@ -1,5 +1,5 @@
 /* Owns the names of deliveries, and how each is dealt with; job/delivery.h has its contract. */
-#include "job/delivery.h"
+#include "delivery.h"
 
 const char *const dt_delivery_names[] = {[DT_DELIVERY_UNSET] = "",
                                          [DT_DELIVERY_KAFKA] = "kafka",

@@ -5,7 +5,7 @@
 #ifndef DT_JOB_DELIVERY_H
 #define DT_JOB_DELIVERY_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 /* A delivery, as topics.delivery has it; UNSET: a setting that does not say. The order is that of the column's ENUM. */
 enum dt_delivery_id { DT_DELIVERY_UNSET, DT_DELIVERY_KAFKA, DT_DELIVERY_HTTP, DT_DELIVERY_PULL };

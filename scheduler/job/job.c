@@ -2,7 +2,7 @@
  * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end, and what
  * is done with every column of a job. Pure; refuses to know where jobs are kept.
  */
-#include "job/job.h"
+#include "job.h"
 
 #define HOME_DAY_0_MS INT64_C(1735689600000)                 /* 2025-01-01T00:00:00Z */
 #define SEQUENCES     (INT64_C(1) << (DT_SEQUENCE_BITS - 1)) /* see job.h */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/strbuf.h"
-#include "job/job_columns.h"
+#include "base/text/strbuf.h"
+#include "job_columns.h"
 
 #define DT_TOPIC_MAX              200
 #define DT_KAFKA_TOPIC_MAX        249
@@ -72,7 +72,7 @@ struct dt_new_job {
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    unsigned char digest[16]; /* of the request, see job/request/job_decode.h */
+    unsigned char digest[16]; /* of the request, see job/job_decode.h */
     struct dt_header_fault header_fault;
 };
 

@@ -1,7 +1,7 @@
 /*
  * The columns of a job, in one table. From it come the members of struct dt_job, struct dt_new_job, struct dt_patch and
  * struct dt_outgoing, and what the store does with each of them: insert it, read it, change it, compare it. Statements
- * that name the columns stand in store/sql/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c).
+ * that name the columns stand in job/change/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c).
  * The payload, which may be large, comes behind all of them and is not in the table.
  *
  * Whoever uses the table gives three macros of (kind, member, column), one a group:

@@ -5,9 +5,9 @@
 #ifndef DT_JOB_JOB_ENCODE_H
 #define DT_JOB_JOB_ENCODE_H
 
-#include "base/json.h"
-#include "base/json_write.h"
-#include "job/job.h"
+#include "base/text/json.h"
+#include "base/text/json_write.h"
+#include "job.h"
 
 struct dt_job_view {
     bool payload;            /* show it */

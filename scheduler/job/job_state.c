@@ -6,12 +6,12 @@
  * result changes a job only as a result of its latest attempt, and only while that attempt is out (or, for a success,
  * while the job waits for its next attempt); the number of failures never falls here; a terminal state has no next_at.
  */
-#include "job/job_state.h"
+#include "job_state.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/hooks/guard.h"
-#include "job/retry.h"
+#include "base/guard.h"
+#include "retry.h"
 
 #define NO DT_STATE_ILLEGAL
 

@@ -10,7 +10,7 @@
 #ifndef DT_JOB_JOB_STATE_H
 #define DT_JOB_JOB_STATE_H
 
-#include "job/job.h"
+#include "job.h"
 
 enum dt_event {
     DT_EVENT_CLAIM,

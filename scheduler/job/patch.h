@@ -2,7 +2,7 @@
 #ifndef DT_JOB_PATCH_H
 #define DT_JOB_PATCH_H
 
-#include "job/job.h"
+#include "job.h"
 
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \
     bool has_##member;                                                                                                 \

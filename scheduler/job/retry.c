@@ -1,7 +1,7 @@
 /*
  * Retry schedules: a list of delays as the text that is stored. Pure.
  */
-#include "job/retry.h"
+#include "retry.h"
 
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n)
 {

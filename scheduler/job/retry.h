@@ -7,7 +7,7 @@
 #ifndef DT_JOB_RETRY_H
 #define DT_JOB_RETRY_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "base/text/timetext.h"
 
 #define DT_RETRY_MAX      100

@@ -2,7 +2,7 @@
  * Slots, shards and endpoints: three fixed hashes. They are part of the stored data's meaning (a slot decides where
  * a job's entry is looked for) and must never change; the unit tests hold vectors that were computed elsewhere.
  */
-#include "job/shard.h"
+#include "shard.h"
 
 #include <xxhash.h>
 #include <zlib.h>

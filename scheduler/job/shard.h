@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #define DT_SLOTS 1024
 #ifndef DT_SHARDS_MAX /* the simulator, which has few, need not look through a thousand */

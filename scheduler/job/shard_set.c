@@ -1,5 +1,5 @@
 /* Sets of shards: see shard_set.h. */
-#include "job/shard_set.h"
+#include "shard_set.h"
 
 bool dt_shard_set_empty(const struct dt_shard_set *set)
 {

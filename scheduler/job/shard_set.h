@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "job/shard.h"
+#include "shard.h"
 
 struct dt_shard_set {
     uint64_t bits[DT_SHARDS_MAX / 64];

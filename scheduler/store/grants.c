@@ -2,7 +2,7 @@
  * Owns: which program does what to which table. A new table gets its line here; a check of the sources misses it
  * otherwise, and tests/integration/secured runs both programs under exactly these rights.
  */
-#include "store/store.h"
+#include "store.h"
 
 /* Letters: Select, Insert, Update, Delete. */
 static const struct {

@@ -3,7 +3,7 @@
 #ifndef DT_STORE_SERVER_SETTINGS_H
 #define DT_STORE_SERVER_SETTINGS_H
 
-#include "store/store.h"
+#include "store.h"
 
 struct dt_server_settings {
     int64_t flush; /* innodb_flush_log_at_trx_commit: 1 = each commit is flushed */

@@ -2,14 +2,14 @@
  * The connection behind a dt_store: made when first needed, replaced when it broke, and never kept across a doubt.
  * Knows nothing of tables.
  */
-#include "store/store.h"
+#include "store.h"
 #include "store/sql/statements.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/assert.h"
-#include "store/store_internal.h"
+#include "store_internal.h"
 
 #define PAYLOAD_SLACK  24576u /* of a statement: a job's other members, mostly; headers may need two bytes for each */
 #define TRIES_MAX      8u

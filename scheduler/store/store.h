@@ -22,12 +22,12 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "job/callback/callback_host.h"
+#include "base/http/host_name.h"
 #include "job/delivery.h"
 #include "job/job.h"
 #include "job/job_state.h"
 #include "job/patch.h"
-#include "job/quota.h"
+#include "features/quotas/quota.h"
 #include "job/shard.h"
 
 typedef struct dt_store dt_store;
@@ -44,7 +44,7 @@ void dt_store_free(dt_store *store);
  * the end of the one that waits. */
 void dt_store_cut(dt_store *store);
 #define DT_ACTOR_MAX 100
-/* Says for whom the store acts from here on, to be noted with what it changes (events/events.h); absent: nobody, as at
+/* Says for whom the store acts from here on, to be noted with what it changes (features/events/events.h); absent: nobody, as at
  * first. */
 void dt_store_act_as(dt_store *store, struct dt_str actor);
 /* Asserts that nothing of one user's remains for the next: no open transaction, no result that is not
@@ -87,7 +87,7 @@ DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_install
  * it. */
 DT_MUST_CHECK dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
 
-/* ---- the number of shards (store_shards.c) ---- */
+/* ---- the number of shards (shards_store.c) ---- */
 
 /* Makes slots map to `shards` of them (1 to DT_SHARDS_MAX): their rows exist and the generation has risen, in one
  * transaction. Nothing changes when the number is the same. HALTED: a shard is halted, and nothing was changed. *inst:
@@ -334,7 +334,7 @@ struct dt_deferred_page {
 DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
                                                 struct dt_deferred_page *page, struct dt_error *err);
 
-/* ---- topics (store_topics.c) ---- */
+/* ---- topics (topics_store.c) ---- */
 
 /* Settings of a topic's callbacks. Values of headers and secrets are told to nobody. */
 struct dt_topic_callback {
@@ -349,12 +349,12 @@ struct dt_topic {
     /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka. */
     enum dt_delivery_id delivery;
     int64_t max_in_flight;    /* attempts that may be dispatched and not reported; 0 = any number */
-    struct dt_str rate_limit; /* job/rate.h; absent = any number of attempts may begin */
+    struct dt_str rate_limit; /* topic/rate.h; absent = any number of attempts may begin */
     bool paused;
-    struct dt_str alerts; /* job/alert/alert.h, as it is stored; absent = the defaults */
+    struct dt_str alerts; /* features/alerts/alert.h, as it is stored; absent = the defaults */
     struct dt_topic_callback callback;
     int64_t deletion; /* out: the operation that deletes the topic; 0 = none */
-    int64_t owner;    /* out: job/owner.h */
+    int64_t owner;    /* out: topic/owner.h */
     int64_t created_at_ms, updated_at_ms, version;
 };
 struct dt_topic_counts {
@@ -435,7 +435,7 @@ struct dt_topic_list {
 DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter,
                                             struct dt_arena *arena, struct dt_topic_list *out, struct dt_error *err);
 
-/* ---- tokens (store_tokens.c) ---- */
+/* ---- tokens (tokens_store.c) ---- */
 
 #define DT_TOPICS_ALL "*"
 struct dt_token {
@@ -464,7 +464,7 @@ DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *er
 /* Makes the rule WAIVED, until a token is made. EXISTS: there are tokens, and nothing changes. */
 DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);
 
-/* ---- processes (store_processes.c) ---- */
+/* ---- processes (processes_store.c) ---- */
 
 /*
  * Each process writes its row once a second, and at once when it could not tell the index of a change: leaders of
@@ -514,7 +514,7 @@ struct dt_index_debts {
 /* Reads what processes could not tell the index. */
 DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);
 
-/* ---- what leaders say (store_topics.c) ---- */
+/* ---- what leaders say (topics_store.c) ---- */
 
 struct dt_shard_info {
     unsigned shard;

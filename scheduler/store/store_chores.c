@@ -1,7 +1,7 @@
 /* See store_chores.h. */
-#include "store/store_chores.h"
+#include "store_chores.h"
 
-#include "store/db/db.h"
+#include "mysql/db.h"
 
 static dt_status open_store(void *arg, void **context, struct dt_error *err)
 {

@@ -6,7 +6,7 @@
 #define DT_STORE_STORE_CHORES_H
 
 #include "base/chores.h"
-#include "store/store.h"
+#include "store.h"
 
 /* What the stores are made with (dt_store_new). */
 struct dt_store_source {

@@ -6,10 +6,10 @@
  * member is one statement; what is left of its leases is in nobody's way once it is freed. A lease of a member that
  * lives is deleted by that member alone.
  */
-#include "store/store_leases.h"
+#include "store_leases.h"
 
 #include "store/sql/statements.h"
-#include "store/store_internal.h"
+#include "store_internal.h"
 
 static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards, size_t n,
                           struct dt_error *err)

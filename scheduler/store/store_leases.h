@@ -12,7 +12,7 @@
 #ifndef DT_STORE_STORE_LEASES_H
 #define DT_STORE_STORE_LEASES_H
 
-#include "store/store.h"
+#include "store.h"
 
 /* Members beyond these lead nothing: there are no more shards. */
 #define DT_ELECTION_MEMBERS DT_SHARDS_MAX

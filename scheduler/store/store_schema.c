@@ -12,10 +12,10 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "store/db/sql_split.h"
-#include "store/migrations.h"
+#include "mysql/sql_split.h"
+#include "migrations.h"
 #include "store/sql/statements.h"
-#include "store/store_internal.h"
+#include "store_internal.h"
 
 #define LOCK_WAIT_S    5
 #define LOCK_TRIES     120

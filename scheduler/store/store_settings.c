@@ -1,10 +1,10 @@
 /* See server_settings.h. */
-#include "store/server_settings.h"
+#include "server_settings.h"
 
 #include <stdint.h>
 
 #include "store/sql/statements.h"
-#include "store/store_internal.h"
+#include "store_internal.h"
 
 dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err)
 {

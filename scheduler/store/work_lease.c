@@ -1,10 +1,10 @@
 /* See work_lease.h. */
-#include "store/work_lease.h"
+#include "work_lease.h"
 
 #include <sys/random.h>
 
 #include "store/sql/statements.h"
-#include "store/store_internal.h"
+#include "store_internal.h"
 
 static dt_status take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
 {

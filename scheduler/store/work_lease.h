@@ -7,7 +7,7 @@
 #ifndef DT_STORE_WORK_LEASE_H
 #define DT_STORE_WORK_LEASE_H
 
-#include "store/store.h"
+#include "store.h"
 
 struct dt_work_lease {
     const char *work;   /* in: its name; borrowed */

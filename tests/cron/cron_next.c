@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/zone/zone_files.h"
-#include "job/schedule/cron.h"
+#include "base/text/zone_files.h"
+#include "features/schedules/cron.h"
 
 static void answer(dt_zone_files *files, char *parts[4])
 {

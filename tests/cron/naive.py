@@ -1,7 +1,7 @@
 """Cron by enumeration: every day, every time of it, by Python's zoneinfo. Slow, short, and written from the rules alone.
 
 A fire is found by trying the days around an instant one after the other; nothing of the product is used. The rules are those
-of scheduler/job/schedule/cron.h.
+of scheduler/features/schedules/cron.h.
 """
 import calendar
 import datetime

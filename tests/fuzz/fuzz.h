@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,11 +4,11 @@
  */
 #include "delivery/http/http_outcome.h"
 #include "fuzz.h"
-#include "http/address_rules.h"
-#include "job/callback/callback_header.h"
-#include "job/callback/callback_host.h"
-#include "job/callback/callback_secret.h"
-#include "job/callback/callback_url.h"
+#include "base/http/address_rules.h"
+#include "base/http/header.h"
+#include "base/http/host_name.h"
+#include "base/http/secret.h"
+#include "base/http/url.h"
 
 #define NOW       INT64_C(1795273967083)
 #define MAX_DELAY INT64_C(86400000)

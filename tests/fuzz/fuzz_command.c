@@ -4,7 +4,7 @@
  * a report.
  */
 #include "fuzz.h"
-#include "store/intents/intent_decode.h"
+#include "features/intents/intent_decode.h"
 
 #define NOW_MS INT64_C(1800000000000)
 

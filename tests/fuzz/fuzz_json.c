@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/json_write.h"
+#include "base/text/json.h"
+#include "base/text/json_write.h"
 #include "fuzz.h"
 
 static dt_json *json, *other;

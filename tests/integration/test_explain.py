@@ -231,7 +231,7 @@ def whole(fragment):
 
 
 def completed(fragment):
-    """With a list of ids, if it takes one (store/db/id_in.h)."""
+    """With a list of ids, if it takes one (mysql/id_in.h)."""
     return re.sub(r"(\b(?:WHERE|AND) j\.id)$", r"\1 IN ('1','2')", fragment.replace("(?,...)", "('1','2')"))
 
 

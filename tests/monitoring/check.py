@@ -57,7 +57,7 @@ def labels_of(query):
 def findings():
     """{finding: its page}"""
     pages = {}
-    text = (TREE / "scheduler/job/finding/finding.c").read_text(encoding="utf-8")
+    text = (TREE / "scheduler/features/doctor/finding.c").read_text(encoding="utf-8")
     for entry in re.finditer(r"\[DT_F\w+\]\s*=\s*\{\s*\"([a-z-]+)\",(.*?)\},\n", text, re.S):
         page = re.search(PAGE, entry[2])
         pages.setdefault(entry[1], set()).add(page[1] if page else None)
@@ -65,7 +65,7 @@ def findings():
 
 
 def kinds_of_alerts():
-    return re.findall(r'\[DT_ALERT_\w+\]\s*=\s*"(\w+)"', (TREE / "scheduler/job/alert/alert.c").read_text(encoding="utf-8"))
+    return re.findall(r'\[DT_ALERT_\w+\]\s*=\s*"(\w+)"', (TREE / "scheduler/features/alerts/alert.c").read_text(encoding="utf-8"))
 
 
 def index():

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/mailbox.h"
 #include "delivery/kafka/kafka_ledger.h"
 #include "delivery/kafka/kafka_producer.h"

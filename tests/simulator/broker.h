@@ -2,7 +2,7 @@
 #ifndef DT_SIMULATOR_BROKER_H
 #define DT_SIMULATOR_BROKER_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "simulator/world.h"
 
 extern int64_t ledger_age; /* offsets that each ledger has used up before the story begins */

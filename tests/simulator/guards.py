@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Takes the guards of the protocol out, one at a time, and lists what caught each.
 
-A guard is marked in the sources by DT_GUARD, DT_GUARD_SQL or DT_UNGUARDED (scheduler/base/hooks/guard.h), and in a statement by
+A guard is marked in the sources by DT_GUARD, DT_GUARD_SQL or DT_UNGUARDED (scheduler/base/guard.h), and in a statement by
 `-- guard: NAME` behind the line that it takes out (scheduler/store/sql/). For each name the files that have it are compiled
 once more with -DDT_WITHOUT_<NAME>=1 and linked with the other objects of the ordinary
 simulator, which then runs seeds until an oracle objects. A guard that nothing misses is a failure, except those of

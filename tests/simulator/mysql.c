@@ -5,10 +5,10 @@
  * under way when the connection broke may still happen, and its locks are held until the server notices.
  */
 #include "simulator/mysql.h"
-#include "store/archive/archive.h"
-#include "store/clock/test_clock.h"
-#include "store/events/events.h"
-#include "store/jobs/audit.h"
+#include "job/archive/archive.h"
+#include "features/clock/test_clock.h"
+#include "features/events/events.h"
+#include "topic/counts_audit.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alerts/alerts.h"
+#include "features/alerts/alerts_chores.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "doctor/examiner.h"
 #include "simulator/world.h"
-#include "store/db/db.h"
-#include "store/figures/figures.h"
+#include "mysql/db.h"
+#include "features/figures/figures.h"
 
 /* ---- mailbox.h ---- */
 
@@ -115,7 +115,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- alerts/alerts.h: no world has alerts ---- */
+/* ---- features/alerts/alerts_chores.h: no world has alerts ---- */
 
 dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
 {
@@ -137,7 +137,7 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
 }
 STUB(void, dt_examiner_stop, (dt_examiner * examiner), )
 
-/* ---- store/figures/figures.h: nobody looks at them ---- */
+/* ---- features/figures/figures.h: nobody looks at them ---- */
 
 dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
 {

@@ -1,5 +1,5 @@
 /*
- * A fail point chosen by a test of the program that it is part of (base/hooks/fail_point.h):
+ * A fail point chosen by a test of the program that it is part of (base/fail_point.h):
  *
  *     fail_rule("inbox.locked=error:INTERNAL@1");
  *     …
@@ -12,7 +12,7 @@
 
 #include "support/suite.h"
 
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 
 static inline void fail_rule(const char *rule)
 {

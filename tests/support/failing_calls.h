@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/db/db.h"
+#include "mysql/db.h"
 #include "store/store.h"
 
 #define CALLS_FOR_MEMORY(X)                                                                                            \

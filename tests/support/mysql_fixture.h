@@ -12,7 +12,7 @@
 #ifndef DT_TESTS_SUPPORT_MYSQL_FIXTURE_H
 #define DT_TESTS_SUPPORT_MYSQL_FIXTURE_H
 
-#include "store/db/db.h"
+#include "mysql/db.h"
 #include "store/store.h"
 
 struct mysql_fixture {

@@ -4,7 +4,7 @@
  */
 #include "support/suite.h"
 
-#include "store/jobs/audit.h"
+#include "topic/counts_audit.h"
 #include "support/mysql_fixture.h"
 
 dt_store *mysql_fixture_store(struct mysql_fixture *fx)

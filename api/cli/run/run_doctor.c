@@ -1,6 +1,6 @@
 /*
  * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it looks at what it can see by itself: what is
- * wrong with the way to the API, and with an API that cannot answer GET /v1/doctor. (job/finding/finding.h lists all
+ * wrong with the way to the API, and with an API that cannot answer GET /v1/doctor. (features/doctor/finding.h lists all
  * findings.)
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/json_write.h"
-#include "base/service/streams.h"
+#include "base/text/json_write.h"
+#include "base/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
-#include "cli/run/run.h"
+#include "run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
-#include "job/finding/finding.h"
+#include "features/doctor/finding.h"
 
 #define SKEW_MS 2500 /* what an API says of the time may be a second old */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/request.h"
-#include "cli/run/run.h"
+#include "run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 

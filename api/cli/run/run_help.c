@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/run/run.h"
+#include "run.h"
 #include "cli/talk.h"
 #include "cli/texts/help.h"
 

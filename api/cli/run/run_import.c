@@ -19,10 +19,10 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/json_write.h"
+#include "base/text/json_write.h"
 #include "cli/request.h"
-#include "cli/run/progress.h"
-#include "cli/run/run.h"
+#include "progress.h"
+#include "run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 

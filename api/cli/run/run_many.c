@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "cli/request.h"
-#include "cli/run/progress.h"
-#include "cli/run/run.h"
+#include "progress.h"
+#include "run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 

@@ -9,11 +9,11 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/json_write.h"
-#include "base/service/streams.h"
+#include "base/text/json_write.h"
+#include "base/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
-#include "cli/run/run.h"
+#include "run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 

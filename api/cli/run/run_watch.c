@@ -8,7 +8,7 @@
 
 #include "base/text/timetext.h"
 #include "cli/request.h"
-#include "cli/run/run.h"
+#include "run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/texts/help.h"
+#include "help.h"
 
 /* Calls fn for each noun once. */
 static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))

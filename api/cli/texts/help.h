@@ -5,7 +5,7 @@
 #ifndef DT_CLI_HELP_H
 #define DT_CLI_HELP_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "cli/table.h"
 
 /* verb NULL: the verbs of noun; noun NULL: all. */

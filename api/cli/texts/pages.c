@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/texts/help.h"
+#include "help.h"
 
 static const char *const exit_codes[][2] = {
     {"0", "Done."},

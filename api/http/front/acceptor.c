@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "base/connection/networks.h"
+#include "base/networks.h"
 #include "base/http/head.h"
 #include "base/log.h"
 #include "base/metrics.h"

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "http_listen.h"
-#include "job/request/problem.h"
+#include "job/problem.h"
 
 typedef struct dt_acceptor dt_acceptor;
 

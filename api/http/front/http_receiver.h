@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "job/request/problem.h"
+#include "job/problem.h"
 
 typedef struct dt_receiver dt_receiver;
 

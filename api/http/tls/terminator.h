@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/http/tls_files.h"
-#include "job/request/problem.h"
+#include "job/problem.h"
 
 typedef struct dt_terminator dt_terminator;
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text/utf8.h"
-#include "job/result_json.h"
+#include "job/results/result_json.h"
 
 #define DATE_BYTES  64                     /* the longest date of HTTP has 33 */
 #define SECONDS_MAX INT64_C(1000000000000) /* a delay or a date beyond it counts as this */

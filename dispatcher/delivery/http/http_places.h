@@ -18,7 +18,7 @@
 #ifndef DT_DISPATCHER_HTTP_PLACES_H
 #define DT_DISPATCHER_HTTP_PLACES_H
 
-#include "job/callback/callback_url.h"
+#include "base/http/url.h"
 
 #define DT_PLACES_REMEMBERED_US (INT64_C(600) * 1000000) /* a slowed host is forgotten after so long without requests */
 #define DT_PLACES_HOSTS_MAX     10000                    /* idle hosts that are remembered */
@@ -40,7 +40,7 @@ typedef struct dt_places dt_places;
 
 /* Jobs that ask for places. Borrowed. */
 struct dt_place_for {
-    int64_t owner; /* of the topic (job/owner.h) */
+    int64_t owner; /* of the topic (topic/owner.h) */
     struct dt_str topic;
 };
 

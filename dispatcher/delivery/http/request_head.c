@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "delivery/caller_headers.h"
 #include "delivery/cloud_event.h"
-#include "job/callback/callback_header.h"
+#include "base/http/header.h"
 
 #define OWN_HEADERS_MAX 16
 

@@ -7,10 +7,10 @@
 #ifndef DT_DISPATCHER_REQUEST_HEAD_H
 #define DT_DISPATCHER_REQUEST_HEAD_H
 
-#include "base/json.h"
-#include "http/http_client.h"
-#include "http/webhook_sign.h"
-#include "store/dispatch/outgoing.h"
+#include "base/text/json.h"
+#include "base/http/http_client.h"
+#include "base/http/webhook_sign.h"
+#include "dispatch/outgoing.h"
 
 /* The part that all jobs of a topic share. Borrowed. */
 struct dt_callback_setting {
@@ -23,7 +23,7 @@ struct dt_callback_setting {
 /*
  * Fills *headers and *n_headers in this order: content-type, ce-*, idempotency-key, webhook-*, user-agent, the topic's
  * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. A header
- * that callback_header.h refuses (of a job that was made for another delivery, or edited by hand) is left out.
+ * that header.h refuses (of a job that was made for another delivery, or edited by hand) is left out.
  *
  * now_ms is the time of this attempt. The results live in the arena or are borrowed from `from` and `setting`. json is
  * scratch. NOMEM, or SYSTEM when libcrypto refuses to sign; the outputs are then undefined.

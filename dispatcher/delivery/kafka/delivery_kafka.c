@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "ledger_record.h"
 #include "message.h"

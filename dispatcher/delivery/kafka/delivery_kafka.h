@@ -10,7 +10,7 @@
 #ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
 #define DT_DISPATCHER_DELIVERY_KAFKA_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "delivery/delivery.h"

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "kafka/kafka_common.h"
 
 enum { LINES = 2 };

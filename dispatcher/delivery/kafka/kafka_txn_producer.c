@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 

@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
 
 enum { API_PRODUCE = 0, API_ADD_PARTITIONS = 24, API_END_TXN = 26 };
 enum {

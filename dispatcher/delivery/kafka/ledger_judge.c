@@ -11,8 +11,8 @@
  * (shard/shard_takeover.c).
  */
 #include "base/assert.h"
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
 #include "delivery_kafka.h"
 #include "ledger_record.h"
 

@@ -25,8 +25,8 @@
 #include "ledger_record.h"
 
 #include "base/assert.h"
-#include "base/hooks/guard.h"
-#include "base/json_write.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
 
 static void put_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {

@@ -11,9 +11,9 @@
 #ifndef DT_DISPATCHER_LEDGER_RECORD_H
 #define DT_DISPATCHER_LEDGER_RECORD_H
 
-#include "base/json.h"
-#include "store/dispatch/fence.h"
-#include "store/dispatch/inflight.h"
+#include "base/text/json.h"
+#include "dispatch/fence.h"
+#include "dispatch/inflight.h"
 
 #define DT_LEDGER_BATCH   DT_STR_LIT("batch")
 #define DT_LEDGER_BARRIER DT_STR_LIT("barrier")

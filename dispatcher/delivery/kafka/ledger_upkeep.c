@@ -30,7 +30,7 @@
  *   - A young ledger keeps its beginning.
  */
 #include "base/assert.h"
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "delivery_kafka.h"
 

@@ -8,10 +8,10 @@
 #ifndef DT_DISPATCHER_MESSAGE_H
 #define DT_DISPATCHER_MESSAGE_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "kafka/kafka.h"
-#include "store/dispatch/outgoing.h"
-#include "store/outbox/outbox.h"
+#include "dispatch/outgoing.h"
+#include "features/outbox/outbox_store.h"
 
 /* Everything in *message lives in the arena, or is borrowed from `from`. json is scratch for the caller's headers. */
 DT_MUST_CHECK dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installation, int64_t now_ms,

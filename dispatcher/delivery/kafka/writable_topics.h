@@ -6,7 +6,7 @@
 #define DT_DISPATCHER_WRITABLE_TOPICS_H
 
 #include "kafka/kafka.h"
-#include "store/dispatch/leader_txn.h"
+#include "dispatch/leader_txn.h"
 
 typedef struct dt_writable_topics dt_writable_topics;
 

@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/connection/secrets.h"
+#include "base/secrets.h"
 #include "base/log.h"
 #include "elector_parts.h"
 #include "zk.h"

@@ -21,7 +21,7 @@
 #define DT_BASE_HTTP_CONNECTION_H
 
 #include "base/clock.h"
-#include "base/connection/networks.h"
+#include "base/networks.h"
 #include "base/status.h"
 #include "head.h"
 #include "loop.h"

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "head.h"
 
 enum dt_frame {

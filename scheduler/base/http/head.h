@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 #define DT_HEAD_MAX   ((size_t)12 * 1024) /* bytes of a head, its empty line included */
 #define DT_TARGET_MAX ((size_t)8 * 1024)  /* bytes of a request's target */

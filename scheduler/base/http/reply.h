@@ -4,7 +4,7 @@
 #ifndef DT_BASE_HTTP_REPLY_H
 #define DT_BASE_HTTP_REPLY_H
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 /* An answer to a request. The slices are borrowed for the call that takes it. */
 struct dt_reply {

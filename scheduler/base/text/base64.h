@@ -2,7 +2,7 @@
 #ifndef DT_BASE_BASE64_H
 #define DT_BASE_BASE64_H
 
-#include "base/strbuf.h"
+#include "strbuf.h"
 
 /* Most bytes that n characters can stand for. */
 static inline size_t dt_base64_decoded_max(size_t n)

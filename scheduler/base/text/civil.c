@@ -2,7 +2,7 @@
  * Days of the Gregorian calendar. Years are counted from March, so that the leap day is the last of its year: before
  * month m of such a year (March = 0) there are (153 m + 2) / 5 days.
  */
-#include "base/text/civil.h"
+#include "civil.h"
 
 #define CYCLE_DAYS 146097 /* of 400 years */
 #define EPOCH_DAYS 719468 /* from 0000-03-01 to 1970-01-01 */

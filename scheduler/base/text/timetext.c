@@ -2,9 +2,9 @@
  * Reads and writes durations and times. Owns the two grammars; refuses to know what time it is.
  * All sums are in whole milliseconds; what is finer rounds up once, at the end of a number.
  */
-#include "base/text/timetext.h"
+#include "timetext.h"
 
-#include "base/text/civil.h"
+#include "civil.h"
 
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)

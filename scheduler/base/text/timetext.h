@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "strbuf.h"
 
 #define DT_DURATION_MAX_MS (INT64_C(36525) * 86400000)
 #define DT_TIME_MAX_MS     INT64_C(253402300799999) /* the end of the year 9999 */

@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "store/outbox/outbox.h"
+#include "features/outbox/outbox_store.h"
 #include "store/store_internal.h"
 #include "support/store_suite.h"
 

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "store/quotas/quotas.h"
+#include "features/quotas/quotas.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

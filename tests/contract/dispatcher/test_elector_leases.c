@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/dispatch/takeover.h"
+#include "dispatch/takeover.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "support/tcp_proxy.h"

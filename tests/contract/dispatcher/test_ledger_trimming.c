@@ -6,7 +6,7 @@
 #include "support/suite.h"
 
 #include "delivery/kafka/delivery_kafka.h"
-#include "store/dispatch/takeover.h"
+#include "dispatch/takeover.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/mysql_fixture.h"

@@ -10,7 +10,7 @@
 #include "support/suite.h"
 
 #include "delivery/kafka/message.h"
-#include "outbox/outbox.h"
+#include "features/outbox/outbox.h"
 #include "store/store_chores.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"

@@ -12,7 +12,7 @@
 
 #include "support/suite.h"
 
-#include "http/http_client.h"
+#include "base/http/http_client.h"
 #include "support/fail_rule.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"

@@ -3,9 +3,9 @@
 
 #include "support/suite.h"
 
-#include "job/owner.h"
-#include "store/operations/operations.h"
-#include "store/operations/topic_deletion.h"
+#include "topic/owner.h"
+#include "features/operations/operations.h"
+#include "features/operations/topic_deletion.h"
 #include "support/store_suite.h"
 
 static struct dt_operation op;

@@ -1,8 +1,8 @@
 /* What fires spend of the quotas of their owner's tokens, and how owners take turns, on a real server. */
 #include "support/rigs/schedules_rig.h"
 
-#include "store/quotas/quotas.h"
-#include "store/topic_owners.h"
+#include "features/quotas/quotas.h"
+#include "topic/topic_owners.h"
 
 #define SECOND_MS 1000
 

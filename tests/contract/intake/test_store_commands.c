@@ -6,8 +6,8 @@
 #include "support/suite.h"
 
 #include "base/text/timetext.h"
-#include "store/intents/commands.h"
-#include "store/outbox/outbox.h"
+#include "features/intents/commands.h"
+#include "features/outbox/outbox_store.h"
 #include "support/fail_rule.h"
 #include "support/store_suite.h"
 

@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "store/intents/inbox.h"
+#include "features/intents/inbox.h"
 #include "support/fail_rule.h"
 #include "support/store_suite.h"
 

@@ -6,8 +6,8 @@
 
 #include "support/suite.h"
 
-#include "job/owner.h"
-#include "store/operations/operations.h"
+#include "topic/owner.h"
+#include "features/operations/operations.h"
 #include "support/store_suite.h"
 
 #define HOUR_MS INT64_C(3600000)

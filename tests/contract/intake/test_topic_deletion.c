@@ -8,8 +8,8 @@
 
 #include "support/suite.h"
 
-#include "store/operations/operations.h"
-#include "store/operations/topic_deletion.h"
+#include "features/operations/operations.h"
+#include "features/operations/topic_deletion.h"
 #include "support/store_suite.h"
 
 static struct dt_operation op;

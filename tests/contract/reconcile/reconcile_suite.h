@@ -15,7 +15,7 @@
 #include "support/suite.h"
 
 #include "base/metrics.h"
-#include "reconcile/reconcile.h"
+#include "index/reconcile/reconcile.h"
 #include "store/store.h"
 #include "support/mysql_fixture.h"
 #include "support/redis_fixture.h"

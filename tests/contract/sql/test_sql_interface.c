@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "store/archive/housekeeping.h"
+#include "job/archive/housekeeping.h"
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
 

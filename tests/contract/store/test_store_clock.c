@@ -6,8 +6,8 @@
 #include "support/suite.h"
 
 #include "base/thread.h"
-#include "store/clock/clock_follower.h"
-#include "store/clock/test_clock.h"
+#include "features/clock/clock_follower.h"
+#include "features/clock/test_clock.h"
 #include "store/work_lease.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"

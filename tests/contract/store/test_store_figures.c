@@ -6,8 +6,8 @@
 
 #include "support/suite.h"
 
-#include "store/figures/backlog.h"
-#include "store/figures/figures.h"
+#include "features/figures/backlog.h"
+#include "features/figures/figures.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

@@ -4,11 +4,11 @@
 
 #include "support/suite.h"
 
-#include "job/callback/callback_url.h"
-#include "store/archive/housekeeping.h"
-#include "store/dispatch/leader_txn.h"
-#include "store/dispatch/takeover.h"
-#include "store/hands/hands.h"
+#include "base/http/url.h"
+#include "job/archive/housekeeping.h"
+#include "dispatch/leader_txn.h"
+#include "dispatch/takeover.h"
+#include "dispatch/hands.h"
 #include "support/store_suite.h"
 
 #define SHARDS  4

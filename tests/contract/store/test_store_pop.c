@@ -4,10 +4,10 @@
 
 #include "support/suite.h"
 
-#include "store/dispatch/leader_txn.h"
-#include "store/dispatch/takeover.h"
-#include "store/dispatch/topic_snapshot.h"
-#include "store/pop/pop.h"
+#include "dispatch/leader_txn.h"
+#include "dispatch/takeover.h"
+#include "dispatch/topic_snapshot.h"
+#include "dispatch/pop.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "store/process_findings.h"
+#include "features/doctor/process_findings.h"
 #include "store/store.h"
 #include "support/mysql_fixture.h"
 

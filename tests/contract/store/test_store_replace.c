@@ -9,8 +9,8 @@
 
 #include "support/suite.h"
 
-#include "store/jobs/change_txn.h"
-#include "store/jobs/insert_txn.h"
+#include "job/change/change_txn.h"
+#include "job/change/insert_txn.h"
 #include "support/store_suite.h"
 
 static struct dt_job job;

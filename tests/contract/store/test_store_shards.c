@@ -1,12 +1,12 @@
-/* Another number of shards, in MySQL: store_shards.c. */
+/* Another number of shards, in MySQL: shards_store.c. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "support/suite.h"
 
-#include "store/dispatch/fence.h"
-#include "store/dispatch/inflight.h"
-#include "store/dispatch/takeover.h"
+#include "dispatch/fence.h"
+#include "dispatch/inflight.h"
+#include "dispatch/takeover.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "store/topic_owners.h"
+#include "topic/topic_owners.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

@@ -5,7 +5,7 @@
 
 #include "support/suite.h"
 
-#include "store/db/db.h"
+#include "mysql/db.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

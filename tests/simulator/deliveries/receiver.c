@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/http_client.h"
+#include "base/http/http_client.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/oracles.h"

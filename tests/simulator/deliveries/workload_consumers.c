@@ -1,7 +1,7 @@
 /* Who gets attempts, and what is reported on them. See workload_parts.h. */
 #include <string.h>
 
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"

@@ -11,7 +11,7 @@
 
 #include "index/index.h"
 #include "simulator/workload.h"
-#include "store/pop/pop.h"
+#include "dispatch/pop.h"
 
 struct op {
     enum ask ask;

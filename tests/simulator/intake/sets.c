@@ -14,7 +14,7 @@
 #include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/oracles.h"
-#include "store/operations/operations.h"
+#include "features/operations/operations.h"
 
 #define SETS_MAX 2
 #define SET_JOBS 9

@@ -15,9 +15,9 @@
 #define DT_SIMULATOR_SQL_H
 
 #include "base/status.h"
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 #include "simulator/world.h"
-#include "store/db/db.h"
+#include "mysql/db.h"
 
 enum val_type { V_NULL, V_INT, V_STR, V_ENUM };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "simulator/sql/sql.h"
-#include "store/db/sql_split.h"
+#include "mysql/sql_split.h"
 #include "store/migrations.h"
 
 __typeof__(malloc) __real_malloc;

@@ -4,8 +4,8 @@
 
 #include "support/suite.h"
 
-#include "base/json.h"
-#include "job/request/job_decode.h"
+#include "base/text/json.h"
+#include "job/job_decode.h"
 
 struct body_rig {
     struct dt_arena arena;

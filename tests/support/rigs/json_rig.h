@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 static inline int open_json(void **state)
 {

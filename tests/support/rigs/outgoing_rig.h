@@ -4,8 +4,8 @@
 
 #include "support/suite.h"
 
-#include "base/json.h"
-#include "store/dispatch/outgoing.h"
+#include "base/text/json.h"
+#include "dispatch/outgoing.h"
 
 #define DUE INT64_C(1795273967083) /* 2026-11-21T15:12:47.083Z */
 

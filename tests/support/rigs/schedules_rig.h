@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "store/schedules/schedules.h"
+#include "features/schedules/schedules.h"
 #include "support/store_suite.h"
 
 #define HOUR_MS INT64_C(3600000)

@@ -4,8 +4,8 @@
 
 #include "support/suite.h"
 
-#include "base/json.h"
-#include "job/request/problem.h"
+#include "base/text/json.h"
+#include "job/problem.h"
 #include "support/rigs/body_rig.h"
 
 static void make(struct body_rig *f)

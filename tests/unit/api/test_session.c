@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "store/db/db.h"
+#include "mysql/db.h"
 #include "work/session.h"
 
 #define MS      INT64_C(1000)

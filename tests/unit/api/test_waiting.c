@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "jobs/waiting.h"
-#include "store/limits/topic_gate.h"
+#include "topic/topic_gate.h"
 
 #define NOW INT64_C(1795257000000)
 

@@ -22,11 +22,11 @@
 #include "delivery/kafka/ledger_record.h"
 #include "delivery/kafka/message.h"
 #include "index/index.h"
-#include "index/redis/index_link.h"
+#include "redis/redis_link.h"
 #include "intake/batch_chunk.h"
 #include "jobs/job_json.h"
 #include "kafka/topic_queue.h"
-#include "store/jobs/counts.h"
+#include "topic/counts.h"
 #include "support/failing_calls.h"
 
 #define MOST 5000 /* calls of a work */

@@ -7,11 +7,11 @@
 #include "support/suite.h"
 
 #include "base/config.h"
-#include "base/connection/host.h"
-#include "base/connection/listen.h"
-#include "base/connection/properties.h"
-#include "base/connection/secrets.h"
-#include "base/connection/tls.h"
+#include "base/host.h"
+#include "base/listen.h"
+#include "base/properties.h"
+#include "base/secrets.h"
+#include "base/tls.h"
 
 static char folder[] = "/tmp/duetime-test-connection-XXXXXX";
 static char path[sizeof folder + 16], secret_path[sizeof folder + 16];

@@ -7,7 +7,7 @@
 #include "support/suite.h"
 
 #include "base/config.h"
-#include "base/connection/properties.h"
+#include "base/properties.h"
 
 #define NAMES 8
 

@@ -5,7 +5,7 @@
 
 #include "support/suite.h"
 
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 
 #ifdef DT_FAIL_POINTS
 

@@ -1,12 +1,12 @@
 /*
- * The promises of base/json.h about texts that are JSON: values, limits, opaque members, a parser that is used again.
+ * The promises of base/text/json.h about texts that are JSON: values, limits, opaque members, a parser that is used again.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "support/suite.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "support/rigs/json_rig.h"
 
 /* ---- good input ---- */

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "base/json_table.h"
+#include "base/text/json_table.h"
 #include "support/rigs/json_rig.h"
 
 enum colour { RED, GREEN };

@@ -1,8 +1,8 @@
-/* The promises of base/json_write.h: commas come by themselves, and any bytes become JSON that reads back. */
+/* The promises of base/text/json_write.h: commas come by themselves, and any bytes become JSON that reads back. */
 #include "support/suite.h"
 
-#include "base/json.h"
-#include "base/json_write.h"
+#include "base/text/json.h"
+#include "base/text/json_write.h"
 #include "support/rigs/json_rig.h"
 
 static void assert_written(const char *p, size_t n, const char *want)

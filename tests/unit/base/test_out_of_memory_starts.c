@@ -7,7 +7,7 @@
 
 #include "unit/base/out_of_memory_suite.h"
 
-#include "alerts/alerts.h"
+#include "features/alerts/alerts_chores.h"
 #include "api.h"
 #include "auth/auth.h"
 #include "chores/announcer.h"
@@ -28,8 +28,8 @@
 #include "overview/overview.h"
 #include "pull/pop_room.h"
 #include "quota/quotas.h"
-#include "store/clock/clock_follower.h"
-#include "store/figures/figures.h"
+#include "features/clock/clock_follower.h"
+#include "features/figures/figures.h"
 #include "store/store_chores.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"

@@ -9,8 +9,8 @@
 
 #include "support/suite.h"
 
-#include "base/service/service.h"
-#include "base/service/stop_bound.h"
+#include "base/service.h"
+#include "base/stop_bound.h"
 
 struct manager {
     int fd;

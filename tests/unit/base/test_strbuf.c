@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "base/strbuf.h"
+#include "base/text/strbuf.h"
 
 TEST(an_empty_buffer_has_no_memory)
 {

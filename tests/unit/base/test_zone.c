@@ -5,8 +5,8 @@
 
 #include "support/suite.h"
 
-#include "base/zone/zone_files.h"
-#include "base/zone/zone_rule.h"
+#include "base/text/zone_files.h"
+#include "base/text/zone_rule.h"
 
 #define BERLIN DT_ZONE_DIR "/Europe/Berlin"
 #define TOKYO  DT_ZONE_DIR "/Asia/Tokyo"

@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "chores/heartbeat.h"
-#include "store/process_findings.h"
+#include "features/doctor/process_findings.h"
 #include "store/store.h"
 #include "support/rigs/hand_clock.h"
 

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "job/owner.h"
+#include "topic/owner.h"
 #include "kafka/topic_queue.h"
 
 static dt_topic_queue *queue;

@@ -8,10 +8,10 @@
 
 #include "support/suite.h"
 
-#include "base/connection/certificates.h"
+#include "base/certificates.h"
 #include "base/mailbox.h"
 #include "doctor/examiner.h"
-#include "store/process_findings.h"
+#include "features/doctor/process_findings.h"
 #include "support/wait.h"
 
 #define SECOND INT64_C(1000000)

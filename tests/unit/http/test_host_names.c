@@ -11,7 +11,7 @@
 
 #include "support/suite.h"
 
-#include "http/host_names.h"
+#include "base/http/host_names.h"
 #include "support/wait.h"
 
 #define NOW INT64_C(1000000000)

@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "http/wire_guard.h"
+#include "base/http/wire_guard.h"
 #include "support/wait.h"
 
 #define HOUR_US INT64_C(3600000000)

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "index/redis/index_link.h"
+#include "redis/redis_link.h"
 
 #define FIRST_US INT64_C(20000)
 #define MOST_US  INT64_C(2000000)

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "job/alert/alert.h"
+#include "features/alerts/alert.h"
 
 #define S(text) DT_STR_LIT(text)
 

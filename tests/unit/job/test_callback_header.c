@@ -1,8 +1,8 @@
 /* Headers that callers may add, and the secrets that sign. */
 #include "support/suite.h"
 
-#include "job/callback/callback_header.h"
-#include "job/callback/callback_secret.h"
+#include "base/http/header.h"
+#include "base/http/secret.h"
 
 TEST(names_that_are_ours_or_the_connections_are_refused)
 {

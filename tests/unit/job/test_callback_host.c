@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "job/callback/callback_host.h"
+#include "base/http/host_name.h"
 
 TEST(names_restrict_hosts)
 {

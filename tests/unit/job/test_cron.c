@@ -2,7 +2,7 @@
 #include "support/suite.h"
 
 #include "base/text/timetext.h"
-#include "job/schedule/cron.h"
+#include "features/schedules/cron.h"
 
 #define FIRES 6
 

@@ -5,8 +5,8 @@
 #include "support/suite.h"
 
 #include "base/text/timetext.h"
-#include "base/zone/zone_files.h"
-#include "job/schedule/cron.h"
+#include "base/text/zone_files.h"
+#include "features/schedules/cron.h"
 
 struct row {
     const char *cron, *zone, *after, *fires; /* fires: times, separated by spaces */

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "job/owner.h"
+#include "topic/owner.h"
 
 static struct dt_arena arena;
 

@@ -1,6 +1,6 @@
 /* What one transaction changes of the counters, gathered: however many topics and pieces it touches, in whatever order.
  */
-#include "store/jobs/counts.h"
+#include "topic/counts.h"
 
 #include <stdio.h>
 

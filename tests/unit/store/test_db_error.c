@@ -1,8 +1,8 @@
 /* What the servers' error numbers mean: whose fault it is, and whether somebody has to do something about it. */
 #include "support/suite.h"
 
-#include "job/request/problem.h"
-#include "store/db/db_error.h"
+#include "job/problem.h"
+#include "mysql/db_error.h"
 
 /* Access denied (at connecting and to a command), read-only, full, missing: what an operator mends. */
 static const unsigned an_operators[] = {1044, 1045, 1130, 1698, 1820, 1862, 3118, 4151, 1142, 1143,

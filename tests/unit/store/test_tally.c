@@ -3,8 +3,8 @@
 
 #include "support/suite.h"
 
-#include "store/figures/figures.h"
-#include "store/jobs/counts.h"
+#include "features/figures/figures.h"
+#include "topic/counts.h"
 
 static struct dt_tally taken; /* too large for a stack */
 

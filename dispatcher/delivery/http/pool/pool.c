@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "delivery/http/http_outcome.h"
 #include "pool_parts.h"

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/hooks/guard.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "delivery/http/request_head.h"
-#include "job/callback/callback_host.h"
-#include "job/callback/callback_url.h"
+#include "base/http/host_name.h"
+#include "base/http/url.h"
 #include "pool_parts.h"
 
 #define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, those that were answered included */

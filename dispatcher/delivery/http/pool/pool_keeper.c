@@ -9,8 +9,8 @@
  */
 #include <stdlib.h>
 
-#include "base/hooks/fail_point.h"
-#include "base/hooks/guard.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "job/job_id.h"
 #include "pool_parts.h"

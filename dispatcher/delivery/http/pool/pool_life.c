@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "job/callback/callback_host.h"
+#include "base/http/host_name.h"
 #include "pool_parts.h"
 
 #define DRAIN_US  INT64_C(10000000) /* callbacks that are under way are waited for, at the end */

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -25,8 +25,8 @@
 #include "delivery/hands.h"
 #include "delivery/http/http_places.h"
 #include "election/lease.h"
-#include "http/http_client.h"
-#include "store/hands/hands.h"
+#include "base/http/http_client.h"
+#include "dispatch/hands.h"
 
 /* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given
  * away. */

@@ -15,7 +15,7 @@
  */
 #include <stdlib.h>
 
-#include "base/hooks/fail_point.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "pool_parts.h"
 

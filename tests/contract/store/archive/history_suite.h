@@ -10,7 +10,7 @@
 
 #include "support/suite.h"
 
-#include "store/archive/archive.h"
+#include "job/archive/archive.h"
 #include "support/store_suite.h"
 
 #define DAY    INT64_C(86400000)

@@ -1,6 +1,6 @@
 /* Dead letters by topic and error: what is counted, and that counting is bounded. */
 #include "contract/store/list/list_suite.h"
-#include "store/dead/dead.h"
+#include "job/results/dead.h"
 
 #define DAY_MS INT64_C(86400000)
 

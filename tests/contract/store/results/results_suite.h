@@ -12,8 +12,8 @@
 
 #include "support/suite.h"
 
-#include "store/archive/housekeeping.h"
-#include "store/results/store_results.h"
+#include "job/archive/housekeeping.h"
+#include "job/results/store_results.h"
 #include "support/job_rows.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

@@ -4,7 +4,7 @@
 #include "support/suite.h"
 
 #include "delivery/http/http_places.h"
-#include "job/callback/callback_url.h"
+#include "base/http/url.h"
 
 #define SECOND INT64_C(1000000)
 #define MANY   3000

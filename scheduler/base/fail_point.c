@@ -1,0 +1,260 @@
+/*
+ * Owns the rules that were chosen, and counts passes. Refuses to know what any point means.
+ *
+ * Invariants: rules change before other threads begin; afterwards only their counts do. A program in which nothing was
+ * chosen pays one load a pass.
+ */
+#include "fail_point.h"
+
+#ifdef DT_FAIL_POINTS
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+
+#define RULES_MAX    64
+#define DELAY_MAX_MS (24 * 3600 * 1000)
+
+enum action { CRASH, STOP, DELAY, ERROR, FORCE };
+
+struct rule {
+    const struct dt_fail_point *point;
+    enum action action;
+    int64_t delay_ms;
+    dt_status status;
+    uint64_t first, last; /* passes */
+    _Atomic uint64_t passes;
+};
+
+static const char *const action_names[] = {"crash", "stop", "delay", "error", "force"};
+
+static struct rule rules[RULES_MAX];
+static _Atomic size_t n_rules;
+
+/* Made by the linker: the section's two ends. */
+extern const struct dt_fail_point *const __start_dt_fail_points[] __attribute__((weak));
+extern const struct dt_fail_point *const __stop_dt_fail_points[] __attribute__((weak));
+
+static size_t points(void)
+{
+    return (size_t)(__stop_dt_fail_points - __start_dt_fail_points);
+}
+
+/* ---- reading ---- */
+
+/* Cuts *rest at the first `at`; what stands before it. */
+static struct dt_str cut(struct dt_str *rest, char at)
+{
+    const char *found = rest->n ? memchr(rest->p, at, rest->n) : NULL;
+    struct dt_str before = {rest->p, found ? (size_t)(found - rest->p) : rest->n};
+    size_t taken = before.n + (found ? 1 : 0);
+    *rest = (struct dt_str){found ? rest->p + taken : NULL, rest->n - taken};
+    return before;
+}
+
+static bool read_number(struct dt_str text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (text.n == 0 || text.n > 18)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(text.p[i] - '0');
+    }
+    *out = value;
+    return value >= least && value <= most;
+}
+
+static bool read_status(struct dt_str name, dt_status *out)
+{
+#define X(word, cls, text)                                                                                             \
+    if (dt_str_eq(name, dt_str(#word))) {                                                                              \
+        *out = DT_##word;                                                                                              \
+        return DT_##word != DT_OK;                                                                                     \
+    }
+    DT_STATUS_MAP(X)
+#undef X
+    return false;
+}
+
+static bool read_action(struct dt_str text, struct rule *rule)
+{
+    uint64_t delay_ms = 0;
+    struct dt_str argument = text;
+    struct dt_str word = cut(&argument, ':');
+    size_t i = 0;
+    while (i < sizeof(action_names) / sizeof(*action_names) && !dt_str_eq(word, dt_str(action_names[i])))
+        i++;
+    rule->action = (enum action)i;
+    switch (rule->action) {
+    case CRASH:
+    case STOP:
+    case FORCE:
+        return !argument.p;
+    case DELAY:
+        if (!read_number(argument, 0, DELAY_MAX_MS, &delay_ms))
+            return false;
+        rule->delay_ms = (int64_t)delay_ms;
+        return true;
+    case ERROR:
+        rule->status = DT_UNAVAILABLE;
+        return !argument.p || read_status(argument, &rule->status);
+    }
+    return false;
+}
+
+static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_error *err)
+{
+    const char *why = NULL;
+    struct dt_str passes = text;
+    struct dt_str name = cut(&passes, '=');
+    struct dt_str action = cut(&passes, '@');
+    struct dt_str last = passes;
+    struct dt_str first = cut(&last, '-');
+    const bool counted = passes.p;
+    *rule = (struct rule){.first = 1, .last = UINT64_MAX};
+    for (size_t i = 0; i < points(); i++) { /* of the places of that name the one that can do most */
+        const struct dt_fail_point *point = __start_dt_fail_points[i];
+        if (dt_str_eq(dt_str(point->name), name) && (!rule->point || point->kind > rule->point->kind))
+            rule->point = point;
+    }
+    if (!rule->point)
+        why = "this program has no such point; --fail-points prints them";
+    else if (!read_action(action, rule))
+        why = "the action is crash, stop, delay:MS, error[:STATUS] or force";
+    else if (counted && (!read_number(first, 1, UINT64_MAX, &rule->first) ||
+                         (last.n && !read_number(last, rule->first, UINT64_MAX, &rule->last))))
+        why = "the passes are N, N- or N-M, from 1";
+    else if (rule->point->kind == DT_FAIL_KIND_FORCED
+                 ? rule->action != FORCE
+                 : rule->action == FORCE || (rule->action == ERROR && rule->point->kind != DT_FAIL_KIND_STATUS))
+        why = "this place cannot do that";
+    if (counted && !last.p) /* no dash */
+        rule->last = rule->first;
+    return why ? dt_fail(err, DT_INVALID, "DUETIME_FAIL: \"%.*s\": %s", (int)text.n, text.p, why) : DT_OK;
+}
+
+dt_status dt_fail_points_set(const char *text, struct dt_error *err)
+{
+    size_t n = 0;
+    struct dt_str rest = dt_str(text ? text : "");
+    bool more = rest.n > 0;
+    n_rules = 0;
+    while (more) {
+        struct dt_str one = cut(&rest, ',');
+        more = rest.p != NULL;
+        if (n == RULES_MAX)
+            return dt_fail(err, DT_INVALID, "DUETIME_FAIL: more than %d rules", RULES_MAX);
+        dt_status status = read_rule(one, &rules[n++], err);
+        if (status != DT_OK)
+            return status;
+    }
+    n_rules = n;
+    return DT_OK;
+}
+
+/* ---- telling ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct dt_fail_point *const *x = a;
+    const struct dt_fail_point *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+    return order ? order : (int)(*y)->kind - (int)(*x)->kind;
+}
+
+void dt_fail_points_print(FILE *out)
+{
+    static const char *const beyond[] = {"", " error", " force"};
+    size_t n = points();
+    const struct dt_fail_point **sorted = malloc((n ? n : 1) * sizeof(*sorted));
+    if (!sorted)
+        return;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = __start_dt_fail_points[i];
+    qsort(sorted, n, sizeof(*sorted), by_name);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0)
+            fprintf(out, "%s%s\n", sorted[i]->name, beyond[sorted[i]->kind]);
+    free(sorted);
+}
+
+int dt_fail_points_main(int argc, char **argv)
+{
+    struct dt_error err = {0};
+    if (argc == 2 && strcmp(argv[1], "--fail-points") == 0) {
+        dt_fail_points_print(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (dt_fail_points_set(getenv("DUETIME_FAIL"), &err) == DT_OK)
+        return -1;
+    fprintf(stderr, "%s\n", err.text);
+    return 2;
+}
+
+/* ---- passing ---- */
+
+/* Acts as the rules say. Returns the rule that was hit and has a word for the place (error, force); NULL: none. */
+static const struct rule *pass(const struct dt_fail_point *point)
+{
+    const struct rule *told = NULL;
+    for (size_t i = 0; i < n_rules; i++) {
+        struct rule *rule = &rules[i];
+        struct timespec left = {.tv_sec = rule->delay_ms / 1000, .tv_nsec = rule->delay_ms % 1000 * 1000000};
+        if (strcmp(rule->point->name, point->name) != 0)
+            continue;
+        uint64_t number = atomic_fetch_add(&rule->passes, 1) + 1;
+        if (number < rule->first || number > rule->last)
+            continue;
+        if (rule->action != FORCE || number == rule->first) /* what is forced is asked all the time */
+            DT_LOG(WARN, "fail", "a fail point was hit", DT_S("point", point->name),
+                   DT_S("action", action_names[rule->action]), DT_I("pass", number));
+        switch (rule->action) {
+        case CRASH:
+            kill(getpid(), SIGKILL);
+            break;
+        case STOP:
+            raise(SIGSTOP); /* one that is sent to the process is taken by any thread, and this one would go on */
+            break;
+        case DELAY:
+            while (nanosleep(&left, &left) != 0 && errno == EINTR)
+                ;
+            break;
+        case ERROR:
+        case FORCE:
+            told = rule;
+        }
+    }
+    return told;
+}
+
+void dt_fail_point_pass(const struct dt_fail_point *point)
+{
+    if (n_rules)
+        (void)pass(point);
+}
+
+dt_status dt_fail_point_status(const struct dt_fail_point *point, struct dt_error *err)
+{
+    const struct rule *rule = n_rules ? pass(point) : NULL;
+    return rule ? dt_fail(err, rule->status, "fail point %s", point->name) : DT_OK;
+}
+
+bool dt_fail_point_forced(const struct dt_fail_point *point)
+{
+    return n_rules && pass(point) != NULL;
+}
+
+#else
+
+typedef int dt_fail_point_none; /* a translation unit holds something */
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * Named places where a test makes the program die, stop, wait or fail: between two effects that a crash can separate.
+ *
+ *   DT_FAIL_POINT("claim.committed");                      at the n-th pass: crash, stop, delay:MS
+ *   DT_FAIL_POINT_STATUS("index.write", status, err);      also error[:STATUS]; asked only while status is DT_OK
+ *   if (… || DT_FAIL_FORCED("lead.forced"))                force: true at the chosen passes
+ *
+ * Compiled in with the CMake option DT_FAIL_POINTS (presets sanitize, faults, tsan, coverage). In every other build the
+ * macros are empty: no name, no symbol, nothing to be switched on. What is chosen comes from the environment:
+ *
+ *   DUETIME_FAIL="claim.committed=crash@3,settle.commit=delay:500@1-"
+ *
+ *   rule    POINT=ACTION[@PASSES], several with commas; of two rules for one point both are looked at, in order
+ *   ACTION  crash (SIGKILL to itself) | stop (SIGSTOP to itself) | delay:MS | error[:STATUS] | force
+ *           STATUS is a name of base/status.h, UNAVAILABLE when it is left out
+ *   PASSES  N the N-th alone | N- from the N-th on | N-M; all of them when left out. Counted in this process, from 1
+ *
+ * A name is area.place, of lower-case letters, digits and `_`. A name may stand at several places, which count
+ * together. Text that cannot be read, a point that this program does not have, or an action that its place cannot carry
+ * out ends the program at its start. Every hit is logged before it acts. Thread-safe after dt_fail_points_set.
+ */
+#ifndef DT_BASE_FAIL_POINT_H
+#define DT_BASE_FAIL_POINT_H
+
+#include "status.h"
+
+#ifdef DT_FAIL_POINTS
+
+#include <stdio.h>
+
+enum dt_fail_kind { DT_FAIL_KIND_PASS, DT_FAIL_KIND_STATUS, DT_FAIL_KIND_FORCED };
+
+struct dt_fail_point {
+    const char *name;
+    enum dt_fail_kind kind;
+};
+
+/* One entry a place in a section of its own: the linker makes the list of what this program has. */
+#define DT_FAIL_POINT_DECLARE(name_, kind_)                                                                            \
+    static const struct dt_fail_point dt_fail_here = {name_, kind_};                                                   \
+    static const struct dt_fail_point *const dt_fail_listed __attribute__((used, section("dt_fail_points"))) =         \
+        &dt_fail_here
+
+#define DT_FAIL_POINT(name)                                                                                            \
+    do {                                                                                                               \
+        DT_FAIL_POINT_DECLARE(name, DT_FAIL_KIND_PASS);                                                                \
+        dt_fail_point_pass(&dt_fail_here);                                                                             \
+    } while (0)
+
+#define DT_FAIL_POINT_STATUS(name, status, err)                                                                        \
+    do {                                                                                                               \
+        DT_FAIL_POINT_DECLARE(name, DT_FAIL_KIND_STATUS);                                                              \
+        if ((status) == DT_OK)                                                                                         \
+            (status) = dt_fail_point_status(&dt_fail_here, err);                                                       \
+    } while (0)
+
+#define DT_FAIL_FORCED(name)                                                                                           \
+    (__extension__({                                                                                                   \
+        DT_FAIL_POINT_DECLARE(name, DT_FAIL_KIND_FORCED);                                                              \
+        dt_fail_point_forced(&dt_fail_here);                                                                           \
+    }))
+
+/* For main: carries out `--fail-points` (prints the list) and reads DUETIME_FAIL. -1: go on; otherwise the exit code.
+ */
+#define DT_FAIL_POINTS_MAIN(argc, argv) dt_fail_points_main(argc, argv)
+
+int dt_fail_points_main(int argc, char **argv);
+/* Chooses what happens where, in place of what was chosen before; counts start anew. NULL or "": nothing. INVALID:
+ * err says which rule and why, and nothing is chosen. No other thread may be in a fail point. */
+DT_MUST_CHECK dt_status dt_fail_points_set(const char *text, struct dt_error *err);
+/* Every point of this program, one name a line, sorted, with the actions beyond crash, stop and delay. */
+void dt_fail_points_print(FILE *out);
+
+void dt_fail_point_pass(const struct dt_fail_point *point);
+DT_MUST_CHECK dt_status dt_fail_point_status(const struct dt_fail_point *point, struct dt_error *err);
+bool dt_fail_point_forced(const struct dt_fail_point *point);
+
+#else
+
+#define DT_FAIL_POINT(name)                     ((void)0)
+#define DT_FAIL_POINT_STATUS(name, status, err) ((void)0)
+#define DT_FAIL_FORCED(name)                    (false)
+#define DT_FAIL_POINTS_MAIN(argc, argv)         ((void)(argc), (void)(argv), -1)
+
+#endif
+
+#endif

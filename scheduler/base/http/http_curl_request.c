@@ -1,0 +1,349 @@
+/*
+ * What libcurl is told of a request: the options that all have, the options of one, and the three places at which
+ * libcurl asks: before it resolves a name, before it opens a socket, before it writes the request.
+ *
+ * At most once on the wire. libcurl takes a kept connection that turns out to be dead for bad luck and writes the
+ * request a second time, to another connection: Curl_retry_request, when a reused connection ends before a byte of an
+ * answer came. It does the same for a stream that an HTTP/2 server refused, or answered with HTTP_1_1_REQUIRED. No
+ * option switches this off, and the server may well have read the first copy. But each way there goes through the state
+ * in which libcurl asks CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the only state that calls the protocol's "do",
+ * which writes). So before_request lets the first write through, and no second one; open_socket opens no connection for
+ * a second one. All other reasons to send again are off: redirects are not followed, there is neither Expect nor
+ * authentication nor TLS early data, and nothing upgrades.
+ *
+ * Names are never resolved by libcurl. Its resolver starts a thread a request, not a name, and waits for that thread
+ * when the request times out (CURLOPT_QUICK_EXIT helps where it is used, not in every version). host_names.h looks
+ * names up; CURLOPT_RESOLVE carries the addresses into libcurl's cache; before_resolving refuses all else.
+ */
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "http_curl.h"
+#include "header.h"
+#include "wire_guard.h"
+
+#define LIBCURL_LEAST       0x075700 /* 7.87: CURLOPT_QUICK_EXIT; PROTOCOLS_STR is of 7.85 */
+#define CERTIFICATE_MARK    "-----BEGIN "
+#define READ_BUFFER_BYTES   8192L
+#define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes */
+/* A connection that idled for whole seconds beyond this is not used again. Servers close theirs after 2 s and more,
+ * perhaps just when a request is on its way that cannot be sent again; a host that gets less than a request a second
+ * can do with a connection for each. */
+#define IDLE_MAX_S      1L
+#define RESOLVED_KEPT_S 60L
+/* A file of authorities that has changed is read again after so long. Reading the system's takes some ms. */
+#define AUTHORITIES_KEPT_S 5L
+#define KEEPALIVE_IDLE_S   30L
+#define KEEPALIVE_EACH_S   10L
+#define UNACKNOWLEDGED_MS                                                                                              \
+    20000 /* a connection whose peer acknowledges nothing for so long is dead, for all its streams */
+
+_Static_assert(DT_HTTP_DETAIL_MAX >= CURL_ERROR_SIZE, "libcurl writes its error there");
+
+/* ---- copying a request ---- */
+
+static char *put(char *at, struct dt_str text)
+{
+    if (text.n > 0)
+        memcpy(at, text.p, text.n);
+    return at + text.n;
+}
+
+static char *put_terminated(char *at, struct dt_str text)
+{
+    at = put(at, text);
+    *at = '\0';
+    return at + 1;
+}
+
+#define NODES_OF_OURS 4 /* the addresses, close_it, no_expect, no_form */
+
+/* One allocation: the struct, the nodes, the texts. */
+dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
+{
+    /* Headers of libcurl's own that no request has; one of the request with the same name comes before, and wins. */
+    static char no_expect[] = "Expect:";
+    static char no_form[] = "Content-Type:";
+    static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
+    const size_t n = request->n_headers;
+    size_t bytes = request->url.n + 1 + request->body.n + 1; /* of the texts, each with its end */
+    struct dt_callback_url url;
+    if (dt_callback_url_check(request->url, &url))
+        return DT_INVALID;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_http_header *header = &request->headers[i];
+        if (!dt_header_name_is_token(header->name) || dt_callback_header_value_check(header->value))
+            return DT_INVALID;
+        bytes += header->name.n + strlen(": ") + header->value.n + 1;
+    }
+    struct dt_client_exchange *exchange =
+        calloc(1, sizeof(*exchange) + (n + NODES_OF_OURS) * sizeof(struct curl_slist) + bytes);
+    if (!exchange)
+        return DT_NOMEM;
+    struct curl_slist *nodes = (struct curl_slist *)(void *)(exchange + 1);
+    char *const texts = (char *)(nodes + n + NODES_OF_OURS);
+    char *at = texts;
+    exchange->resolved = nodes;
+    exchange->headers = nodes + 2;
+    nodes[1] = (struct curl_slist){close_it, exchange->headers};
+    for (size_t i = 0; i < n; i++) { /* without a value it is "name;" for libcurl; "name:" takes the header away */
+        struct dt_str value = dt_str_trimmed(request->headers[i].value);
+        exchange->headers[i] = (struct curl_slist){at, &exchange->headers[i + 1]};
+        at = put(at, request->headers[i].name);
+        at = put(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
+        at = put_terminated(at, value);
+    }
+    exchange->headers[n] = (struct curl_slist){no_expect, &exchange->headers[n + 1]};
+    exchange->headers[n + 1] = (struct curl_slist){no_form, NULL};
+    exchange->url_text = at;
+    at = put_terminated(at, request->url);
+    exchange->body = (struct dt_str){at, request->body.n};
+    at = put_terminated(at, request->body);
+    dt_assert_cmp(at - texts, <=, bytes);
+    exchange->url = url;
+    exchange->bytes = bytes;
+    exchange->tag = request->tag;
+    exchange->owner = request->owner;
+    exchange->timeout_us = request->timeout_ms * 1000;
+    dt_strbuf_init(&exchange->answer_body);
+    dt_strbuf_init(&exchange->resolved_text);
+    *out = exchange;
+    return DT_OK;
+}
+
+void dt_client_exchange_free(struct dt_client_exchange *exchange)
+{
+    if (!exchange)
+        return;
+    dt_assert(!exchange->easy);
+    dt_strbuf_clear(&exchange->answer_body);
+    dt_strbuf_clear(&exchange->resolved_text);
+    free(exchange);
+}
+
+/* ---- where libcurl asks ---- */
+
+/* An address needs no lookup, but libcurl asks all the same. */
+static int before_resolving(void *resolver, void *reserved, void *arg)
+{
+    struct dt_client_exchange *exchange = arg;
+    (void)resolver;
+    (void)reserved;
+    exchange->again = exchange->again || exchange->sent;
+    return exchange->again || exchange->resolved_text.n > 0;
+}
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct dt_client_exchange *exchange = arg;
+    static const int patience = UNACKNOWLEDGED_MS;
+    if (exchange->sent) {
+        exchange->again = true;
+        return CURL_SOCKET_BAD;
+    }
+    if (purpose != CURLSOCKTYPE_IPCXN || !dt_address_allowed(exchange->allowed, &address->addr, address->addrlen)) {
+        exchange->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd < 0)
+        return CURL_SOCKET_BAD;
+    if (!dt_wire_guard_open(exchange->guard, fd)) {
+        close(fd);
+        return CURL_SOCKET_BAD;
+    }
+    exchange->opened = true;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience));
+    return fd;
+}
+
+/* arg is the guard, which lives longer than the connection. */
+static int close_socket(void *arg, curl_socket_t fd)
+{
+    dt_wire_guard_close(arg, fd);
+    return close(fd);
+}
+
+/* The last of libcurl's questions before it writes. The thread is inside the guard from before the look until libcurl
+ * returns (http_curl.c). */
+static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
+{
+    struct dt_client_exchange *exchange = arg;
+    (void)remote;
+    (void)local;
+    (void)remote_port;
+    (void)local_port;
+    exchange->again = exchange->sent;
+    dt_wire_guard_enter(exchange->guard);
+    exchange->withheld = !exchange->sent && exchange->may_send && !exchange->may_send(exchange->arg, exchange->tag);
+    exchange->sent = exchange->sent || !exchange->withheld;
+    DT_FAIL_POINT("callbacks.let_through");
+    return exchange->again || exchange->withheld ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* ---- options ---- */
+
+/* Sets an option unless one before it was refused. */
+#define SET(option, value) failed = failed ? failed : curl_easy_setopt(easy, option, value)
+
+void *dt_easy_new(const char *ca_file)
+{
+    CURLcode failed = CURLE_OK;
+    CURL *easy = curl_easy_init();
+    if (!easy)
+        return NULL;
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_FOLLOWLOCATION, 0L);
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    SET(CURLOPT_POST, 1L);
+    SET(CURLOPT_PATH_AS_IS, 1L);
+    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET(CURLOPT_PROXY, "");
+    SET(CURLOPT_NOPROXY, "*");
+    SET(CURLOPT_SSL_VERIFYPEER, 1L);
+    SET(CURLOPT_SSL_VERIFYHOST, 2L);
+#if LIBCURL_VERSION_NUM >= 0x075700 /* older ones keep none; the others keep them for a day unless told otherwise */
+    SET(CURLOPT_CA_CACHE_TIMEOUT, AUTHORITIES_KEPT_S);
+#endif
+    if (ca_file && ca_file[0]) { /* then the system's folder of certificates is not looked at either */
+        SET(CURLOPT_CAINFO, ca_file);
+        SET(CURLOPT_CAPATH, (char *)NULL);
+    }
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_QUICK_EXIT, 1L);
+    SET(CURLOPT_DNS_CACHE_TIMEOUT, RESOLVED_KEPT_S);
+    SET(CURLOPT_MAXAGE_CONN, IDLE_MAX_S);
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EACH_S);
+    SET(CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
+    SET(CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+    SET(CURLOPT_RESOLVER_START_FUNCTION, before_resolving);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+    SET(CURLOPT_PREREQFUNCTION, before_request);
+    SET(CURLOPT_HEADERFUNCTION, dt_client_exchange_on_head);
+    SET(CURLOPT_WRITEFUNCTION, dt_client_exchange_on_body);
+    if (failed == CURLE_OK)
+        return easy;
+    curl_easy_cleanup(easy);
+    return NULL;
+}
+
+static CURLcode set_limit(CURL *easy, long limit_ms)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_TIMEOUT_MS, limit_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, limit_ms);
+    return failed;
+}
+
+dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
+                                    int64_t now_us)
+{
+    dt_assert(!exchange->easy && !exchange->sent);
+    exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
+    exchange->easy = easy;
+    if (addresses) {
+        /* "+host:port:addresses", with the host as the URL has it, a final dot included. The plus lets the entry grow
+         * old. */
+        size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
+        bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
+        dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:%s", exchange->url.host, dot ? "." : "",
+                       (unsigned)exchange->url.port, addresses);
+        if (exchange->resolved_text.failed)
+            return DT_NOMEM;
+        *exchange->resolved = (struct curl_slist){exchange->resolved_text.p, NULL};
+    }
+    CURLcode failed = set_limit(easy, (long)exchange->limit_ms);
+    SET(CURLOPT_URL, exchange->url_text);
+    SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
+    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
+    SET(CURLOPT_POSTFIELDS, exchange->body.p);
+    SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
+    SET(CURLOPT_PRIVATE, (void *)exchange);
+    SET(CURLOPT_RESOLVER_START_DATA, (void *)exchange);
+    SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
+    SET(CURLOPT_CLOSESOCKETDATA, (void *)exchange->guard);
+    SET(CURLOPT_FRESH_CONNECT, exchange->fresh ? 1L : 0L);
+    SET(CURLOPT_FORBID_REUSE, exchange->closes ? 1L : 0L);
+    SET(CURLOPT_PREREQDATA, (void *)exchange);
+    SET(CURLOPT_HEADERDATA, (void *)exchange);
+    SET(CURLOPT_WRITEDATA, (void *)exchange);
+    SET(CURLOPT_ERRORBUFFER, exchange->detail);
+    return failed == CURLE_OK ? DT_OK : DT_NOMEM;
+}
+
+/* libcurl compares with its limit whenever it looks at an exchange, but has noted only the first one to look at. */
+int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us)
+{
+    struct dt_client_exchange *exchange;
+    int64_t first_us = INT64_MAX;
+    if (by_us == 0) /* as nearly always */
+        return first_us;
+    DL_FOREACH(list, exchange)
+    {
+        if (exchange->no_turn)
+            continue;
+        exchange->until_us += by_us;
+        exchange->wait_until_us += exchange->name ? by_us : 0;
+        exchange->limit_ms += (by_us + 999) / 1000;
+        exchange->prolonged = exchange->easy;
+        if (exchange->easy)
+            (void)set_limit(exchange->easy, (long)exchange->limit_ms);
+        first_us = dt_earlier(first_us, exchange->until_us);
+    }
+    return first_us;
+}
+
+/* The data of callbacks, which stay set, are read only while the handle is in a multi handle. */
+void *dt_client_exchange_detach(struct dt_client_exchange *exchange)
+{
+    CURL *easy = exchange->easy;
+    CURLcode failed = CURLE_OK;
+    dt_assert(easy);
+    SET(CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
+    SET(CURLOPT_RESOLVE, (struct curl_slist *)NULL);
+    SET(CURLOPT_POSTFIELDS, (char *)NULL);
+    SET(CURLOPT_ERRORBUFFER, (char *)NULL);
+    (void)failed;
+    exchange->easy = NULL;
+    return easy;
+}
+
+/* ---- what has to be there ---- */
+
+dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
+{
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    unsigned protocols = 0;
+    if (info->version_num < LIBCURL_LEAST)
+        return dt_fail(err, DT_INVALID, "libcurl is %s, callbacks need 7.87 or newer", info->version);
+    for (const char *const *protocol = info->protocols; *protocol; protocol++)
+        protocols += strcmp(*protocol, "http") == 0 || strcmp(*protocol, "https") == 0;
+    if (protocols != 2)
+        return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
+    if (!ca_file || !ca_file[0])
+        return DT_OK;
+    /* libcurl reads the file at the first connection, which is late for an operator to learn that it is wrong. */
+    char line[256];
+    bool found = false;
+    FILE *file = fopen(ca_file, "re");
+    if (!file)
+        return dt_fail(err, DT_INVALID, "%s cannot be read", ca_file);
+    while (!found && fgets(line, sizeof(line), file))
+        found = strncmp(line, CERTIFICATE_MARK, strlen(CERTIFICATE_MARK)) == 0;
+    fclose(file);
+    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", ca_file);
+}

@@ -1,0 +1,139 @@
+/*
+ * Owns: the secrets of a process, and where each comes from. Refuses to know: what they open.
+ * Invariant: `text` of a secret is the latest that could be read.
+ */
+#include "secrets.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assert.h"
+#include "config_options.h"
+
+struct secret {
+    char *text, *file;
+};
+
+struct dt_secrets {
+    pthread_mutex_t lock;
+    struct secret of[DT_OPTIONS]; /* empty: the text in the configuration holds */
+};
+
+static void forget(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+dt_status dt_secrets_new(struct dt_secrets **out)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return DT_NOMEM;
+    pthread_mutex_init(&(*out)->lock, NULL);
+    return DT_OK;
+}
+
+void dt_secrets_free(struct dt_secrets *secrets)
+{
+    if (!secrets)
+        return;
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        forget(secrets->of[i].text);
+        free(secrets->of[i].file);
+    }
+    pthread_mutex_destroy(&secrets->lock);
+    free(secrets);
+}
+
+/* ---- files ---- */
+
+dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
+{
+    FILE *in = fopen(path, "re");
+    if (!in)
+        return DT_UNAVAILABLE;
+    setvbuf(in, NULL, _IONBF, 0); /* no copy of it stays in a buffer */
+    size_t n = fread(text, 1, DT_SECRET_MAX + 1, in);
+    bool failed = ferror(in);
+    fclose(in);
+    if (failed || n > DT_SECRET_MAX || memchr(text, '\0', n)) {
+        explicit_bzero(text, DT_SECRET_MAX + 1);
+        return failed ? DT_UNAVAILABLE : DT_INVALID;
+    }
+    if (n && text[n - 1] == '\n')
+        n--;
+    if (n && text[n - 1] == '\r')
+        n--;
+    text[n] = '\0';
+    return DT_OK;
+}
+
+/* ---- one secret: a file comes with its text ---- */
+
+dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file)
+{
+    dt_assert_cmp(option, <, DT_OPTIONS);
+    dt_assert(text || !file);
+    struct secret made = {text ? strdup(text) : NULL, file ? strdup(file) : NULL};
+    bool whole = (!text || made.text) && (!file || made.file);
+    if (whole) {
+        pthread_mutex_lock(&secrets->lock);
+        const struct secret old = secrets->of[option];
+        secrets->of[option] = made;
+        pthread_mutex_unlock(&secrets->lock);
+        made = old;
+    }
+    forget(made.text);
+    free(made.file);
+    return whole ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out)
+{
+    struct dt_secrets *secrets = config->secrets;
+    char text[DT_SECRET_MAX + 1];
+    size_t option = 0;
+    while (option < DT_OPTIONS && dt_option_member(config, &dt_options[option]) != (const void *)member)
+        option++;
+    dt_strbuf_reset(out);
+    if (!secrets || option == DT_OPTIONS) {
+        dt_strbuf_adds(out, *member ? *member : "");
+        return out->failed ? DT_NOMEM : DT_OK;
+    }
+    pthread_mutex_lock(&secrets->lock);
+    struct secret *secret = &secrets->of[option];
+    if (secret->file && dt_secret_read_file(secret->file, text) == DT_OK) {
+        char *copy = text[0] && strcmp(text, secret->text) != 0 ? strdup(text) : NULL;
+        if (copy) {
+            forget(secret->text);
+            secret->text = copy;
+        }
+        explicit_bzero(text, sizeof(text));
+    }
+    dt_strbuf_adds(out, secret->text ? secret->text : *member ? *member : "");
+    pthread_mutex_unlock(&secrets->lock);
+    return out->failed ? DT_NOMEM : DT_OK;
+}
+
+void dt_secret_forget(struct dt_strbuf *text)
+{
+    if (text->p)
+        explicit_bzero(text->p, text->cap);
+    dt_strbuf_clear(text);
+}
+
+dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_config *fresh)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        if (!dt_option_is_secret(&dt_options[i]))
+            continue;
+        const char *text = *(char **)dt_option_member(fresh, &dt_options[i]);
+        if (dt_secrets_set(running->secrets, i, text, fresh->secrets->of[i].file) != DT_OK)
+            status = DT_NOMEM;
+    }
+    return status;
+}

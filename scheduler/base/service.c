@@ -1,0 +1,110 @@
+/* Messages to the service manager: see service.h. A message is some lines NAME=value in one datagram. */
+#include "service.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define EXTENSION_US INT64_C(30000000) /* what is asked for beyond the unit's own time to start */
+#define MESSAGE_MAX  256
+
+/* A positive number that is the whole text, or 0. */
+static int64_t number_of(const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    long long number = text ? strtoll(text, &end, 10) : 0;
+    return errno == 0 && end && end != text && *end == '\0' && number > 0 ? number : 0;
+}
+
+/* The name is a path, or behind '@' one of the kernel's abstract names. -1: there is no manager. */
+static int connected(const char *name)
+{
+    const struct timeval patience = {1, 0};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t n = name ? strlen(name) : 0;
+    if (n < 2 || n >= sizeof(address.sun_path) || (name[0] != '/' && name[0] != '@'))
+        return -1;
+    memcpy(address.sun_path, name, n);
+    if (name[0] == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) != 0 ||
+                    connect(fd, (const struct sockaddr *)&address,
+                            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+void dt_service_open(struct dt_service *service)
+{
+    /* WATCHDOG_PID names the process that is waited for: the variables are inherited by every child. */
+    const char *pid = getenv("WATCHDOG_PID");
+    const bool waited_for = !pid || number_of(pid) == getpid();
+    service->fd = connected(getenv("NOTIFY_SOCKET"));
+    int64_t limit_us = service->fd >= 0 && waited_for ? number_of(getenv("WATCHDOG_USEC")) : 0;
+    service->ready = false;
+    service->pause_us = limit_us > 1 ? limit_us / 2 : INT64_MAX;
+}
+
+void dt_service_close(struct dt_service *service)
+{
+    if (service->fd >= 0)
+        close(service->fd);
+    service->fd = -1;
+}
+
+bool dt_service_heard(const struct dt_service *service)
+{
+    return service->fd >= 0;
+}
+
+int64_t dt_service_pause_us(const struct dt_service *service)
+{
+    return service->pause_us;
+}
+
+void dt_service_tell(const struct dt_service *service, const char *message)
+{
+    if (service->fd >= 0 && send(service->fd, message, strlen(message), MSG_NOSIGNAL) < 0)
+        return; /* the manager finds out by itself, in time */
+}
+
+void dt_service_waits(const struct dt_service *service, const char *what)
+{
+    char message[MESSAGE_MAX];
+    snprintf(message, sizeof(message), "STATUS=%s\nEXTEND_TIMEOUT_USEC=%" PRId64, what, EXTENSION_US);
+    dt_service_tell(service, message);
+}
+
+#define SERVES "READY=1\nSTATUS=serves\nWATCHDOG=1"
+
+void dt_service_ready(struct dt_service *service)
+{
+    service->ready = true;
+    dt_service_tell(service, SERVES);
+}
+
+void dt_service_reloading(const struct dt_service *service, int64_t mono_us)
+{
+    char message[MESSAGE_MAX];
+    if (!service->ready)
+        return;
+    snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, mono_us);
+    dt_service_tell(service, message);
+}
+
+void dt_service_reloaded(const struct dt_service *service)
+{
+    if (service->ready)
+        dt_service_tell(service, SERVES);
+}

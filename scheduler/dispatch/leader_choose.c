@@ -1,0 +1,336 @@
+/*
+ * Which of the jobs that may be claimed have room within the limits of their topics, and fit into one batch.
+ *
+ * Owns:            the claims of a leader transaction, the gates that it locks, and `chosen` and `limits` of struct
+ *                  dt_leader_txn.
+ * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
+ *
+ * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
+ * if not all fit, each owner gets an equal part of the bytes, each of its topics an equal part of that, and then what
+ * others left; the owner and topic that waited longest goes first (base/fair.h); a message that may be too large for
+ * its topic goes alone, so that a refusal is about it.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fair.h"
+#include "base/guard.h"
+#include "base/http/url.h"
+#include "job/job_id.h"
+#include "job/job_state.h"
+#include "leader_parts.h"
+
+/* ---- limits ---- */
+
+/* A topic with a limit, as this transaction sees it. */
+struct dt_limited {
+    size_t allowed; /* by the caller */
+    size_t taken;
+};
+
+static bool is_limited(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_CLAIM && c->limited;
+}
+
+static size_t place_of(const struct dt_open_txn *t, struct dt_str topic)
+{
+    for (size_t i = 0; i < t->n_gates; i++)
+        if (dt_str_eq(t->gates[i].topic, topic))
+            return i;
+    return t->n_gates;
+}
+
+static void hold(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    c->fate = DT_FATE_HELD;
+    c->at_limit = true;
+    t->io->limits.held++;
+}
+
+static void leave_beyond_room(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    size_t at = place_of(t, c->topic);
+    dt_assert_cmp(at, <, t->n_gates);
+    const struct dt_gate *gate = &t->gates[at];
+    struct dt_limited *limited = &t->limited[at];
+    if (gate->busy) {
+        c->fate = DT_FATE_LEFT;
+        c->busy = true;
+        t->io->limits.busy++;
+    } else if (limited->taken < gate->room && limited->taken < limited->allowed)
+        limited->taken++;
+    else
+        hold(t, c);
+}
+
+/* Locks the gates of topics of which the caller allows jobs; jobs of other topics are held. */
+static dt_status keep_within_limits(struct dt_open_txn *t)
+{
+    const struct dt_leader_gate *gate = &t->io->gate;
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += is_limited(&t->v[i]);
+    if (n == 0 || DT_UNGUARDED(LIMIT_LEADER))
+        return DT_OK;
+    t->gates = dt_arena_alloc(t->io->arena, n * sizeof(*t->gates));
+    t->limited = dt_arena_alloc(t->io->arena, n * sizeof(*t->limited));
+    if (!t->gates || !t->limited)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        if (!is_limited(c) || place_of(t, c->topic) < t->n_gates)
+            continue;
+        size_t most = gate->allowed ? gate->allowed(gate->limits, c->topic) : SIZE_MAX;
+        if (most == 0) {
+            hold(t, c);
+            continue;
+        }
+        t->limited[t->n_gates] = (struct dt_limited){.allowed = most};
+        t->gates[t->n_gates++] = (struct dt_gate){.topic = c->topic};
+    }
+    dt_status status = dt_topic_gates_lock(t->db, t->row.now_ms, t->gates, t->n_gates, t->err);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++)
+        if (is_limited(&t->v[i]))
+            leave_beyond_room(t, &t->v[i]);
+    return status;
+}
+
+dt_status dt_limits_write(struct dt_open_txn *t)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < t->n_gates; i++) {
+        size_t claimed = 0;
+        for (size_t k = 0; k < t->n; k++)
+            claimed += is_limited(&t->v[k]) && dt_str_eq(t->v[k].topic, t->gates[i].topic);
+        dt_assert_cmp(claimed, <=, t->limited[i].taken);
+        status = dt_topic_gate_claimed(t->db, t->row.now_ms, &t->gates[i], claimed, t->err);
+    }
+    return status;
+}
+
+/* ---- the batch ---- */
+
+/* The parts of an owner and of its topics in a batch that cannot take all. */
+struct owner_part {
+    size_t n_topics, bytes;
+};
+struct topic_part {
+    struct owner_part *owner;
+    struct dt_candidate *first;
+    size_t bytes;
+    bool full; /* one of it did not fit: its later ones wait, too */
+};
+
+struct parts {
+    struct owner_part *owners;
+    struct topic_part *topics;
+    struct topic_part **of; /* beside the candidates; NULL: it is not claimed */
+    struct dt_turn *turns;  /* of the topics */
+    size_t n, n_owners;
+    size_t jobs, bytes; /* of the batch so far */
+};
+
+static int by_due(const void *a, const void *b)
+{
+    const struct dt_candidate *x = a;
+    const struct dt_candidate *y = b;
+    if (x->next_ms != y->next_ms)
+        return x->next_ms < y->next_ms ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_owner_and_topic(const void *a, const void *b)
+{
+    const struct dt_candidate *x = *(struct dt_candidate *const *)a;
+    const struct dt_candidate *y = *(struct dt_candidate *const *)b;
+    if (x->owner != y->owner)
+        return x->owner > y->owner ? 1 : -1;
+    int topics = dt_str_order(x->topic, y->topic);
+    return topics ? topics : (x > y) - (x < y);
+}
+
+static dt_status list_parts(const struct dt_open_txn *t, struct parts *parts)
+{
+    struct dt_arena *arena = t->io->arena;
+    struct dt_candidate **v = dt_arena_alloc(arena, t->n * sizeof(struct dt_candidate *));
+    size_t n = 0;
+    *parts = (struct parts){.owners = dt_arena_alloc(arena, t->n * sizeof(struct owner_part)),
+                            .topics = dt_arena_alloc(arena, t->n * sizeof(struct topic_part)),
+                            .of = dt_arena_alloc(arena, t->n * sizeof(struct topic_part *)),
+                            .turns = dt_arena_alloc(arena, t->n * sizeof(struct dt_turn))};
+    if (!v || !parts->topics || !parts->owners || !parts->of || !parts->turns)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        parts->of[i] = NULL;
+        if (t->v[i].fate == DT_FATE_CLAIM)
+            v[n++] = &t->v[i];
+    }
+    qsort(v, n, sizeof(struct dt_candidate *), by_owner_and_topic);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || v[i]->owner != v[i - 1]->owner)
+            parts->owners[parts->n_owners++] = (struct owner_part){0};
+        if (i == 0 || !dt_str_eq(v[i]->topic, v[i - 1]->topic)) {
+            struct owner_part *owner = &parts->owners[parts->n_owners - 1];
+            owner->n_topics++;
+            parts->turns[parts->n] = (struct dt_turn){v[i]->owner, (int64_t)dt_str_hash(v[i]->topic), .at = parts->n};
+            parts->topics[parts->n++] = (struct topic_part){.owner = owner, .first = v[i]};
+        }
+        parts->of[v[i] - t->v] = &parts->topics[parts->n - 1];
+    }
+    dt_turns_sort(t->io->due.turns, parts->turns, parts->n);
+    return DT_OK;
+}
+
+static bool has_room(const struct dt_leader_due *due, const struct parts *parts, const struct dt_candidate *c)
+{
+    return parts->jobs < due->max_jobs && (!parts->jobs || parts->bytes + (size_t)c->bytes <= due->max_bytes);
+}
+
+static void take(struct parts *parts, struct topic_part *part, struct dt_candidate *c)
+{
+    dt_assert(!c->chosen);
+    c->chosen = true;
+    parts->jobs++;
+    parts->bytes += (size_t)c->bytes;
+    part->bytes += (size_t)c->bytes;
+    part->owner->bytes += (size_t)c->bytes;
+}
+
+/* Takes, in order of due time, what fits into the batch, into its owner's part and, if `each`, its topic's. */
+static void fill(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
+{
+    for (size_t i = 0; i < parts->n; i++)
+        parts->topics[i].full = false;
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        struct topic_part *part = parts->of[i];
+        if (!part || c->chosen)
+            continue;
+        const size_t bytes = (size_t)c->bytes;
+        part->full |= c->alone || !has_room(&t->io->due, parts, c) || part->owner->bytes + bytes > owner_bytes ||
+                      (each && part->bytes + bytes > owner_bytes / part->owner->n_topics);
+        if (!part->full)
+            take(parts, part, c);
+    }
+}
+
+static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
+{
+    const size_t all = t->io->due.max_bytes;
+    const size_t each = all / parts->n_owners;
+    /* The first job of each topic, even if it is larger than the topic's part, until its owner has had its part. */
+    for (size_t i = 0; i < parts->n; i++) {
+        struct topic_part *part = &parts->topics[parts->turns[i].at];
+        const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
+        if (!part->first->alone && has_room(&t->io->due, parts, part->first) && (!part->owner->bytes || bytes <= each))
+            take(parts, part, part->first);
+    }
+    fill(t, parts, each, true);
+    fill(t, parts, each, false);
+    fill(t, parts, all, false);
+}
+
+static dt_status choose(struct dt_open_txn *t)
+{
+    struct parts parts;
+    size_t jobs = 0;
+    size_t bytes = 0;
+    bool some_alone = false;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (c->fate != DT_FATE_CLAIM)
+            continue;
+        jobs++;
+        bytes += (size_t)c->bytes;
+        some_alone |= c->alone;
+    }
+    const bool fits = !some_alone && jobs <= t->io->due.max_jobs && (jobs <= 1 || bytes <= t->io->due.max_bytes);
+    for (size_t i = 0; i < t->n; i++)
+        t->v[i].chosen = fits;
+    if (fits)
+        return DT_OK;
+    dt_status status = list_parts(t, &parts);
+    if (status != DT_OK)
+        return status;
+    dt_assert_cmp(parts.n_owners, >, 0);
+    /* A message that has to be sent alone, and is the first of its topic. If another topic could send something, only
+     * every second batch is such a message. */
+    struct dt_candidate *alone = NULL;
+    bool others = false;
+    for (size_t i = 0; i < parts.n; i++) {
+        struct dt_candidate *first = parts.topics[parts.turns[i].at].first;
+        others |= !first->alone;
+        alone = alone || !first->alone ? alone : first;
+    }
+    if (alone && (!others || t->io->due.turns->round % 2 == 0))
+        alone->chosen = true;
+    else
+        choose_fairly(t, &parts);
+    dt_assert_cmp(parts.jobs, <=, t->io->due.max_jobs);
+    dt_assert(parts.jobs <= 1 || parts.bytes <= t->io->due.max_bytes);
+    return DT_OK;
+}
+
+/* Called if the batch left something: each job that was chosen is a turn of its owner and topic. */
+static void note_turns(const struct dt_open_txn *t)
+{
+    struct dt_turns *turns = t->io->due.turns;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (c->fate != DT_FATE_CLAIM || !c->chosen)
+            continue;
+        dt_turns_note(turns, c->owner, (int64_t)dt_str_hash(c->topic));
+        dt_turns_note(turns, c->owner, (int64_t)dt_str_hash(c->kafka_topic));
+    }
+    turns->round++;
+}
+
+/* The attempt after a lost one is claimed in the transaction that ends the lost one, whatever else is due. */
+dt_status dt_claims_choose(struct dt_open_txn *t)
+{
+    struct dt_leader_chosen *chosen = &t->io->chosen;
+    qsort(t->v, t->n, sizeof(*t->v), by_due);
+    t->by_due = true;
+    chosen->shortest_ack_ms = INT64_MAX;
+    chosen->left = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*chosen->left));
+    if (!chosen->left)
+        return DT_NOMEM;
+    dt_status status = keep_within_limits(t);
+    if (status == DT_OK)
+        status = dt_topics_choose(t);
+    if (status == DT_OK)
+        status = choose(t);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        t->n_timeouts += c->fate == DT_FATE_TIMEOUT;
+        if (c->fate != DT_FATE_CLAIM)
+            continue;
+        if (!c->chosen && !c->lost) {
+            dt_candidate_leave(t, c);
+            continue;
+        }
+        const enum dt_hand_place place = c->by_hands ? dt_hands_take(t, c) : DT_HAND_TAKEN;
+        if (place != DT_HAND_TAKEN) {
+            c->fate = DT_FATE_HELD;
+            c->host = place == DT_HAND_FULL_THERE ? dt_callback_host_of(c->callback_url) : 0;
+            t->io->hands.full++;
+            continue;
+        }
+        /* An attempt is due since its job was; if that is any time (next_at zero or less), from now on. */
+        const struct dt_claim claim = {c->id, dt_job_number_after(c->attempt, 1),
+                                       c->next_ms > 1 ? c->next_ms : t->row.now_ms};
+        t->n_retries += c->attempt > 0;
+        if (c->by_hands)
+            t->hands[t->n_hands++] = claim;
+        else {
+            t->claims[t->n_claims++] = claim;
+            chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
+        }
+    }
+    dt_assert_cmp(t->n_claims + t->n_hands + t->n_timeouts + chosen->n_left, <=, t->n);
+    if (status == DT_OK && chosen->more)
+        note_turns(t);
+    qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);
+    return status;
+}

@@ -1,0 +1,178 @@
+/*
+ * The outcomes of callbacks, in batches: one transaction in which attempts leave the hands that they were claimed for,
+ * and their results are applied.
+ *
+ *     read whose hands the attempts are in        SELECT, not in the first try
+ *     apply the results of those still in ours    dt_results_apply_within, answers included
+ *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
+ *     take the attempts out of our hands          DELETE
+ *
+ * Invariants: nothing is applied of an attempt that has left these hands. The first try takes all of them for ours, and
+ * later ones read without locks; a leader that has ended an attempt as lost, or does so between the reading and the
+ * DELETE, makes the DELETE find fewer rows, and all is taken back and done again. Rows of jobs are written before rows
+ * of `hands`, which is the order of a leader.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
+#include "mysql/id_in.h"
+#include "hands.h"
+#include "job/results/store_results.h"
+#include "store/sql/statements.h"
+
+struct recording {
+    struct dt_hand_answer *answers; /* by job */
+    size_t n;
+    const struct dt_results_txn *txn; /* of the try */
+    struct dt_strbuf text;
+    struct dt_error *err;
+};
+
+static int by_job(const void *a, const void *b)
+{
+    const struct dt_hand_answer *x = a;
+    const struct dt_hand_answer *y = b;
+    return (x->apply.result.job_id > y->apply.result.job_id) - (x->apply.result.job_id < y->apply.result.job_id);
+}
+
+/* ---- whose hands ---- */
+
+static dt_status take_hand(void *arg)
+{
+    struct recording *r = arg;
+    dt_db *db = r->txn->db;
+    const struct dt_hand_answer key = {.apply.result.job_id = dt_db_i64(db, 0)};
+    struct dt_hand_answer *answer = bsearch(&key, r->answers, r->n, sizeof(*r->answers), by_job);
+    if (answer)
+        answer->held = DT_GUARD(CALL_OUTCOME,
+                                answer->apply.result.attempt == dt_db_i64(db, 1) && answer->owner == dt_db_i64(db, 2));
+    return DT_OK;
+}
+
+/* ---- results ---- */
+
+static bool has_result(const struct dt_hand_answer *answer)
+{
+    return answer->held && !answer->taken;
+}
+
+static dt_status apply_results(struct recording *r)
+{
+    struct dt_apply *results = dt_arena_alloc(r->txn->arena, r->n * sizeof(*results));
+    size_t n = 0;
+    size_t k = 0;
+    if (!results)
+        return DT_NOMEM;
+    for (size_t i = 0; i < r->n; i++) {
+        r->answers[i].apply.answer = &r->answers[i].answer;
+        if (has_result(&r->answers[i]))
+            results[n++] = r->answers[i].apply;
+    }
+    dt_status status = dt_results_apply_within(r->txn, results, n, r->err);
+    for (size_t i = 0; status == DT_OK && i < r->n; i++)
+        if (has_result(&r->answers[i]))
+            r->answers[i].apply = results[k++];
+    dt_assert(status != DT_OK || k == n);
+    return status;
+}
+
+/* ---- answers ---- */
+
+static bool leaves(const struct dt_hand_answer *answer)
+{
+    return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
+}
+
+/* Writes answers whose results changed nothing, or that were none. While others' locks are passed by, nothing is
+ * written to rows that this transaction has not locked. */
+static dt_status write_answers(struct recording *r)
+{
+    size_t n = 0;
+    if (r->txn->locking == DT_LOCK_PASSING_BY)
+        return DT_OK;
+    dt_strbuf_reset(&r->text);
+    dt_json_begin_array(&r->text, NULL);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dt_hand_answer *answer = &r->answers[i];
+        if (!leaves(answer) || answer->apply.outcome == DT_OUTCOME_APPLIED)
+            continue;
+        dt_json_begin_array(&r->text, NULL);
+        dt_json_put_int(&r->text, NULL, answer->apply.result.job_id);
+        dt_json_put_int(&r->text, NULL, answer->apply.result.attempt);
+        dt_answer_put(&r->text, &answer->answer);
+        dt_json_end_array(&r->text);
+        n++;
+    }
+    dt_json_end_array(&r->text);
+    if (r->text.failed)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    return dt_db_run(r->txn->db, dt_sql_write_answers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))), NULL, r->err);
+}
+
+static dt_status delete_hands(struct recording *r)
+{
+    uint64_t deleted = 0;
+    size_t n = 0;
+    dt_strbuf_reset(&r->text);
+    dt_json_begin_array(&r->text, NULL);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dt_hand_answer *answer = &r->answers[i];
+        if (!leaves(answer))
+            continue;
+        DT_JSON_PUT_ROW(&r->text, answer->apply.result.job_id, answer->apply.result.attempt, answer->owner);
+        n++;
+    }
+    dt_json_end_array(&r->text);
+    if (r->text.failed)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    dt_status status = dt_db_run(r->txn->db, dt_sql_delete_answered_hands, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))),
+                                 &deleted, r->err);
+    if (status == DT_OK && deleted != n)
+        status = dt_fail(r->err, DT_BUSY, "%llu of %zu attempts were still in hands", (unsigned long long)deleted, n);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
+{
+    struct recording *r = arg;
+    const bool first_try = txn->locking == DT_LOCK_NONE;
+    int64_t *ids = dt_arena_alloc(txn->arena, r->n * sizeof(*ids));
+    dt_status status = ids ? DT_OK : DT_NOMEM;
+    r->txn = txn;
+    r->err = err;
+    for (size_t i = 0; ids && i < r->n; i++) {
+        r->answers[i].held = first_try;
+        r->answers[i].apply.outcome = DT_OUTCOME_STALE;
+        r->answers[i].apply.outbox = false;
+        ids[i] = r->answers[i].apply.result.job_id;
+    }
+    /* The first try does not ask: other processes rarely take attempts out of our hands, and the DELETE finds it. */
+    if (status == DT_OK && !first_try)
+        status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, err);
+    if (status == DT_OK)
+        status = apply_results(r);
+    if (status == DT_OK)
+        status = write_answers(r);
+    return status == DT_OK ? delete_hands(r) : status;
+}
+
+dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map, struct dt_hand_answer *answers,
+                                size_t n, struct dt_error *err)
+{
+    struct recording r = {.answers = answers, .n = n};
+    if (n == 0)
+        return DT_OK;
+    qsort(answers, n, sizeof(*answers), by_job);
+    dt_strbuf_init(&r.text);
+    dt_status status = dt_results_commit(store, map, DT_LOCK_NONE, record, &r, err);
+    dt_strbuf_clear(&r.text);
+    return status;
+}

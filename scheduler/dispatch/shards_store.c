@@ -1,0 +1,112 @@
+/*
+ * How many shards there are, and changing it while they work.
+ *
+ * The number and its generation stand in the installation's row; which slot is whose follows from the number alone
+ * (job/shard.h). A change is one short transaction: rows for shards that never were, the number, the generation. It
+ * locks no shard's row, so no leader waits for it, and it waits for none.
+ *
+ * Why that is enough. Each leader transaction reads the generation and claims nothing under another map than its own;
+ * but one that was under way commits its claims after the change, under the old map. Nothing rests on that not
+ * happening: a claim is decided by the job's row (state, attempt, time, under its lock), so two shards never claim one
+ * attempt, whoever the slot belongs to; and the row remembers the shard that claimed, whose list is what a cancel, a
+ * timeout and the next claim look at (leader_txn.c, store_jobs.c). The map says who tries, so that all is tried by
+ * somebody and little by two.
+ *
+ * A shard that the map no longer names is led for as long as its list is not empty: dt_store_shard_range looks at the
+ * lists, not at who believes what, so that a claim that came last of all is found, too. Then its leader steps down, or,
+ * when that one died before, another who takes the shard over for it (dispatcher/election/shard_map.c). Its row stays
+ * for ever: when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
+ */
+#include "base/assert.h"
+#include "base/guard.h"
+#include "features/events/event_txn.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
+{
+    int64_t row[2] = {0};
+    bool found;
+    dt_status status = dt_db_read_numbers(db, dt_sql_lock_shards_number, DT_NO_PARAMS, &found, row, 2, err);
+    inst->shards = (unsigned)row[0];
+    inst->generation = row[1];
+    return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+}
+
+struct setting {
+    unsigned shards;
+    struct dt_installation *inst;
+    struct dt_str actor;
+};
+
+static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct setting *s = arg;
+    const unsigned shards = s->shards;
+    struct dt_installation *inst = s->inst;
+    struct dt_param added[DT_SHARDS_MAX];
+    int64_t halted;
+    int64_t last;
+    bool found;
+    dt_assert(shards >= 1 && shards <= DT_SHARDS_MAX);
+    *inst = (struct dt_installation){0};
+    dt_status status = lock_number(db, inst, err);
+    if (status != DT_OK || inst->shards == shards)
+        return status;
+    /* What a halted shard has sent is unknown: no other one may dispatch the jobs of its slots. */
+    status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
+    if (status == DT_OK && found)
+        status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);
+    if (status == DT_OK)
+        status = dt_db_read_number(db, dt_sql_find_last_shard, DT_NO_PARAMS, &found, &last, err);
+    const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* without gaps from 0 on */
+    for (unsigned i = rows; i < shards; i++)
+        added[i - rows] = DT_P_INT(i);
+    if (status == DT_OK && rows < shards)
+        status = dt_db_run_many(db, dt_sql_add_shard, (struct dt_param_rows){added, 1, shards - rows}, NULL, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_set_shards_number, DT_PARAMS(DT_P_INT(shards)), NULL, err);
+    if (status == DT_OK && s->actor.p) {
+        struct dt_job_event event = {.at_ms = now_ms, .actor = s->actor, .action = DT_STR_LIT("shards")};
+        struct dt_event_diff d;
+        dt_event_diff_begin(&d);
+        dt_event_diff_number(&d, "count", inst->shards, shards);
+        status = dt_event_diff_write(&d, db, &event, err);
+    }
+    inst->shards = shards;
+    inst->generation++;
+    return status;
+}
+
+dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst, struct dt_error *err)
+{
+    struct setting setting = {shards, inst, dt_store_actor(store)};
+    if (shards < 1 || shards > DT_SHARDS_MAX)
+        return dt_fail(err, DT_INVALID, "1 to %d shards", DT_SHARDS_MAX);
+    *inst = (struct dt_installation){0};
+    return dt_store_commit_work(store, NULL, set_number, &setting, err);
+}
+
+dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst, struct dt_shard_range *out,
+                               struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_shard_range){.led = inst->shards, .rows = inst->shards};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_shards_from, DT_PARAMS(DT_P_INT(inst->shards)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        unsigned shard = (unsigned)dt_db_i64(db, 0);
+        bool in_flight = dt_db_i64(db, 1) != 0;
+        out->rows = shard + 1;
+        if (in_flight && DT_UNGUARDED(LED_UNTIL_EMPTY))
+            continue;
+        if (in_flight)
+            out->led = out->rows;
+        if (shard < DT_SHARDS_MAX && !dt_db_is_null(db, 2))
+            out->standing[shard] = dt_db_i64(db, 3);
+    }
+    return dt_db_end(db, err);
+}

@@ -1,0 +1,491 @@
+/*
+ * The claim of a pop:
+ *
+ *     read the topic ─▶ lock its gate, if it has limits ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge
+ *     ─▶ archive earlier attempts ─▶ claim ─▶ take the offers away ─▶ read the jobs ─▶ count, and commit
+ *
+ * Owns:            what a pop claims, and in which order.
+ * Refuses to know: who asked, and where the answer goes.
+ *
+ * Invariants: the topic is read inside the transaction, so that a pause holds for every claim that begins after it was
+ * answered; a job is judged by its locked row; lists of shards are read after the rows were locked; a claim and its
+ * offer's end are one commit. Locks are only tried, never waited for: offers first, then jobs by id.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
+#include "job/job_id.h"
+#include "inflight.h"
+#include "topic/counts.h"
+#include "job/change/store_row.h"
+#include "topic/topic_gate.h"
+#include "pop.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define ROUNDS  8  /* pages of offers that one pop looks at */
+#define SOON_MS 20 /* an offer of a job that was made a moment ago may be due only now: clocks differ */
+
+enum fate {
+    FATE_LEFT,  /* somebody holds the row, or an earlier attempt is in flight */
+    FATE_STALE, /* nobody can pop it by this offer */
+    FATE_CLAIM
+};
+
+/* An offer that this transaction has locked, and its job's row once that is locked, too. */
+struct offer {
+    int64_t id, due_ms;
+    enum fate fate;
+    bool found;
+    enum dt_job_state state;
+    int64_t attempt, next_ms, ack_timeout_ms, bytes;
+    int claim_shard;
+    /* Of a claim: */
+    size_t place;
+    int64_t ttr_ms;
+};
+
+struct popping {
+    struct dt_pop *pop;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_arena *arena;
+    struct dt_counts counts;
+    struct dt_error *err;
+    bool limited;        /* the topic has limits: */
+    struct dt_gate gate; /* locked */
+    size_t most;         /* jobs: pop->max, or what there is room for */
+    struct offer *page;  /* of offers; room for pop->max */
+    size_t n_page;
+    int64_t after_ms, after_id; /* where the next page begins */
+    struct offer *claims;       /* room for pop->max */
+    size_t n_claims, bytes;
+    struct dt_strbuf text;
+};
+
+/* ---- the topic ---- */
+
+static dt_status read_topic(struct popping *p, bool *open)
+{
+    *open = false;
+    dt_status status = dt_db_query(p->db, dt_sql_select_pop_topic, DT_PARAMS(DT_P_STR(p->pop->topic)), p->err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(p->db)) {
+        bool offers = dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(p->db, 0)) == DT_DEALING_OFFERS;
+        *open = offers && (dt_db_i64(p->db, 1) == 0 || DT_UNGUARDED(PAUSE));
+        p->limited = dt_db_i64(p->db, 2) != 0;
+    }
+    return dt_db_end(p->db, p->err);
+}
+
+/* BUSY: another transaction claims of the topic. */
+static dt_status find_room(struct popping *p)
+{
+    p->most = p->pop->max;
+    p->gate = (struct dt_gate){.topic = p->pop->topic};
+    if (!p->limited || DT_UNGUARDED(LIMIT_POP))
+        return DT_OK;
+    dt_status status = dt_topic_gates_lock(p->db, p->now_ms, &p->gate, 1, p->err);
+    if (status == DT_OK && p->gate.busy)
+        return dt_fail(p->err, DT_BUSY, "others claim of the topic");
+    p->most = p->gate.room < p->most ? p->gate.room : p->most;
+    return status;
+}
+
+/* ---- a page of offers ---- */
+
+static dt_status lock_offers(struct popping *p, size_t limit)
+{
+    dt_assert_cmp(limit, <=, p->pop->max);
+    p->n_page = 0;
+    dt_status status = dt_db_query(p->db, dt_sql_lock_offers,
+                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->after_ms), DT_P_INT(p->now_ms),
+                                             DT_P_INT(p->after_ms), DT_P_INT(p->after_id), DT_P_INT(limit)),
+                                   p->err);
+    if (status != DT_OK)
+        return status;
+    while (p->n_page < limit && dt_db_next(p->db))
+        p->page[p->n_page++] = (struct offer){.due_ms = dt_db_i64(p->db, 0), .id = dt_db_i64(p->db, 1)};
+    if (p->n_page) {
+        p->after_ms = p->page[p->n_page - 1].due_ms;
+        p->after_id = p->page[p->n_page - 1].id;
+    }
+    return dt_db_end(p->db, p->err);
+}
+
+/* The ids of the offers that `wanted` picks (NULL: all), ascending. NULL: no memory. */
+static int64_t *ids_of(const struct popping *p, const struct offer *v, size_t n,
+                       bool (*wanted)(const struct offer *offer), size_t *n_ids)
+{
+    int64_t *ids = dt_arena_alloc(p->arena, (n ? n : 1) * sizeof(*ids));
+    *n_ids = 0;
+    for (size_t i = 0; ids && i < n; i++)
+        if (!wanted || wanted(&v[i]))
+            ids[(*n_ids)++] = v[i].id;
+    if (ids)
+        qsort(ids, *n_ids, sizeof(*ids), dt_by_job_id);
+    return ids;
+}
+
+static bool not_found(const struct offer *offer)
+{
+    return !offer->found;
+}
+
+/* A job may have an old offer beside its own. The columns of dt_sql_lock_offered. */
+static dt_status take_row(void *arg)
+{
+    struct popping *p = arg;
+    const int64_t id = dt_db_i64(p->db, 0);
+    for (size_t i = 0; i < p->n_page; i++) {
+        struct offer *offer = &p->page[i];
+        if (offer->id != id)
+            continue;
+        offer->found = true;
+        offer->state = (enum dt_job_state)(dt_db_i64(p->db, 1) - 1);
+        offer->attempt = dt_db_i64(p->db, 2);
+        offer->next_ms = dt_db_i64(p->db, 3);
+        offer->claim_shard = (int)dt_db_i64(p->db, 4);
+        offer->ack_timeout_ms = dt_db_i64(p->db, 5);
+        offer->bytes = dt_db_i64(p->db, 6);
+    }
+    return DT_OK;
+}
+
+static dt_status is_there(void *arg)
+{
+    struct popping *p = arg;
+    const int64_t id = dt_db_i64(p->db, 0);
+    for (size_t i = 0; i < p->n_page; i++)
+        if (p->page[i].id == id)
+            p->page[i].fate = FATE_LEFT;
+    return DT_OK;
+}
+
+static dt_status lock_jobs(struct popping *p)
+{
+    size_t n;
+    const int64_t *ids = ids_of(p, p->page, p->n_page, NULL, &n);
+    if (!ids)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
+    if (status != DT_OK)
+        return status;
+    /* Offers without a locked row: gone, or locked by another session? */
+    ids = ids_of(p, p->page, p->n_page, not_found, &n);
+    if (!ids)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < p->n_page; i++)
+        if (!p->page[i].found)
+            p->page[i].fate = FATE_STALE;
+    return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
+}
+
+/* ---- judging ---- */
+
+static bool has_attempt(const struct offer *offer)
+{
+    return offer->fate == FATE_CLAIM && offer->attempt > 0 && !DT_UNGUARDED(POP_IN_HANDS);
+}
+
+static dt_status judge(struct popping *p, struct offer *offer)
+{
+    if (!offer->found)
+        return DT_OK;
+    const bool as_offered = DT_GUARD(POP_STATE, dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL) &&
+                            DT_GUARD(POP_DUE, offer->next_ms == offer->due_ms && offer->next_ms <= p->now_ms);
+    offer->fate = as_offered ? FATE_CLAIM : FATE_STALE;
+    if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
+        return DT_OK;
+    /* A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
+     * shard's list, to be sent. Read after the row was locked; an attempt that is in no list then cannot come into
+     * one. */
+    int64_t in_flight = 0;
+    dt_status status =
+        dt_db_read_number(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)),
+                          NULL, &in_flight, p->err);
+    if (in_flight)
+        offer->fate = FATE_LEFT;
+    return status;
+}
+
+/* ---- taking offers away ---- */
+
+/* Takes the offers with that fate away, among v[0..n). */
+static dt_status delete_offers(struct popping *p, const struct offer *v, size_t n, enum fate fate)
+{
+    size_t some = 0;
+    dt_strbuf_reset(&p->text);
+    dt_json_begin_array(&p->text, NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].fate != fate)
+            continue;
+        DT_JSON_PUT_ROW(&p->text, v[i].due_ms, v[i].id);
+        some++;
+    }
+    dt_json_end_array(&p->text);
+    if (p->text.failed)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    return some ? dt_db_run(p->db, dt_sql_delete_offers,
+                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text)), DT_P_STR(p->pop->topic)), NULL, p->err)
+                : DT_OK;
+}
+
+static bool moved(const struct offer *offer)
+{
+    return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
+}
+
+/* ---- choosing ---- */
+
+/* Of a page, in its order. False: the pop has all that it may have. */
+static bool choose(struct popping *p)
+{
+    for (size_t i = 0; i < p->n_page; i++) {
+        const struct offer *offer = &p->page[i];
+        if (offer->fate != FATE_CLAIM)
+            continue;
+        p->pop->more = p->n_claims == p->most || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
+        if (p->pop->more)
+            return false;
+        dt_assert(offer->found); /* it was judged by its locked row */
+        dt_assert_cmp(p->n_claims, <, p->pop->max);
+        struct offer *claim = &p->claims[p->n_claims];
+        *claim = *offer;
+        claim->place = p->n_claims++;
+        claim->ttr_ms = p->pop->ttrs_ms ? p->pop->ttrs_ms[claim->place] : 0;
+        p->bytes += (size_t)offer->bytes;
+    }
+    return p->n_claims < p->most;
+}
+
+/* A page of as many offers as are wanted still: what it has more than that, others could pop. */
+static dt_status look_at_page(struct popping *p, bool *go_on)
+{
+    dt_assert_cmp(p->n_claims, <, p->most);
+    const size_t wanted = p->most - p->n_claims;
+    uint64_t changed;
+    size_t n;
+    dt_status status = lock_offers(p, wanted);
+    *go_on = false;
+    if (status != DT_OK || p->n_page == 0)
+        return status;
+    status = lock_jobs(p);
+    for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
+        status = judge(p, &p->page[i]);
+    /* Of a topic whose jobs were called back, an attempt may still be in a process's hands. */
+    const int64_t *ids = ids_of(p, p->page, p->n_page, has_attempt, &n);
+    if (status == DT_OK)
+        status = !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
+                      : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
+    /* A scheduled job without an offer is to be met by scans again; one that has another offer is offered once more. */
+    ids = ids_of(p, p->page, p->n_page, moved, &n);
+    if (status == DT_OK)
+        status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
+    if (status == DT_OK && n)
+        status = dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
+                              DT_IDS(ids, n), &changed, p->err);
+    *go_on = choose(p) && p->n_page == wanted;
+    return status;
+}
+
+static dt_status choose_jobs(struct popping *p)
+{
+    bool go_on = true;
+    dt_status status = DT_OK;
+    p->page = dt_arena_alloc(p->arena, p->pop->max * sizeof(*p->page));
+    p->claims = dt_arena_alloc(p->arena, p->pop->max * sizeof(*p->claims));
+    if (!p->page || !p->claims)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    for (int round = 0; status == DT_OK && go_on && round < ROUNDS; round++)
+        status = look_at_page(p, &go_on);
+    p->pop->more = p->pop->more || p->n_claims == p->most || go_on;
+    return status;
+}
+
+/* ---- writing ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct offer *x = a;
+    const struct offer *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_ttr_and_id(const void *a, const void *b)
+{
+    const struct offer *x = a;
+    const struct offer *y = b;
+    return x->ttr_ms != y->ttr_ms ? (x->ttr_ms > y->ttr_ms ? 1 : -1) : by_id(a, b);
+}
+
+static dt_status write_claims(struct popping *p)
+{
+    const struct dt_param now = DT_P_INT(p->now_ms);
+    dt_status status = DT_OK;
+    size_t some = 0;
+    dt_strbuf_reset(&p->text);
+    dt_json_begin_array(&p->text, NULL);
+    for (size_t i = 0; i < p->n_claims; i++) { /* previous attempts move from their jobs' rows to `attempts` */
+        if (p->claims[i].attempt == 0)
+            continue;
+        DT_JSON_PUT_ROW(&p->text, p->claims[i].id);
+        some++;
+    }
+    dt_json_end_array(&p->text);
+    if (p->text.failed)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    if (some)
+        status =
+            dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
+    /* One statement for all jobs with the same time to report. */
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_ttr_and_id);
+    for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
+        const int64_t ttr_ms = p->claims[from].ttr_ms;
+        const struct dt_param ttr = DT_P_INT_OR_NULL(ttr_ms);
+        uint64_t changed = 0;
+        size_t n;
+        for (end = from; end < p->n_claims && p->claims[end].ttr_ms == ttr_ms; end++)
+            ;
+        const int64_t *ids = ids_of(p, p->claims + from, end - from, NULL, &n);
+        if (!ids)
+            return dt_fail(p->err, DT_NOMEM, "out of memory");
+        status = dt_id_in_run(
+            p->db, &dt_sql_pop_jobs,
+            DT_PARAMS(now, now, DT_P_INT(ttr_ms), now, ttr, now, ttr, DT_P_INT(dt_near_end_ms(p->now_ms)), now, now),
+            DT_IDS(ids, n), &changed, p->err);
+        if (status == DT_OK && changed != n)
+            return dt_fail(p->err, DT_INTERNAL, "popped %llu of %zu locked jobs", (unsigned long long)changed, n);
+    }
+    return status;
+}
+
+int dt_pop_by_due(const void *a, const void *b)
+{
+    const struct dt_job *x = a;
+    const struct dt_job *y = b;
+    if (x->due_at_ms != y->due_at_ms)
+        return x->due_at_ms < y->due_at_ms ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static dt_status read_job(void *arg)
+{
+    struct popping *p = arg;
+    const struct offer key = {.id = dt_db_i64(p->db, 0)};
+    const struct offer *claim = bsearch(&key, p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    if (!claim)
+        return dt_fail(p->err, DT_INTERNAL, "a job that was not claimed");
+    p->pop->n++;
+    return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[claim->place]);
+}
+
+static dt_status claim(struct popping *p)
+{
+    size_t n;
+    if (p->n_claims == 0)
+        return DT_OK;
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    dt_status status = write_claims(p);
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    const int64_t *ids = ids_of(p, p->claims, p->n_claims, NULL, &n);
+    p->pop->n = 0;
+    p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));
+    if (!ids || !p->pop->jobs)
+        status = dt_fail(p->err, DT_NOMEM, "out of memory");
+    if (status == DT_OK)
+        status = delete_offers(p, p->claims, p->n_claims, FATE_CLAIM);
+    if (status == DT_OK)
+        status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, DT_IDS(ids, n), read_job, p, p->err);
+    if (status == DT_OK && p->pop->n != n)
+        status = dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, n);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < p->n_claims; i++)
+        dt_counts_move(&p->counts, p->pop->topic, p->claims[i].id, DT_SCHEDULED, DT_DISPATCHED);
+    return dt_topic_gate_claimed(p->db, p->now_ms, &p->gate, p->n_claims, p->err);
+}
+
+/* ---- all of it ---- */
+
+static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct popping *p = arg;
+    bool open;
+    p->db = db;
+    p->now_ms = now_ms;
+    p->err = err;
+    p->after_ms = p->after_id = 0;
+    p->n_claims = p->bytes = p->pop->n = 0;
+    p->pop->more = p->pop->passed = p->pop->at_limit = false;
+    dt_status status = read_topic(p, &open);
+    if (status != DT_OK || !open)
+        return status;
+    status = find_room(p);
+    if (status == DT_OK && p->most)
+        status = choose_jobs(p);
+    if (status == DT_OK)
+        status = claim(p);
+    if (status == DT_OK && p->n_claims < p->most && !p->pop->more)
+        status = dt_db_read_number(p->db, dt_sql_find_due_offer,
+                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), &p->pop->passed,
+                                   NULL, p->err);
+    dt_assert_cmp(p->n_claims, <=, p->most);
+    p->pop->at_limit = p->most < p->pop->max && p->n_claims == p->most;
+    p->pop->more &= !p->pop->at_limit;
+    DT_FAIL_POINT_STATUS("pop.commit", status, err);
+    return status;
+}
+
+dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err)
+{
+    struct popping p = {.pop = pop, .arena = pop->arena};
+    pop->jobs = NULL;
+    dt_strbuf_init(&p.text);
+    dt_status status = dt_store_commit_work(store, &p.counts, pop_once, &p, err);
+    dt_strbuf_clear(&p.text);
+    if (status != DT_OK) {
+        pop->n = 0;
+        pop->more = pop->passed = false;
+    }
+    pop->at_limit |= status == DT_BUSY && p.gate.busy;
+    return status == DT_BUSY && p.gate.busy ? DT_OK : status;
+}
+
+/* ---- looking ---- */
+
+dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n, enum dt_pop_topic *out,
+                            struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_json_begin_array(&text, NULL);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = DT_POP_TOPIC_UNKNOWN;
+        /* Names of topics need no escaping: one that does is no name that a topic can have, and is found unknown. */
+        dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
+    }
+    dt_json_end_array(&text);
+    dt_status status = text.failed ? DT_NOMEM : dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_look_at_offers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), err);
+    dt_strbuf_clear(&text);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        const size_t place = (size_t)dt_db_i64(db, 0) - 1;
+        const bool offers = dt_db_i64(db, 2) == 0 && dt_db_i64(db, 3) != 0;
+        if (place >= n)
+            continue;
+        if (dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(db, 1)) != DT_DEALING_OFFERS)
+            out[place] = DT_POP_TOPIC_OTHER;
+        else
+            out[place] = offers ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
+    }
+    return dt_db_end(db, err);
+}

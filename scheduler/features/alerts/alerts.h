@@ -1,0 +1,121 @@
+/*
+ * Alerts in MySQL: what they are about, which stand, and the beginning of the messages about them.
+ *
+ *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ messages ─▶ sent
+ *
+ * An alert and the messages about it are written together, so that an alert that stands was told, or is being told,
+ * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a process
+ * that was stopped and goes on after its lease changes nothing.
+ */
+#ifndef DT_STORE_ALERTS_H
+#define DT_STORE_ALERTS_H
+
+#include "alert.h"
+#include "store/store.h"
+
+/* ---- what alerts are about (alert_figures.c) ---- */
+
+/* Figures of the installation, by kind. */
+struct dt_alert_watched {
+    bool ours;      /* this process judges; else another one does, and nothing below is set */
+    bool from_dead; /* this call took the lease, and the judge before is dead */
+    int64_t now_ms, topics_version;
+    int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
+};
+/*
+ * Waits for wait_ms at most: as the judge until the installation is not as *was says (NULL: nothing is known), or
+ * another process becomes the judge; else until this process becomes the judge. process: its processes.id, whose row
+ * it renews. FORBIDDEN: the account may not call the procedure.
+ */
+DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
+                                              int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
+
+/* A topic, and its column `alerts`. */
+struct dt_alert_topic {
+    struct dt_str name, alerts;
+    int64_t owner; /* topic/owner.h */
+};
+struct dt_alert_topics {
+    struct dt_alert_topic *v; /* in the arena */
+    size_t n;
+};
+/* Reads the topics that say something about alerts; all: those that do not as well. */
+DT_MUST_CHECK dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena,
+                                              struct dt_alert_topics *out, struct dt_error *err);
+
+struct dt_alert_count {
+    struct dt_str topic;
+    int64_t scheduled, dispatched, dead;
+};
+struct dt_alert_counts {
+    struct dt_alert_count *v; /* in the arena; a topic may be there twice: add */
+    size_t n;
+};
+/* Counts the jobs of topics from counters. names: a JSON list. */
+DT_MUST_CHECK dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_arena *arena,
+                                              struct dt_alert_counts *out, struct dt_error *err);
+
+struct dt_alert_walked {
+    struct dt_str topic;   /* borrowed during the call of `found` */
+    int64_t due;           /* jobs that are due and not dispatched */
+    int64_t oldest_ms;     /* since when; 0 = none */
+    int64_t unreported_ms; /* the oldest dispatch that nothing was reported of; 0 = none */
+};
+/* A walk over the index of what is due within two days, in its order. */
+struct dt_alert_walk {
+    int64_t from_key, behind_id; /* the next row has this key and a higher id, or a higher key */
+    int64_t to_key;              /* in: inclusive */
+    int64_t now_ms;              /* in: what is due no later is due */
+    bool over;                   /* out: nothing is left up to to_key */
+    /* Called for each topic of a slice of rows; a topic may be in several: add. */
+    void (*found)(void *arg, const struct dt_alert_walked *walked);
+    void *arg;
+};
+/* Walks on, until the walk is over or the clock shows until_us. What one call counts is as it was at one instant: a job
+ * that changes its place meanwhile is counted once. */
+DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
+                                            int64_t until_us, struct dt_error *err);
+
+/* ---- which stand (store_alerts.c) ---- */
+
+struct dt_alert_list {
+    struct dt_alert *v; /* in the arena */
+    size_t n;
+};
+/* Lists alerts that stand in the order of their ids, behind after_id, at most `limit`. */
+DT_MUST_CHECK dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
+                                        struct dt_alert_list *out, struct dt_error *err);
+/* Silences an alert until a time. NOT_FOUND. bound: NULL, or the topics that the caller may see; an alert of others is
+ * not found. *out: the alert as it is then, in the arena. */
+struct dt_alert_silence {
+    int64_t id, until_ms;
+    const struct dt_topic_bound *bound;
+};
+DT_MUST_CHECK dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *silence,
+                                               struct dt_arena *arena, struct dt_alert *out, struct dt_error *err);
+
+/* Who is told: bits. */
+enum dt_alert_target { DT_ALERT_TO_TOPIC = 1, DT_ALERT_TO_INSTALLATION = 2, DT_ALERT_TO_KAFKA = 4 };
+struct dt_alert_change {
+    int64_t judge; /* processes.id of the process that judges */
+    enum dt_alert_event event;
+    struct dt_alert alert; /* of a beginning: without id and times; told_at_ms else as it was read */
+    unsigned targets;      /* 0: nobody is told */
+};
+/*
+ * Begins, reminds of, or ends an alert, with its messages. DEPOSED: the lease has ended. EXISTS: the alert stands.
+ * VERSION: it is not as it was read. Nothing has changed then. BEGAN of an alert that stands (it has an id) tells of it
+ * for the first time.
+ */
+DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
+                                              struct dt_error *err);
+/* Writes the figures of alerts that stand. */
+DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,
+                                              struct dt_error *err);
+
+/* ---- messages (features/outbox/outbox.h) ---- */
+
+#define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* webhooks, and as many for Kafka; … */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* … more only if the owner has fewer */
+
+#endif

@@ -1,0 +1,67 @@
+/* See clock_follower.h. A wait says when the clock changed; a look after it, which is quick, says exactly how it
+ * is. While the watcher hears nothing the process keeps the time that it knows. */
+#include "clock_follower.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "test_clock.h"
+
+struct dt_clock_follower {
+    struct dt_clock_follower_env env;
+    struct dt_watch_listener listener;
+    int64_t version; /* that the process knows of; 0: none */
+    bool failed;     /* and it was logged */
+};
+
+static void ask(void *arg, struct dt_watch *watch)
+{
+    dt_clock_follower *f = arg;
+    watch->clock = true;
+    watch->clock_version = f->version;
+}
+
+/* Looks after each answer, because what the process knows of the real time gets less exact. */
+static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+{
+    dt_clock_follower *f = arg;
+    struct dt_test_clock clock;
+    struct dt_error err = {0};
+    (void)seen;
+    if (status != DT_OK)
+        return;
+    status = dt_store_test_clock(store, &clock, &err);
+    if (status == DT_OK && clock.version == 0)
+        status = dt_fail(&err, DT_NOT_FOUND, "the installation has no test clock");
+    if (status != DT_OK && !f->failed)
+        DT_LOG(WARN, "clock", "the test clock is not followed", DT_S("status", dt_status_name(status)),
+               DT_S("reason", err.text));
+    f->failed = status != DT_OK;
+    if (status != DT_OK)
+        return;
+    const bool changed = clock.version != f->version;
+    dt_refclock_follow(f->env.ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
+    f->version = clock.version;
+    if (changed && f->env.changed)
+        f->env.changed(f->env.arg);
+}
+
+dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_clock_follower **out, struct dt_error *err)
+{
+    *out = NULL;
+    if (!env->config->installation_test_clock)
+        return DT_OK;
+    dt_clock_follower *f = calloc(1, sizeof(*f));
+    if (!f)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    f->env = *env;
+    f->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = f};
+    dt_watcher_add(env->watcher, &f->listener);
+    *out = f;
+    return DT_OK;
+}
+
+void dt_clock_follower_free(dt_clock_follower *f)
+{
+    free(f);
+}

@@ -1,0 +1,168 @@
+/*
+ * An advance of the test clock: from instant to instant, each until what fell due is done.
+ *
+ *   promote what lies on the way ─▶ next instant ─▶ the clock stands there ─▶ leaders deal with it ─▶ reports ─▶ next …
+ *
+ * Owns the pace: how long an instant is waited for, and when a walk is long enough for one request. Refuses to know who
+ * dispatches. It looks every LOOK_US, and only while an advance is under way.
+ */
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "job/archive/housekeeping.h"
+#include "clock_parts.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define LOOK_US     INT64_C(10000)
+#define PATIENCE_US INT64_C(3000000) /* for leaders at one instant; a topic at its limit would hold it up for ever … */
+#define WALK_US     INT64_C(15000000) /* … and so long for all of them: less than callers wait for an answer */
+#define PROMOTED    1000
+
+struct walk {
+    dt_store *store;
+    dt_db *db;
+    struct dt_work_lease lease; /* kept at each look: a walk takes longer than it lasts */
+    struct dt_test_clock *clock;
+    struct dt_clock_walk *ask;
+    struct dt_error *err;
+    int64_t at_ms, end_ms;
+    int64_t until_us;  /* mono: the next instant after it is another walk's */
+    bool moved;        /* the clock was changed, or may have been */
+    int64_t under_way; /* attempts without a report when the last instant was left */
+};
+
+/* ---- at one instant ---- */
+
+/* Whether something that fell due in (from, at] is to be dispatched still. */
+static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
+{
+    const struct dt_param at = DT_P_INT(w->at_ms);
+    int64_t found;
+    dt_status status =
+        dt_db_read_number(w->db, dt_sql_find_undone, DT_PARAMS(at, DT_P_INT(from_ms), at), NULL, &found, w->err);
+    *some = found != 0;
+    return status;
+}
+
+/* Whether more attempts wait for a report than before the instant. */
+static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
+{
+    int64_t found;
+    dt_status status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &found, w->err);
+    (void)from_ms;
+    *some = found > w->under_way;
+    return status;
+}
+
+/* *some: it was so still when the time was up. */
+static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
+                            int64_t from_ms, int64_t most_us, bool *some)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + most_us;
+    dt_status status = look(w, from_ms, some);
+    while (status == DT_OK && *some && dt_clock_mono_us(dt_clock_system()) < until_us) {
+        nanosleep(&pause, NULL);
+        status = dt_work_lease_keep(w->store, &w->lease, w->err);
+        if (status == DT_OK)
+            status = look(w, from_ms, some);
+    }
+    return status;
+}
+
+/* A report may bring about what is due at once: that is waited for as well. */
+static dt_status settle(struct walk *w, int64_t from_ms)
+{
+    bool undone = false, unreported = false;
+    dt_status status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
+    if (status == DT_OK)
+        status = wait_while(w, is_unreported, from_ms, w->ask->wait_ms * 1000, &unreported);
+    if (status == DT_OK && !undone)
+        status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
+    if (status == DT_OK)
+        status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
+    w->ask->whole &= !undone;
+    return status;
+}
+
+static dt_status change(struct walk *w, const char *sql, struct dt_params params)
+{
+    dt_status status = dt_clock_change(w->db, sql, params, w->clock, w->err);
+    w->moved |= status == DT_OK || status == DT_UNKNOWN;
+    return status;
+}
+
+static dt_status step(struct walk *w)
+{
+    const int64_t from_ms = w->at_ms;
+    const struct dt_param from = DT_P_INT(from_ms);
+    int64_t next_ms = 0;
+    struct dt_again again = {0};
+    size_t done = PROMOTED;
+    dt_status status = DT_OK;
+    /* Jobs on the way are in the due index by their days; leaders see them by their times. */
+    do {
+        status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
+        if (status == DT_OK)
+            status = dt_work_lease_keep(w->store, &w->lease, w->err);
+    } while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
+    if (status == DT_OK)
+        status = dt_db_read_number(w->db, dt_sql_find_next_instant, DT_PARAMS(from, from), NULL, &next_ms, w->err);
+    next_ms = next_ms > from_ms ? dt_earlier(next_ms, w->end_ms) : w->end_ms;
+    dt_assert_cmp(next_ms, >, from_ms);
+    if (status == DT_OK)
+        status = change(w, dt_sql_freeze_test_clock_at, DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version)));
+    if (status != DT_OK)
+        return status;
+    w->at_ms = next_ms;
+    w->ask->steps++;
+    return settle(w, from_ms);
+}
+
+static dt_status walk_to_end(struct walk *w)
+{
+    const bool goes_on = !w->clock->time.frozen_ms;
+    dt_status status = DT_OK;
+    if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
+        return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
+    if (goes_on) /* it stops first, so that it is never set back to an instant that has just passed */
+        status = change(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
+    if (status == DT_OK) {
+        w->at_ms = w->clock->time.frozen_ms;
+        w->end_ms = w->at_ms + w->ask->by_ms;
+        status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
+    }
+    while (status == DT_OK && w->at_ms < w->end_ms && dt_clock_mono_us(dt_clock_system()) < w->until_us)
+        status = step(w);
+    w->ask->left_ms = w->end_ms - w->at_ms;
+    if (!goes_on || !w->at_ms)
+        return status;
+    struct dt_error other = {0}; /* what ended the walk is told */
+    dt_status going =
+        dt_clock_change(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
+                        w->clock, status == DT_OK ? w->err : &other);
+    return status == DT_OK ? going : status;
+}
+
+dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask, struct dt_test_clock *out,
+                                      struct dt_error *err)
+{
+    struct dt_error why = {0};
+    struct walk w = {.store = store, .clock = out, .ask = ask, .err = &why};
+    w.until_us = dt_clock_mono_us(dt_clock_system()) + WALK_US;
+    ask->steps = 0;
+    ask->left_ms = 0;
+    ask->whole = true;
+    dt_status status = dt_clock_lock(store, &w.lease, &w.db, out, &why);
+    if (status == DT_OK)
+        status = walk_to_end(&w);
+    dt_work_lease_release(store, &w.lease);
+    if (status == DT_OK) { /* the last instant may be some time ago; where this fails, what was read at it holds */
+        (void)!dt_store_test_clock(store, out, NULL);
+        return DT_OK;
+    }
+    return w.moved ? dt_fail(err, DT_UNKNOWN, "the clock was moved, and then: %s", why.text)
+                   : dt_fail(err, status, "%s", why.text);
+}

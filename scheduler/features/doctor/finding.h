@@ -1,0 +1,74 @@
+/*
+ * The findings of `duetime doctor`: each with how grave it is, what it means, what to do, and its page of the runbook.
+ * Pure. The API finds most of them (GET /v1/doctor), dispatchers those that an API cannot see (process_findings), and
+ * the command those of the way to the API.
+ */
+#ifndef DT_JOB_FINDING_H
+#define DT_JOB_FINDING_H
+
+#include "base/text/strbuf.h"
+
+enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
+
+/* GET /v1/doctor lists them by severity and then in this order, so those that explain others come first. */
+enum dt_finding_kind {
+    DT_FINDING_NO_DISPATCHER,
+    DT_FINDING_ZOOKEEPER_AWAY,
+    DT_FINDING_ASSERTION,
+    DT_FINDING_KAFKA_AWAY,
+    DT_FINDING_CHORE_STUCK,
+    DT_FINDING_KAFKA_TOPIC,
+    DT_FINDING_KAFKA_JOB_TOPIC,
+    DT_FINDING_HALTED,
+    DT_FINDING_NO_LEADER,
+    DT_FINDING_NOT_POPPED,
+    DT_FINDING_OVERDUE,
+    DT_FINDING_MYSQL_FLUSH,
+    DT_FINDING_NUMBERS,
+    DT_FINDING_KAFKA_MIN_ISR,
+    DT_FINDING_KAFKA_UNCLEAN,
+    DT_FINDING_KAFKA_REPLICATION,
+    DT_FINDING_REDIS_AWAY,
+    DT_FINDING_DISPATCHER_CLOCK,
+    DT_FINDING_CERTIFICATE,
+    DT_FINDING_MYSQL_BINLOG,
+    DT_FINDING_PACKET,
+    DT_FINDING_SEMI_SYNC,
+    DT_FINDING_CLOCK,
+    DT_FINDING_REDIS_POLICY,
+    DT_FINDING_INDEX,
+    DT_FINDING_WAITS,
+    DT_FINDING_VERSIONS,
+    DT_FINDING_INBOX,
+    DT_FINDING_PAUSED,
+    DT_FINDING_MOVING,
+    /* Found by `duetime doctor` itself, before it asks an API. */
+    DT_FINDING_UNREACHED,
+    DT_FINDING_NOT_AN_API,
+    DT_FINDING_TOKEN,
+    DT_FINDING_CLEAR_TOKEN,
+    DT_FINDING_API_CERTIFICATE,
+    DT_FINDING_VERSIONS_DIFFER,
+    DT_FINDING_CALLER_CLOCK,
+    DT_FINDING_DRAINING,
+    DT_FINDING_MYSQL_AWAY,
+    DT_FINDING_SCHEMA,
+    DT_FINDING_READ_ONLY,
+    DT_FINDING_KINDS
+};
+
+struct dt_finding_kind_text {
+    const char *name; /* "mysql-flush" */
+    enum dt_severity severity;
+    const char *means, *action; /* in the action, TOPIC, SHARD, KAFKA and ZOOKEEPER are replaced by names */
+    const char *page;           /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
+};
+extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
+extern const char *const dt_severity_names[]; /* "error" */
+
+/* The kind of this name; DT_FINDING_KINDS: there is none. */
+enum dt_finding_kind dt_finding_named(struct dt_str name);
+/* Writes when a certificate ends ("mysql.cert_file ends in 3 days"). True: it has ended, or does so within 30 days. */
+bool dt_finding_certificate(const char *what, int64_t ends_s, int64_t now_s, char *out, size_t size);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * The chore that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood
+ * when it was written last; refuses to know what happened.
+ *
+ * It is due as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks
+ * MySQL for nothing where nothing happened. What MySQL does not take is dropped: the next step is no place for it.
+ */
+#include "figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "backlog.h"
+
+#define BUCKETS    32
+#define EXPIRE_MS  INT64_C(300000)      /* old rows are removed so often, while something happens */
+#define EXPIRED    5000                 /* rows at once */
+#define LATEST_US  INT64_C(86400000000) /* the bound of what is above all bounds */
+#define BACKLOG_US INT64_C(10000000)    /* jobs that are due are counted by topic so often, while there are any */
+
+struct dt_figures {
+    struct dt_figures_env env;
+    int64_t writer;
+    struct dt_chore chore;
+    int64_t begins_ms; /* the step that is under way; 0: none yet */
+    struct dt_tally tally;
+    struct dt_backlog backlog;
+    int64_t backlog_us; /* mono: not before */
+    dt_metric *happened[DT_TALLIES];
+    uint64_t seen[DT_LATENESSES][BUCKETS]; /* of the histograms, when they were written last */
+    int64_t expired_ms;                    /* when old rows were removed last */
+    bool failed;                           /* the last time */
+};
+
+/* Gives how much the buckets grew since the last call, of all histograms together: they have the same bounds. */
+static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        double bound = 0;
+        uint64_t grown = 0;
+        for (size_t k = 0; k < DT_LATENESSES; k++) {
+            const dt_metric *metric = f->env.lateness[k] ? dt_metric_find(f->env.lateness[k]) : NULL;
+            if (!metric || i >= dt_metric_buckets(metric))
+                continue;
+            const uint64_t now = dt_metric_bucket(metric, i, &bound);
+            dt_assert_cmp(f->seen[k][i], <=, now);
+            grown += now - f->seen[k][i];
+            f->seen[k][i] = now;
+        }
+        if (grown)
+            out[n++] = (struct dt_lateness){.up_to_us = isinf(bound) ? LATEST_US : llround(bound * 1e6),
+                                            .attempts = (int64_t)grown};
+    }
+    return n;
+}
+
+/* What happened up to now happened in the step that has at_ms in it. */
+static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
+{
+    struct dt_lateness lateness[BUCKETS];
+    struct dt_error err = {0};
+    const int64_t now_us = dt_clock_mono_us(f->env.clock);
+    bool moved = dt_tally_take(&f->tally);
+    struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = lateness};
+    step.n_lateness = take_lateness(f, lateness);
+    step.overdue = f->env.overdue ? (int64_t)dt_metric_value(dt_metric_find(f->env.overdue)) : 0;
+    for (int i = 0; i < DT_TALLIES; i++)
+        dt_metric_add(f->happened[i], f->tally.all[i]);
+    if (now_us >= f->backlog_us) {
+        f->backlog_us = now_us + BACKLOG_US;
+        if (dt_backlog_tell(&f->backlog, store, at_ms + DT_FINE_MS, step.overdue) != DT_OK)
+            DT_LOG(DEBUG, "figures", "what is due is not counted by topic");
+    }
+    if (!moved && step.n_lateness == 0 && step.overdue == 0)
+        return;
+    dt_status status = dt_store_figures_add(store, &step, &err);
+    if (status != DT_OK && !f->failed && !dt_chore_stopping(&f->chore))
+        DT_LOG(WARN, "figures", "what happened is not written", DT_S("reason", err.text));
+    f->failed = status != DT_OK;
+    if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
+        return;
+    /* Other processes remove old rows, too: one that meets another leaves the rest for the next time. */
+    f->expired_ms = at_ms;
+    for (bool more = true; more && status == DT_OK && !dt_chore_stopping(&f->chore);)
+        status = dt_store_figures_expire(store, at_ms, EXPIRED, &more, NULL);
+}
+
+static int64_t tick(void *arg, void *store)
+{
+    dt_figures *f = arg;
+    const int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
+    const int64_t begins_ms = now_ms - now_ms % DT_FINE_MS;
+    if (f->begins_ms && begins_ms > f->begins_ms)
+        write_step(f, store, f->begins_ms);
+    f->begins_ms = begins_ms;
+    return dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS);
+}
+
+dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out)
+{
+    static const char *const words[DT_TALLIES] = {"created", "dispatched", "succeeded", "failed", "dead", "cancelled"};
+    dt_figures *f = *out = calloc(1, sizeof(*f));
+    if (!f)
+        return DT_NOMEM;
+    f->env = *env;
+    if (getrandom(&f->writer, sizeof(f->writer), 0) != (ssize_t)sizeof(f->writer))
+        f->writer = (int64_t)(uintptr_t)f;
+    f->writer &= INT64_MAX;
+    dt_arena_init(&f->backlog.arena);
+    for (int i = 0; i < DT_TALLIES; i++) {
+        char label[32];
+        snprintf(label, sizeof(label), "of=\"%s\"", words[i]);
+        f->happened[i] = dt_counter("duetime_figures_total",
+                                    "What this process committed: jobs created, attempts dispatched and failed, jobs "
+                                    "succeeded, dead and cancelled.",
+                                    label);
+    }
+    f->chore = (struct dt_chore){.name = "figures", .tick = tick, .arg = f};
+    dt_chores_add(env->chores, &f->chore);
+    return DT_OK;
+}
+
+void dt_figures_stop(dt_figures *f)
+{
+    if (!f)
+        return;
+    dt_chore_remove(&f->chore);
+    dt_arena_clear(&f->backlog.arena);
+    free(f);
+}

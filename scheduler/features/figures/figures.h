@@ -1,0 +1,110 @@
+/*
+ * Figures: what happened, over time, in all processes of an installation together.
+ *
+ *   COMMIT ─▶ tally ─▶ a chore, at the end of each step, if anything happened ─▶ figures, figures_lateness
+ *                                                                                             │ sums over writers
+ *                                                                  whoever asks ◀─────────────┘
+ *
+ * Rows are of two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes both
+ * at once and adds to what it wrote of the same step, so nobody has to condense anything, and how much is kept depends
+ * on time alone: at most DT_TALLY_TOPICS topics a process and step. A process in which nothing happens writes nothing.
+ * Figures are no audit: what a process counted within its last step is lost when it ends, or when MySQL does not take
+ * it.
+ */
+#ifndef DT_STORE_FIGURES_H
+#define DT_STORE_FIGURES_H
+
+#include "base/chores.h"
+#include "tally.h"
+#include "store/store.h"
+
+#define DT_FINE_MS        INT64_C(5000)
+#define DT_COARSE_MS      INT64_C(300000)
+#define DT_FINE_KEPT_MS   INT64_C(7200000)
+#define DT_COARSE_KEPT_MS INT64_C(1209600000)
+
+/* ---- writing ---- */
+
+typedef struct dt_figures dt_figures;
+#define DT_LATENESSES 2
+struct dt_figures_env {
+    dt_chores *chores;
+    const dt_clock *clock;
+    const dt_refclock *ref;              /* steps are of MySQL's clock */
+    const char *lateness[DT_LATENESSES]; /* names of the histograms of lateness that this process keeps; NULL: none */
+    const char *overdue; /* name of the gauge of what is due and not dispatched here; NULL = it leads nothing */
+};
+/* Adds the chore that writes what this process tallies. env's members are borrowed. NOMEM. */
+DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out);
+/* Frees: what was counted within the last step is lost. Accepts NULL. */
+void dt_figures_stop(dt_figures *figures);
+
+/* A bucket of lateness. */
+struct dt_lateness {
+    int64_t slot; /* of dt_store_lateness */
+    int64_t up_to_us;
+    int64_t attempts;
+};
+/* The figures of one process in one step. */
+struct dt_figures_step {
+    int64_t at_ms, writer; /* at_ms: some instant within the step */
+    const struct dt_tally *tally;
+    int64_t overdue;
+    const struct dt_lateness *lateness;
+    size_t n_lateness;
+};
+/* Adds it to the rows of both steps. */
+DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
+/* Removes at most `limit` rows of each kind that were kept long enough; more: there may be others. */
+DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,
+                                                struct dt_error *err);
+
+/* ---- reading; all outputs lie in the arena ---- */
+
+struct dt_figures_range {
+    int64_t step_ms;        /* DT_FINE_MS or DT_COARSE_MS */
+    int64_t from_ms, to_ms; /* exclusive */
+    int64_t slot_ms;        /* rows of so long a time become one; a multiple of step_ms */
+    struct dt_str topic;    /* empty = all together */
+};
+struct dt_figures_row {
+    int64_t slot; /* time in ms, divided by slot_ms; 0 of dt_store_figures_of_topics */
+    struct dt_str topic;
+    int64_t n[DT_TALLIES];
+    int64_t overdue;
+};
+/* Reads slots in which something happened, in order. */
+DT_MUST_CHECK dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                                         struct dt_figures_row **out, size_t *n, struct dt_error *err);
+/* Reads the sums of the range by topic; the empty topic is all of them. */
+DT_MUST_CHECK dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range,
+                                                   struct dt_arena *arena, struct dt_figures_row **out, size_t *n,
+                                                   struct dt_error *err);
+/* Reads buckets, by slot and bound. */
+DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                                          struct dt_lateness **out, size_t *n, struct dt_error *err);
+/* The time in ms below which a part of 0 to 1 of the attempts lie, interpolated within its bucket; negative: there are
+ * none. The buckets are of one slot. */
+double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
+
+/* ---- how many jobs there are ---- */
+
+struct dt_topic_load {
+    struct dt_str topic;
+    int64_t jobs[DT_JOB_STATES];
+};
+/* Reads the counters of all topics, in no order; live and archived jobs of a topic may be two rows. */
+DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out,
+                                             size_t *n, struct dt_error *err);
+struct dt_topic_overdue {
+    struct dt_str topic;
+    int64_t jobs, since_ms; /* since_ms: when the oldest was due; 0 = not known */
+    int64_t job;            /* the id of the oldest */
+    bool paused;            /* the topic is, so they are held, and not overdue */
+};
+/* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs. If
+ * some of the due ones are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). In no order. */
+DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
+                                                struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
+
+#endif

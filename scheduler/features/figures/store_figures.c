@@ -1,0 +1,311 @@
+/* See figures.h: its statements. Refuses to know who counts, and who asks. */
+#include "figures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "dispatch/scan.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+static const int64_t steps_ms[] = {DT_FINE_MS, DT_COARSE_MS};
+#define STEPS (sizeof(steps_ms) / sizeof(steps_ms[0]))
+
+/* ---- writing ---- */
+
+static int64_t floor_ms(int64_t at_ms, int64_t step_ms)
+{
+    return at_ms - at_ms % step_ms;
+}
+
+static struct dt_param *add_row(struct dt_param *p, const struct dt_figures_step *step, int64_t step_ms,
+                                struct dt_str topic, const int64_t n[DT_TALLIES])
+{
+    *p++ = DT_P_INT(step_ms);
+    *p++ = DT_P_INT(floor_ms(step->at_ms, step_ms));
+    *p++ = DT_P_INT(step->writer);
+    *p++ = DT_P_STR(topic);
+    for (int i = 0; i < DT_TALLIES; i++)
+        *p++ = DT_P_INT(n[i]);
+    *p++ = DT_P_INT(topic.n ? 0 : step->overdue);
+    return p;
+}
+
+static dt_status add_figures(dt_db *db, const struct dt_figures_step *step, struct dt_error *err)
+{
+    enum { COLUMNS = 5 + DT_TALLIES };
+    const struct dt_tally *tally = step->tally;
+    const size_t rows = STEPS * (tally->n + 1);
+    struct dt_param *params = calloc(rows, COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    if (!params)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t s = 0; s < STEPS; s++) {
+        p = add_row(p, step, steps_ms[s], DT_STR_LIT(""), tally->all);
+        for (size_t i = 0; i < tally->n; i++)
+            p = add_row(p, step, steps_ms[s], (struct dt_str){tally->rows[i].topic, tally->rows[i].topic_n},
+                        tally->rows[i].n);
+    }
+    dt_assert_cmp(p - params, ==, rows * COLUMNS);
+    dt_status status = dt_db_run_many(db, dt_sql_add_figures, (struct dt_param_rows){params, COLUMNS, rows}, NULL, err);
+    free(params);
+    return status;
+}
+
+dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err)
+{
+    enum { COLUMNS = 5, BUCKETS = 64 };
+    struct dt_param params[COLUMNS * BUCKETS * STEPS];
+    struct dt_param *p = params;
+    const size_t n = step->n_lateness < BUCKETS ? step->n_lateness : BUCKETS;
+    dt_db *db = NULL;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = add_figures(db, step, err);
+    for (size_t s = 0; s < STEPS; s++)
+        for (size_t i = 0; i < n; i++) {
+            *p++ = DT_P_INT(steps_ms[s]);
+            *p++ = DT_P_INT(floor_ms(step->at_ms, steps_ms[s]));
+            *p++ = DT_P_INT(step->writer);
+            *p++ = DT_P_INT(step->lateness[i].up_to_us);
+            *p++ = DT_P_INT(step->lateness[i].attempts);
+        }
+    if (status == DT_OK && n)
+        status = dt_db_run_many(db, dt_sql_add_lateness, (struct dt_param_rows){params, COLUMNS, n * STEPS}, NULL, err);
+    return status;
+}
+
+static dt_status delete_old(dt_db *db, const char *sql, int64_t now_ms, size_t limit, bool *more, struct dt_error *err)
+{
+    static const int64_t kept_ms[STEPS] = {DT_FINE_KEPT_MS, DT_COARSE_KEPT_MS};
+    dt_status status = DT_OK;
+    for (size_t s = 0; status == DT_OK && s < STEPS; s++) {
+        uint64_t gone = 0;
+        status = dt_db_run(db, sql, DT_PARAMS(DT_P_INT(steps_ms[s]), DT_P_INT(now_ms - kept_ms[s]), DT_P_INT(limit)),
+                           &gone, err);
+        *more |= gone == limit;
+    }
+    return status;
+}
+
+dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more, struct dt_error *err)
+{
+    dt_db *db = NULL;
+    *more = false;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = delete_old(db, dt_sql_delete_old_figures, now_ms, limit, more, err);
+    return status == DT_OK ? delete_old(db, dt_sql_delete_old_lateness, now_ms, limit, more, err) : status;
+}
+
+/* ---- reading ---- */
+
+static dt_status read_rows(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                           struct dt_rows *rows, struct dt_error *err)
+{
+    dt_db *db = NULL;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, sql, params, err);
+    return status == DT_OK ? dt_store_read_rows(db, arena, rows, err) : status;
+}
+
+static dt_status read_slot(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_figures_row *r = row;
+    (void)arena;
+    (void)arg;
+    *r = (struct dt_figures_row){.slot = dt_db_i64(db, 0), .overdue = dt_db_i64(db, 1 + DT_TALLIES)};
+    for (unsigned i = 0; i < DT_TALLIES; i++)
+        r->n[i] = dt_db_i64(db, 1 + i);
+    return DT_OK;
+}
+
+dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                           struct dt_figures_row **out, size_t *n, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_slot};
+    struct dt_str topic = range->topic.p ? range->topic : DT_STR_LIT("");
+    dt_status status = read_rows(store, dt_sql_select_figures,
+                                 DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
+                                           DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
+                                 arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
+}
+
+static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_figures_row *r = row;
+    (void)arg;
+    *r = (struct dt_figures_row){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0))};
+    for (unsigned i = 0; i < DT_TALLIES; i++)
+        r->n[i] = dt_db_i64(db, 1 + i);
+    return r->topic.p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                                     struct dt_figures_row **out, size_t *n, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_topic};
+    dt_status status = read_rows(store, dt_sql_select_figures_of_topics,
+                                 DT_PARAMS(DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
+                                 arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
+}
+
+static dt_status read_bucket(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    (void)arena;
+    (void)arg;
+    *(struct dt_lateness *)row = (struct dt_lateness){dt_db_i64(db, 0), dt_db_i64(db, 1), dt_db_i64(db, 2)};
+    return DT_OK;
+}
+
+dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                            struct dt_lateness **out, size_t *n, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_bucket};
+    dt_status status = read_rows(
+        store, dt_sql_select_lateness,
+        DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
+        arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
+}
+
+/* The bucket begins where the one below ends; buckets that are empty are not among them, so it begins no earlier than
+ * so. */
+double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
+{
+    double all = 0;
+    double below = 0;
+    for (size_t i = 0; i < n; i++)
+        all += (double)buckets[i].attempts;
+    if (all <= 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        double here = (double)buckets[i].attempts;
+        if (below + here >= part * all || i + 1 == n) {
+            double begins_us = i ? (double)buckets[i - 1].up_to_us : 0;
+            double rest = here > 0 ? (part * all - below) / here : 1;
+            return (begins_us + rest * ((double)buckets[i].up_to_us - begins_us)) / 1000;
+        }
+        below += here;
+    }
+    return -1;
+}
+
+/* ---- how many jobs there are ---- */
+
+static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_topic_load *load = row;
+    (void)arg;
+    *load = (struct dt_topic_load){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0))};
+    for (unsigned i = 0; i < DT_JOB_STATES; i++)
+        load->jobs[i] = dt_db_i64(db, 1 + i); /* in the order of enum dt_job_state */
+    return load->topic.p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out, size_t *n,
+                               struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_load};
+    dt_status status = read_rows(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
+}
+
+/* Of the slices of due rows that were read. */
+struct due_slices {
+    int64_t last_key, last_id;
+    size_t n, n_free; /* rows of the last slice; rows of all slices that are not held */
+};
+
+static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_topic_overdue *o = row;
+    struct due_slices *slices = arg;
+    int64_t key = dt_db_i64(db, 7);
+    int64_t id = dt_db_i64(db, 8);
+    *o = (struct dt_topic_overdue){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0)),
+                                   .jobs = dt_db_i64(db, 1),
+                                   .since_ms = dt_db_i64(db, 2),
+                                   .job = dt_db_i64(db, 3),
+                                   .paused = dt_db_i64(db, 4) != 0};
+    slices->n += (size_t)dt_db_i64(db, 5);
+    slices->n_free += (size_t)(dt_db_i64(db, 5) - (o->paused ? dt_db_i64(db, 6) : 0));
+    if (key > slices->last_key || (key == slices->last_key && id > slices->last_id)) {
+        slices->last_key = key;
+        slices->last_id = id;
+    }
+    return o->topic.p ? DT_OK : DT_NOMEM;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
+}
+
+/* Makes one row of the rows of a topic, and none of a topic whose due jobs are all dispatched. */
+static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
+{
+    size_t kept = 0;
+    if (n)
+        qsort(v, n, sizeof(*v), by_topic);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_topic_overdue *last = kept ? &v[kept - 1] : NULL;
+        if (!v[i].jobs)
+            continue;
+        if (!last || by_topic(last, &v[i])) {
+            v[kept++] = v[i];
+            continue;
+        }
+        last->jobs += v[i].jobs;
+        if (v[i].since_ms < last->since_ms) /* 0: due before any known time */
+            last->job = v[i].job;
+        last->since_ms = dt_older(last->since_ms, v[i].since_ms);
+    }
+    return kept;
+}
+
+dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
+                                  struct dt_topic_overdue **out, size_t *n, struct dt_error *err)
+{
+    struct due_slices slices = {.n = limit};
+    struct dt_topic_overdue *all = NULL;
+    size_t n_all = 0;
+    dt_status status = DT_OK;
+    *out = NULL;
+    *n = 0;
+    for (int i = 0; i < DT_LATE_SLICES && status == DT_OK && slices.n == limit && slices.n_free < limit; i++) {
+        struct dt_rows rows = {.row_bytes = sizeof(*all), .read = read_overdue, .arg = &slices};
+        const struct due_slices after = slices;
+        slices.n = 0;
+        status = read_rows(store, dt_sql_select_overdue_of_topics,
+                           DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
+                                     DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
+                           arena, &rows, err);
+        if (status != DT_OK)
+            return status;
+        struct dt_topic_overdue *more = dt_arena_alloc(arena, (n_all + rows.n + 1) * sizeof(*more));
+        if (!more)
+            return DT_NOMEM;
+        if (n_all)
+            memcpy(more, all, n_all * sizeof(*more));
+        if (rows.n)
+            memcpy(more + n_all, rows.v, rows.n * sizeof(*more));
+        all = more;
+        n_all += rows.n;
+    }
+    *out = all;
+    *n = merge_topics(all, n_all);
+    return DT_OK;
+}

@@ -1,0 +1,197 @@
+/*
+ * A row has answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood costs a
+ * statement for each million bytes, not one for each message, and a row waits for one Kafka topic alone. Rows for a
+ * Kafka topic are in the order of the messages.
+ */
+#include "commands.h"
+
+#include <stdlib.h>
+
+#include "base/text/json.h"
+#include "base/text/json_write.h"
+#include "base/text/base64.h"
+#include "mysql/id_in.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define ROW_BYTES ((size_t)1 << 20) /* or a quarter of what MySQL takes, if that is less */
+
+/* ---- as text ---- */
+
+static void put_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
+{
+    if (bytes.p)
+        dt_json_put_base64(out, name, bytes);
+    else
+        dt_json_put_null(out, name);
+}
+
+static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
+{
+    if (out->n == 0)
+        dt_json_begin_array(out, NULL);
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "topic", a->topic);
+    put_bytes(out, "key", a->key);
+    put_bytes(out, "value", a->value);
+    dt_json_begin_array(out, "headers");
+    for (size_t i = 0; i < a->n_headers; i++) {
+        dt_json_begin_array(out, NULL);
+        put_bytes(out, NULL, a->headers[i].name);
+        put_bytes(out, NULL, a->headers[i].value);
+        dt_json_end_array(out);
+    }
+    dt_json_end_array(out);
+    dt_json_end_object(out);
+}
+
+/* ---- rows ---- */
+
+/* By their Kafka topics; those of one in their order. */
+static int by_topic(const void *a, const void *b)
+{
+    const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
+    const struct dt_command_answer *y = *(const struct dt_command_answer *const *)b;
+    const int order = dt_str_order(x->topic, y->topic);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Ends a row's text, and adds the row to the list. */
+static void put_row(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
+{
+    dt_json_end_array(text);
+    if (list->n == 0)
+        dt_json_begin_array(list, NULL);
+    dt_json_begin_array(list, NULL);
+    dt_json_put_string(list, NULL, a->of_topic.p ? a->of_topic : DT_STR_LIT("")); /* a column that is not null */
+    dt_json_put_string(list, NULL, a->topic);
+    dt_json_put_string(list, NULL, dt_strbuf_str(text));
+    dt_json_end_array(list);
+    list->failed |= text->failed;
+    dt_strbuf_reset(text);
+}
+
+dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
+                                    const struct dt_command_answers *answers, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    struct dt_strbuf text;
+    const size_t quarter = dt_db_packet_max(db) / 4;
+    const size_t most = quarter < ROW_BYTES ? quarter : ROW_BYTES;
+    dt_status status = DT_OK;
+    const struct dt_command_answer **v = dt_arena_alloc(arena, (answers->n + 1) * sizeof(*v));
+    if (!v)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < answers->n; i++)
+        v[i] = &answers->v[i];
+    qsort(v, answers->n, sizeof(*v), by_topic);
+    dt_strbuf_init(&list);
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
+        const bool last = i + 1 == answers->n;
+        put_answer(&text, v[i]);
+        if (last || text.n >= most || !dt_str_eq(v[i]->topic, v[i + 1]->topic) ||
+            !dt_str_eq(v[i]->of_topic, v[i + 1]->of_topic))
+            put_row(&list, v[i], &text);
+        if (list.n == 0 || (!last && list.n < most))
+            continue;
+        dt_strbuf_addc(&list, ']');
+        status = list.failed
+                     ? dt_fail(err, DT_NOMEM, "out of memory")
+                     : dt_db_run(db, dt_sql_insert_command_answers,
+                                 DT_PARAMS(DT_P_INT(partition), DT_P_INT(now_ms), DT_P_STR(dt_strbuf_str(&list))), NULL,
+                                 err);
+        dt_strbuf_reset(&list);
+    }
+    dt_strbuf_clear(&list);
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+/* ---- from text ---- */
+
+/* Reading rows of answers. */
+struct reading {
+    dt_db *db;
+    dt_json *json;
+    struct dt_arena *arena;
+    struct dt_command_answers *out;
+    size_t room;
+    int64_t row;
+    struct dt_error *err;
+};
+
+/* Absent for null, and for what somebody has spoilt by hand. */
+static struct dt_str read_bytes(const struct reading *r, const struct dt_json_node *node)
+{
+    if (!node || node->type != DT_JSON_STRING)
+        return DT_STR_NONE;
+    char *bytes = dt_arena_alloc(r->arena, dt_base64_decoded_max(node->str.n) + 1);
+    struct dt_str out = {bytes, 0};
+    return bytes && dt_base64_decode(node->str, bytes, &out.n) ? out : DT_STR_NONE;
+}
+
+static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
+{
+    const struct dt_json_node *topic = dt_json_member(r->json, node, "topic");
+    if (!topic || topic->type != DT_JSON_STRING)
+        return DT_OK;
+    if (r->out->n == r->room) {
+        const size_t room = r->room ? 2 * r->room : 64;
+        struct dt_command_answer *v = dt_arena_alloc(r->arena, room * sizeof(*v));
+        if (!v)
+            return DT_NOMEM;
+        if (r->out->n)
+            memcpy(v, r->out->v, r->out->n * sizeof(*v));
+        r->out->v = v;
+        r->room = room;
+    }
+    struct dt_command_answer *a = &r->out->v[r->out->n++];
+    *a = (struct dt_command_answer){.row = r->row,
+                                    .topic = dt_arena_copy(r->arena, topic->str),
+                                    .key = read_bytes(r, dt_json_member(r->json, node, "key")),
+                                    .value = read_bytes(r, dt_json_member(r->json, node, "value"))};
+    if (!a->topic.p)
+        return DT_NOMEM;
+    const struct dt_json_node *list = dt_json_member(r->json, node, "headers");
+    if (!list)
+        return DT_OK;
+    struct dt_message_header *headers = dt_arena_alloc(r->arena, (list->n + 1) * sizeof(*headers));
+    if (!headers)
+        return DT_NOMEM;
+    a->headers = headers;
+    for (const struct dt_json_node *i = dt_json_first(r->json, list); i; i = dt_json_sibling(r->json, list, i)) {
+        const struct dt_json_node *name = dt_json_first(r->json, i);
+        const struct dt_json_node *value = name ? dt_json_sibling(r->json, i, name) : NULL;
+        headers[a->n_headers++] = (struct dt_message_header){read_bytes(r, name), read_bytes(r, value)};
+    }
+    return DT_OK;
+}
+
+/* A text that is none of ours is forgotten as one that has left: nobody could send it. */
+static dt_status take_row(void *arg)
+{
+    struct reading *r = arg;
+    struct dt_json_limits limits = {.depth = 8};
+    r->row = dt_db_i64(r->db, 0);
+    struct dt_str text = dt_arena_copy(r->arena, dt_db_bytes(r->db, 1));
+    dt_status status = text.p ? dt_json_parse(r->json, text, &limits, NULL) : DT_NOMEM;
+    if (status != DT_OK)
+        return status == DT_NOMEM ? dt_fail(r->err, status, "out of memory") : DT_OK;
+    const struct dt_json_node *root = dt_json_root(r->json);
+    for (const struct dt_json_node *i = dt_json_first(r->json, root); i && status == DT_OK;
+         i = dt_json_sibling(r->json, root, i))
+        status = i->type == DT_JSON_OBJECT ? read_answer(r, i) : DT_OK;
+    return status == DT_OK ? status : dt_fail(r->err, status, "out of memory");
+}
+
+dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
+                                        struct dt_arena *arena, struct dt_command_answers *out, struct dt_error *err)
+{
+    struct reading r = {.json = json, .arena = arena, .out = out, .err = err};
+    *out = (struct dt_command_answers){0};
+    dt_status status = n ? dt_store_db(store, &r.db, err) : DT_OK;
+    return n && status == DT_OK
+               ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(rows, n), take_row, &r, err)
+               : status;
+}

@@ -1,0 +1,73 @@
+/*
+ * Intents: what callers ask for in another way than by HTTP, in a row of job_inbox or in a message. Each is one create,
+ * replace, cancel, change or run-now of one job, and ends as the request of that kind does: decoded by
+ * job/job_decode.h, judged by the same functions of the store, refused in the same words.
+ *
+ *   decoded (inbox_row.c) ─▶ carried out in a transaction (intents_txn.h) ─▶ done | refused, with a problem | waits
+ *
+ * Those that name one job are carried out in their order. One that waits keeps later ones of its job waiting, and
+ * nothing else.
+ */
+#ifndef DT_STORE_INTENTS_H
+#define DT_STORE_INTENTS_H
+
+#include "job/patch.h"
+#include "job/problem.h"
+#include "job/change/id_block.h"
+#include "topic/topic_refusal.h"
+#include "store/store.h"
+
+/* In the order of the ENUM job_inbox.action. */
+enum dt_intent_action {
+    DT_INTENT_CREATE,
+    DT_INTENT_REPLACE,
+    DT_INTENT_CANCEL,
+    DT_INTENT_CHANGE,
+    DT_INTENT_RUN_NOW,
+    DT_INTENT_ACTIONS
+};
+
+enum dt_intent_outcome { DT_INTENT_DONE, DT_INTENT_REFUSED, DT_INTENT_WAITS };
+
+struct dt_intent {
+    enum dt_intent_action action;
+    struct dt_str topic, key; /* key absent: job_id names the job; of a create: it has none */
+    int64_t job_id;           /* 0 = named by its key */
+    struct dt_insert insert;  /* of a create: retry absent and ack_timeout_ms 0 = the topic's */
+    struct dt_patch patch;    /* of a change */
+    bool keep_attempt;        /* of a cancel: further attempts alone */
+    bool patient;             /* it may wait for the batch of an earlier attempt to be settled */
+    bool *stopped; /* shared by intents that are done in their order: once one waits, all later ones do; or NULL */
+
+    /* Out; REFUSED may come from decoding. */
+    enum dt_intent_outcome outcome;
+    bool unsettled;            /* of WAITS: for such a batch */
+    struct dt_problem problem; /* of REFUSED */
+    struct dt_faults faults;
+    struct dt_job job; /* of anything but creates: as it is afterwards, or when it was refused */
+};
+
+/* Refuses the intent with the problem that a status is, and the faults that it has. */
+static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status)
+{
+    x->outcome = DT_INTENT_REFUSED;
+    x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .faults = &x->faults};
+    if (status == DT_INVALID)
+        x->problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+}
+
+#define DT_INTENT_TOPICS 64
+/* Topics that intents name and nobody has made; kept from one transaction to the next, zero at first. */
+struct dt_intent_topics {
+    struct dt_wanted_topic {
+        char name[DT_TOPIC_MAX + 1];
+        char reason[DT_TOPIC_REFUSAL_MAX]; /* of a refused one */
+    } wanted[DT_INTENT_TOPICS], refused[DT_INTENT_TOPICS];
+    size_t n_wanted, n_refused;
+    int64_t refused_us; /* mono: when the first of them was */
+};
+/* Makes what the last transaction wanted; what may not be made is refused for a few seconds. */
+DT_MUST_CHECK dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us,
+                                              struct dt_error *err);
+
+#endif

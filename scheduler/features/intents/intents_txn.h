@@ -1,0 +1,62 @@
+/*
+ * Carries out intents (intents.h) inside a transaction of the caller, which holds the rows or offsets that they came
+ * from: store_inbox.c and command_batch.c. For store/ only.
+ */
+#ifndef DT_STORE_INTENTS_TXN_H
+#define DT_STORE_INTENTS_TXN_H
+
+#include "intents.h"
+#include "topic/counts.h"
+#include "store/store_internal.h"
+
+/* Names of jobs, by their hashes; two names may share one. In an arena, with room for a number that is known before. */
+struct dt_name_set {
+    uint64_t *v;
+    size_t mask, n;
+};
+
+/* Of an intent that is not among the transaction's own: those that follow it for its job wait. */
+struct dt_foreign_name {
+    size_t from; /* the first own intent that follows it */
+    uint64_t hash;
+};
+
+struct dt_intents_txn {
+    dt_store *store;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_counts *counts;
+    struct dt_arena *arena;
+    struct dt_id_block *ids; /* has one for each intent */
+    struct dt_intent_topics *topics;
+    bool singly; /* the last try ended with INVALID */
+    struct dt_intent *v;
+    size_t n;
+    struct dt_name_set waiting; /* names whose jobs' intents wait; dt_intents_init makes it empty */
+    struct dt_job_move *moves;  /* out, in the arena, at most n */
+    size_t n_moves;
+
+    /* Scratch. */
+    size_t room;                     /* of moves, pending and known: n, when they were prepared */
+    struct dt_foreign_name *foreign; /* ascending by from; the first n_passed are among waiting */
+    size_t n_foreign, n_passed;
+    struct dt_name_set created;
+    struct dt_intent **pending;
+    size_t n_pending;
+    struct dt_intent_topic *known;
+    size_t n_known;
+};
+
+/* Prepares the lists, with room for n intents and so many foreign ones. NOMEM. */
+DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t foreign, struct dt_error *err);
+/* A foreign intent stands before v[from]: from there on, those for the job that it names wait. In ascending order. */
+void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_str topic, struct dt_str key,
+                             int64_t job_id);
+/* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the server does
+ * not take one of the new rows. The caller rolls back if the status is not OK, and passes it to dt_intents_ended. */
+DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
+/* Prepares the next try after a transaction with intents ended with `status`, and returns BUSY if another try can help:
+ * EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was set. */
+DT_MUST_CHECK dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly);
+
+#endif

@@ -1,0 +1,429 @@
+/*
+ * A piece of an operation: the next jobs in order are locked by their ids, judged, and written by one statement for all
+ * of them. Dead jobs that stand in history are brought back one by one, as a redrive does, so pieces of redrives are
+ * small.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
+#include "base/text/timetext.h"
+#include "job/job_id.h"
+#include "topic/rate.h"
+#include "job/archive/housekeeping.h"
+#include "mysql/id_in.h"
+#include "mysql/id_list.h"
+#include "features/events/event_txn.h"
+#include "job/change/change_txn.h"
+#include "operation_parts.h"
+#include "store/sql/statements.h"
+
+#define REDRIVE_JOBS  128
+#define RATE_PIECE_NS INT64_C(200000000) /* what the rate allows in so long goes at once */
+
+/* A job of the piece, in order of ids. */
+struct target {
+    int64_t id, at_ms; /* at_ms: when it runs, of what moves */
+    enum dt_job_state state;
+    bool there, refused; /* it was in `jobs`; it must stay as it is */
+    struct dt_str topic;
+    int64_t next_at_ms, attempt;
+};
+
+struct work {
+    const struct dt_operation_txn *txn;
+    struct dt_operation_row *row;
+    struct dt_operation_piece *piece;
+    struct target *v;
+    size_t n;
+    int64_t *ids; /* scratch of n */
+    size_t n_ids;
+    int64_t changed;
+    struct dt_error *err;
+};
+
+/* ---- the next jobs ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct target *x = a;
+    const struct target *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Reads the next jobs. In a reschedule each gets its time among all that were found, refused ones included. */
+static dt_status read_next(struct work *w, size_t most)
+{
+    struct dt_operation_row *row = w->row;
+    const struct dt_param limit = DT_P_INT(most);
+    dt_db *db = w->txn->db;
+    dt_status status =
+        dt_db_query(db, dt_sql_select_operation_jobs,
+                    DT_PARAMS(DT_P_INT(row->shown.id), DT_P_INT(row->after_at_ms), DT_P_INT(row->after_id), limit,
+                              DT_P_INT(row->shown.id), DT_P_INT(row->after_at_ms), limit, limit),
+                    w->err);
+    if (status != DT_OK)
+        return status;
+    while (w->n < most && dt_db_next(db)) {
+        const int64_t i = row->shown.changed + row->shown.refused + (int64_t)w->n;
+        const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
+        /* A product of all three numbers would have no room, and a floating-point quotient is a millisecond short now
+         * and then. */
+        const int64_t at_ms = row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
+        w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = at_ms};
+        if (DT_UNGUARDED(OPERATION_CURSOR))
+            continue;
+        row->after_at_ms = dt_db_i64(db, 0);
+        row->after_id = dt_db_i64(db, 1);
+    }
+    qsort(w->v, w->n, sizeof(*w->v), by_id);
+    return dt_db_end(db, w->err);
+}
+
+/* ---- their rows ---- */
+
+static struct target *find(const struct work *w, int64_t id)
+{
+    const struct target key = {.id = id};
+    return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), by_id) : NULL;
+}
+
+static bool ends(enum dt_operation_kind kind)
+{
+    return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
+}
+
+static dt_status take_row(void *arg)
+{
+    struct work *w = arg;
+    dt_db *db = w->txn->db;
+    const enum dt_operation_kind kind = w->row->shown.kind;
+    struct target *t = find(w, dt_db_i64(db, 0));
+    if (!t)
+        return DT_OK;
+    t->there = true;
+    t->topic = dt_arena_copy(w->txn->arena, dt_db_bytes(db, 2));
+    t->next_at_ms = dt_db_i64(db, 3);
+    t->attempt = dt_db_i64(db, 4);
+    t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
+    /* If the topic is to be deleted, attempts that are out end as they do, and are the last ones. */
+    const bool last = kind == DT_OPERATION_DELETE_TOPIC && t->state == DT_DISPATCHED;
+    t->refused = !DT_GUARD(OPERATION_STATE, last || t->state == dt_operation_acts_on(kind));
+    return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
+}
+
+static void list(struct work *w, bool (*wanted)(const struct target *t))
+{
+    w->n_ids = 0;
+    for (size_t i = 0; i < w->n; i++)
+        if (wanted(&w->v[i]))
+            w->ids[w->n_ids++] = w->v[i].id;
+}
+
+static bool is_any(const struct target *t)
+{
+    (void)t;
+    return true;
+}
+
+static bool may_be_in_flight(const struct target *t)
+{
+    return t->there && !t->refused && t->attempt > 0;
+}
+
+static bool goes(const struct target *t)
+{
+    return t->there && !t->refused;
+}
+
+static dt_status refuse_one(void *arg)
+{
+    struct work *w = arg;
+    struct target *t = find(w, dt_db_i64(w->txn->db, 0));
+    if (t)
+        t->refused = !DT_UNGUARDED(OPERATION_IN_FLIGHT);
+    return DT_OK;
+}
+
+/* An attempt that is on its way is sent in any case. That matters to a cancel alone, which promises that none is. */
+static dt_status refuse_in_flight(struct work *w)
+{
+    dt_db *db = w->txn->db;
+    list(w, may_be_in_flight);
+    const struct dt_ids ids = DT_IDS(w->ids, w->n_ids);
+    if (w->row->shown.kind != DT_OPERATION_CANCEL || ids.n == 0)
+        return DT_OK;
+    dt_status status = dt_id_in_read(db, &dt_sql_find_listed_in_flight, DT_NO_PARAMS, ids, refuse_one, w, w->err);
+    if (status == DT_OK)
+        status = dt_id_in_read(db, &dt_sql_find_listed_hands, DT_NO_PARAMS, ids, refuse_one, w, w->err);
+    return status;
+}
+
+static dt_status lock_rows(struct work *w)
+{
+    const struct dt_operation_txn *txn = w->txn;
+    struct dt_strbuf edited; /* what a manual edit ended is counted before it is changed */
+    dt_strbuf_init(&edited);
+    list(w, is_any);
+    for (size_t i = 0; i < w->n_ids; i++)
+        dt_id_list_add(&edited, w->ids[i]);
+    dt_id_list_end(&edited);
+    dt_status status = edited.failed ? dt_fail(w->err, DT_NOMEM, "out of memory")
+                                     : dt_edited_end(txn->db, dt_store_config(txn->store), dt_strbuf_str(&edited),
+                                                     txn->counts, txn->arena, w->err);
+    dt_strbuf_clear(&edited);
+    if (status == DT_OK)
+        status = dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids), take_row,
+                               w, w->err);
+    return status == DT_OK ? refuse_in_flight(w) : status;
+}
+
+/* ---- writing ---- */
+
+static void set_times(struct work *w)
+{
+    const struct dt_operation_row *row = w->row;
+    const enum dt_operation_kind kind = row->shown.kind;
+    const int64_t now_ms = w->txn->now_ms;
+    const int64_t last_ms = now_ms + dt_store_config(w->txn->store)->limits_max_delay;
+    for (size_t i = 0; i < w->n; i++) {
+        struct target *t = &w->v[i];
+        if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
+            t->at_ms = now_ms;
+        else if (!row->at_one_time) {
+            /* Manual edits and dt_shift_all may have any numbers; a sum that is none ends where numbers do. */
+            if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
+                t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
+            /* A job may not be later than a request for it alone could make it: it is left as it is. */
+            t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
+        }
+        t->at_ms = ends(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
+    }
+}
+
+static dt_status write_listed(struct work *w, const struct dt_id_in *sql, struct dt_params head)
+{
+    uint64_t affected = 0;
+    dt_status status = dt_id_in_run(w->txn->db, sql, head, DT_IDS(w->ids, w->n_ids), &affected, w->err);
+    if (status == DT_OK && affected != w->n_ids)
+        status = dt_fail(w->err, DT_INTERNAL, "jobs of operation %lld changed under their locks",
+                         (long long)w->row->shown.id);
+    return status;
+}
+
+static dt_status write_each(struct work *w)
+{
+    const struct dt_param now = DT_P_INT(w->txn->now_ms);
+    struct dt_strbuf rows;
+    dt_strbuf_init(&rows);
+    dt_json_begin_array(&rows, NULL);
+    for (size_t i = 0; i < w->n; i++)
+        if (goes(&w->v[i]))
+            DT_JSON_PUT_ROW(&rows, w->v[i].id, w->v[i].at_ms);
+    dt_json_end_array(&rows);
+    dt_status status =
+        rows.failed
+            ? dt_fail(w->err, DT_NOMEM, "out of memory")
+            : dt_db_run(w->txn->db, dt_sql_move_jobs_each,
+                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(dt_near_end_ms(w->txn->now_ms)), now), NULL,
+                        w->err);
+    dt_strbuf_clear(&rows);
+    return status;
+}
+
+static bool is_dispatched(const struct target *t)
+{
+    return goes(t) && t->state == DT_DISPATCHED;
+}
+
+static bool is_scheduled(const struct target *t)
+{
+    return goes(t) && t->state == DT_SCHEDULED;
+}
+
+static dt_status write_rows(struct work *w)
+{
+    const struct dt_operation_row *row = w->row;
+    const int64_t near_end_ms = dt_near_end_ms(w->txn->now_ms);
+    const struct dt_param now = DT_P_INT(w->txn->now_ms);
+    list(w, goes);
+    if (w->n_ids == 0)
+        return DT_OK;
+    if (ends(row->shown.kind)) {
+        const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
+        const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
+        list(w, is_dispatched);
+        dt_status status = w->n_ids ? write_listed(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(now)) : DT_OK;
+        list(w, is_scheduled);
+        if (status != DT_OK || w->n_ids == 0)
+            return status;
+        return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
+    }
+    if (row->shown.kind == DT_OPERATION_REDRIVE)
+        return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
+    if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
+        return write_each(w);
+    int64_t at_ms = find(w, w->ids[0])->at_ms;
+    return write_listed(w, &dt_sql_move_jobs,
+                        DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
+}
+
+static void note_move(struct work *w, const struct target *t)
+{
+    struct dt_operation_piece *piece = w->piece;
+    dt_assert_cmp(piece->n_moves, <, w->n); /* each job is changed once */
+    piece->moves[piece->n_moves++] = (struct dt_job_move){t->id, t->at_ms, t->next_at_ms};
+    w->changed++;
+}
+
+/* ---- the story of each job ---- */
+
+static const char *const actions[] = {[DT_OPERATION_CANCEL] = "cancel",
+                                      [DT_OPERATION_RESCHEDULE] = "change",
+                                      [DT_OPERATION_REDRIVE] = "redrive",
+                                      [DT_OPERATION_RUN_NOW] = "run_now",
+                                      [DT_OPERATION_DELETE_TOPIC] = "cancel"};
+
+static struct dt_str when(struct work *w, enum dt_job_state state, int64_t next_at_ms)
+{
+    char text[25];
+    if (!next_at_ms)
+        return dt_arena_printf(w->txn->arena, "{\"state\":\"%s\",\"next_at\":null}", dt_job_state_name(state));
+    dt_time_format(next_at_ms, text);
+    return dt_arena_printf(w->txn->arena, "{\"state\":\"%s\",\"next_at\":\"%s\"}", dt_job_state_name(state), text);
+}
+
+static struct dt_job_event event_of(struct work *w, const struct target *t)
+{
+    enum dt_operation_kind kind = w->row->shown.kind;
+    bool stays = ends(kind) && t->state == DT_DISPATCHED;
+    enum dt_job_state after = ends(kind) ? DT_CANCELLED : DT_SCHEDULED;
+    struct dt_str before_text = when(w, dt_operation_acts_on(kind), t->next_at_ms);
+    return (struct dt_job_event){.at_ms = w->txn->now_ms,
+                                 .actor = w->row->shown.actor,
+                                 .action = dt_str(actions[kind]),
+                                 .topic = t->topic,
+                                 .job_id = t->id,
+                                 .operation_id = w->row->shown.id,
+                                 .before = stays ? DT_STR_LIT("{\"no_retries\":false}") : before_text,
+                                 .after = stays ? DT_STR_LIT("{\"no_retries\":true}") : when(w, after, t->at_ms)};
+}
+
+/* Dead jobs that were not in `jobs`; those that are not dead any more, or gone, are refused. */
+static dt_status redrive_archived(struct work *w)
+{
+    const struct dt_operation_txn *txn = w->txn;
+    const struct dt_change_txn change = {
+        .store = txn->store, .db = txn->db, .now_ms = txn->now_ms, .counts = txn->counts, .arena = txn->arena};
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < w->n && status == DT_OK && w->row->shown.kind == DT_OPERATION_REDRIVE; i++) {
+        struct target *t = &w->v[i];
+        struct dt_job_change one = {.how = DT_CHANGE_REDRIVE, .id = t->id};
+        if (t->there)
+            continue;
+        status = dt_change_in_txn(&change, &one, w->err);
+        if (status == DT_OK) {
+            t->topic = one.job.topic;
+            note_move(w, t);
+            if (w->row->shown.actor.p) {
+                const struct dt_job_event event = event_of(w, t);
+                status = dt_events_write(txn->db, &event, 1, w->err);
+            }
+        } else if (status == DT_NOT_FOUND || status == DT_NOT_DEAD || one.locked)
+            status = DT_OK;
+    }
+    return status;
+}
+
+static dt_status make_room(struct work *w, size_t most)
+{
+    struct dt_arena *arena = w->txn->arena;
+    w->v = dt_arena_alloc(arena, most * sizeof(*w->v));
+    w->ids = dt_arena_alloc(arena, most * sizeof(*w->ids));
+    w->piece->moves = dt_arena_alloc(arena, most * sizeof(*w->piece->moves));
+    return w->v && w->ids && w->piece->moves ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
+}
+
+static dt_status change_next(struct work *w)
+{
+    const enum dt_operation_kind kind = w->row->shown.kind;
+    dt_status status = lock_rows(w);
+    if (status != DT_OK)
+        return status;
+    set_times(w);
+    status = write_rows(w);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct target *t = &w->v[i];
+        if (!goes(t))
+            continue;
+        if (t->state == DT_DISPATCHED) { /* stays where it is */
+            w->changed++;
+            continue;
+        }
+        if (ends(kind))
+            dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
+        else if (kind == DT_OPERATION_REDRIVE)
+            dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
+        note_move(w, t);
+    }
+    if (w->row->shown.actor.p) { /* one statement for all of the piece */
+        struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
+        size_t n = 0;
+        if (!events)
+            return dt_fail(w->err, DT_NOMEM, "out of memory");
+        for (size_t i = 0; i < w->n; i++)
+            if (goes(&w->v[i]))
+                events[n++] = event_of(w, &w->v[i]);
+        status = dt_events_write(w->txn->db, events, n, w->err);
+    }
+    return status == DT_OK ? redrive_archived(w) : status;
+}
+
+dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                              struct dt_operation_piece *piece, struct dt_error *err)
+{
+    struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
+    int64_t interval_ns = 0; /* of the rate; 0 = none */
+    size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
+    if (row->shown.rate.p && dt_rate_parse(row->shown.rate, &interval_ns)) {
+        const int64_t allowed = RATE_PIECE_NS / interval_ns;
+        most = allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
+    }
+    dt_status status = make_room(&w, most);
+    if (status == DT_OK)
+        status = read_next(&w, most);
+    if (status == DT_OK && w.n)
+        status = change_next(&w);
+    if (status != DT_OK)
+        return status;
+    dt_assert_cmp(w.changed, <=, w.n);
+    piece->changed = w.changed;
+    piece->refused = (int64_t)w.n - w.changed;
+    piece->wait_ms = interval_ns * (int64_t)w.n / 1000000;
+    row->shown.changed += piece->changed;
+    row->shown.refused += piece->refused;
+    if (row->shown.changed + row->shown.refused >= row->shown.matched || w.n == 0)
+        row->shown.state = DT_OPERATION_DONE;
+    return DT_OK;
+}
+
+dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                                    const struct dt_operation_finds *found, struct dt_operation_piece *piece,
+                                    struct dt_error *err)
+{
+    struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
+    dt_status status = make_room(&w, found->n + 1);
+    for (size_t i = 0; i < found->n && status == DT_OK; i++)
+        w.v[w.n++] = (struct target){.id = found->v[i].id};
+    if (status == DT_OK && w.n)
+        status = change_next(&w);
+    if (status != DT_OK)
+        return status;
+    piece->changed = w.changed;
+    row->shown.changed += w.changed;
+    return DT_OK;
+}

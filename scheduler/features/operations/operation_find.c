@@ -1,0 +1,278 @@
+/*
+ * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key, on the days on
+ * which the topic has jobs (operation_days.c); those of a prefix of keys by the index of keys. Dead jobs are looked for
+ * by time, in `jobs` and then in history; one that moves there meanwhile is found twice and noted once.
+ */
+#include <stdlib.h>
+
+#include "base/text/json_write.h"
+#include "mysql/id_in.h"
+#include "job/list/key_range.h"
+#include "operation_parts.h"
+#include "store/sql/statements.h"
+#include "mysql/walk.h"
+
+enum { FILTER_PARAMS = 15, MATCH_PARAMS = FILTER_PARAMS + 7 };
+
+static struct dt_param *filter_params(const struct dt_operation_row *row, struct dt_param *p)
+{
+    const struct dt_operation *op = &row->shown;
+    *p++ = DT_P_INT(dt_operation_acts_on(op->kind) + 1);
+    *p++ = DT_P_STR(op->topic_from);
+    *p++ = DT_P_STR(op->topic_to);
+    *p++ = DT_P_STR_OR_NULL(row->key_prefix);
+    *p++ = DT_P_INT(row->key_prefix.n);
+    *p++ = DT_P_STR_OR_NULL(row->key_prefix);
+    *p++ = DT_P_INT(row->run_from_ms);
+    *p++ = DT_P_INT(row->run_to_ms);
+    *p++ = DT_P_INT(row->created_from_ms);
+    *p++ = DT_P_INT(row->created_to_ms);
+    *p++ = DT_P_STR_OR_NULL(row->error_code);
+    *p++ = DT_P_STR_OR_NULL(row->error_code);
+    *p++ = DT_P_INT(row->failed.given);
+    *p++ = DT_P_INT(row->failed.from_ms);
+    *p++ = DT_P_INT(row->failed.to_ms);
+    return p;
+}
+
+dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_operation_found *found = row;
+    (void)arena;
+    (void)arg;
+    *found = (struct dt_operation_found){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    return DT_OK;
+}
+
+static dt_status match(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
+                       struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = dt_operation_read_found};
+    dt_status status = dt_db_query(db, sql, params, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    *out = (struct dt_operation_finds){rows.v, rows.n};
+    return status;
+}
+
+/* ---- by id ---- */
+
+#define RANGES_AT_ONCE 64 /* stretches of days that one step looks at, together no more rows than a window has */
+
+/* A range of `jobs` that is looked at. */
+struct range {
+    int64_t after_id, end_id, rows;
+};
+
+/* Looks at the next stretch of days, or some of it; *left: so many rows may be looked at yet. */
+static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
+                              int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
+                              struct dt_error *err)
+{
+    struct range range = {.after_id = row->after_id};
+    dt_status status = dt_operation_days_next(db, days, &range.after_id, &range.end_id, err);
+    if (status == DT_OK && range.end_id >= 0) {
+        int64_t rows_and_last[2] = {0};
+        bool found;
+        status = dt_db_read_numbers(db, dt_sql_find_rows_by_id,
+                                    DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)),
+                                    &found, rows_and_last, 2, err);
+        range.rows = rows_and_last[0];
+        if (range.rows == *left) /* the range ends after as many rows as may be looked at */
+            range.end_id = rows_and_last[1];
+    }
+    if (status == DT_OK && range.rows > 0) {
+        struct dt_param params[MATCH_PARAMS];
+        struct dt_param *p = filter_params(row, params);
+        *p++ = DT_P_INT(range.after_id);
+        *p++ = DT_P_INT(range.end_id);
+        status = match(db, dt_sql_match_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    }
+    *left -= range.rows;
+    const bool over = range.end_id < 0 || range.end_id == INT64_MAX;
+    row->after_id = over ? 0 : range.end_id;
+    if (status == DT_OK && over)
+        row->walk = DT_WALK_OVER;
+    return status;
+}
+
+static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                            struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_operation_days days;
+    int64_t left = DT_OPERATION_WINDOW;
+    *out = (struct dt_operation_finds){0};
+    dt_status status = dt_operation_days_read(db, row, &days, err);
+    for (int i = 0; i < RANGES_AT_ONCE && left > 0 && row->walk != DT_WALK_OVER && status == DT_OK; i++) {
+        struct dt_operation_finds some = {0};
+        status = find_on_days(db, row, &days, &left, arena, &some, err);
+        if (status != DT_OK || some.n == 0)
+            continue;
+        struct dt_operation_found *v = dt_arena_alloc(arena, (out->n + some.n) * sizeof(*v));
+        if (!v)
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        if (out->n)
+            memcpy(v, out->v, out->n * sizeof(*v));
+        memcpy(v + out->n, some.v, some.n * sizeof(*v));
+        *out = (struct dt_operation_finds){v, out->n + some.n};
+    }
+    return status;
+}
+
+/* ---- by the time when they leave, or died ---- */
+
+/*
+ * Dead jobs are among the finished ones in the due index of `jobs`, in the order in which they leave, and in the index
+ * of the dead of history. So a walk costs what has finished lately and what is dead, and not what the tables hold.
+ */
+static const struct table {
+    const char *window, *match;
+} tables[] = {
+    [DT_WALK_JOBS] = {dt_sql_find_finished_window, dt_sql_match_finished_jobs},
+    [DT_WALK_HISTORY] = {dt_sql_find_dead_window, dt_sql_match_dead_jobs},
+};
+
+static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                              struct dt_operation_finds *out, struct dt_error *err)
+{
+    const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
+    /* The first place that is looked at lies after it. Of history only jobs are looked at that died in the stretch of
+     * time that is asked for. */
+    struct dt_walk_place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN,
+                                  INT64_MAX};
+    if (row->after_key.p) {
+        /* The cursor is a text, so a program that walks by id begins again when it continues such an operation. */
+        char text[64];
+        char *rest;
+        snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
+        after.at_ms = strtoll(text, &rest, 10);
+        after.id = strtoll(rest, NULL, 10);
+    }
+    struct dt_walk_place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* of the window */
+    struct dt_param params[MATCH_PARAMS];
+    bool cut;
+    dt_status status = dt_walk_times(db, tables[row->walk].window, after, DT_OPERATION_WINDOW, &end, &cut, err);
+    if (status != DT_OK)
+        return status;
+    const struct dt_param *p = dt_walk_time_params(end, dt_walk_time_params(after, filter_params(row, params)));
+    status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    if (status != DT_OK)
+        return status;
+    /* No job of history that died later than the stretch of time is asked for. */
+    const bool last = !cut || (bound && end.at_ms >= row->failed.to_ms);
+    row->after_key = DT_STR_NONE;
+    if (last)
+        row->walk = row->walk == DT_WALK_JOBS ? DT_WALK_HISTORY : DT_WALK_OVER;
+    else
+        row->after_key = dt_arena_printf(arena, "%lld %lld", (long long)end.at_ms, (long long)end.id);
+    return last || row->after_key.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+/* ---- by key ---- */
+
+static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                             struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_param params[MATCH_PARAMS];
+    struct dt_str end_key = DT_STR_NONE; /* of the window; absent: it ends with the range */
+    struct dt_strbuf end;
+    dt_strbuf_init(&end);
+    dt_key_range_add_end(&end, row->key_prefix);
+    const struct dt_walk_keys keys = {
+        .topic = row->shown.topic_from, .first = row->key_prefix, .after = row->after_key, .end = dt_strbuf_str(&end)};
+    dt_status status = end.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                  : dt_walk_by_key(db, &keys, DT_OPERATION_WINDOW, arena, &end_key, err);
+    struct dt_param *p = dt_walk_key_params(&keys, filter_params(row, params));
+    *p++ = DT_P_STR_OR_NULL(end_key);
+    *p++ = DT_P_STR_OR_NULL(end_key);
+    if (status == DT_OK)
+        status = match(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    dt_strbuf_clear(&end);
+    if (status != DT_OK)
+        return status;
+    row->after_key = end_key;
+    if (!end_key.p)
+        row->walk = DT_WALK_OVER;
+    return DT_OK;
+}
+
+dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                            struct dt_operation_finds *out, struct dt_error *err)
+{
+    if (row->shown.kind == DT_OPERATION_REDRIVE)
+        return find_by_time(db, row, arena, out, err);
+    return row->walk == DT_WALK_KEYS ? find_by_key(db, row, arena, out, err) : find_by_id(db, row, arena, out, err);
+}
+
+/* ---- listed ---- */
+
+struct listing {
+    dt_db *db;
+    const struct dt_topic_bound *bound;
+    struct dt_operation_finds *out; /* room for twice as many as are listed */
+};
+
+static dt_status take_listed(void *arg)
+{
+    const struct listing *l = arg;
+    if (dt_topic_within(l->bound, dt_db_bytes(l->db, 2)))
+        l->out->v[l->out->n++] = (struct dt_operation_found){dt_db_i64(l->db, 0), dt_db_i64(l->db, 1)};
+    return DT_OK;
+}
+
+dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, const struct dt_operation_ask *ask,
+                                   struct dt_arena *arena, struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_param params[MATCH_PARAMS];
+    const struct dt_params head = {params, (size_t)(filter_params(row, params) - params)};
+    const struct dt_ids ids = DT_IDS(ask->filter.ids, ask->filter.n_ids);
+    struct listing l = {db, ask->bound, out};
+    *out = (struct dt_operation_finds){dt_arena_alloc(arena, (2 * ids.n + 1) * sizeof(*out->v)), 0};
+    if (!out->v)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    row->walk = DT_WALK_OVER;
+    dt_status status = dt_id_in_read(db, &dt_sql_match_listed_jobs, head, ids, take_listed, &l, err);
+    if (status == DT_OK && row->shown.kind == DT_OPERATION_REDRIVE)
+        status = dt_id_in_read(db, &dt_sql_match_listed_archived_jobs, head, ids, take_listed, &l, err);
+    return status;
+}
+
+/* ---- noting ---- */
+
+/* The text is "[…]". */
+dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
+                                     struct dt_arena *arena, struct dt_error *err)
+{
+    int64_t there = row->shown.matched;
+    struct dt_strbuf text;
+    if (there >= DT_OPERATION_SAMPLE || found->n == 0)
+        return DT_OK;
+    dt_strbuf_init(&text);
+    dt_strbuf_add(&text, row->shown.sample.p, row->shown.sample.n - 1);
+    for (size_t i = 0; i < found->n && there < DT_OPERATION_SAMPLE; i++, there++)
+        dt_json_put_id(&text, NULL, found->v[i].id);
+    dt_json_end_array(&text);
+    row->shown.sample = dt_arena_copy(arena, dt_strbuf_str(&text));
+    bool failed = text.failed || !row->shown.sample.p;
+    dt_strbuf_clear(&text);
+    return failed ? dt_fail(err, DT_NOMEM, "out of memory") : DT_OK;
+}
+
+dt_status dt_operation_note(dt_db *db, struct dt_operation_row *row, const struct dt_operation_finds *found,
+                            struct dt_arena *arena, struct dt_error *err)
+{
+    uint64_t noted = 0;
+    struct dt_param *params = dt_arena_alloc(arena, (found->n * 3 + 1) * sizeof(*params));
+    dt_status status =
+        params ? dt_operation_add_to_sample(row, found, arena, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    if (status != DT_OK || found->n == 0)
+        return status;
+    for (size_t i = 0; i < found->n; i++) {
+        params[3 * i] = DT_P_INT(row->shown.id);
+        params[3 * i + 1] = DT_P_INT(found->v[i].run_at_ms);
+        params[3 * i + 2] = DT_P_INT(found->v[i].id);
+    }
+    status = dt_db_run_many(db, dt_sql_insert_operation_job, (struct dt_param_rows){params, 3, found->n}, &noted, err);
+    row->shown.matched += (int64_t)noted;
+    return status;
+}

@@ -1,0 +1,204 @@
+/* Changes of topics queue behind the row of the installation, this one, too. See topic_deletion.h. */
+#include "topic_deletion.h"
+
+#include <stdio.h>
+
+#include "features/events/event_of.h"
+#include "operation_parts.h"
+#include "store/sql/statements.h"
+#include "topic/topics_version.h"
+
+#define REMEMBERED_MS INT64_C(86400000)
+#define REVIVED_MOST  100
+
+struct deleting {
+    struct dt_str name;
+    struct dt_arena *arena;
+    struct dt_topic_deletion *out;
+    struct dt_str actor;
+};
+
+static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
+{
+    bool there = false;
+    dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
+    if (status == DT_OK)
+        status = dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), &there, NULL, err);
+    return status == DT_OK && !there ? dt_fail(err, DT_NOT_FOUND, "no such topic") : status;
+}
+
+dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
+                              struct dt_error *err)
+{
+    int64_t counts[2] = {0};
+    bool any;
+    dt_status status = dt_db_read_numbers(db, dt_sql_count_live_jobs, DT_PARAMS(DT_P_STR(name)), &any, counts, 2, err);
+    *scheduled = counts[0];
+    *dispatched = counts[1];
+    return status;
+}
+
+dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
+                                 struct dt_error *err)
+{
+    return dt_db_read_text(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), arena, schedule, err);
+}
+
+static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
+{
+    const struct dt_param name = DT_P_STR(topic);
+    dt_status status = dt_db_run(db, dt_sql_delete_topic, DT_PARAMS(name), NULL, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_remember_deleted_topic, DT_PARAMS(name, DT_P_INT(now_ms)), NULL, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_forget_deleted_topics, DT_PARAMS(DT_P_INT(now_ms - REMEMBERED_MS)), NULL, err);
+    return status == DT_OK ? dt_topics_raise_version(db, err) : status;
+}
+
+/* The gate's lock comes before that of the installation. */
+static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
+{
+    dt_status status = dt_db_run(db, dt_sql_delete_gate, DT_PARAMS(DT_P_STR(name)), NULL, err);
+    return status == DT_OK ? lock_topic(db, name, err) : status;
+}
+
+dt_status dt_topic_remove(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err)
+{
+    dt_status status = lock_all(db, name, err);
+    return status == DT_OK ? remove_row(db, name, now_ms, err) : status;
+}
+
+static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct deleting *d = arg;
+    struct dt_topic_deletion *out = d->out;
+    int64_t dispatched = 0;
+    *out = (struct dt_topic_deletion){0};
+    dt_status status = lock_all(db, d->name, err);
+    if (status == DT_OK)
+        status = dt_topic_find_schedule(db, d->name, d->arena, &out->schedule, err);
+    if (status == DT_OK)
+        status = dt_topic_count_live(db, d->name, &out->jobs, &dispatched, err);
+    out->jobs += dispatched;
+    out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
+    /* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
+    if (status == DT_OK && out->keeper)
+        return dt_fail(err, DT_EXISTS, "the topic is in use");
+    if (status == DT_OK)
+        status = remove_row(db, d->name, now_ms, err);
+    if (status != DT_OK || !d->actor.p)
+        return status;
+    const struct dt_topic gone = {.name = d->name, .retention_ms = -1};
+    const struct dt_job_event event = {.at_ms = now_ms, .actor = d->actor, .action = DT_STR_LIT("topic_delete")};
+    return dt_event_of_topic(db, &event, &gone, NULL, err);
+}
+
+dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
+                                struct dt_topic_deletion *out, struct dt_error *err)
+{
+    struct deleting d = {name, arena, out, dt_store_actor(store)};
+    dt_status status = dt_store_commit_work(store, NULL, delete_or_leave, &d, err);
+    return status == DT_EXISTS && out->keeper ? DT_OK : status;
+}
+
+/* ---- with their jobs ---- */
+
+struct marking {
+    struct deleting deleting;
+    struct dt_operation_ask ask;
+    int64_t lease_ms;
+};
+
+/* Makes the operation, and marks the topic with it. */
+static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
+{
+    const struct deleting *d = &m->deleting;
+    struct dt_operation_row row = dt_operation_row_of(&m->ask, now_ms, d->arena);
+    row.look_at_ms = now_ms + m->lease_ms;
+    row.shown.actor = d->actor;
+    dt_status status =
+        m->ask.request.p ? dt_operation_enter(db, &m->ask, &row, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    *id = row.shown.id;
+    if (status == DT_OK)
+        status = dt_operation_event(db, &row.shown, d->actor, now_ms, "operation_start", err);
+    if (status == DT_OK)
+        status =
+            dt_db_run(db, dt_sql_mark_topic, DT_PARAMS(DT_P_INT(*id), DT_P_INT(now_ms), DT_P_STR(d->name)), NULL, err);
+    return status == DT_OK ? dt_topics_raise_version(db, err) : status;
+}
+
+static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct marking *m = arg;
+    const struct deleting *d = &m->deleting;
+    int64_t id = 0;
+    *d->out = (struct dt_topic_deletion){0};
+    dt_status status = lock_topic(db, d->name, err);
+    if (status == DT_OK)
+        status = dt_topic_find_schedule(db, d->name, d->arena, &d->out->schedule, err);
+    if (status == DT_OK && d->out->schedule.p) {
+        d->out->keeper = DT_TOPIC_HAS_SCHEDULE;
+        return DT_OK;
+    }
+    if (status == DT_OK)
+        status = dt_db_read_number(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), NULL, &id, err);
+    if (status == DT_OK && id == 0)
+        status = mark(db, m, now_ms, &id, err);
+    return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
+}
+
+dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
+                                          struct dt_arena *arena, struct dt_topic_deletion *out, struct dt_error *err)
+{
+    const struct dt_str name = ask->filter.topic;
+    struct marking m = {{name, arena, out, dt_store_actor(store)}, *ask, lease_ms};
+    m.ask.kind = DT_OPERATION_DELETE_TOPIC;
+    m.ask.request = dt_arena_printf(arena, "{\"topic\":\"%.*s\"}", (int)name.n, name.p);
+    return dt_store_commit_work(store, NULL, begin_deletion, &m, err);
+}
+
+dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err)
+{
+    char name[DT_TOPIC_MAX + 1];
+    uint64_t changed = 0;
+    dt_status status = dt_db_query(db, dt_sql_find_deleted_topic, DT_PARAMS(DT_P_INT(id)), err);
+    if (status != DT_OK)
+        return status;
+    const struct dt_str text = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE; /* absent: it deletes no topic */
+    snprintf(name, sizeof(name), "%.*s", (int)text.n, text.p ? text.p : "");
+    status = dt_db_end(db, err);
+    if (status != DT_OK || !*name)
+        return status;
+    status = lock_topic(db, dt_str(name), err);
+    if (status == DT_NOT_FOUND)
+        return DT_OK;
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_unmark_topic, DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(name)), DT_P_INT(id)),
+                           &changed, err);
+    return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
+}
+
+/* ---- those that got a job all the same ---- */
+
+static dt_status read_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_str *name = row;
+    (void)arg;
+    *name = dt_arena_copy(arena, dt_db_bytes(db, 0));
+    return name->p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n, struct dt_error *err)
+{
+    struct dt_rows names = {.row_bytes = sizeof(struct dt_str), .read = read_name};
+    dt_db *db;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_find_wanted_topics, DT_PARAMS(DT_P_INT(REVIVED_MOST)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &names, err);
+    for (size_t i = 0; status == DT_OK && i < names.n; i++, ++*n)
+        status = dt_store_topic_ensure(store, ((const struct dt_str *)names.v)[i], NULL, err);
+    return status;
+}

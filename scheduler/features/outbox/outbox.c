@@ -1,0 +1,482 @@
+/*
+ * A round:
+ *
+ *   record outcomes ─▶ list due messages of our senders ─▶ choose, take, send, record: again and again, for a second
+ *
+ * At least once: killed between sending and deleting, a message goes twice with the same id. A wake-up is the usual
+ * reason for a round; each kind also looks now and then, for messages of processes that died.
+ *
+ * One retry: a message that did not arrive is put off in MySQL, twice as long each further time, and messages that were
+ * never tried go first. A Kafka topic that did not take an answer in time is left alone as long as that answer is.
+ *
+ * Nobody waits for long. Senders take turns: a round begins to read after the last sender whose message was sent, and
+ * reads so many messages at most. Owners take turns among what was read; dead letters have none, and their shards do. A
+ * receiver that does not answer keeps its places for a timeout, so topics' URLs and the installation's have places of
+ * their own, owners leave some to each other, and an owner's places are shared by its hosts in the same way. What finds
+ * no place waits in MySQL.
+ *
+ * Messages about alerts are taken by a lease in MySQL before they are sent, because the judge of alerts may change
+ * while webhooks are under way.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "base/http/url.h"
+#include "outbox_parts.h"
+
+#define ROUND_US      INT64_C(1000000) /* after it the remaining messages wait for the next round */
+#define FAILED_US     INT64_C(1000000) /* after a failure of MySQL, and for places that other owners may leave */
+#define GATHER_US     INT64_C(250000)  /* while messages wait for places: each round reads all that are due */
+#define ASK_US        INT64_C(200000)  /* for topics that are being made */
+#define LEASE_MS      INT64_C(15000)   /* longer than a webhook takes, or Kafka is waited for */
+#define ALERT_KEPT_MS (INT64_C(24) * 3600000)
+#define TOPIC_KEPT_MS INT64_C(3600000) /* answers whose topic cannot be written for longer are dropped, … */
+#define WAITING       2048 /* … and so are those of an owner beyond so many, as many as its names may be, … */
+#define CROWDED_US    INT64_C(60000000) /* … if Kafka has answered about topics for so long */
+
+static const struct dt_outbox_kind kinds[DT_MESSAGE_KINDS_END] = {
+    [DT_MESSAGE_DEAD] = {"outbox", "notices wait", 2000, 500, 10000, 10000000, 500000, 500, 10000},
+    [DT_MESSAGE_ANSWERS] = {"command-answers", "answers to commands wait", 16384, 16, 10000, 60000000, 1000000, 5000,
+                            20000},
+    /* 10,000 webhooks, and as many messages for Kafka; the judge wakes the sender */
+    [DT_MESSAGE_ALERT] = {"alert-sender", "messages about alerts wait", 20480, 256, 5000, 600000000, 0, 1000, 60000}};
+
+static int64_t mono_us(const dt_outbox *o)
+{
+    return dt_clock_mono_us(o->env.clock);
+}
+
+/* ---- places ---- */
+
+static void leave_places(dt_outbox *o, const struct dt_flight *f)
+{
+    if (f->way == DT_OUTBOX_BY_KAFKA)
+        return;
+    dt_shares_give_back(&o->places[f->way], f->row.owner, 1);
+    if (f->way == DT_OUTBOX_BY_TOPICS_URL)
+        dt_shares_give_back(&o->at_host, f->host, 1);
+}
+
+/* Says whether a webhook found places. */
+static bool take_places(dt_outbox *o, struct dt_flight *f)
+{
+    struct dt_alert_setting setting = {.url = DT_STR_NONE};
+    if (!dt_shares_take(&o->places[f->way], f->row.owner, 1, mono_us(o)))
+        return false;
+    if (f->way == DT_OUTBOX_BY_OUR_URL)
+        return true;
+    const bool read = dt_alert_setting_read(o->json, f->row.setting, &o->round, &setting) == DT_OK;
+    f->host = f->row.owner ^ ((int64_t)dt_callback_host_of(read ? setting.url : DT_STR_NONE) << 31);
+    if (dt_shares_take(&o->at_host, f->host, 1, mono_us(o)))
+        return true;
+    dt_shares_give_back(&o->places[f->way], f->row.owner, 1);
+    return false;
+}
+
+/* ---- what became of messages ---- */
+
+static void drop(dt_outbox *o, struct dt_str topic, const char *why, int64_t n)
+{
+    DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", topic, DT_S("reason", why));
+    dt_metric_add(o->env.dropped, n);
+}
+
+static void count(dt_outbox *o, const struct dt_flight *f)
+{
+    const bool failed = f->outcome == DT_OUTBOX_FAILED;
+    dt_metric_add(o->env.sent, f->arrived);
+    if (o->env.kind == DT_MESSAGE_ANSWERS && f->refused)
+        drop(o, dt_str(f->topic), f->why, f->refused);
+    if (o->env.kind != DT_MESSAGE_ALERT || !failed)
+        return;
+    dt_metric_add(o->env.failed, 1);
+    if (f->row.tries == 0)
+        DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert did not arrive: it is sent again", dt_str(f->topic),
+                         DT_I("message", f->row.id), DT_S("reason", f->why));
+}
+
+static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_error *err)
+{
+    (void)status, (void)err;
+    if (o->env.kind == DT_MESSAGE_DEAD)
+        DT_FAIL_POINT("outbox.sent");
+    else if (o->env.kind == DT_MESSAGE_ANSWERS)
+        DT_FAIL_POINT_STATUS("commands.answered", *status, err);
+    else
+        DT_FAIL_POINT("alerts.sent");
+}
+
+/* Records outcomes; *any: there were some. Messages whose outcome cannot be recorded go once more. */
+static dt_status record(dt_outbox *o, bool *any, struct dt_error *err)
+{
+    size_t n = 0;
+    size_t n_gone = 0;
+    size_t n_failed = 0;
+    pthread_mutex_lock(&o->lock);
+    struct dt_flight *ended = o->ended;
+    o->ended = NULL;
+    pthread_mutex_unlock(&o->lock);
+    for (const struct dt_flight *f = ended; f; f = f->next)
+        n++;
+    *any |= n > 0;
+    int64_t *gone = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*gone));
+    struct dt_message_try *failed = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*failed));
+    for (struct dt_flight *f = ended; f; f = f->next) {
+        leave_places(o, f);
+        count(o, f);
+        if (f->outcome == DT_OUTBOX_GONE && gone)
+            gone[n_gone++] = f->row.id;
+        if (f->outcome == DT_OUTBOX_GONE || !failed)
+            continue;
+        const int64_t longer_ms = o->kind->again_ms << (f->row.tries < 16 ? f->row.tries : 16);
+        const int64_t pause_ms = dt_earlier(longer_ms, o->kind->again_most_ms);
+        /* a message about an alert was taken, which counts as a try */
+        failed[n_failed++] = (struct dt_message_try){.id = f->row.id,
+                                                     .tries = f->row.tries + (o->env.kind == DT_MESSAGE_ALERT),
+                                                     .counts = o->env.kind != DT_MESSAGE_ALERT,
+                                                     .after_ms = pause_ms,
+                                                     .why = dt_str(f->why)};
+    }
+    dt_status status = gone && failed ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+    if (n_gone)
+        pass_fail_points(o, &status, err);
+    if (status == DT_OK)
+        status = dt_store_delete_messages(o->store, gone, n_gone, err);
+    if (status == DT_OK)
+        status = dt_store_put_off_messages(o->store, failed, n_failed, err);
+    status = status == DT_VERSION ? DT_OK : status;
+    for (struct dt_flight *next; ended; ended = next) {
+        next = ended->next;
+        free(ended);
+    }
+    return status;
+}
+
+/* ---- which messages may be sent ---- */
+
+/* Messages of an owner that wait for topics. */
+struct waiting {
+    UT_hash_handle hh;
+    int64_t owner;
+    size_t n;
+};
+
+struct round {
+    const struct dt_message_row **v; /* messages that may be sent, in the order of their turns */
+    size_t n, room, at;              /* those before `at` had their turn */
+    int64_t now_ms;                  /* the server's clock */
+    int64_t next_us;                 /* mono: when the next round is due, as far as it is known */
+    bool waits, answered;            /* answers wait for topics; Kafka has answered about a topic */
+    bool crowded;                    /* messages found no place */
+    bool progress;                   /* another round may find more at once */
+    bool asked;                      /* Kafka was */
+    struct waiting *owners;          /* in the arena */
+    struct dt_error *err;
+};
+
+enum verdict { SEND, WAIT, DROP };
+
+/* Whether answers are sent now: their topic may not be there yet. */
+static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt_message_row *m)
+{
+    struct dt_error why = {0};
+    struct waiting *w = NULL;
+    /* answers of a program before this one name their topics */
+    const dt_status asked = m->barred_ms       ? DT_BUSY
+                            : m->kafka_topic.n ? o->env.kafka->ask(o->env.kafka->arg, m->kafka_topic, m->owner, &why)
+                                               : DT_OK;
+    const int64_t heard_us = mono_us(o) - o->silent_us;
+    const char *reason = asked == DT_REFUSED ? why.text : NULL;
+    r->answered |= asked == DT_OK || asked == DT_REFUSED;
+    if (asked == DT_OK)
+        return SEND;
+    if (!reason && r->now_ms - m->made_ms > TOPIC_KEPT_MS && heard_us > 1000 * TOPIC_KEPT_MS)
+        reason = "its topic could not be written for an hour";
+    if (!reason)
+        HASH_FIND(hh, r->owners, &m->owner, sizeof(m->owner), w);
+    if (!reason && !w && (w = dt_arena_alloc(&o->round, sizeof(*w)))) {
+        *w = (struct waiting){.owner = m->owner};
+        HASH_ADD(hh, r->owners, owner, sizeof(w->owner), w);
+    }
+    if (w && ++w->n > WAITING && heard_us > CROWDED_US)
+        reason = "too many answers of its owner wait for topics";
+    if (reason) {
+        drop(o, m->kafka_topic, reason, 1);
+        return DROP;
+    }
+    r->waits = true;
+    r->next_us = dt_earlier(r->next_us, mono_us(o) + (m->barred_ms ? 1000 * (m->barred_ms - r->now_ms) : ASK_US));
+    return WAIT;
+}
+
+static enum verdict judge_alert(const dt_outbox *o, const struct round *r, const struct dt_message_row *m)
+{
+    if (r->now_ms - m->made_ms <= ALERT_KEPT_MS)
+        return m->target == DT_ALERT_TO_KAFKA && !o->env.kafka ? DROP : SEND;
+    dt_metric_add(o->env.dropped, 1);
+    DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert is given up", m->alert.topic, DT_I("message", m->id),
+                     DT_I("alert", m->alert.id), DT_I("tries", m->tries));
+    return DROP;
+}
+
+/* Adds the messages of a page that may be sent, and deletes those that are dropped. */
+static dt_status judge_page(dt_outbox *o, struct round *r, const struct dt_message_page *page)
+{
+    int64_t *dropped = dt_arena_alloc(&o->round, (page->n + 1) * sizeof(*dropped));
+    size_t n_dropped = 0;
+    if (r->n + page->n > r->room) {
+        r->room = 2 * (r->n + page->n);
+        const struct dt_message_row **v = dt_arena_alloc(&o->round, r->room * sizeof(*v));
+        if (v && r->n)
+            memcpy(v, r->v, r->n * sizeof(*v));
+        r->v = v;
+    }
+    if (!dropped || (page->n && !r->v))
+        return dt_fail(r->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < page->n; i++) {
+        const struct dt_message_row *m = &page->v[i];
+        const enum verdict verdict = o->env.kind == DT_MESSAGE_ANSWERS ? judge_answers(o, r, m)
+                                     : o->env.kind == DT_MESSAGE_ALERT ? judge_alert(o, r, m)
+                                                                       : SEND;
+        if (verdict == SEND)
+            r->v[r->n++] = m;
+        else if (verdict == DROP)
+            dropped[n_dropped++] = m->id;
+    }
+    r->progress |= n_dropped > 0;
+    return dt_store_delete_messages(o->store, dropped, n_dropped, r->err);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const int64_t x = (*(const struct dt_message_row *const *)a)->id;
+    const int64_t y = (*(const struct dt_message_row *const *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static int64_t owner_of_turn(const dt_outbox *o, const struct dt_message_row *m)
+{
+    return o->env.kind == DT_MESSAGE_DEAD ? m->sender : m->owner;
+}
+
+/* Answers of an owner leave in the order of the commands, also after one was put off. */
+static dt_status put_in_turns(dt_outbox *o, struct round *r)
+{
+    struct dt_turn *turns = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*turns));
+    const struct dt_message_row **v = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*v));
+    if (!turns || !v)
+        return dt_fail(r->err, DT_NOMEM, "out of memory");
+    if (o->env.kind == DT_MESSAGE_ANSWERS && r->n)
+        qsort(r->v, r->n, sizeof(*r->v), by_id);
+    for (size_t i = 0; i < r->n; i++)
+        turns[i] = (struct dt_turn){.owner = owner_of_turn(o, r->v[i]), .at = i};
+    dt_turns_sort(&o->turns, turns, r->n);
+    for (size_t i = 0; i < r->n; i++)
+        v[i] = r->v[turns[i].at];
+    r->v = v;
+    return DT_OK;
+}
+
+static dt_status list(dt_outbox *o, struct round *r)
+{
+    struct dt_senders senders;
+    size_t first = 0;
+    dt_status status = dt_store_senders(o->store, o->env.kind, &o->round, &senders, r->err);
+    if (status != DT_OK)
+        return status;
+    r->now_ms = senders.now_ms;
+    while (first < senders.n && senders.v[first].sender <= o->after)
+        first++;
+    for (size_t i = 0; i < senders.n && status == DT_OK && !dt_chore_stopping(&o->chore); i++) {
+        const struct dt_sender *s = &senders.v[(first + i) % senders.n];
+        /* Kafka's messages about alerts wait for a process that writes to it; if the installation has none, they go. */
+        struct dt_message_page page = {.kind = o->env.kind,
+                                       .sender = s->sender,
+                                       .now_ms = r->now_ms,
+                                       .kafka = o->env.kafka || !dt_config_has_kafka(o->env.config),
+                                       .more = true};
+        if (!o->env.ours(o->env.arg, s->sender))
+            continue;
+        if (s->next_ms > r->now_ms)
+            r->next_us = dt_earlier(r->next_us, mono_us(o) + 1000 * (s->next_ms - r->now_ms));
+        while (s->next_ms <= r->now_ms && page.more && r->n < o->kind->listed && status == DT_OK) {
+            status = dt_store_messages(o->store, &page, &o->round, r->err);
+            if (o->env.kind == DT_MESSAGE_DEAD)
+                DT_FAIL_POINT_STATUS("outbox.read", status, r->err);
+            if (status == DT_OK)
+                status = judge_page(o, r, &page);
+        }
+        r->progress |= page.more && s->next_ms <= r->now_ms;
+    }
+    return status == DT_OK ? put_in_turns(o, r) : status;
+}
+
+/* ---- which are sent ---- */
+
+static void give_back(dt_outbox *o, struct dt_flight **flights, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        leave_places(o, flights[i]);
+        free(flights[i]);
+    }
+}
+
+/* Makes flights of the messages that are sent together. */
+static dt_status choose(dt_outbox *o, struct round *r, struct dt_flight **flights, size_t *n)
+{
+    size_t for_kafka = 0;
+    for (; r->at < r->n; r->at++) {
+        const struct dt_message_row *m = r->v[r->at];
+        struct dt_flight f = {.outbox = o, .row = *m, .way = DT_OUTBOX_BY_KAFKA};
+        const struct dt_str topic = o->env.kind == DT_MESSAGE_ANSWERS ? m->kafka_topic : m->alert.topic;
+        if (m->target == DT_ALERT_TO_TOPIC || m->target == DT_ALERT_TO_INSTALLATION)
+            f.way = m->target == DT_ALERT_TO_TOPIC ? DT_OUTBOX_BY_TOPICS_URL : DT_OUTBOX_BY_OUR_URL;
+        if (f.way == DT_OUTBOX_BY_KAFKA && for_kafka == o->kind->together)
+            break;
+        if (f.way != DT_OUTBOX_BY_KAFKA && !take_places(o, &f)) {
+            r->crowded = true;
+            continue;
+        }
+        snprintf(f.topic, sizeof(f.topic), "%.*s", (int)topic.n, topic.n ? topic.p : "");
+        if (!(flights[*n] = malloc(sizeof(f)))) {
+            leave_places(o, &f);
+            return dt_fail(r->err, DT_NOMEM, "out of memory");
+        }
+        *flights[(*n)++] = f;
+        for_kafka += f.way == DT_OUTBOX_BY_KAFKA;
+        dt_turns_note(&o->turns, owner_of_turn(o, m), 0);
+        o->after = m->sender;
+    }
+    r->asked |= for_kafka > 0;
+    return DT_OK;
+}
+
+static int flights_by_id(const void *a, const void *b)
+{
+    const int64_t x = (*(struct dt_flight *const *)a)->row.id;
+    const int64_t y = (*(struct dt_flight *const *)b)->row.id;
+    return (x > y) - (x < y);
+}
+
+/* Other processes do not send these meanwhile. */
+static dt_status take(dt_outbox *o, struct dt_flight *const *flights, size_t n, struct dt_error *err)
+{
+    struct dt_message_try *v = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*v));
+    if (!v)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        v[i] = (struct dt_message_try){
+            .id = flights[i]->row.id, .tries = flights[i]->row.tries, .counts = true, .after_ms = LEASE_MS};
+    return dt_store_put_off_messages(o->store, v, n, err);
+}
+
+/* Sends the next messages. *kafka, why: how Kafka failed. */
+static dt_status send_some(dt_outbox *o, struct round *r, dt_status *kafka, struct dt_error *why)
+{
+    size_t n = 0;
+    dt_arena_reset(&o->texts);
+    struct dt_flight **flights = dt_arena_alloc(&o->texts, (r->n - r->at) * sizeof(struct dt_flight *));
+    dt_status status = flights ? choose(o, r, flights, &n) : dt_fail(r->err, DT_NOMEM, "out of memory");
+    if (n)
+        qsort(flights, n, sizeof(struct dt_flight *), flights_by_id);
+    if (status == DT_OK && o->env.kind == DT_MESSAGE_ALERT)
+        status = take(o, flights, n, r->err);
+    if (status == DT_OK)
+        status = dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err);
+    if (status == DT_OK)
+        return record(o, &r->progress, r->err);
+    give_back(o, flights, n);
+    return status;
+}
+
+/* ---- rounds ---- */
+
+static int64_t tick(void *arg, void *store)
+{
+    dt_outbox *o = arg;
+    const int64_t began_us = mono_us(o);
+    struct dt_error err = {0};
+    struct dt_error why = {0};
+    struct round r = {.next_us = began_us + o->kind->look_us, .err = &err};
+    dt_status kafka = DT_OK;
+    o->store = store;
+    dt_arena_reset(&o->round);
+    dt_arena_reset(&o->texts);
+    dt_status status = record(o, &r.progress, &err);
+    if (status == DT_OK)
+        status = list(o, &r);
+    HASH_CLEAR(hh, r.owners);
+    while (status == DT_OK && (kafka == DT_OK || kafka == DT_REFUSED) && r.at < r.n &&
+           mono_us(o) - began_us < ROUND_US && !dt_chore_stopping(&o->chore))
+        status = send_some(o, &r, &kafka, &why);
+    if (r.waits && !r.answered)
+        o->silent_us = mono_us(o);
+    if (status != DT_OK && status != DT_VERSION)
+        return dt_chore_failed(&o->chore, DT_OUTAGE_MYSQL, o->kind->waits, status, &err, FAILED_US);
+    if (status == DT_VERSION || r.crowded)
+        r.next_us = dt_earlier(r.next_us, mono_us(o) + FAILED_US);
+    o->chore.not_before_us = r.crowded ? mono_us(o) + GATHER_US : 0;
+    if (r.asked)
+        o->kafka_failed = kafka != DT_OK;
+    o->chore.idle = o->kafka_failed && !r.asked; /* a round that sent nothing ends no outage of Kafka */
+    if (kafka != DT_OK)                          /* other messages may go at once if single ones are refused */
+        return dt_chore_failed(&o->chore, DT_OUTAGE_KAFKA, o->kind->waits, kafka, &why,
+                               kafka == DT_REFUSED ? 0 : o->kind->failed_us);
+    return r.at < r.n || r.progress ? mono_us(o) : r.next_us;
+}
+
+/* ---- life ---- */
+
+void dt_outbox_wake(dt_outbox *o)
+{
+    if (o)
+        dt_chore_wake(&o->chore);
+}
+
+dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out)
+{
+    dt_outbox *o = *out = calloc(1, sizeof(*o));
+    if (!o)
+        return DT_NOMEM;
+    o->env = *env;
+    o->kind = &kinds[env->kind];
+    o->after = INT64_MIN;
+    o->silent_us = mono_us(o);
+    pthread_mutex_init(&o->lock, NULL);
+    dt_arena_init(&o->round);
+    dt_arena_init(&o->texts);
+    o->places[DT_OUTBOX_BY_TOPICS_URL] = o->places[DT_OUTBOX_BY_OUR_URL] = o->at_host =
+        (struct dt_shares){.total = DT_OUTBOX_PLACES, .part = 2};
+    o->chore = (struct dt_chore){.name = o->kind->chore, .tick = tick, .arg = o, .waits = true};
+    dt_status status = dt_json_new(&o->json);
+    if (status == DT_OK) {
+        dt_chores_add(env->chores, &o->chore);
+    } else {
+        dt_outbox_stop(o);
+        *out = NULL;
+    }
+    return status;
+}
+
+void dt_outbox_stop(dt_outbox *o)
+{
+    if (!o)
+        return;
+    dt_chore_remove(&o->chore);
+    dt_http_client_free(o->client); /* every webhook has ended */
+    for (struct dt_flight *next; o->ended; o->ended = next) {
+        next = o->ended->next;
+        free(o->ended);
+    }
+    dt_shares_clear(&o->places[DT_OUTBOX_BY_TOPICS_URL]);
+    dt_shares_clear(&o->places[DT_OUTBOX_BY_OUR_URL]);
+    dt_shares_clear(&o->at_host);
+    dt_json_free(o->json);
+    dt_arena_clear(&o->round);
+    dt_arena_clear(&o->texts);
+    pthread_mutex_destroy(&o->lock);
+    free(o);
+}

@@ -1,0 +1,46 @@
+-- The outbox: messages that have not left yet (features/outbox/outbox.h).
+
+-- Each sender that has messages of a kind, when its first one is due, and the time.
+-- name: select_senders
+SELECT m.sender, MIN(m.next_at), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
+  FROM messages m FORCE INDEX (due)
+ WHERE m.kind = ?
+ GROUP BY m.sender;
+
+-- A page of the messages of a sender that are due. Of an alert and a target the first message is listed, and no other before it is gone; of an
+-- answer it is told until when others for its Kafka topic were put off. The owner is that of the topic as it is now. Without texts: they are
+-- read when it is known that the message is sent.
+-- name: select_due_messages
+SELECT m.id, m.next_at, m.tries, m.made_at, m.topic, t.owner, m.kafka_topic, m.alert, m.target + 0, m.type + 0, m.alert_kind + 0,
+       m.value, m.bound, m.began_at, IF(m.target = 'topic', t.alerts, NULL),
+       (SELECT MAX(e.next_at) FROM messages e FORCE INDEX (of_topic) WHERE e.kafka_topic = m.kafka_topic AND e.sender = m.sender AND e.next_at > ?)
+  FROM messages m FORCE INDEX (due)
+  LEFT JOIN topics t FORCE INDEX (PRIMARY) ON t.name = m.topic
+ WHERE m.kind = ?
+   AND m.sender = ?
+   AND (m.next_at > ? OR (m.next_at = ? AND m.id > ?))
+   AND m.next_at <= ?
+   AND (? OR m.target IS NULL OR m.target <> 'kafka')
+   AND NOT EXISTS (SELECT 1 FROM messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
+ ORDER BY m.next_at, m.id LIMIT 1024;
+
+-- If the process that had taken these for the first time is dead, nobody is sending them.
+-- name: free_alert_messages
+UPDATE messages FORCE INDEX (due)
+   SET next_at = 0
+ WHERE kind = 'alert'
+   AND tries > 0
+   AND error IS NULL;
+
+-- Nobody sends these meanwhile. What was not tried yet has no error to be told.
+-- name: put_off_messages
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]', pause BIGINT PATH '$[2]', more INT PATH '$[3]',
+       error VARCHAR(500) CHARACTER SET utf8mb4 PATH '$[4]')) r
+  STRAIGHT_JOIN messages m FORCE INDEX (PRIMARY) ON m.id = r.id
+   AND m.tries = r.tries
+   SET m.next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + r.pause, m.tries = r.tries + r.more, m.error = COALESCE(r.error, m.error);
+
+-- name: delete_messages
+DELETE m
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r
+  STRAIGHT_JOIN messages m FORCE INDEX (PRIMARY) ON m.id = r.id;

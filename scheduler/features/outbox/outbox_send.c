@@ -1,0 +1,335 @@
+/* Sending the messages that were chosen: those for Kafka together, and webhooks by the callbacks' client. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/secrets.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/http/webhook_sign.h"
+#include "base/http/secret.h"
+#include "base/http/url.h"
+#include "outbox_parts.h"
+#include "features/intents/commands.h"
+
+#define WEBHOOK_MS 5000
+
+/* Ends a flight: its outcome is to be recorded. Any thread. */
+static void end_flight(struct dt_flight *f, enum dt_outbox_outcome outcome, const char *why)
+{
+    dt_outbox *o = f->outbox;
+    f->outcome = outcome;
+    snprintf(f->why, sizeof(f->why), "%.*s", (int)sizeof(f->why) - 1, why);
+    pthread_mutex_lock(&o->lock);
+    f->next = o->ended;
+    o->ended = f;
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* A message about an alert: a JSON body and an id. */
+struct alert_text {
+    struct dt_str alert; /* its id: messages of an alert keep their order */
+    struct dt_str id;    /* webhook-id */
+    struct dt_str body;
+};
+
+static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct dt_str *out)
+{
+    *out = text->failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(text));
+    dt_strbuf_clear(text);
+    return out->p ? DT_OK : DT_NOMEM;
+}
+
+/* What a message about an alert says; all in the arena. */
+static dt_status text_of(const struct dt_message_row *message, struct dt_arena *arena, struct alert_text *out)
+{
+    struct dt_strbuf body;
+    dt_strbuf_init(&body);
+    dt_alert_add_message(&body, &message->alert, message->event, message->made_ms);
+    out->alert = dt_arena_printf(arena, "%lld", (long long)message->alert.id);
+    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_ms);
+    dt_status status = copy_out(&body, arena, &out->body);
+    return out->alert.p && out->id.p ? status : DT_NOMEM;
+}
+
+/* ---- to Kafka ---- */
+
+/* The flights that go to Kafka, and their messages; all in the arena of texts. */
+struct post {
+    dt_outbox *o;
+    struct dt_flight **flights; /* ascending by id */
+    size_t n_flights;
+    struct dt_kafka_message *v;
+    struct dt_flight **of; /* of each message */
+    size_t n, room;
+    struct dt_error *err;
+};
+
+static dt_status add(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
+{
+    if (p->n == p->room) {
+        p->room = p->room ? 2 * p->room : p->n_flights;
+        struct dt_kafka_message *v = dt_arena_alloc(&p->o->texts, p->room * sizeof(*v));
+        struct dt_flight **of = dt_arena_alloc(&p->o->texts, p->room * sizeof(*of));
+        if (!v || !of)
+            return dt_fail(p->err, DT_NOMEM, "out of memory");
+        if (p->n) {
+            memcpy(v, p->v, p->n * sizeof(*v));
+            memcpy(of, p->of, p->n * sizeof(*of));
+        }
+        p->v = v;
+        p->of = of;
+    }
+    p->v[p->n] = *m;
+    p->of[p->n++] = f;
+    return DT_OK;
+}
+
+/* Finds the flight of a row. Texts are read in the order of the flights; *i is the last one that was found. */
+static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
+{
+    while (p->flights[*i]->row.id != row)
+        dt_assert_cmp(++*i, <, p->n_flights);
+    return p->flights[*i];
+}
+
+static dt_status add_letters(struct post *p, const int64_t *ids)
+{
+    const struct dt_outbox_env *env = &p->o->env;
+    struct dt_notices notices;
+    struct dt_kafka_message m;
+    size_t at = 0;
+    dt_status status = dt_store_notices(p->o->store, ids, p->n_flights, &p->o->texts, &notices, p->err);
+    for (size_t i = 0; i < notices.n && status == DT_OK; i++) {
+        status = env->kafka->letter(&notices.v[i], env->installation, &p->o->texts, &m);
+        status =
+            status == DT_OK ? add(p, flight_of(p, &at, notices.v[i].id), &m) : dt_fail(p->err, status, "out of memory");
+    }
+    return status;
+}
+
+static dt_status add_answers(struct post *p, const int64_t *ids)
+{
+    struct dt_command_answers answers;
+    size_t at = 0;
+    dt_status status =
+        dt_store_read_command_answers(p->o->store, p->o->json, ids, p->n_flights, &p->o->texts, &answers, p->err);
+    DT_FAIL_POINT_STATUS("commands.answer", status, p->err);
+    for (size_t i = 0; i < answers.n && status == DT_OK; i++) {
+        const struct dt_command_answer *a = &answers.v[i];
+        struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, (a->n_headers + 1) * sizeof(*headers));
+        if (!headers)
+            return dt_fail(p->err, DT_NOMEM, "out of memory");
+        for (size_t k = 0; k < a->n_headers; k++)
+            headers[k] = (struct dt_kafka_header){a->headers[k].name, a->headers[k].value};
+        const struct dt_kafka_message m = {a->topic, a->key, a->value, headers, a->n_headers};
+        status = add(p, flight_of(p, &at, a->row), &m);
+    }
+    return status;
+}
+
+static dt_status add_alerts(struct post *p)
+{
+    const struct dt_str topic = dt_arena_printf(&p->o->texts, "%s.alerts", p->o->env.installation);
+    for (size_t i = 0; i < p->n_flights; i++) {
+        struct dt_kafka_header *headers = dt_arena_alloc(&p->o->texts, 2 * sizeof(*headers));
+        struct alert_text text;
+        dt_status status = topic.p && headers ? text_of(&p->flights[i]->row, &p->o->texts, &text) : DT_NOMEM;
+        if (status != DT_OK)
+            return dt_fail(p->err, status, "out of memory");
+        headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
+        headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
+        const struct dt_kafka_message m = {topic, text.alert, text.body, headers, 2};
+        status = add(p, p->flights[i], &m);
+        if (status != DT_OK)
+            return status;
+    }
+    return DT_OK;
+}
+
+/* Sorts out the flights that go to Kafka, and makes their messages. */
+static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
+{
+    int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));
+    p->flights = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(struct dt_flight *));
+    if (!p->flights || !ids)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        if (flights[i]->way == DT_OUTBOX_BY_KAFKA) {
+            ids[p->n_flights] = flights[i]->row.id;
+            p->flights[p->n_flights++] = flights[i];
+        }
+    return p->n_flights == 0                      ? DT_OK
+           : p->o->env.kind == DT_MESSAGE_DEAD    ? add_letters(p, ids)
+           : p->o->env.kind == DT_MESSAGE_ANSWERS ? add_answers(p, ids)
+                                                  : add_alerts(p);
+}
+
+/* A row that nothing could be read from is gone: its job is, or somebody has spoilt it by hand. Returns how Kafka
+ * failed: for dead letters, if one did not arrive; for answers, if none did, since single topics take nothing now and
+ * then; a message about an alert says so itself. */
+static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
+{
+    const dt_outbox *o = p->o;
+    const enum dt_message_kind kind = o->env.kind;
+    int64_t arrived = 0;
+    const dt_status status =
+        p->n ? o->env.kafka->send(o->env.kafka->arg, p->v, p->n, sent, o->kind->timeout_ms, why) : DT_OK;
+    for (size_t i = 0; i < p->n; i++) {
+        struct dt_flight *f = p->of[i];
+        const bool arrives = DT_GUARD(LETTER_SENT, sent[i]);
+        const bool refused = !arrives && status == DT_REFUSED && kind == DT_MESSAGE_ANSWERS;
+        f->arrived += arrives;
+        f->refused += refused;
+        f->outcome = arrives || refused ? f->outcome : DT_OUTBOX_FAILED;
+        arrived += arrives;
+    }
+    for (size_t i = 0; i < p->n_flights; i++)
+        end_flight(p->flights[i], p->flights[i]->outcome, why->text);
+    if (kind == DT_MESSAGE_ALERT || (kind == DT_MESSAGE_ANSWERS && (arrived || status == DT_REFUSED)))
+        return DT_OK;
+    return status;
+}
+
+/* ---- webhooks: Standard Webhooks 1.0 ---- */
+
+/* Fills a request but for its URL; secret: NULL = no signature. */
+static dt_status head_of(const struct alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
+                         struct dt_arena *arena, struct dt_http_request *out)
+{
+    const struct dt_webhook webhook = {.id = text->id, .timestamp_s = now_ms / 1000, .body = text->body};
+    struct dt_http_header headers[] = {
+        {DT_STR_LIT("content-type"), DT_STR_LIT("application/json")},
+        {DT_STR_LIT("webhook-id"), text->id},
+        {DT_STR_LIT("webhook-timestamp"), dt_arena_printf(arena, "%lld", (long long)webhook.timestamp_s)},
+        {DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION)},
+        {DT_STR_LIT("webhook-signature"), DT_STR_NONE},
+    };
+    const size_t n = sizeof(headers) / sizeof(*headers);
+    struct dt_strbuf signature;
+    dt_strbuf_init(&signature);
+    dt_status status = secret ? dt_webhook_sign(&webhook, secret, &signature) : DT_OK;
+    if (status == DT_OK && secret)
+        status = copy_out(&signature, arena, &headers[n - 1].value);
+    dt_strbuf_clear(&signature);
+    struct dt_http_header *copy = dt_arena_alloc(arena, sizeof(headers));
+    if (status != DT_OK)
+        return status;
+    if (!copy || !headers[2].value.p)
+        return DT_NOMEM;
+    memcpy(copy, headers, sizeof(headers));
+    out->headers = copy;
+    out->n_headers = secret ? n : n - 1;
+    out->body = text->body;
+    return DT_OK;
+}
+
+static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
+{
+    dt_outbox *o = arg;
+    struct dt_flight *f = tag;
+    const bool answered = http->end == DT_HTTP_ANSWERED;
+    const bool arrived = answered && http->status >= 200 && http->status < 300;
+    char why[32];
+    snprintf(why, sizeof(why), "answered %d", http->status);
+    f->arrived = arrived;
+    end_flight(f, arrived ? DT_OUTBOX_GONE : DT_OUTBOX_FAILED, answered ? why : http->detail);
+    dt_chore_wake(&o->chore);
+}
+
+/* Where a message goes. url absent: nowhere any more. why: it cannot go there. */
+struct way {
+    struct dt_str url;
+    bool has_secret;
+    struct dt_callback_secret secret;
+    const char *why;
+};
+
+static dt_status find_way(dt_outbox *o, const struct dt_message_row *m, struct way *way)
+{
+    const struct dt_config *config = o->env.config;
+    struct dt_alert_setting setting;
+    *way = (struct way){.url = dt_str(config->alerts_url)};
+    if (m->target == DT_ALERT_TO_INSTALLATION) { /* its secret as it is now: its file may have changed */
+        struct dt_strbuf secret;
+        dt_strbuf_init(&secret);
+        dt_status known = dt_secret_now(config, &config->alerts_secret, &secret);
+        way->has_secret = known == DT_OK && secret.n > 0;
+        if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
+            way->why = "alerts.secret is none";
+        dt_secret_forget(&secret);
+        return known;
+    }
+    dt_status status = dt_alert_setting_read(o->json, m->setting, &o->texts, &setting);
+    way->url = setting.url;
+    way->has_secret = setting.secret.p != NULL;
+    if (!config->callbacks_enabled)
+        way->why = "callbacks are not enabled (callbacks.enabled)";
+    if (status == DT_OK && setting.url.p && dt_callback_url_check(setting.url, NULL))
+        way->why = "alerts.url of the topic is no URL";
+    if (status == DT_OK && setting.secret.p && dt_callback_secret_read(setting.secret, &way->secret))
+        way->why = "alerts.secret of the topic is none";
+    return status;
+}
+
+static dt_status request(dt_outbox *o, struct dt_flight *f, const struct way *way, int64_t now_ms, struct dt_error *err)
+{
+    const struct dt_config *config = o->env.config;
+    struct dt_http_settings settings = {.max_in_flight = 2 * DT_OUTBOX_PLACES,
+                                        .max_bytes = SIZE_MAX,
+                                        .ca_file = config->callbacks_ca_file,
+                                        .allow_hosts = dt_str(config->callbacks_allow_hosts),
+                                        .clock = o->env.clock,
+                                        .answered = on_answer,
+                                        .arg = o};
+    struct alert_text text;
+    struct dt_http_request request = {.owner = f->row.owner, .url = way->url, .timeout_ms = WEBHOOK_MS, .tag = f};
+    dt_status status = DT_OK;
+    if (!o->client) { /* the first webhook */
+        status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
+        if (status == DT_OK)
+            status = dt_http_client_new(&settings, &o->client, err);
+    }
+    if (status == DT_OK)
+        status = text_of(&f->row, &o->texts, &text);
+    if (status == DT_OK)
+        status = head_of(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
+    return status == DT_OK ? dt_http_client_send(o->client, &request) : status;
+}
+
+static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    struct way way;
+    dt_status status = find_way(o, &f->row, &way);
+    if (status == DT_OK && !(way.url.p && way.url.n))
+        end_flight(f, DT_OUTBOX_GONE, "");
+    else if (status == DT_OK && way.why)
+        end_flight(f, DT_OUTBOX_FAILED, way.why);
+    else {
+        if (status == DT_OK)
+            status = request(o, f, &way, now_ms, &err);
+        if (status != DT_OK)
+            end_flight(f, DT_OUTBOX_FAILED, err.text[0] ? err.text : dt_status_text(status));
+    }
+    dt_callback_secret_wipe(&way.secret);
+}
+
+/* ---- both ---- */
+
+dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int64_t now_ms, dt_status *kafka,
+                         struct dt_error *why, struct dt_error *err)
+{
+    struct post post = {.o = o, .err = err};
+    dt_status status = make_post(&post, flights, n);
+    bool *sent = dt_arena_alloc(&o->texts, post.n + 1);
+    if (status != DT_OK || !sent)
+        return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
+    memset(sent, 0, post.n + 1);
+    for (size_t i = 0; i < n; i++) /* first, because they do not block, and Kafka may */
+        if (flights[i]->way != DT_OUTBOX_BY_KAFKA)
+            send_webhook(o, flights[i], now_ms);
+    status = send_post(&post, sent, why);
+    *kafka = status == DT_OK ? *kafka : status;
+    return DT_OK;
+}

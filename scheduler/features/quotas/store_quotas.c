@@ -1,0 +1,153 @@
+/*
+ * See quotas.h. Owns the transaction in which a process changes its shares: the rows of all processes are locked, so
+ * the sum that is seen is the sum that holds until the commit.
+ */
+#include "quotas.h"
+
+#include <xxhash.h>
+
+#include "base/assert.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define COLUMNS       9     /* of put_quota_shares */
+#define APIS_FRESH_MS 15000 /* nobody takes himself for alone because others' heartbeats are late */
+
+struct sums {
+    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* of others, as far as they hold */
+    bool locked, mine;                                     /* there is a row to lock; there is one of this process */
+};
+
+struct settle {
+    int64_t process, now_ms;
+    struct dt_quota_claim *claims;
+    struct sums sums[DT_QUOTA_CLAIMS];
+    size_t n;
+    dt_db *db;
+};
+
+int64_t dt_quota_token_id(struct dt_str name)
+{
+    return (int64_t)(XXH3_64bits(name.p, name.n) >> 1);
+}
+
+/* ---- reading ---- */
+
+static dt_status read_share(void *arg)
+{
+    struct settle *s = arg;
+    const dt_db *db = s->db;
+    const int64_t token = dt_db_i64(db, 0);
+    const int64_t process = dt_db_i64(db, 1);
+    size_t at = 0;
+    while (at < s->n && s->claims[at].token != token)
+        at++;
+    if (at == s->n)
+        return DT_OK;
+    struct sums *sums = &s->sums[at];
+    struct dt_quota_claim *mine = &s->claims[at];
+    if (process == 0) {
+        sums->locked = true;
+    } else if (process == s->process) {
+        sums->mine = true;
+        mine->jobs_left = dt_db_i64(db, 9);
+        mine->left_at_ms = dt_db_i64(db, 10);
+        mine->pending_left = dt_db_i64(db, 11);
+        mine->count_at_ms = dt_db_i64(db, 12);
+    } else if (dt_db_i64(db, 2) > s->now_ms) { /* another one's that holds */
+        for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
+            sums->demand[i] += dt_db_i64(db, 3 + 2 * i);
+            sums->share[i] += dt_db_i64(db, 4 + 2 * i);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status lock_shares(struct settle *s, struct dt_error *err)
+{
+    int64_t tokens[DT_QUOTA_CLAIMS];
+    memset(s->sums, 0, sizeof(s->sums));
+    for (size_t i = 0; i < s->n; i++)
+        tokens[i] = s->claims[i].token;
+    return dt_id_in_read(s->db, &dt_sql_lock_quota_shares, DT_NO_PARAMS, DT_IDS(tokens, s->n), read_share, s, err);
+}
+
+/* ---- writing ---- */
+
+static dt_status put_shares(struct settle *s, struct dt_error *err)
+{
+    struct dt_param rows[DT_QUOTA_CLAIMS * COLUMNS];
+    struct dt_param *row = rows;
+    for (size_t i = 0; i < s->n; i++) {
+        struct dt_quota_claim *claim = &s->claims[i];
+        const struct sums *sums = &s->sums[i];
+        *row++ = DT_P_INT(claim->token);
+        *row++ = DT_P_INT(s->process);
+        *row++ = DT_P_INT(s->now_ms + DT_QUOTA_LEASE_MS);
+        for (int k = 0; k < DT_QUOTA_RATES; k++) {
+            const int64_t share = dt_quota_share(claim->demand[k], sums->demand[k], sums->share[k]);
+            claim->share[k] = share < claim->most[k] ? share : claim->most[k];
+            claim->alone[k] = sums->share[k] == 0;
+            *row++ = DT_P_INT(claim->demand[k]);
+            *row++ = DT_P_INT(claim->share[k]);
+        }
+    }
+    dt_assert_cmp(row - rows, ==, s->n * COLUMNS);
+    return dt_db_run_many(s->db, dt_sql_put_quota_shares, (struct dt_param_rows){rows, COLUMNS, s->n}, NULL, err);
+}
+
+static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct settle *s = arg;
+    bool complete = true;
+    dt_assert_cmp(s->n, <=, DT_QUOTA_CLAIMS);
+    s->db = db;
+    s->now_ms = now_ms;
+    dt_status status = lock_shares(s, err);
+    /* Makes the rows that are locked first, if they are missing, and locks all again: what was read without them may be
+     * what another process changes. */
+    for (size_t i = 0; status == DT_OK && i < s->n; i++) {
+        if (s->sums[i].locked)
+            continue;
+        complete = false;
+        status = dt_db_run(db, dt_sql_insert_quota_lock, DT_PARAMS(DT_P_INT(s->claims[i].token)), NULL, err);
+    }
+    if (status == DT_OK && !complete)
+        status = lock_shares(s, err);
+    /* A process that has no row yet removes the rows of processes that are gone. */
+    for (size_t i = 0; status == DT_OK && i < s->n; i++)
+        if (!s->sums[i].mine)
+            status = dt_db_run(db, dt_sql_delete_old_quota_shares,
+                               DT_PARAMS(DT_P_INT(s->claims[i].token), DT_P_INT(now_ms)), NULL, err);
+    return status == DT_OK ? put_shares(s, err) : status;
+}
+
+dt_status dt_quota_settle_in_txn(dt_db *db, int64_t now_ms, int64_t process, struct dt_quota_claim *claims, size_t n,
+                                 struct dt_error *err)
+{
+    struct settle s = {.process = process, .claims = claims, .n = n};
+    return settle(&s, db, now_ms, err);
+}
+
+dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
+                                struct dt_error *err)
+{
+    struct settle s = {.process = process, .claims = claims, .n = n < DT_QUOTA_CLAIMS ? n : DT_QUOTA_CLAIMS};
+    return dt_store_commit_work(store, NULL, settle, &s, err);
+}
+
+dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
+{
+    int64_t count = 0;
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_read_number(db, dt_sql_count_apis, DT_PARAMS(DT_P_INT(APIS_FRESH_MS)), NULL, &count, err);
+    } while (dt_store_read_again(&tries, status));
+    if (status == DT_OK)
+        *n = count > 1 ? count : 1;
+    return status;
+}

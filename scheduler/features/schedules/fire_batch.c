@@ -1,0 +1,475 @@
+/*
+ * Jobs of fires. A key that is there already is the fire's own job, made before: one that was withdrawn goes back to
+ * scheduled as its schedule is now, any other one stays as it is.
+ */
+#include "fire_batch.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/text/timetext.h"
+#include "job/change/change_txn.h"
+#include "job/change/insert_txn.h"
+#include "job/change/store_row.h"
+#include "store/sql/statements.h"
+
+#define WITHDRAWN     "withdrawn"
+#define AGAIN_MS      INT64_C(60000) /* a schedule that cannot have jobs is looked at so often */
+#define MOVES_START   64
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* of jobs in one transaction, but one goes always */
+
+struct dt_fire_row {
+    struct dt_insert insert;
+    struct dt_schedule *schedule;
+    enum dt_fire_how how;
+};
+
+dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *maker, struct dt_error *err)
+{
+    struct dt_arena *arena = maker->arena;
+    *b = (struct dt_fire_batch){.maker = maker, .err = err};
+    dt_counts_init(&b->counts);
+    b->rows = dt_arena_alloc(arena, DT_FIRES_AT_ONCE * sizeof(*b->rows));
+    b->progress = dt_arena_alloc(arena, 2 * DT_FIRES_AT_ONCE * sizeof(*b->progress)); /* one more a refused job */
+    b->cancel_first = dt_arena_alloc(arena, DT_FIRES_AT_ONCE * sizeof(*b->cancel_first));
+    maker->moves = NULL;
+    maker->n_moves = 0;
+    return b->rows && b->progress && b->cancel_first ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+/* The array doubles: it has room up to the next power of two. */
+static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
+{
+    struct dt_fire_maker *m = b->maker;
+    size_t n = m->n_moves;
+    if (n == 0 || (n >= MOVES_START && (n & (n - 1)) == 0)) {
+        size_t room = n ? 2 * n : MOVES_START;
+        struct dt_job_move *moves = dt_arena_alloc(m->arena, room * sizeof(*moves));
+        if (!moves)
+            return dt_fail(b->err, DT_NOMEM, "out of memory");
+        if (n)
+            memcpy(moves, m->moves, n * sizeof(*moves));
+        m->moves = moves;
+    }
+    m->moves[m->n_moves++] = move;
+    return DT_OK;
+}
+
+/* ---- planning ---- */
+
+static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
+{
+    if (b->topic.p && dt_str_eq(b->topic, topic))
+        return DT_OK;
+    bool ok = true;
+    dt_status status = dt_db_query(b->db, dt_sql_select_topic_defaults, DT_PARAMS(DT_P_STR(topic)), b->err);
+    if (status != DT_OK)
+        return status;
+    b->topic = topic;
+    b->topic_there = dt_db_next(b->db);
+    b->retry = b->topic_there ? dt_store_text(b->db, 0, b->maker->arena, &ok) : DT_STR_NONE;
+    b->ack_timeout_ms = b->topic_there ? dt_db_i64(b->db, 1) : 0;
+    b->owner = b->topic_there ? dt_db_i64(b->db, 2) : 0;
+    if (!b->retry.p)
+        b->retry = DT_STR_LIT(DT_RETRY_DEFAULT);
+    if (b->ack_timeout_ms <= 0)
+        b->ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
+    status = dt_db_end(b->db, b->err);
+    return status == DT_OK && !ok ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
+}
+
+/* From here on jobs are of this schedule, and spend the quota of its owner. */
+static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
+{
+    b->quota = NULL;
+    dt_status status = ask_topic(b, s->job.topic);
+    if (status != DT_OK || !b->topic_there)
+        return status;
+    s->owner = b->owner;
+    status = dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, &s->owner, 1, b->err);
+    b->quota = dt_fire_quotas_find(&b->quotas, s->owner);
+    return status;
+}
+
+static dt_status fire_key(struct dt_fire_batch *b, struct dt_str name, int64_t fire_ms, struct dt_str *out)
+{
+    *out = dt_arena_printf(b->maker->arena, "%.*s@%lld", (int)name.n, name.p, (long long)fire_ms);
+    return out->p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
+}
+
+static dt_status add_row(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_fire *fire)
+{
+    struct dt_fire_row *row = &b->rows[b->n_rows];
+    struct dt_fire_maker *m = b->maker;
+    dt_assert_cmp(b->n_rows, <, DT_FIRES_AT_ONCE);
+    dt_assert_cmp(m->ids, >, 0);
+    *row = (struct dt_fire_row){.schedule = s, .how = fire->how, .insert.job = s->job};
+    struct dt_new_job *job = &row->insert.job;
+    job->run_at_ms = dt_fire_runs_at_ms(s, fire->at_ms);
+    job->id = dt_job_id(job->run_at_ms, m->id);
+    m->id++;
+    m->ids--;
+    if (!job->retry.p)
+        job->retry = b->retry;
+    if (job->ack_timeout_ms <= 0)
+        job->ack_timeout_ms = b->ack_timeout_ms;
+    b->n_rows++;
+    b->bytes += dt_new_job_bytes(job);
+    dt_fire_quota_spend(b->quota);
+    return fire_key(b, s->name, fire->at_ms, &job->key);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s)
+{
+    size_t rows = smaller(DT_FIRES_AT_ONCE - b->n_rows, (size_t)b->maker->ids);
+    rows = smaller(rows, dt_fire_quota_room(b->quota));
+    if (b->bytes >= BYTES_AT_ONCE)
+        return 0;
+    return smaller(rows, (BYTES_AT_ONCE - b->bytes) / (dt_new_job_bytes(&s->job) + 1) + 1);
+}
+
+static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedule *s, struct dt_fire_plan *plan)
+{
+    if (s->overlap == DT_OVERLAP_ALLOW || !s->last_job_id)
+        return DT_OK;
+    int64_t ended;
+    dt_status status = dt_db_read_number(b->db, dt_sql_find_unfinished, DT_PARAMS(DT_P_INT(s->last_job_id)),
+                                         &plan->unfinished, &ended, b->err);
+    plan->retries_ended = ended != 0;
+    return status;
+}
+
+static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)
+{
+    dt_assert_cmp(b->n_progress, <, 2 * DT_FIRES_AT_ONCE);
+    b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
+}
+
+/* Fires for which there is no room in a quota wait. Returns when the schedule is looked at again. */
+static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, int64_t look_ms)
+{
+    const char *why;
+    if (!look_ms || look_ms > b->now_ms) {
+        s->waits_since_ms = 0;
+        return look_ms;
+    }
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* the batch is full: what waited for the quota waits on */
+        return look_ms;
+    look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
+    if (!s->waits_since_ms)
+        s->waits_since_ms = b->now_ms;
+    if (s->next_fire_ms <= b->now_ms) {
+        s->error = dt_str(why);
+        s->error_at_ms = b->now_ms;
+    }
+    return look_ms;
+}
+
+static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
+{
+    struct dt_fire fires[DT_FIRES_AT_ONCE];
+    const bool returns = b->n_rows > 0 && b->rows[b->n_rows - 1].schedule == s;
+    struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .room = dt_fire_batch_room(b, s), .fires = fires};
+    dt_status status = ask_unfinished(b, s, &plan);
+    if (status != DT_OK)
+        return status;
+    plan.unfinished = plan.unfinished || returns;
+    dt_fire_plan_make(s, &plan);
+    if (plan.cancel_first) {
+        dt_assert_cmp(b->n_cancel_first, <, DT_FIRES_AT_ONCE);
+        b->cancel_first[b->n_cancel_first++] = s->last_job_id;
+    }
+    for (size_t i = 0; i < plan.n && status == DT_OK; i++)
+        status = add_row(b, s, &fires[i]);
+    s->error = DT_STR_NONE;
+    s->error_at_ms = 0;
+    note_progress(b, s, wait_for_quota(b, s, plan.look_ms));
+    return status;
+}
+
+/* A schedule that cannot have jobs says why, and is looked at again later. */
+dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why)
+{
+    s->error = dt_arena_copy(b->maker->arena, dt_str(why));
+    s->error_at_ms = b->now_ms;
+    note_progress(b, s, b->now_ms + AGAIN_MS);
+    return s->error.p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- fires whose time has come just before a change ---- */
+
+static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                         struct dt_schedule *then)
+{
+    struct dt_fire fires[DT_FIRES_AT_ONCE];
+    struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .due_only = true, .fires = fires};
+    dt_status status = ask_unfinished(b, s, &plan);
+    if (status != DT_OK)
+        return status;
+    plan.room = dt_fire_batch_room(b, s);
+    dt_fire_plan_make(s, &plan);
+    if (plan.cancel_first) {
+        const struct dt_change_txn txn = {
+            .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .counts = &b->counts, .arena = b->maker->arena};
+        struct dt_job_change cancel = {.how = DT_CHANGE_CANCEL, .id = s->last_job_id, .keep_attempt = true};
+        status = dt_change_in_txn(&txn, &cancel, b->err);
+        if (status == DT_NOT_FOUND || status == DT_TOO_LATE) /* finished meanwhile */
+            status = DT_OK;
+        plan.retries_ended = true;
+        dt_fire_plan_make(s, &plan);
+    }
+    for (size_t i = 0; i < plan.n && status == DT_OK; i++) {
+        status = add_row(b, s, &fires[i]);
+        b->rows[b->n_rows - 1].schedule = then;
+    }
+    return status;
+}
+
+dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then)
+{
+    struct dt_recurrence r;
+    dt_zone *zone = NULL;
+    dt_status status = open_schedule(b, s);
+    if (status != DT_OK || !b->topic_there || s->paused)
+        return status;
+    status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+    if (status == DT_OK)
+        status = add_due(b, s, &r, then);
+    dt_zone_free(zone);
+    return status == DT_INVALID ? DT_OK : status; /* it cannot be read any more, and has no fires */
+}
+
+dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
+{
+    struct dt_recurrence r;
+    dt_zone *zone = NULL;
+    struct dt_error why = {0};
+    dt_status status = open_schedule(b, s);
+    if (status != DT_OK)
+        return status;
+    if (!b->topic_there)
+        return dt_fire_batch_refuse(b, s, "its topic does not exist");
+    status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, &why);
+    if (status != DT_OK)
+        return dt_fire_batch_refuse(b, s, why.text);
+    const int64_t stamp = dt_zone_stamp(r.zone);
+    if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
+        /* With another tzdata, future fires are computed again. */
+        status = add_due(b, s, &r, s);
+        if (status == DT_OK)
+            status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
+        s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
+        dt_fire_plan_from(s, &r, b->now_ms + 1);
+    }
+    s->zone_stamp = stamp;
+    /* Fires that jitter has put off, and that the schedule still names, have their jobs again. */
+    for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
+        if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
+            status = add_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
+    b->n_put_off = 0;
+    if (status == DT_OK)
+        status = plan_fires(b, s, &r);
+    dt_zone_free(zone);
+    return status;
+}
+
+dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
+{
+    struct dt_schedule at_once = *s;
+    dt_status status = ask_topic(b, s->job.topic);
+    if (status != DT_OK)
+        return status;
+    if (!b->topic_there)
+        return dt_fail(b->err, DT_INVALID, "its topic does not exist");
+    at_once.jitter_ms = 0;
+    b->quota = NULL; /* the token that asks has spent its own */
+    status = add_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
+    b->rows[b->n_rows - 1].schedule = s;
+    note_progress(b, s, s->look_ms);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static dt_status end_fire(struct dt_fire_batch *b, int64_t id, const char *code, const char *message, int64_t until_ms,
+                          bool *ended)
+{
+    uint64_t changed = 0;
+    int64_t leave_ms = until_ms + dt_store_config(b->maker->store)->history_after;
+    dt_status status = dt_db_run(b->db, dt_sql_end_fire,
+                                 DT_PARAMS(DT_P_INT(b->now_ms), DT_P_STR(dt_str(code)), DT_P_STR(dt_str(message)),
+                                           DT_P_INT(b->now_ms), DT_P_INT(leave_ms), DT_P_INT(b->now_ms),
+                                           DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(b->now_ms), DT_P_INT(id)),
+                                 &changed, b->err);
+    *ended = changed == 1;
+    return status;
+}
+
+/* The fire has a job. One that was withdrawn goes back to scheduled. */
+static dt_status return_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
+{
+    const struct dt_new_job *job = &row->insert.job;
+    int64_t id = row->insert.existing_id;
+    uint64_t changed = 0;
+    dt_status status = dt_db_run(b->db, dt_sql_return_fire,
+                                 DT_PARAMS(DT_P_INT(job->run_at_ms), DT_P_INT(job->run_at_ms),
+                                           DT_P_INT(job->run_at_ms < dt_near_end_ms(b->now_ms)), DT_P_INT(b->now_ms),
+                                           DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
+                                           DT_P_STR(job->retry), DT_P_INT(job->ack_timeout_ms),
+                                           DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
+                                           DT_P_STR_OR_NULL(job->callback_url), DT_P_STR_OR_NULL(job->content_type),
+                                           DT_P_INT(job->payload_binary), DT_P_STR(job->payload), DT_P_INT(id)),
+                                 &changed, b->err);
+    if (status != DT_OK || row->how == DT_FIRE_SKIPPED)
+        return status;
+    row->schedule->last_job_id = id;
+    if (changed == 0)
+        return DT_OK;
+    b->returned++;
+    dt_counts_move(&b->counts, job->topic, id, DT_CANCELLED, DT_SCHEDULED);
+    return add_move(b, (struct dt_job_move){id, job->run_at_ms, 0});
+}
+
+static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
+{
+    const struct dt_new_job *job = &row->insert.job;
+    switch (row->insert.outcome) {
+    case DT_INSERT_CREATED:
+        break;
+    case DT_INSERT_SAME:
+    case DT_INSERT_CONFLICT:
+        return return_fire(b, row);
+    case DT_INSERT_NO_TOPIC:
+    case DT_INSERT_ID_TAKEN:
+    case DT_INSERT_REFUSED:
+    case DT_INSERT_TOO_LARGE:
+    case DT_INSERT_RESERVED:
+    case DT_INSERT_DELETING:
+        return dt_fire_batch_refuse(b, row->schedule, "the server does not take its jobs");
+    }
+    dt_assert(row->insert.outcome == DT_INSERT_CREATED);
+    if (row->how == DT_FIRE_SKIPPED) {
+        static const char why[] = "the job of the fire before is not finished";
+        bool ended;
+        dt_status status = end_fire(b, job->id, "overlap", why, b->now_ms, &ended);
+        if (status == DT_OK && ended)
+            dt_counts_move(&b->counts, job->topic, job->id, DT_SCHEDULED, DT_CANCELLED);
+        b->skipped++;
+        return status;
+    }
+    row->schedule->last_job_id = job->id;
+    b->made++;
+    return add_move(b, (struct dt_job_move){job->id, job->run_at_ms, 0});
+}
+
+dt_status dt_fire_batch_write(struct dt_fire_batch *b)
+{
+    struct dt_insert **v = dt_arena_alloc(b->maker->arena, (b->n_rows + 1) * sizeof(*v));
+    struct dt_insert_rows rows = {.v = v, .n = b->n_rows, .maker = b->maker->number};
+    for (size_t i = 0; v && i < b->n_rows; i++)
+        v[i] = &b->rows[i].insert;
+    dt_status status = v ? dt_insert_in_txn(b->maker->store, b->db, b->now_ms, &rows, &b->counts, b->err)
+                         : dt_fail(b->err, DT_NOMEM, "out of memory");
+    DT_FAIL_POINT_STATUS("fires.inserted", status, b->err);
+    for (size_t i = 0; i < b->n_rows && status == DT_OK; i++)
+        status = settle_row(b, &b->rows[i]);
+    if (status == DT_OK)
+        status = dt_schedule_write_progress(b->db, b->maker->arena, b->progress, b->n_progress, b->err);
+    if (status == DT_OK)
+        status = dt_fire_quotas_write(&b->quotas, b->db, b->now_ms, b->err);
+    DT_FAIL_POINT_STATUS("fires.written", status, b->err);
+    return status;
+}
+
+/* ---- withdrawing ---- */
+
+struct pending {
+    int64_t id, next_at_ms, fire_ms; /* fire_ms: its instant */
+};
+
+static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    const struct dt_str *name = arg;
+    struct pending *p = row;
+    (void)arena;
+    *p = (struct pending){dt_db_i64(db, 0), dt_db_i64(db, 1), dt_fire_key_time_ms(dt_db_bytes(db, 2), *name)};
+    return DT_OK;
+}
+
+/* Reads fires of the schedule behind an instant that have not begun, in the order of their keys: numbers of one length
+ * stand in that order as text. A fire that is further away is the only one behind the next minutes. */
+static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
+                              struct dt_rows *rows)
+{
+    struct dt_str name = s->name;
+    struct dt_str after;
+    struct dt_str last;
+    struct dt_str below = dt_arena_printf(b->maker->arena, "%.*s@:", (int)s->name.n, s->name.p);
+    dt_status status = fire_key(b, s->name, after_ms, &after);
+    if (status == DT_OK)
+        status = fire_key(b, s->name, dt_later(s->last_fire_ms, b->now_ms + 1), &last);
+    if (status == DT_OK && !below.p)
+        status = dt_fail(b->err, DT_NOMEM, "out of memory");
+    if (status != DT_OK)
+        return status;
+    *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = take_pending, .arg = &name};
+    status = dt_db_query(b->db, dt_sql_select_pending_fires,
+                         DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
+    /* Among the keys of fires there may be keys of jobs that a caller made: `<name>@17x`. */
+    struct pending *v = rows->v;
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        if (v[i].fire_ms >= 0)
+            v[kept++] = v[i];
+    rows->n = kept;
+    return status;
+}
+
+static dt_status withdraw_one(struct dt_fire_batch *b, const struct dt_schedule *s, const struct pending *p)
+{
+    bool ended;
+    dt_status status = end_fire(b, p->id, WITHDRAWN, "its schedule was changed, paused or removed",
+                                dt_later(p->next_at_ms, b->now_ms) + s->catch_up_ms, &ended);
+    if (status != DT_OK || !ended)
+        return status;
+    dt_counts_move(&b->counts, s->job.topic, p->id, DT_SCHEDULED, DT_CANCELLED);
+    if (p->fire_ms <= b->now_ms)
+        b->put_off[b->n_put_off++] = p->fire_ms;
+    return add_move(b, (struct dt_job_move){p->id, 0, p->next_at_ms});
+}
+
+dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most)
+{
+    struct dt_rows rows = {.n = 0};
+    dt_status status = list_pending(b, s, b->now_ms - s->jitter_ms, &rows);
+    const struct pending *v = rows.v;
+    b->n_put_off = 0;
+    if (status == DT_OK)
+        b->put_off = dt_arena_alloc(b->maker->arena, (rows.n + 1) * sizeof(*b->put_off));
+    if (status == DT_OK && !b->put_off)
+        status = dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < rows.n && status == DT_OK; i++) {
+        const bool put_off = v[i].fire_ms <= b->now_ms && v[i].next_at_ms > b->now_ms;
+        if (v[i].fire_ms > b->now_ms || (put_off && b->n_put_off < most))
+            status = withdraw_one(b, s, &v[i]);
+    }
+    return status;
+}
+
+dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s)
+{
+    struct dt_rows rows = {.n = 0};
+    dt_status status = list_pending(b, s, b->now_ms, &rows);
+    const struct pending *v = rows.v;
+    for (size_t i = 1; i < rows.n && status == DT_OK; i++)
+        status = withdraw_one(b, s, &v[i]);
+    return status;
+}

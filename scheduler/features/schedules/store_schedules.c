@@ -1,0 +1,547 @@
+/*
+ * The transactions on schedules: see schedules.h. Each takes the row of schedule_fires first, so that a change and the
+ * makers of fires come one after the other.
+ */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "features/events/event_of.h"
+#include "job/change/change_txn.h"
+#include "fire_batch.h"
+#include "store/sql/statements.h"
+
+#define SCHEDULES_AT_ONCE 64
+#define IDS_AT_ONCE       (2 * DT_FIRES_AT_ONCE)
+
+/* ---- a transaction ---- */
+
+struct task {
+    struct dt_fire_batch batch;
+    struct dt_str name;
+    struct dt_schedule *out;
+    struct dt_job *job; /* of a fire by hand: out */
+    struct dt_schedule_put *put;
+    struct dt_fires_made *made;
+    bool paused, cancel;
+    const struct dt_turn *turns; /* of owners of which a schedule is due */
+    size_t n_turns;
+    size_t limit;        /* of schedules */
+    const char *refused; /* not NULL: the one schedule that is looked at cannot have its jobs, for this reason */
+    dt_status (*work)(struct task *t);
+};
+
+/* The counts are the batch's, which each try begins anew. */
+static dt_status commit_once(struct task *t, struct dt_error *err)
+{
+    dt_db *db;
+    int64_t now_ms;
+    dt_status status = dt_store_begin(t->batch.maker->store, &db, &now_ms, err);
+    if (status == DT_OK) {
+        status = dt_fire_batch_init(&t->batch, t->batch.maker, err);
+        t->batch.db = db;
+        t->batch.now_ms = now_ms;
+        if (status == DT_OK)
+            status = t->work(t);
+    } else
+        dt_counts_init(&t->batch.counts);
+    status = dt_counts_commit(db, &t->batch.counts, status, err);
+    DT_FAIL_POINT_STATUS("fires.committed", status, err);
+    return status;
+}
+
+/* An id that is taken comes from a block that was given out before the server went back in time. */
+static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    t->batch.maker = maker;
+    do {
+        status = DT_OK;
+        if (maker->ids < DT_FIRES_AT_ONCE) {
+            uint64_t random;
+            maker->ids = 0;
+            if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                status = dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+            else {
+                maker->number = (int64_t)(random >> 1);
+                status = dt_store_reserve_ids(maker->store, IDS_AT_ONCE, &maker->id, err);
+            }
+            maker->ids = status == DT_OK ? IDS_AT_ONCE : 0;
+        }
+        if (status == DT_OK)
+            status = commit_once(t, err);
+        if (status == DT_EXISTS) {
+            maker->ids = 0;
+            status = DT_BUSY;
+        }
+    } while (dt_store_again(&again, status));
+    if (status != DT_OK)
+        maker->n_moves = 0;
+    return status;
+}
+
+/* Locks the schedule, and reads it. NOT_FOUND; DENIED. Its topic is judged here, since it may change before. */
+static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
+{
+    struct dt_fire_batch *b = &t->batch;
+    dt_status status = dt_db_read_number(b->db, dt_sql_lock_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, NULL, b->err);
+    if (status == DT_OK)
+        status = dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err);
+    if (status == DT_OK && !dt_topic_within(b->maker->bound, s->job.topic))
+        return dt_fail(b->err, DT_DENIED, "the schedule is of a topic that the token does not reach");
+    return status;
+}
+
+/* ---- making fires ---- */
+
+struct due {
+    struct dt_schedule *v; /* t->limit */
+    struct dt_turn *turns;
+    size_t n;
+};
+
+/* A schedule that waits for a quota goes before those that do not, and the one that has waited longest goes first. */
+static int by_wait(const void *a, const void *b)
+{
+    int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
+    int64_t y = ((const struct dt_schedule *)b)->waits_since_ms;
+    x = x ? x : INT64_MAX;
+    y = y ? y : INT64_MAX;
+    return (x > y) - (x < y);
+}
+
+/* Each owner has an equal part of the schedules that are looked at. */
+static dt_status lock_due(struct task *t, struct due *due)
+{
+    struct dt_fire_batch *b = &t->batch;
+    const size_t part = (t->limit + t->n_turns - 1) / t->n_turns;
+    int64_t owners[SCHEDULES_AT_ONCE];
+    dt_status status = DT_OK;
+    dt_assert_cmp(t->limit, <=, SCHEDULES_AT_ONCE);
+    *due = (struct due){.v = dt_arena_alloc(b->maker->arena, t->limit * sizeof(*due->v)),
+                        .turns = dt_arena_alloc(b->maker->arena, t->limit * sizeof(*due->turns))};
+    if (!due->v || !due->turns)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; status == DT_OK && i < t->n_turns && due->n < t->limit; i++) {
+        struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
+        const int64_t owner = t->turns[i].owner;
+        const size_t left = t->limit - due->n;
+        const size_t most = part < left ? part : left;
+        status = dt_db_query(b->db, dt_sql_lock_due_schedules,
+                             DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
+        struct dt_schedule *v = rows.v;
+        if (status == DT_OK && rows.n)
+            qsort(v, rows.n, sizeof(*v), by_wait);
+        for (size_t k = 0; status == DT_OK && k < rows.n && k < most; k++, due->n++) {
+            due->v[due->n] = v[k];
+            due->turns[due->n] = (struct dt_turn){.owner = owner, .at = due->n};
+            owners[due->n] = owner;
+        }
+        dt_turns_note(&b->maker->had, owner, 0);
+    }
+    if (status == DT_OK)
+        status =
+            dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n, b->err);
+    dt_turns_sort(&b->maker->had, due->turns, due->n);
+    return status;
+}
+
+static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    int64_t *look_ms = arg;
+    int64_t at_ms = dt_db_is_null(db, 1) ? INT64_MAX : dt_later(dt_db_i64(db, 1), 1);
+    (void)arena;
+    *(struct dt_turn *)row = (struct dt_turn){.owner = dt_db_i64(db, 0), .at = at_ms <= dt_db_i64(db, 2)};
+    *look_ms = dt_earlier(*look_ms, at_ms);
+    return DT_OK;
+}
+
+/* Reads when the next look is due (0 = none is), and the owners that have one due now, in the order of their turns. */
+static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
+                            struct dt_error *err)
+{
+    int64_t first_ms = INT64_MAX;
+    *due = (struct dt_rows){.row_bytes = sizeof(struct dt_turn), .read = take_turn, .arg = &first_ms};
+    dt_status status = dt_db_query(db, dt_sql_select_schedule_turns, DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, maker->arena, due, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_turn *v = due->v;
+    size_t n = 0;
+    for (size_t i = 0; i < due->n; i++)
+        if (v[i].at)
+            v[n++] = (struct dt_turn){.owner = v[i].owner};
+    due->n = n;
+    dt_turns_sort(&maker->had, v, n);
+    *look_ms = first_ms == INT64_MAX ? 0 : first_ms;
+    return DT_OK;
+}
+
+static dt_status make_due(struct task *t)
+{
+    struct due due;
+    struct dt_rows next;
+    struct dt_fire_batch *b = &t->batch;
+    dt_status status = lock_due(t, &due);
+    *t->made = (struct dt_fires_made){.schedules = due.n};
+    for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
+        struct dt_schedule *s = &due.v[due.turns[i].at];
+        const struct dt_str name = s->name;
+        /* The read before skips locked settings: their last committed version is read here. If a manual edit deleted
+         * the settings, the row of the fires is deleted, too. */
+        if (!s->job.topic.p)
+            status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
+        if (status == DT_NOT_FOUND)
+            status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(name)), NULL, b->err);
+        else if (status == DT_OK)
+            status = t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
+    }
+    if (status == DT_OK && due.n)
+        status = dt_fire_batch_write(b);
+    return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
+}
+
+/* Nothing to do costs one read of an index. */
+dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
+{
+    struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
+    struct dt_error why = {0};
+    struct dt_rows due;
+    dt_db *db;
+    *out = (struct dt_fires_made){0};
+    maker->n_moves = 0;
+    dt_status status = dt_store_db(maker->store, &db, err);
+    if (status == DT_OK)
+        status = find_turns(maker, db, &out->next_look_ms, &due, err);
+    if (status != DT_OK || due.n == 0)
+        return status;
+    t.turns = due.v;
+    t.n_turns = due.n;
+    status = commit_task(maker, &t, err);
+    if (status == DT_INVALID) {
+        /* The server does not take a job: schedules are looked at one by one, and the one at fault says why. */
+        t.limit = 1;
+        status = commit_task(maker, &t, &why);
+        if (status == DT_INVALID) {
+            t.refused = why.text;
+            status = commit_task(maker, &t, err);
+        }
+    }
+    if (status != DT_OK)
+        return status;
+    out->made = t.batch.made;
+    out->skipped = t.batch.skipped;
+    out->returned = t.batch.returned;
+    /* The next fires of these jobs wait for the end of their retries; their schedules are still due for a look. */
+    for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
+        struct dt_job job;
+        status = dt_store_cancel(maker->store, t.batch.cancel_first[i], true, maker->arena, &job, err);
+        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished meanwhile */
+            status = DT_OK;
+    }
+    return status;
+}
+
+/* ---- a new tzdata ---- */
+
+static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_str *name = row;
+    (void)arg;
+    *name = dt_arena_copy(arena, dt_db_bytes(db, 0));
+    return name->p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
+                                  struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_str), .read = take_name};
+    dt_db *db;
+    *out = (struct dt_schedule_zones){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_schedule_zones, DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    if (status == DT_OK)
+        *out = (struct dt_schedule_zones){rows.v, rows.n};
+    return status;
+}
+
+dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
+                                    struct dt_error *err)
+{
+    *n = 0;
+    return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
+}
+
+/* ---- changes ---- */
+
+static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
+                      const struct dt_schedule *after)
+{
+    const struct dt_fire_batch *b = &t->batch;
+    const struct dt_job_event event = {
+        .at_ms = b->now_ms, .actor = dt_store_actor(b->maker->store), .action = dt_str(action)};
+    return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
+}
+
+/* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has
+ * put off until later than now. */
+static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                             int64_t missed_ms, int64_t within_ms)
+{
+    const int64_t waits_ms = s->waits_since_ms ? b->now_ms - s->waits_since_ms : 0;
+    const int64_t from_ms = dt_later(missed_ms, b->now_ms - within_ms - dt_later(waits_ms, 0));
+    const size_t most = b->n_put_off + dt_fire_batch_room(b, s);
+    int64_t *put_off = dt_arena_alloc(b->maker->arena, (most + 1) * sizeof(*put_off));
+    if (!put_off)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    if (b->n_put_off)
+        memcpy(put_off, b->put_off, b->n_put_off * sizeof(*put_off));
+    b->put_off = put_off;
+    dt_fire_plan_from(s, r, dt_later(missed_ms, b->now_ms - s->jitter_ms));
+    while (s->next_fire_ms && s->next_fire_ms < from_ms && b->n_put_off < most) {
+        if (dt_fire_runs_at_ms(s, s->next_fire_ms) > b->now_ms)
+            b->put_off[b->n_put_off++] = s->next_fire_ms;
+        dt_fire_plan_from(s, r, s->next_fire_ms + 1);
+    }
+    dt_fire_plan_from(s, r, from_ms);
+    return DT_OK;
+}
+
+/* Plans the fires of a schedule that was made, changed or paused. */
+static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                              const struct dt_schedule *old)
+{
+    const bool same_times = old && !s->cron.p == !old->cron.p && dt_str_eq(s->cron, old->cron) &&
+                            s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
+                            s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
+                            s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
+    /* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
+    const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
+    if (!s->paused && missed_ms <= b->now_ms) {
+        /* A fire whose time came just before a change gets the job that a maker which is a little late would make. */
+        const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
+        return plan_missed(b, s, r, missed_ms, within_ms);
+    }
+    /* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers the
+     * first fire that has no job, or none any more, for when it is resumed. */
+    int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
+    if (s->paused)
+        from_ms = dt_earlier(from_ms, missed_ms);
+    if (s->paused && b->n_put_off > 0)
+        from_ms = dt_earlier(from_ms, b->put_off[0]);
+    dt_fire_plan_from(s, r, from_ms);
+    return DT_OK;
+}
+
+/* The fires from now on are reckoned anew. */
+static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_recurrence r;
+    dt_zone *zone = NULL;
+    dt_status status = DT_OK;
+    if (old) { /* due fires get their jobs as planned; future fires are withdrawn */
+        status = dt_fire_batch_add_due(b, old, s);
+        if (status == DT_OK)
+            status = dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s));
+    }
+    if (status == DT_OK)
+        status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+    if (status == DT_INVALID && s->paused && old)
+        return DT_OK; /* its zone is gone: that keeps nobody from pausing it */
+    if (status != DT_OK)
+        return status;
+    s->zone_stamp = dt_zone_stamp(zone);
+    s->waits_since_ms = old && !old->paused ? old->waits_since_ms : 0;
+    s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
+    s->last_job_id = old ? old->last_job_id : 0;
+    status = plan_changed(b, s, &r, old);
+    dt_zone_free(zone);
+    return status;
+}
+
+/* What keeps the schedule from having jobs stands in its row, and refuses a request that sets it so. */
+static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
+{
+    dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
+    if (status == DT_OK)
+        status = dt_fire_batch_advance(&t->batch, s);
+    if (status == DT_OK && s->error.p && t->put && !s->waits_since_ms)
+        status = dt_fail(t->batch.err, DT_NOT_FOUND, "%.*s", (int)s->error.n, s->error.p);
+    return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
+}
+
+/* Counted under the lock that all makers take, so the bound is exact. */
+static dt_status refuse_one_more(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    const struct dt_str topic = t->put->schedule->job.topic;
+    const struct dt_topic_bound *bound = b->maker->bound;
+    dt_status status = dt_db_query(b->db, dt_sql_lock_topics, DT_NO_PARAMS, b->err);
+    if (status == DT_OK)
+        status = dt_db_end(b->db, b->err);
+    for (size_t i = 0; status == DT_OK && i < bound->n; i++) {
+        struct dt_str above = dt_topic_above_prefix(b->maker->arena, bound->prefixes[i]);
+        if (!dt_str_begins(topic, bound->prefixes[i]))
+            continue;
+        int64_t n = 0;
+        status = above.p ? dt_db_read_number(b->db, dt_sql_count_schedules,
+                                             DT_PARAMS(DT_P_STR(bound->prefixes[i]), DT_P_STR(above)), NULL, &n, b->err)
+                         : dt_fail(b->err, DT_NOMEM, "out of memory");
+        t->put->too_many = n >= dt_store_config(b->maker->store)->limits_prefix_schedules;
+        if (status == DT_OK && t->put->too_many)
+            return dt_fail(b->err, DT_INVALID, "as many schedules as may make jobs of the prefix do");
+    }
+    return status;
+}
+
+static dt_status put_schedule(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule old;
+    dt_status status = dt_db_run(b->db, dt_sql_enter_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    if (status == DT_OK)
+        status = lock_and_read(t, &old);
+    t->put->created = status == DT_NOT_FOUND;
+    if (status != DT_OK && status != DT_NOT_FOUND)
+        return status;
+    const struct dt_schedule *asked = t->put->schedule;
+    struct dt_schedule *was = t->put->created ? NULL : &old;
+    struct dt_schedule *s = t->out;
+    *s = *asked;
+    s->paused = t->put->set_paused || !was ? asked->paused : was->paused;
+    s->created_at_ms = was ? was->created_at_ms : b->now_ms;
+    s->updated_at_ms = b->now_ms;
+    s->version = was ? was->version + 1 : 1;
+    s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
+    if (was && memcmp(was->job.digest, s->job.digest, sizeof(s->job.digest)) == 0 && was->paused == s->paused) {
+        *s = old;
+        return DT_OK;
+    }
+    t->put->too_many = false;
+    status = b->maker->bound && (!was || !dt_str_eq(was->job.topic, s->job.topic)) ? refuse_one_more(t) : DT_OK;
+    if (status == DT_OK)
+        status = begin_anew(t, s, was);
+    if (status == DT_OK)
+        status = write_and_advance(t, s);
+    return status == DT_OK ? note(t, was ? "schedule_change" : "schedule_create", was, s) : status;
+}
+
+dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put, struct dt_schedule *out,
+                                struct dt_error *err)
+{
+    struct task t = {.name = put->schedule->name, .put = put, .out = out, .work = put_schedule};
+    return commit_task(maker, &t, err);
+}
+
+static dt_status pause_schedule(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule *s = t->out;
+    dt_status status = lock_and_read(t, s);
+    if (status != DT_OK || s->paused == t->paused)
+        return status;
+    struct dt_schedule old = *s;
+    s->paused = t->paused;
+    s->version++;
+    s->updated_at_ms = b->now_ms;
+    if (t->paused)
+        status = begin_anew(t, s, &old);
+    else { /* fires that the pause made miss are made if they are no older than catch_up says */
+        struct dt_recurrence r;
+        dt_zone *zone = NULL;
+        status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+        if (status == DT_OK) {
+            s->zone_stamp = dt_zone_stamp(zone);
+            if (s->next_fire_ms)
+                status = plan_missed(b, s, &r, s->next_fire_ms, s->catch_up_ms);
+        }
+        dt_zone_free(zone);
+    }
+    if (status == DT_OK)
+        status = write_and_advance(t, s);
+    return status == DT_OK ? note(t, t->paused ? "schedule_pause" : "schedule_resume", &old, s) : status;
+}
+
+dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused, struct dt_schedule *out,
+                                  struct dt_error *err)
+{
+    struct task t = {.name = name, .paused = paused, .out = out, .work = pause_schedule};
+    return commit_task(maker, &t, err);
+}
+
+static dt_status delete_schedule(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule s;
+    dt_status status = lock_and_read(t, &s);
+    if (status == DT_OK && !t->cancel)
+        status = dt_fire_batch_add_due(b, &s, &s);
+    if (status == DT_OK)
+        status = t->cancel ? dt_fire_batch_withdraw(b, &s, SIZE_MAX) : dt_fire_batch_withdraw_but_next(b, &s);
+    if (status == DT_OK)
+        status = dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    if (status == DT_OK)
+        status = dt_fire_batch_write(b);
+    if (status == DT_OK)
+        status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    return status == DT_OK ? note(t, "schedule_delete", &s, NULL) : status;
+}
+
+dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel, struct dt_error *err)
+{
+    struct task t = {.name = name, .cancel = cancel, .work = delete_schedule};
+    return commit_task(maker, &t, err);
+}
+
+static dt_status run_now(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    struct dt_schedule *s = t->out;
+    dt_status status = lock_and_read(t, s);
+    if (status == DT_OK)
+        status = dt_fire_batch_now(b, s);
+    if (status == DT_OK)
+        status = dt_fire_batch_write(b);
+    if (status == DT_OK)
+        status = note(t, "schedule_run_now", s, s);
+    const struct dt_change_txn txn = {
+        .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .arena = b->maker->arena};
+    return status == DT_OK ? dt_job_read_in_txn(&txn, s->last_job_id, t->job, b->err) : status;
+}
+
+dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
+                                    struct dt_error *err)
+{
+    struct dt_schedule s;
+    struct task t = {.name = name, .out = &s, .job = job, .work = run_now};
+    return commit_task(maker, &t, err);
+}
+
+/* ---- reading ---- */
+
+dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
+                                struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_schedule_read(db, name, arena, out, err) : status;
+}
+
+dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, struct dt_page_end end, struct dt_arena *arena,
+                                 struct dt_schedule_list *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take, .end = end};
+    dt_status status = dt_store_read(store, dt_sql_select_schedules, DT_PARAMS(DT_P_STR(after), DT_P_INT(end.rows)),
+                                     arena, &rows, err);
+    *out = (struct dt_schedule_list){rows.v, rows.n, rows.more};
+    return status;
+}

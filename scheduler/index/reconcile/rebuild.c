@@ -1,0 +1,366 @@
+/*
+ * Owns the refilling of sets that were lost. Refuses to compare: it adds what is missing, nearest first, and leaves
+ * what is there (entries that came since the loss are right; entries of an old copy are for the compares).
+ *
+ * A pass goes through MySQL's due index once, from the longest overdue row up to the horizon, which moves on meanwhile:
+ * it is over when a page is not full. While a page is added MySQL reads the next ones, AHEAD of them in one statement,
+ * the last of which waits for the next step: the full scan looks once more through what the index is told meanwhile.
+ *
+ * Who makes a pass fills other leaders' lost sets as well, since reading is most of the work. It begins GATHER_US after
+ * a shard asked, so that those find each other that lost theirs together; which of them is first fills, and notes in
+ * Redis now and then how far he has come (lua/filled.lua). The others wait, look at his notes every POLL_US, and go on
+ * where he stopped: at the end of his horizon, or somewhere before when he has not been heard of for DT_FILLING_MS.
+ * Notes are a convenience: without them, or with those of another slot map, each fills his own.
+ *
+ *   asked ──▶ a pass of what nobody else fills ──▶ whole
+ *     ▲            │ a shard asks: the pass begins anew for all, since nearest first matters most
+ *     ├────────────┤ its Redis failed, or it was lost once more (RETRY_US later)
+ *     └────────────┘ somebody else fills it (POLL_US later)
+ *
+ * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
+ * done never runs ahead of that.
+ */
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "parts.h"
+
+#define RETRY_US   INT64_C(500000)
+#define GATHER_US  INT64_C(20000)
+#define POLL_US    INT64_C(20000)
+#define TELL_US    INT64_C(200000)
+#define AHEAD      4u /* pages: so a step is that long, and MySQL pauses for a fraction of its time only; of … */
+#define AHEAD_ROWS ((size_t)40000) /* … at most, or of one page */
+
+/* ---- who fills what ---- */
+
+/* Asks for our own shards, or others', beside the first b->n_notes that are noted; what nobody else is at belongs to
+ * the pass. Notes of another slot map are no good, and where there are none only our own shards are ours to fill. */
+static void take(dt_reconciler *r, bool own)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    const int64_t generation = (int64_t)r->map->generation;
+    const size_t from = b->n_notes;
+    size_t n = from;
+
+    for (unsigned shard = 0; shard < r->map->shards; shard++) {
+        if (own ? dt_shard_set_has(&b->shards, shard) : !dt_shard_set_has(&r->leads, shard)) {
+            dt_assert_cmp(n, <, DT_SHARDS_MAX);
+            b->notes[n++] = (struct dt_filling){.shard = shard, .generation = generation};
+        }
+    }
+    if (dt_index_fillings(r->index, DT_FILLING_TAKE, b->notes + from, n - from, NULL) != DT_OK)
+        dt_metric_add(r->failures, 1);
+    for (size_t i = from; i < n; i++) {
+        struct dt_filling note = b->notes[i];
+        bool good = note.wanted && note.generation == generation;
+
+        if (good ? !note.ours : !own)
+            continue;
+        dt_shard_set_add(&b->filling, note.shard);
+        b->at_ms = dt_earlier(b->at_ms, good ? note.done_ms : 0);
+        if (good)
+            b->notes[b->n_notes++] = note;
+    }
+}
+
+/* Others are only helped by who has to read everything himself, and once: who begins again and again helps nobody. */
+static void begin_pass(dt_reconciler *r)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    b->filling = (struct dt_shard_set){0};
+    b->at_ms = INT64_MAX;
+    b->at_id = 0;
+    b->has_page = false;
+    b->told_us = r->now_us;
+    b->n_notes = 0;
+    take(r, true);
+    b->passing = !dt_shard_set_empty(&b->filling);
+    if (!b->passing)
+        b->not_before_us = r->now_us + POLL_US;
+    else if (b->at_ms == 0 && !b->helped) {
+        take(r, false);
+        b->helped = true;
+    }
+}
+
+/* One of ours that was lost once more since we took it, or whose Redis does not say: from the start. */
+static void doubt(struct dt_rebuild *b, unsigned shard)
+{
+    dt_shard_set_remove(&b->filling, shard);
+    if (!dt_shard_set_has(&b->shards, shard))
+        return;
+    dt_shard_set_remove(&b->shards, shard);
+    dt_shard_set_add(&b->again, shard);
+}
+
+static void write_notes(dt_reconciler *r)
+{
+    if (dt_index_fillings(r->index, DT_FILLING_TELL, r->rebuild.notes, r->rebuild.n_notes, NULL) != DT_OK)
+        dt_metric_add(r->failures, 1);
+}
+
+/* Notes how far the pass has come, and lets go of what it does not fill any more, or of all. */
+static void tell(dt_reconciler *r, int64_t done_ms, bool last)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    size_t kept = 0;
+
+    dt_assert(b->passing);
+    b->told_us = r->now_us;
+    for (size_t i = 0; i < b->n_notes; i++) {
+        struct dt_filling *note = &b->notes[i];
+        bool fills = dt_shard_set_has(&b->filling, note->shard);
+
+        note->keep = fills && !last;
+        note->done_ms = fills ? done_ms : note->done_ms;
+        b->told[i] = note->life;
+    }
+    write_notes(r);
+    for (size_t i = 0; i < b->n_notes; i++) {
+        const struct dt_filling *note = &b->notes[i];
+        bool lapsed = note->wanted && note->life == b->told[i];
+
+        if (note->ours && note->keep)
+            b->notes[kept++] = *note;
+        else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
+            doubt(b, note->shard); /* a lapsed one of ours comes to its end here: what is added twice is there once */
+    }
+    b->n_notes = kept;
+}
+
+/* The pass ends here; whoever takes up what it filled goes on where it was noted last. */
+static void let_go(dt_reconciler *r)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    if (!b->passing)
+        return;
+    b->passing = false;
+    b->filling = (struct dt_shard_set){0};
+    for (size_t i = 0; i < b->n_notes; i++)
+        b->notes[i].keep = false;
+    write_notes(r);
+    b->n_notes = 0;
+}
+
+/* ---- requests ---- */
+
+void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    if (dt_shard_set_empty(shards))
+        return;
+    let_go(r);
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        b->shards.bits[i] |= shards->bits[i];
+    if (!b->active) {
+        b->started_us = r->now_us;
+        b->entries = 0;
+    }
+    b->active = true;
+    if (b->not_before_us < r->now_us + GATHER_US)
+        b->not_before_us = r->now_us + GATHER_US;
+}
+
+/* Starts the rebuild of the shards whose Redis failed anew, a little later. */
+static void start_over(dt_reconciler *r)
+{
+    struct dt_shard_set again = r->rebuild.again;
+
+    if (dt_shard_set_empty(&again))
+        return;
+    r->rebuild.again = (struct dt_shard_set){0};
+    r->rebuild.not_before_us = r->now_us + RETRY_US;
+    dt_rebuild_request(r, &again);
+}
+
+void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    dt_shard_set_keep(&b->shards, leads);
+    dt_shard_set_keep(&b->again, leads);
+    if (!b->active || !dt_shard_set_empty(&b->shards))
+        return;
+    if (dt_shard_set_empty(&b->again)) {
+        let_go(r);
+        b->active = b->helped = false;
+    } else if (!b->passing) { /* else others' sets are filled first: the end of the pass starts over */
+        start_over(r);
+    }
+}
+
+bool dt_rebuild_active(const dt_reconciler *r)
+{
+    return r->rebuild.active && r->now_us >= r->rebuild.not_before_us;
+}
+
+/* ---- pages ---- */
+
+/* The page's entries that are filled, in r->entries. */
+static size_t pick(dt_reconciler *r)
+{
+    const struct dt_rebuild *b = &r->rebuild;
+    bool all = true;
+    size_t n = 0;
+
+    dt_assert_cmp(b->n_page, <=, r->slice);
+    for (unsigned shard = 0; shard < r->map->shards && all; shard++)
+        all = dt_shard_set_has(&b->filling, shard);
+    for (size_t i = 0; i < b->n_page; i++)
+        if (all || dt_shard_set_has(&b->filling, dt_shard_of(r->map, b->page[i].id)))
+            r->entries[n++] = (struct dt_entry){b->page[i].id, b->page[i].next_ms, 0};
+    return n;
+}
+
+static void done(dt_reconciler *r, const struct dt_entry *entries, size_t n)
+{
+    r->rebuild.entries += (int64_t)n;
+    dt_metric_add(r->rebuilt, (int64_t)n);
+    for (size_t i = 0; i < n && dt_reconcile_is_soon(r, entries[i].due_ms); i++)
+        dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
+}
+
+/* Ends the adding of the first n of r->entries. If an endpoint failed, they are added shard by shard, to see whose. */
+static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
+{
+    struct dt_entry *of_shard = r->entries + n; /* room for as many: r->entries has two slices */
+    struct dt_rebuild *b = &r->rebuild;
+
+    if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
+        done(r, r->entries, n);
+        return;
+    }
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        size_t found = 0;
+
+        for (size_t i = 0; dt_shard_set_has(&b->filling, shard) && i < n; i++)
+            if (dt_shard_of(r->map, r->entries[i].id) == shard)
+                of_shard[found++] = r->entries[i];
+        if (found == 0)
+            continue;
+        if (dt_index_add_missing(r->index, shard, of_shard, found, NULL) == DT_OK) {
+            done(r, of_shard, found);
+            continue;
+        }
+        dt_metric_add(r->failures, 1);
+        doubt(b, shard);
+    }
+}
+
+static void go_behind_page(struct dt_rebuild *b)
+{
+    if (b->n_page == 0)
+        return;
+    b->at_ms = b->page[b->n_page - 1].next_ms;
+    b->at_id = b->page[b->n_page - 1].id;
+}
+
+/* Redis adds the page while the next one comes from MySQL, which is in its place then. */
+static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    size_t n = pick(r);
+    dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
+    dt_status status = asked == DT_OK ? dt_store_take_due(r->store, r->slice, last, b->page, &b->n_page, err) : asked;
+
+    end_adding(r, n, begun);
+    return status;
+}
+
+/* Adds all pages but the one that was got last; b->has_page tells whether there is one. */
+static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    /* Other leaders are told between two statements, so one is not made of many large pages. */
+    size_t pages = AHEAD_ROWS / r->slice;
+    int64_t end_ms = dt_reconcile_horizon_end_ms(r);
+
+    pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
+    dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
+    status = swap_page(r, status, pages == 1, err);
+    for (size_t page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
+        go_behind_page(b);
+        status = swap_page(r, status, page == pages, err);
+    }
+    b->has_page = status == DT_OK;
+    b->page_end_ms = end_ms;
+    return status;
+}
+
+/* ---- ends ---- */
+
+/* Tells leaders of this process that the shards which the pass filled are whole. */
+static void finish(dt_reconciler *r, int64_t to_ms)
+{
+    struct dt_rebuild *b = &r->rebuild;
+
+    dt_assert_cmp(b->n_notes, ==, 0); /* the pass has let go of all that it filled */
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(&b->shards, shard) || !dt_shard_set_has(&b->filling, shard))
+            continue;
+        dt_shard_set_remove(&b->shards, shard);
+        r->views[shard].loaded_ms = to_ms;
+        r->views[shard].scanned = r->views[shard].overdue_seen = true;
+        if (!dt_reconcile_is_lost(r, shard)) /* again meanwhile: all over again */
+            dt_shard_set_add(&r->out->whole, shard);
+    }
+    b->filling = (struct dt_shard_set){0};
+    b->passing = false;
+    b->not_before_us = r->now_us;
+    dt_reconcile_full_scan_soon(r); /* what a result ended between a page and its writing was put back */
+    if (dt_shard_set_empty(&b->shards) && dt_shard_set_empty(&b->again)) {
+        DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
+               DT_I("ms", (r->now_us - b->started_us) / 1000));
+        b->active = b->helped = false;
+    }
+    start_over(r);
+}
+
+dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
+{
+    struct dt_rebuild *b = &r->rebuild;
+    dt_status status = DT_OK;
+
+    dt_assert(b->active && (b->passing || !dt_shard_set_empty(&b->shards)));
+    if (!b->passing)
+        begin_pass(r);
+    if (!b->passing)
+        return DT_OK;
+    if (!b->has_page) {
+        b->page_end_ms = dt_reconcile_horizon_end_ms(r);
+        const struct dt_due_window window = {
+            .to_ms = b->page_end_ms, .after_ms = b->at_ms, .after_id = b->at_id, .limit = r->slice};
+        status = dt_store_scan_due(r->store, &window, b->page, &b->n_page, err);
+    }
+    if (status != DT_OK)
+        return status;
+    b->has_page = false;
+    DT_FAIL_POINT("rebuild.page");
+    bool more = b->n_page == r->slice;
+    go_behind_page(b);
+    /* Of a full page the last millisecond, of which it may have a part only, is left to the next page, so that one
+     * range of the due index is all of it. */
+    if (more && b->page[0].next_ms != b->at_ms) {
+        while (b->page[b->n_page - 1].next_ms == b->at_ms)
+            b->n_page--;
+        b->at_id = 0;
+    }
+    if (more && b->at_id == 0) {
+        status = add_and_read(r, err);
+    } else {
+        size_t n = pick(r);
+        end_adding(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
+    }
+    if (more && !dt_shard_set_empty(&b->filling)) {
+        if (r->now_us - b->told_us >= TELL_US)
+            tell(r, b->at_ms, false);
+        return status;
+    }
+    tell(r, more ? b->at_ms : b->page_end_ms, true);
+    finish(r, b->page_end_ms);
+    return status;
+}

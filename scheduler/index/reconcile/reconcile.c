@@ -1,0 +1,525 @@
+/*
+ * Owns the order and the pace of the compares: what this tick does, and when the next one is wanted. Refuses to compare
+ * or to repair (compare.c, repair.c, rebuild.c).
+ *
+ * A tick does the first of these that is owed: promotion of what a manual edit moved near; the near window; this
+ * period's slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact
+ * compare that the full scan asked for; a step of the full scan; the remainder of the edge; one more slice of a long
+ * overdue queue. So a rebuild never keeps the other shards' near jobs waiting, and a full scan never a rebuild. The
+ * next period begins when this one's compares are done, and one step of what is not bound to a period. Where they take
+ * longer than a period, everything is slower, and nothing is left out.
+ *
+ * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
+ * what was compared or added for it, so that loading is not taken for drift and drift not for loading.
+ */
+#include "reconcile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "parts.h"
+
+#define OVERDUE_MS       1000 /* due for longer than this counts as overdue */
+#define OVERLAP_MS       2000 /* of two compares of the edge: commits that came out of order */
+#define OVERDUE_PAUSE_US INT64_C(200000)
+#define OVERDUE_SHARE    20             /* the remainder of a long queue takes at most a twentieth of the time */
+#define SCAN_PAUSE_US    INT64_C(50000) /* at least, between two steps of the full scan */
+#define SCAN_SHARE       3              /* compares that the full scan asked for take at most a quarter of the time */
+#define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
+#define FAIL_PAUSE_US    INT64_C(1000000)
+#define SCAN_STEPS       12   /* of a round in which there is little to count */
+#define EXACT_ROWS       1000 /* a step of the full scan with so few is compared exactly: that costs no more */
+#define EXACT_ROUNDS     16   /* of the others one in so many, another one in each round */
+#define UNSURE_US        INT64_C(250000) /* periods that leaders wait for begin so far apart */
+
+/* ---- the handle ---- */
+
+static dt_status scratch_alloc(dt_reconciler *r)
+{
+    size_t n = r->slice;
+    bool whole = true;
+
+    r->views = calloc(DT_SHARDS_MAX, sizeof(*r->views));
+    r->page = malloc(n * sizeof(*r->page));
+    r->rebuild.page = malloc(n * sizeof(*r->rebuild.page));
+    r->rebuild.notes = malloc(DT_SHARDS_MAX * sizeof(*r->rebuild.notes));
+    r->rebuild.told = malloc(DT_SHARDS_MAX * sizeof(*r->rebuild.told));
+    r->entries = malloc(2 * n * sizeof(*r->entries));
+    r->suspects = malloc(2 * n * sizeof(*r->suspects));
+    r->fixes = malloc(2 * n * sizeof(*r->fixes));
+    r->ids = malloc(2 * n * sizeof(*r->ids));
+    r->scores = malloc(2 * n * sizeof(*r->scores));
+    for (size_t i = 0; i < DT_WINDOWS; i++) {
+        r->windows[i].rows = malloc(n * sizeof(*r->windows[i].rows));
+        r->windows[i].matched = malloc(n * sizeof(*r->windows[i].matched));
+        whole &= r->windows[i].rows && r->windows[i].matched;
+    }
+    return whole && r->views && r->page && r->rebuild.page && r->rebuild.notes && r->rebuild.told && r->entries &&
+                   r->suspects && r->fixes && r->ids && r->scores
+               ? DT_OK
+               : DT_NOMEM;
+}
+
+dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out, struct dt_error *err)
+{
+    dt_reconciler *r = calloc(1, sizeof(*r));
+
+    *out = NULL;
+    if (!r)
+        return dt_fail(err, DT_NOMEM, "reconciler");
+    r->config = config;
+    r->index = index;
+    r->slice = (size_t)config->reconcile_slice;
+    dt_arena_init(&r->arena);
+    dt_arena_init(&r->held_arena);
+    if (scratch_alloc(r) != DT_OK) {
+        dt_reconciler_free(r);
+        return dt_fail(err, DT_NOMEM, "reconciler");
+    }
+    r->loaded =
+        dt_counter("duetime_index_loaded_total", "Entries added because their jobs came within the horizon.", "");
+    r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");
+    r->failures =
+        dt_counter("duetime_reconcile_failures_total", "Looks that ended because a server did not answer.", "");
+    *out = r;
+    return DT_OK;
+}
+
+void dt_reconciler_free(dt_reconciler *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < DT_WINDOWS; i++) {
+        free(r->windows[i].rows);
+        free(r->windows[i].matched);
+    }
+    free(r->views);
+    free(r->page);
+    free(r->rebuild.page);
+    free(r->rebuild.notes);
+    free(r->rebuild.told);
+    free(r->entries);
+    free(r->suspects);
+    free(r->fixes);
+    free(r->ids);
+    free(r->scores);
+    free(r->held);
+    dt_arena_clear(&r->arena);
+    dt_arena_clear(&r->held_arena);
+    free(r);
+}
+
+void dt_reconciler_lost(dt_reconciler *r, unsigned shard)
+{
+    if (shard < DT_SHARDS_MAX)
+        atomic_fetch_or(&r->lost[shard / 64], UINT64_C(1) << (shard % 64));
+}
+
+void dt_reconciler_doubt(dt_reconciler *r)
+{
+    r->doubt = true;
+}
+
+void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_reconcile_stats *out)
+{
+    const struct dt_shard_view *view = &r->views[shard % DT_SHARDS_MAX];
+
+    *out = (struct dt_reconcile_stats){
+        .overdue = view->overdue,
+        .held = view->held,
+        .oldest_due_at_ms = view->oldest_ms,
+        .drift_missing = view->drift[DT_DRIFT_MISSING],
+        .drift_extra = view->drift[DT_DRIFT_EXTRA],
+        .drift_wrong = view->drift[DT_DRIFT_WRONG],
+        .rebuilding = dt_shard_set_has(&r->rebuild.shards, shard % DT_SHARDS_MAX),
+    };
+}
+
+/* ---- who is led ---- */
+
+/* Takes over which shards are led, and what other threads ask. */
+static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
+{
+    static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
+    const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
+    struct dt_shard_set asked;
+
+    if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
+        dt_reconcile_full_scan_soon(r);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
+
+        if (is == was)
+            continue;
+        r->views[shard] = (struct dt_shard_view){0};
+        for (int kind = 0; is && kind < DT_DRIFTS; kind++) {
+            char labels[64];
+
+            snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
+            r->views[shard].meter[kind] = dt_counter(
+                "duetime_index_drift_total", "Index entries that were not as MySQL says, and were repaired.", labels);
+        }
+    }
+    r->leads = *leads;
+    for (size_t i = 0; i < DT_WINDOWS; i++)
+        dt_shard_set_keep(&r->windows[i].shards, leads);
+    dt_shard_set_keep(&r->scan_shards, leads);
+    dt_rebuild_keep(r, leads);
+    /* A leader may ask before this thread learns that it leads: such a request waits. */
+    for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
+        asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
+    /* Windows that run leave out the shards that are rebuilt from now on. */
+    for (size_t i = 0; i < DT_WINDOWS; i++)
+        r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
+    r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
+    dt_rebuild_request(r, &asked);
+    if (atomic_exchange(&r->doubt, false)) {
+        dt_reconcile_full_scan_soon(r);
+        r->next_period_us = dt_earlier(r->next_period_us, r->now_us);
+    }
+}
+
+/* ---- the windows of a period ---- */
+
+static void begin_period(dt_reconciler *r)
+{
+    const struct dt_shard_set shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
+    int64_t period_ms = r->config->reconcile_period;
+    int64_t end_ms = dt_reconcile_horizon_end_ms(r);
+
+    r->next_period_us = r->now_us + period_ms * 1000;
+    r->stats_owed = true;
+    if (!r->index) /* without an index there is nothing to compare; the housekeeper promotes jobs as often */
+        return;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_shard_view *view = &r->views[shard];
+        int64_t fresh[DT_DRIFTS];
+        int64_t sum = 0;
+
+        if (!dt_shard_set_has(&r->leads, shard))
+            continue;
+        for (int kind = 0; kind < DT_DRIFTS; kind++) {
+            dt_assert_cmp(view->drift[kind], >=, view->reported[kind]);
+            fresh[kind] = view->drift[kind] - view->reported[kind];
+            view->reported[kind] = view->drift[kind];
+            sum += fresh[kind];
+        }
+        if (sum)
+            DT_LOG(WARN, "reconcile", "the index had drifted and was repaired", DT_I("shard", shard),
+                   DT_I("missing", fresh[DT_DRIFT_MISSING]), DT_I("extra", fresh[DT_DRIFT_EXTRA]),
+                   DT_I("wrong", fresh[DT_DRIFT_WRONG]));
+    }
+    r->out->near_begun = true;
+    r->hurry_us = r->now_us + UNSURE_US;
+    r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
+    dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
+    if (!dt_compare_active(&r->overdue)) /* a long queue goes on where it was */
+        dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
+    if (!dt_compare_active(&r->edge)) {
+        int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
+
+        dt_compare_start(&r->edge, &shards, from_ms < r->near_end_ms ? r->near_end_ms : from_ms, end_ms);
+        if (!dt_compare_active(&r->edge))
+            r->edge_done_ms = end_ms; /* the near window reaches as far */
+    }
+    r->overdue_owed = dt_compare_active(&r->overdue);
+    r->edge_owed = dt_compare_active(&r->edge);
+    r->promote_owed = r->held_owed = r->slower_owed = true;
+}
+
+static bool period_is_through(const dt_reconciler *r)
+{
+    return !r->promote_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed && !r->stats_owed &&
+           !r->edge_owed && !r->slower_owed;
+}
+
+/* ---- steps ---- */
+
+/* Only with what is overdue is the part below the near window's end complete. */
+static void load_near(struct dt_shard_view *view)
+{
+    if (view->overdue_seen && view->loaded_ms < view->near_ms)
+        view->loaded_ms = view->near_ms;
+}
+
+static dt_status step_near(dt_reconciler *r, struct dt_error *err)
+{
+    int64_t end_ms = r->near.to_ms;
+    dt_status status = dt_compare_step(r, &r->near, err);
+
+    if (status != DT_OK || dt_compare_active(&r->near))
+        return status;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_shard_view *view = &r->views[shard];
+
+        if (dt_shard_set_has(&r->near.shards, shard)) {
+            view->near_ms = end_ms;
+            dt_shard_set_add(&r->out->near, shard);
+        }
+        load_near(view);
+    }
+    return DT_OK;
+}
+
+static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
+{
+    int64_t end_ms = r->edge.to_ms;
+    dt_status status = dt_compare_step(r, &r->edge, err);
+
+    r->edge_owed = false;
+    if (status != DT_OK || dt_compare_active(&r->edge))
+        return status;
+    r->edge_done_ms = end_ms;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        struct dt_shard_view *view = &r->views[shard];
+
+        if (!dt_shard_set_has(&r->leads, shard))
+            continue;
+        if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
+            view->scanned = false; /* Redis did not answer: what entered meanwhile is for the next full scan to load */
+        else if (view->scanned && view->loaded_ms < end_ms)
+            view->loaded_ms = end_ms;
+    }
+    return DT_OK;
+}
+
+struct late_count {
+    const dt_reconciler *r;
+    struct {
+        int64_t overdue, oldest_ms, held;
+    } of[DT_SHARDS_MAX];
+};
+
+static void count_late(void *arg, const struct dt_late *late)
+{
+    struct late_count *count = arg;
+    unsigned shard = dt_shard_of(count->r->map, late->id);
+    int64_t *oldest_ms = &count->of[shard].oldest_ms;
+
+    if (!dt_shard_set_has(&count->r->leads, shard))
+        return;
+    if (late->held) {
+        count->of[shard].held++;
+        return;
+    }
+    count->of[shard].overdue++;
+    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: it is not known since when */
+}
+
+/* Counts what is overdue, and what the pause of its topic holds. If a count fails, the last one stays. */
+static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
+{
+    struct late_count count = {.r = r};
+    dt_status status = dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late, &count, err);
+
+    if (status != DT_OK)
+        return status;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        r->views[shard].overdue = count.of[shard].overdue;
+        r->views[shard].oldest_ms = count.of[shard].oldest_ms;
+        r->views[shard].held = count.of[shard].held;
+    }
+    r->stats_owed = false;
+    return DT_OK;
+}
+
+static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
+{
+    dt_status status = dt_compare_step(r, &r->overdue, err);
+
+    for (unsigned shard = 0; status == DT_OK && shard < DT_SHARDS_MAX && !dt_compare_active(&r->overdue); shard++) {
+        if (!dt_shard_set_has(&r->overdue.shards, shard))
+            continue;
+        r->views[shard].overdue_seen = true;
+        load_near(&r->views[shard]);
+    }
+    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is through */
+        r->overdue_owed = false;
+    r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US + OVERDUE_SHARE * r->work_us;
+    return status;
+}
+
+/* ---- the full scan ---- */
+
+/* Finds the shards that are to be compared exactly, at least those whose counts differ; those whose Redis does not
+ * answer leave the round. Redis is counted first, MySQL second. */
+static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
+{
+    int64_t slots[DT_SLOTS];
+    int64_t n_rows = 0;
+    int64_t entries[DT_SHARDS_MAX];
+    int64_t rows[DT_SHARDS_MAX] = {0};
+    dt_status status;
+
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(&r->scan_shards, shard) ||
+            dt_index_count(r->index, shard, r->scan_at_ms, to_ms, &entries[shard], NULL) == DT_OK)
+            continue;
+        dt_metric_add(r->failures, 1);
+        dt_shard_set_remove(&r->scan_shards, shard);
+    }
+    status = dt_store_count_due(r->store, r->scan_at_ms, to_ms, slots, err);
+    if (status != DT_OK)
+        return status;
+    for (unsigned slot = 0; slot < DT_SLOTS; slot++) {
+        rows[r->map->of_slot[slot]] += slots[slot];
+        n_rows += slots[slot];
+    }
+    /* Counts do not tell a lost entry beside one too many: a step that is cheap is compared exactly each time, the
+     * others in turn. */
+    if (n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS) {
+        *mismatched = r->scan_shards;
+        return DT_OK;
+    }
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (dt_shard_set_has(&r->scan_shards, shard) && entries[shard] != rows[shard])
+            dt_shard_set_add(mismatched, shard);
+    }
+    return DT_OK;
+}
+
+/* A step counts a slice of rows, however close together they are; a round takes SCAN_STEPS steps when there are few. */
+static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
+{
+    const int64_t round_us = r->config->reconcile_walk * 1000;
+    const int64_t span_ms = r->edge_done_ms - r->near_end_ms;
+    struct dt_shard_set mismatched = {0};
+    int64_t to_ms;
+
+    if (r->scan_at_ms == 0) {
+        r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
+        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
+    }
+    if (r->scan_at_ms < r->near_end_ms) /* what has become near is left out */
+        r->scan_at_ms = r->near_end_ms;
+    if (r->scan_at_ms >= r->edge_done_ms) {
+        for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+            struct dt_shard_view *view = &r->views[shard];
+
+            if (!dt_shard_set_has(&r->scan_shards, shard))
+                continue;
+            view->scanned = true;
+            if (view->loaded_ms < r->scan_at_ms)
+                view->loaded_ms = r->scan_at_ms;
+        }
+        r->scan_at_ms = 0;
+        r->scan_hurries = r->scan_owed;
+        r->scan_steps = 0;
+        r->scan_rounds++;
+        r->next_scan_us = r->now_us + (r->scan_owed ? DT_RECONCILE_DOUBT_US : span_ms > 0 ? SCAN_PAUSE_US : round_us);
+        return DT_OK;
+    }
+    int64_t steps = round_us / SCAN_PAUSE_US;
+    steps = steps < 1 ? 1 : steps > SCAN_STEPS ? SCAN_STEPS : steps;
+    int64_t end_ms = dt_earlier(r->scan_at_ms + span_ms / steps + 1, r->edge_done_ms);
+    dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, &to_ms, err);
+    if (status != DT_OK)
+        return status;
+    if (to_ms <= r->scan_at_ms) /* all of them in one millisecond */
+        to_ms = r->scan_at_ms + 1;
+    int64_t pause_us = (int64_t)((double)round_us * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
+    r->next_scan_us = r->now_us + (r->scan_hurries || pause_us < SCAN_PAUSE_US ? SCAN_PAUSE_US : pause_us);
+    status = compare_counts(r, to_ms, &mismatched, err);
+    if (status != DT_OK)
+        return status;
+    dt_compare_start(&r->exact, &mismatched, r->scan_at_ms, to_ms);
+    r->scan_at_ms = to_ms;
+    return DT_OK;
+}
+
+/* ---- the tick ---- */
+
+static dt_status step(dt_reconciler *r, struct dt_error *err)
+{
+    dt_status status;
+    size_t done;
+
+    if (r->promote_owed) {
+        /* A far row that a manual edit moved near is still in the far part of the due index, and so is one whose
+         * attempt or job such an edit ended; normally there is none. */
+        r->promote_owed = false;
+        status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
+        return status == DT_BUSY ? DT_OK : status; /* another process is at it */
+    }
+    if (r->held_owed) {
+        r->held_owed = false;
+        return dt_reconcile_list_held(r);
+    }
+    if (dt_compare_active(&r->near))
+        return step_near(r, err);
+    if (r->overdue_owed)
+        return step_overdue(r, err);
+    if (r->stats_owed)
+        return step_stats(r, err);
+    if (r->edge_owed)
+        return step_edge(r, err);
+    r->slower_owed = false;
+    if (dt_rebuild_active(r))
+        return dt_rebuild_step(r, err);
+    if (dt_compare_active(&r->exact)) { /* where the full scan found mismatches: it goes on after them, and a pause */
+        status = dt_compare_step(r, &r->exact, err);
+        if (r->next_scan_us < r->now_us)
+            r->next_scan_us = r->now_us;
+        r->next_scan_us += SCAN_SHARE * r->work_us;
+        return status;
+    }
+    if (r->edge_done_ms && r->now_us >= r->next_scan_us)
+        return step_full_scan(r, err);
+    if (dt_compare_active(&r->edge))
+        return step_edge(r, err);
+    if (dt_compare_active(&r->overdue) && r->now_us >= r->next_overdue_us)
+        return step_overdue(r, err);
+    return DT_OK;
+}
+
+static int64_t next_us(const dt_reconciler *r)
+{
+    int64_t next = r->awaits_compare ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
+
+    if (!period_is_through(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
+        return r->now_us;
+    if (r->rebuild.active)
+        next = dt_earlier(next, r->rebuild.not_before_us);
+    if (dt_compare_active(&r->overdue))
+        next = dt_earlier(next, r->next_overdue_us);
+    return r->edge_done_ms ? dt_earlier(next, r->next_scan_us) : next;
+}
+
+void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struct dt_reconcile_out *out)
+{
+    struct dt_error err = {0};
+
+    *out = (struct dt_reconcile_out){0};
+    r->out = out;
+    r->map = in->map;
+    r->now_ms = in->now_ms;
+    r->store = in->store;
+    r->now_us = in->mono_us;
+    update_shards(r, in->leads);
+    out->next_us = r->now_us + r->config->reconcile_period * 1000;
+    if (dt_shard_set_empty(&r->leads))
+        return;
+    out->next_us = r->quiet_until_us;
+    if (r->now_us < r->quiet_until_us)
+        return;
+    r->awaits_compare = in->awaits_compare;
+    if (r->awaits_compare)
+        r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
+    if (r->now_us >= r->next_period_us && period_is_through(r))
+        begin_period(r);
+    dt_status status = step(r, &err);
+    if (status == DT_OK) {
+        dt_outage_over(&r->outage);
+    } else { /* no window can be trusted, and all begin again a little later; the rebuild keeps its place */
+        dt_metric_add(r->failures, 1);
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, &err);
+        r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
+        r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
+        r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
+    }
+    out->next_us = next_us(r);
+    if (out->next_us < r->quiet_until_us)
+        out->next_us = r->quiet_until_us;
+}

@@ -1,0 +1,403 @@
+/*
+ * Owns:            the decision what is a mismatch between MySQL and Redis, and its repair.
+ * Refuses to know: which window a suspect came from.
+ *
+ * The order of a repair is always the same:
+ *
+ *   (1) look for the entry in Redis, at its row's time or where a window met it
+ *   (2) read the row in MySQL
+ *   (3) change the entry, on condition that it still is where (1) saw it; an entry that was absent in (1) is only added
+ *
+ * Whoever changes a row commits first and tells the index afterwards: what was there goes, what is due comes
+ * (dt_index_put), or both only if the hint that they claimed by is still there (dt_index_fix). Against each of them the
+ * order is right:
+ *
+ *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it, and a
+ *                        fresh entry is never extra. (Row first, entry second would miss the row and remove its entry.)
+ *                        Where (1) sees no entry and (2) a row, we add what the API is about to add.
+ *   a change, T1 to T2   It commits after (2): we still say T1. Its put comes after our (3) and takes T1 away. Or it
+ *                        came before: then a T1 that we moved is gone and our condition fails, and a T1 that we add
+ *                        stays beside T2 as a hint, as after a cancel. It commits before (2): we say T2 ourselves.
+ *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
+ *                        change. While the leader has not told the index, we do.
+ *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal
+ *                        we may add an entry that has no live row. It is a hint: the claim looks at the row and removes
+ *                        the entry. Nothing is sent.
+ *   T1, T2, T1           A row that left T1 and came back between (1) and (3), while we moved its entry to T2: the
+ *                        entry is wrong until the next look at it. The job is late at worst, never lost, never early.
+ *
+ * The number of shards may change. Whose slot a job is in is read with the row in (2). While the map at hand is another
+ * one than the row's, nothing is decided about that job. An entry in the set of a shard that its slot has left is
+ * extra.
+ *
+ * Two reconcilers (an old leader's and a new one's) do the same, so both may work at once.
+ *
+ * Three things are repaired and are no mismatch: rows that changed within the last GRACE_MS (whoever changed them is
+ * still telling the index); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is
+ * paused or has a held set (it cannot be written, or has too many due): they belong into that set, from which the
+ * leader gives them back in their turn.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/log.h"
+#include "job/job.h"
+#include "parts.h"
+
+#define GRACE_MS 2000
+#define SLACK_MS 2000 /* of loaded_ms: clocks of two processes, commits out of order */
+
+#define HELD_SETS_MAX 4
+
+/* ---- (1) scores ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct dt_suspect *x = a;
+    const struct dt_suspect *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    /* those that were seen in Redis first */
+    return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
+}
+
+/* Says whether a call failed; nothing can be said about the shard now if it did. */
+static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
+{
+    if (status != DT_OK) {
+        dt_metric_add(r->failures, 1);
+        dt_shard_set_add(&r->unrepaired, shard);
+    }
+    return status != DT_OK;
+}
+
+static void see_shard(dt_reconciler *r, unsigned shard)
+{
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
+            r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
+    }
+    if (n == 0)
+        return;
+    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
+        return; /* they stay unseen: nothing is decided about them */
+    n = 0;
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
+            r->suspects[i].seen_ms = r->scores[n++];
+    }
+}
+
+/* ---- what is parked ---- */
+
+/* Overdue rows without an entry in their due set. */
+static bool may_be_parked(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
+{
+    return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
+}
+
+/* What a held set has at its row's time is its leader's, who gives it back or takes it away: a backlog of ten thousand
+ * need not be read again and held again for that. Where there are many held sets, that costs less than asking each of
+ * them. */
+static void pass_by_parked(dt_reconciler *r, unsigned shard)
+{
+    struct dt_error err;
+    size_t n_sets = 0;
+
+    for (size_t set = 0; set < r->n_held; set++)
+        n_sets += r->held[set].shard == shard;
+    for (size_t set = 0; n_sets <= HELD_SETS_MAX && set < r->n_held; set++) {
+        size_t n = 0;
+
+        if (r->held[set].shard != shard)
+            continue;
+        for (size_t i = 0; i < r->n_suspects; i++) {
+            if (may_be_parked(r, &r->suspects[i], shard))
+                r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
+        }
+        if (n == 0 ||
+            failed_at(r, shard,
+                      dt_index_held_scores(r->index, shard, r->held[set].topic, r->entries, n, r->scores, &err)))
+            continue;
+        n = 0;
+        for (size_t i = 0; i < r->n_suspects; i++) {
+            struct dt_suspect *s = &r->suspects[i];
+
+            if (may_be_parked(r, s, shard) && r->scores[n++] == s->row_ms)
+                s->seen_ms = DT_NOT_SEEN;
+        }
+    }
+}
+
+/* ---- what belongs into the index ---- */
+
+enum remedy { LEAVE, FIX, ADD, HOLD };
+
+struct verdict {
+    enum remedy what;
+    int64_t to_ms; /* FIX: 0 = remove */
+    bool counts, timeout;
+    int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets it; 0 = not so */
+    enum dt_drift kind;
+    struct dt_str topic;
+    uint32_t host; /* HOLD: with the jobs of the topic that name this host; 0 = with all */
+};
+
+static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str name)
+{
+    for (size_t i = 0; i < r->n_held; i++) {
+        if (r->held[i].shard == shard && dt_str_eq(r->held[i].topic, name))
+            return true;
+    }
+    return false;
+}
+
+static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t, bool settled)
+{
+    const struct dt_shard_view *view = &r->views[s->shard];
+    bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED, on_its_way = false;
+    char text[DT_HELD_NAME_SIZE];
+    struct verdict hold = {.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
+
+    if (due && !timeout && t->host && has_held_set(r, s->shard, dt_held_name_at(t->topic, t->host, text))) {
+        hold.host = t->host;
+        return hold;
+    }
+    if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, dt_held_name(t->topic, timeout, text))))
+        return hold;
+    /* While the shard has held sets, what is due and in no due set may be on its way between that and one of them. */
+    for (size_t i = 0; due && i < r->n_held; i++)
+        on_its_way |= r->held[i].shard == s->shard;
+    return (struct verdict){.what = ADD,
+                            .to_ms = t->next_ms,
+                            .kind = DT_DRIFT_MISSING,
+                            .counts = settled && t->next_ms < view->loaded_ms - SLACK_MS && !on_its_way};
+}
+
+/* (2) t = NULL: there is no such row. */
+static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
+{
+    bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
+    bool here = t && t->next_ms && dt_shard_of(r->map, s->id) == s->shard;
+    int64_t should_ms = here && t->next_ms < dt_reconcile_horizon_end_ms(r) ? t->next_ms : 0;
+    struct verdict leave = {.what = LEAVE};
+
+    if (s->seen_ms == should_ms)
+        return leave;
+    if (t && t->generation != r->map->generation) /* is it elsewhere? Whoever knows the new map may have put it here */
+        return leave;
+    if (s->seen_ms == 0)
+        return add(r, s, t, settled);
+    /* the entry is there, and its score is not what it should be (0 = it should not be there) */
+    struct verdict verdict = {
+        .what = FIX, .to_ms = should_ms, .counts = settled, .kind = should_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
+    if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
+        verdict.elsewhere_ms = t->next_ms;
+    if (here && should_ms == 0)
+        verdict.kind = DT_DRIFT_WRONG; /* it moved beyond the horizon */
+    return verdict;
+}
+
+/* ---- (3) changes ---- */
+
+/* Verdicts beside r->suspects, in the step's arena. */
+static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
+{
+    struct verdict *verdicts = dt_arena_alloc(&r->arena, r->n_suspects * sizeof(*verdicts));
+    size_t at = 0;
+
+    for (size_t i = 0; verdicts && i < r->n_suspects; i++) {
+        while (at < n_truth && truth[at].id < r->suspects[i].id)
+            at++;
+        const struct dt_truth *t = at < n_truth && truth[at].id == r->suspects[i].id ? &truth[at] : NULL;
+        verdicts[i] = judge(r, &r->suspects[i], t);
+    }
+    return verdicts;
+}
+
+/* Changes the shard's entries that are to be fixed, or adds those that are missing. */
+static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, enum remedy what)
+{
+    struct dt_shard_view *view = &r->views[shard];
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        const struct dt_suspect *s = &r->suspects[i];
+
+        if (s->shard != shard || verdicts[i].what != what)
+            continue;
+        if (what == FIX)
+            r->fixes[n++] = (struct dt_fix){s->id, s->seen_ms, verdicts[i].to_ms};
+        else
+            r->entries[n++] = (struct dt_entry){s->id, verdicts[i].to_ms, 0};
+    }
+    if (n == 0 || failed_at(r, shard,
+                            what == FIX ? dt_index_fix(r->index, shard, r->fixes, n, &err)
+                                        : dt_index_add_missing(r->index, shard, r->entries, n, &err)))
+        return;
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        const struct verdict *v = &verdicts[i];
+
+        if (r->suspects[i].shard != shard || v->what != what)
+            continue;
+        if (v->to_ms && dt_reconcile_is_soon(r, v->to_ms))
+            dt_shard_set_add(&r->out->wake, shard);
+        if (v->counts) {
+            view->drift[v->kind]++;
+            dt_metric_add(view->meter[v->kind], 1);
+        } else if (what == ADD) {
+            dt_metric_add(r->loaded, 1);
+        }
+    }
+}
+
+/* Holds all of the shard's that belong into the held set of suspect `first`, and marks them as done. The leader learns
+ * of it: it may have emptied the set, and forgotten it, a moment ago. */
+static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
+{
+    const unsigned shard = r->suspects[first].shard;
+    const struct verdict like = verdicts[first];
+    char text[DT_HELD_NAME_SIZE];
+    struct dt_str name =
+        like.host ? dt_held_name_at(like.topic, like.host, text) : dt_held_name(like.topic, like.timeout, text);
+    struct dt_error err;
+    size_t n = 0;
+    size_t kept = 0;
+
+    for (size_t i = first; i < r->n_suspects; i++) {
+        struct verdict *v = &verdicts[i];
+
+        if (r->suspects[i].shard != shard || v->what != HOLD || v->timeout != like.timeout || v->host != like.host ||
+            !dt_str_eq(v->topic, like.topic))
+            continue;
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, v->to_ms, 0};
+        v->what = LEAVE;
+    }
+    dt_assert_cmp(n, >, 0);
+    /* What the leader has given back to the due set meanwhile is not taken from it again. */
+    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (r->scores[i] == 0)
+            r->entries[kept++] = r->entries[i];
+    }
+    if (kept && !failed_at(r, shard, dt_index_hold(r->index, shard, name, r->entries, kept, &err)))
+        dt_shard_set_add(&r->out->held, shard);
+}
+
+/* Before an entry whose slot is another shard's leaves this set, that shard's has it: who put it here (with an old map)
+ * thought that it was told. Its leader may be another process. */
+static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
+{
+    struct dt_error err;
+    struct dt_shard_set soon = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].what != FIX || !verdicts[i].elsewhere_ms)
+            continue;
+        r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].elsewhere_ms, 0};
+        if (dt_reconcile_is_soon(r, verdicts[i].elsewhere_ms))
+            dt_shard_set_add(&soon, dt_shard_of(r->map, r->suspects[i].id));
+    }
+    if (n == 0 || DT_UNGUARDED(HAND_ON))
+        return;
+    if (dt_index_fill(r->index, r->map, r->entries, n, &err) != DT_OK) {
+        dt_metric_add(r->failures, 1);
+        return;
+    }
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (dt_shard_set_has(&soon, shard) && dt_index_wake(r->index, shard, false, &err) != DT_OK)
+            dt_metric_add(r->failures, 1);
+}
+
+static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
+{
+    struct dt_truths truth;
+    struct verdict *verdicts;
+    bool misses_due_ones = false;
+    dt_status status;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        dt_assert(r->suspects[i].seen_ms != DT_NOT_SEEN);
+        r->ids[i] = r->suspects[i].id;
+    }
+    status = dt_store_truth(r->store, r->ids, r->n_suspects, &r->arena, &truth, err);
+    if (status != DT_OK)
+        return status;
+    verdicts = judge_all(r, truth.v, truth.n);
+    for (size_t i = 0; verdicts && i < r->n_suspects; i++)
+        misses_due_ones |= verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms;
+    if (misses_due_ones) { /* a leader may move entries to held sets at any time: these are listed again first */
+        status = dt_reconcile_list_held(r);
+        if (status != DT_OK)
+            return dt_fail(err, status, "reconciler");
+        verdicts = judge_all(r, truth.v, truth.n);
+    }
+    DT_FAIL_POINT("reconcile.judged");
+    if (!verdicts)
+        return dt_fail(err, DT_NOMEM, "reconciler");
+    hand_on(r, verdicts);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(shards, shard))
+            continue;
+        change_shard(r, shard, verdicts, FIX);
+        change_shard(r, shard, verdicts, ADD);
+    }
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (verdicts[i].what == HOLD)
+            hold_topic(r, i, verdicts);
+    }
+    return DT_OK;
+}
+
+dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
+{
+    struct dt_shard_set shards = {0};
+    dt_status status = DT_OK;
+    size_t kept = 0;
+
+    dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
+    if (r->n_suspects == 0)
+        return DT_OK;
+    /* A job whose score is wrong was met twice, as an entry and as a row, perhaps as entries of two sets. One suspect
+     * for each set. */
+    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
+
+        dt_shard_set_add(&shards, r->suspects[i].shard);
+        if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard &&
+            r->suspects[i].seen_ms == DT_NOT_SEEN)
+            last->row |= r->suspects[i].row;
+        else
+            r->suspects[kept++] = r->suspects[i];
+    }
+    r->n_suspects = kept;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        if (!dt_shard_set_has(&shards, shard))
+            continue;
+        see_shard(r, shard);
+        pass_by_parked(r, shard);
+    }
+    kept = 0;
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (r->suspects[i].seen_ms != DT_NOT_SEEN)
+            r->suspects[kept++] = r->suspects[i];
+    }
+    r->n_suspects = kept;
+    if (r->n_suspects)
+        status = decide(r, &shards, err);
+    r->n_suspects = 0;
+    dt_arena_reset(&r->arena);
+    return status;
+}

@@ -1,0 +1,520 @@
+/*
+ * The archiver: finished jobs move from `jobs` to `history` with their attempts, or are removed where their retention
+ * is over; their keys become free in the order of key_ends; the default partition (`rest`) is sorted into the others.
+ *
+ * A batch of the archiver, whatever its size:
+ *
+ *     whose leave_at has come, in this order              SELECT, no locks
+ *     BEGIN; lock them in order of ids, passing by what others hold, everything looked at again
+ *     what is still in flight stays                       SELECT shards.inflight, as committed now
+ *     attempts, rows and keys' ends to history            INSERT … SELECT (attempts and keys only if there are any)
+ *     attempts, keys and rows away                        DELETE (attempts, and keys of removed jobs, if any)
+ *     history_days                                        one row a home day and partition
+ *     history_counts, removed_jobs                        one row a topic, state and partition
+ *     job_counts, COMMIT
+ *
+ * Invariants: a job is in `jobs` or in `history`, never in both and never in neither, killed at whatever point; a job
+ * whose notice waits in the outbox, or whose attempt is still in flight, is needed where it is and stays; so does one
+ * that was made less than YOUNG_MS ago (whoever lost the answer of its COMMIT reads it back by id, and a server that
+ * comes late to that INSERT must find the id taken). What stays behind is passed by, and met again when the cursor
+ * starts over: it holds up nobody. Two archivers at once lock the same rows in the same order and pass each other by.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
+#include "archive.h"
+#include "mysql/id_list.h"
+#include "dispatch/inflight.h"
+#include "topic/counts.h"
+#include "job/change/store_row.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#ifndef YOUNG_MS
+#define YOUNG_MS 30000
+#endif
+#define TRIES_MAX 10000 /* archived attempts that move in one transaction, unless one job has more */
+
+struct finished_job {
+    int64_t id;
+    struct dt_str topic;
+    enum dt_job_state state;
+    int32_t part; /* where it goes */
+    bool removed; /* its retention is over: it goes nowhere */
+    bool keyed;
+    int64_t tries; /* archived attempts */
+    int64_t key_until_ms, purge_at_ms;
+};
+
+struct archiving {
+    dt_store *store;
+    dt_db *db;
+    struct dt_archiver *archiver;
+    struct dt_archived *out;
+    int64_t now_ms;
+    struct dt_error *err;
+    struct dt_arena arena;
+    struct finished_job *v; /* in order of ids until they are counted */
+    size_t n;
+    bool moved_keyed, moved_retried, removed_keyed, retried;
+    bool cut;                 /* some of the candidates are for the next batch */
+    struct dt_strbuf ids;     /* all of them, [id,...] */
+    struct dt_strbuf moved;   /* [[id,part,key_until,purge_at],...] */
+    struct dt_strbuf removed; /* [id,...] */
+};
+
+/* ---- which jobs ---- */
+
+/* From the cursor on; at the end it starts over. */
+static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
+{
+    struct dt_archiver *m = a->archiver;
+    dt_status status = dt_db_query(a->db, dt_sql_select_to_archive,
+                                   DT_PARAMS(DT_P_INT(m->after_ms), DT_P_INT(a->now_ms), DT_P_INT(m->after_ms),
+                                             DT_P_INT(m->after_id), DT_P_INT(limit)),
+                                   a->err);
+    if (status != DT_OK)
+        return status;
+    for (*n = 0; dt_db_next(a->db); (*n)++) {
+        m->after_id = dt_db_i64(a->db, 0);
+        m->after_ms = dt_db_i64(a->db, 1);
+        dt_id_list_add(ids, m->after_id);
+    }
+    dt_id_list_end(ids);
+    a->out->more = *n == limit;
+    if (!a->out->more)
+        m->after_ms = 1, m->after_id = 0;
+    status = dt_db_end(a->db, a->err);
+    return status == DT_OK && ids->failed ? DT_NOMEM : status;
+}
+
+/* Locks those that may be archived still; the others are left alone. If jobs were tried thousands of times it takes
+ * fewer, so that the batch stays short. */
+static dt_status lock_finished(struct archiving *a, struct dt_str candidates, size_t n)
+{
+    const dt_db *db = a->db;
+    int64_t tries = 0;
+    a->v = dt_arena_alloc(&a->arena, n * sizeof(*a->v));
+    if (!a->v)
+        return DT_NOMEM;
+    dt_status status =
+        dt_db_query(a->db, dt_sql_lock_to_archive,
+                    DT_PARAMS(DT_P_STR(candidates), DT_P_INT(a->now_ms), DT_P_INT(a->now_ms - YOUNG_MS)), a->err);
+    while (status == DT_OK && !a->cut && a->n < n && dt_db_next(a->db)) {
+        struct finished_job *v = &a->v[a->n];
+        const int64_t purge_at_ms = dt_db_i64(db, 5);
+        const int64_t free_ms = dt_db_i64(db, 6) + dt_store_config(a->store)->history_keys;
+        *v = (struct finished_job){.id = dt_db_i64(db, 0),
+                                   .topic = dt_arena_copy(&a->arena, dt_db_bytes(db, 1)),
+                                   .keyed = dt_db_i64(db, 3) != 0,
+                                   .tries = dt_db_i64(db, 4) > 1 ? dt_db_i64(db, 4) - 1 : 0,
+                                   .purge_at_ms = purge_at_ms,
+                                   .removed = purge_at_ms <= a->now_ms,
+                                   .part = dt_partition_of(purge_at_ms, a->now_ms),
+                                   .key_until_ms = free_ms < purge_at_ms ? free_ms : purge_at_ms};
+        status = v->topic.p ? dt_row_state(db, 2, &v->state) : DT_NOMEM;
+        a->cut |= a->n && tries + v->tries > TRIES_MAX;
+        tries += v->tries;
+        a->n += status == DT_OK && !a->cut;
+    }
+    dt_status end = dt_db_end(a->db, status == DT_OK ? a->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+/* A job that was finished while its attempt is still in flight is needed for sending: it stays until that is settled.
+ * Read after the rows were locked, as committed now. */
+static dt_status spare_in_flight(struct archiving *a)
+{
+    struct dt_inflight list = {0};
+    dt_status status = dt_db_query(a->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, a->err);
+    while (status == DT_OK && dt_db_next(a->db)) {
+        size_t others = 0;
+        status = dt_inflight_parse(dt_db_bytes(a->db, 0), &list);
+        if (status != DT_OK || list.n == 0)
+            continue;
+        dt_inflight_sort_by_id(&list);
+        for (size_t i = 0; i < a->n; i++)
+            if (!dt_inflight_has(&list, a->v[i].id))
+                a->v[others++] = a->v[i];
+        a->n = others;
+    }
+    dt_status end = dt_db_end(a->db, status == DT_OK ? a->err : NULL);
+    dt_inflight_clear(&list);
+    return status == DT_OK ? end : status;
+}
+
+/* ---- where to ---- */
+
+/* A job without a partition makes it wanted, or goes to the default partition if there is none to be had. */
+static void choose_parts(struct archiving *a)
+{
+    struct dt_wanted *wanted = &a->out->wanted;
+    for (size_t i = 0; i < a->n; i++) {
+        struct finished_job *v = &a->v[i];
+        size_t k = 0;
+        if (v->removed || dt_partitions_have(&a->archiver->partitions, v->part))
+            continue;
+        while (k < wanted->n && wanted->v[k] != v->part)
+            k++;
+        if (a->archiver->make_do)
+            v->part = 0;
+        else if (k == wanted->n && k < DT_WANTED_MAX)
+            wanted->v[wanted->n++] = v->part;
+    }
+}
+
+static dt_status list_all(struct archiving *a)
+{
+    struct dt_strbuf *moved = &a->moved;
+    dt_json_begin_array(moved, NULL);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct finished_job *v = &a->v[i];
+        dt_id_list_add(&a->ids, v->id);
+        a->retried |= v->tries > 0;
+        if (v->removed) {
+            dt_id_list_add(&a->removed, v->id);
+            a->removed_keyed |= v->keyed;
+            a->out->removed++;
+            continue;
+        }
+        a->moved_keyed |= v->keyed;
+        a->moved_retried |= v->tries > 0;
+        a->out->moved++;
+        dt_json_begin_array(moved, NULL);
+        dt_json_put_int(moved, NULL, v->id);
+        dt_json_put_int(moved, NULL, v->part);
+        dt_json_put_int_or_null(moved, NULL, v->keyed, v->key_until_ms);
+        dt_json_put_int(moved, NULL, v->purge_at_ms);
+        dt_json_end_array(moved);
+    }
+    dt_id_list_end(&a->ids);
+    dt_id_list_end(&a->removed);
+    dt_json_end_array(moved);
+    dt_assert_cmp(a->out->moved + a->out->removed, ==, a->n);
+    return a->ids.failed || a->removed.failed || moved->failed ? DT_NOMEM : DT_OK;
+}
+
+/* ---- writing ---- */
+
+static dt_status run_list(struct archiving *a, const char *sql, const struct dt_strbuf *list, size_t rows)
+{
+    uint64_t affected = 0;
+    dt_status status = dt_db_run(a->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(list))), &affected, a->err);
+    if (status == DT_OK && rows && affected != rows)
+        status =
+            dt_fail(a->err, DT_INTERNAL, "%llu of %zu locked jobs were archived", (unsigned long long)affected, rows);
+    return status;
+}
+
+/* ---- counting ---- */
+
+static int by_count(const void *a, const void *b)
+{
+    const struct finished_job *x = a;
+    const struct finished_job *y = b;
+    if (x->removed != y->removed)
+        return x->removed ? 1 : -1;
+    int order = dt_str_order(x->topic, y->topic);
+    if (order == 0 && !x->removed)
+        order = x->state != y->state ? (x->state > y->state) - (x->state < y->state)
+                                     : (x->part > y->part) - (x->part < y->part);
+    return order;
+}
+
+/* In the order of the tables' keys, so that two archivers do not wait for each other in a circle. */
+static dt_status count(struct archiving *a)
+{
+    enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
+    qsort(a->v, a->n, sizeof(*a->v), by_count);
+    struct dt_param *moved = dt_arena_alloc(&a->arena, MOVED_COLUMNS * a->n * sizeof(*moved));
+    struct dt_param *removed = dt_arena_alloc(&a->arena, REMOVED_COLUMNS * a->n * sizeof(*removed));
+    size_t n_moved = 0;
+    size_t n_removed = 0;
+    if (!moved || !removed)
+        return DT_NOMEM;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct finished_job *v = &a->v[i];
+        bool same = i && by_count(&a->v[i - 1], v) == 0;
+        if (v->removed) {
+            struct dt_param *p = removed + REMOVED_COLUMNS * (same ? n_removed - 1 : n_removed++);
+            p[0] = DT_P_STR(v->topic);
+            p[1] = DT_P_INT(same ? p[1].i + 1 : 1);
+        } else {
+            struct dt_param *p = moved + MOVED_COLUMNS * (same ? n_moved - 1 : n_moved++);
+            p[0] = DT_P_STR(v->topic);
+            p[1] = DT_P_STR(dt_str(dt_job_state_name(v->state)));
+            p[2] = DT_P_INT(v->part);
+            p[3] = DT_P_INT(same ? p[3].i + 1 : 1);
+        }
+    }
+    dt_status status = DT_OK;
+    if (n_moved)
+        status = dt_db_run_many(a->db, dt_sql_count_archived, (struct dt_param_rows){moved, MOVED_COLUMNS, n_moved},
+                                NULL, a->err);
+    if (status == DT_OK && n_removed)
+        status = dt_db_run_many(a->db, dt_sql_count_removed,
+                                (struct dt_param_rows){removed, REMOVED_COLUMNS, n_removed}, NULL, a->err);
+    return status;
+}
+
+/* ---- where they can be found ---- */
+
+struct day {
+    int32_t home, part;
+};
+
+static int by_day(const void *a, const void *b)
+{
+    const struct day *x = a;
+    const struct day *y = b;
+    if (x->home != y->home)
+        return x->home < y->home ? -1 : 1;
+    return (x->part > y->part) - (x->part < y->part);
+}
+
+/* Notes where they are, each home day and partition once, in the order of the table's key. What is noted stays: it may
+ * have another job of that day. */
+static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
+                           struct dt_error *err)
+{
+    struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
+    struct dt_param *params = dt_arena_alloc(arena, 2 * n * sizeof(*params));
+    size_t moved = 0;
+    size_t noted = 0;
+    if (!days || !params)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!v[i].removed)
+            days[moved++] = (struct day){dt_job_home_day(v[i].id), v[i].part};
+    qsort(days, moved, sizeof(*days), by_day);
+    for (size_t i = 0; i < moved; i++) {
+        if (i && by_day(&days[i - 1], &days[i]) == 0)
+            continue;
+        params[2 * noted] = DT_P_INT(days[i].home);
+        params[2 * noted++ + 1] = DT_P_INT(days[i].part);
+    }
+    return noted ? dt_db_run_many(db, dt_sql_note_day, (struct dt_param_rows){params, 2, noted}, NULL, err) : DT_OK;
+}
+
+/* ---- a batch ---- */
+
+static dt_status archive_locked(struct archiving *a)
+{
+    dt_status status = list_all(a);
+    if (status == DT_OK && a->moved_retried)
+        status = run_list(a, dt_sql_archive_attempts, &a->moved, 0);
+    if (status == DT_OK && a->out->moved)
+        status = run_list(a, dt_sql_archive_jobs, &a->moved, a->out->moved);
+    if (status == DT_OK && a->moved_keyed)
+        status = run_list(a, dt_sql_archive_keys, &a->moved, 0);
+    if (status == DT_OK && a->retried)
+        status = run_list(a, dt_sql_delete_attempts, &a->ids, 0);
+    if (status == DT_OK && a->removed_keyed)
+        status = run_list(a, dt_sql_delete_removed_keys, &a->removed, 0);
+    if (status == DT_OK && a->removed_keyed)
+        status = run_list(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
+    if (status == DT_OK)
+        status = run_list(a, dt_sql_delete_jobs, &a->ids, a->n);
+    if (status == DT_OK)
+        status = note_days(a->db, &a->arena, a->v, a->n, a->err);
+    return status == DT_OK ? count(a) : status;
+}
+
+static dt_status archive_batch(struct archiving *a, struct dt_str candidates, size_t n)
+{
+    struct dt_counts counts;
+    dt_status status = dt_db_begin(a->db, a->err);
+    if (status != DT_OK)
+        return status;
+    status = lock_finished(a, candidates, n);
+    if (status == DT_OK && a->n)
+        status = spare_in_flight(a);
+    if (status == DT_OK)
+        choose_parts(a);
+    if (status != DT_OK || !a->n || a->out->wanted.n) {
+        dt_db_rollback(a->db);
+        return status;
+    }
+    status = archive_locked(a);
+    DT_FAIL_POINT_STATUS("archive.commit", status, a->err);
+    dt_counts_init(&counts);
+    for (size_t i = 0; i < a->n && status == DT_OK && !DT_UNGUARDED(COUNT_ARCHIVED); i++)
+        dt_counts_add(&counts, a->v[i].topic, dt_count_piece(a->v[i].id), (int)a->v[i].state, -1);
+    status = dt_counts_commit(a->db, &counts, status, a->err);
+    DT_FAIL_POINT_STATUS("archive.committed", status, a->err);
+    return status;
+}
+
+/* A batch from the cursor on; *n: the candidates. */
+static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
+{
+    struct dt_strbuf candidates;
+    dt_strbuf_init(&candidates);
+    dt_status status = dt_store_db(a->store, &a->db, a->err);
+    if (status == DT_OK && !a->archiver->partitions.read)
+        status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
+    if (status == DT_OK)
+        status = select_due(a, limit, &candidates, n);
+    if (status == DT_OK && *n)
+        status = archive_batch(a, dt_strbuf_str(&candidates), *n);
+    dt_strbuf_clear(&candidates);
+    return status;
+}
+
+dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                           struct dt_archived *out, struct dt_error *err)
+{
+    struct archiving a = {.store = store, .archiver = archiver, .out = out, .now_ms = now_ms, .err = err};
+    size_t n = 0;
+    *out = (struct dt_archived){0};
+    if (archiver->after_ms == 0)
+        archiver->after_ms = 1;
+    const int64_t before_ms = archiver->after_ms;
+    const int64_t before_id = archiver->after_id;
+    dt_arena_init(&a.arena);
+    dt_strbuf_init(&a.ids);
+    dt_strbuf_init(&a.moved);
+    dt_strbuf_init(&a.removed);
+    dt_status status = archive_some(&a, archiver->singly ? 1 : limit, &n);
+    const bool cut = a.cut && out->moved + out->removed > 0;
+    /* One that history has already (ids that were given out twice) must not keep its whole batch: it stays, and is
+     * reported each time that it is met. */
+    const bool at_fault = status == DT_EXISTS || status == DT_INVALID;
+    const bool passed = status == DT_OK ? !out->wanted.n && !cut : at_fault && n <= 1;
+    if (!passed) { /* the same again, once the partitions are there; or what is left of them */
+        archiver->after_ms = before_ms;
+        archiver->after_id = before_id;
+    }
+    if (archiver->singly && (passed || status != DT_OK))
+        archiver->singly--;
+    out->more |= cut;
+    if (status != DT_OK) {
+        archiver->partitions.read = false; /* perhaps a partition is not there any more */
+        if (at_fault && !passed)
+            archiver->singly = (unsigned)limit;
+        *out = (struct dt_archived){.more = archiver->singly > 0};
+    }
+    dt_strbuf_clear(&a.removed);
+    dt_strbuf_clear(&a.moved);
+    dt_strbuf_clear(&a.ids);
+    dt_arena_clear(&a.arena);
+    return status;
+}
+
+/* ---- keys ---- */
+
+/* A job that is driven back takes its row of key_ends away: locked first, so that a live job never loses its key. */
+dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
+{
+    static const char *const steps[] = {dt_sql_delete_ended_keys, dt_sql_delete_ended_command_ids,
+                                        dt_sql_delete_key_ends};
+    dt_db *db;
+    struct dt_strbuf ends;
+    *done = 0;
+    dt_strbuf_init(&ends);
+    dt_status status = dt_store_begin(store, &db, NULL, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
+    if (status == DT_OK) {
+        dt_json_begin_array(&ends, NULL);
+        for (; dt_db_next(db); (*done)++)
+            DT_JSON_PUT_ROW(&ends, dt_db_i64(db, 0), dt_db_i64(db, 1));
+        dt_json_end_array(&ends);
+        status = dt_db_end(db, err);
+    }
+    if (status == DT_OK && ends.failed)
+        status = DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && *done && i < sizeof(steps) / sizeof(*steps); i++)
+        status = dt_db_run(db, steps[i], DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+    status = dt_store_commit(db, status, err);
+    dt_strbuf_clear(&ends);
+    return status;
+}
+
+/* ---- the default partition ---- */
+
+/* The rows that are looked at in one step. */
+struct sorting {
+    dt_db *db;
+    struct dt_archiver *archiver;
+    int64_t now_ms;
+    size_t limit;
+    struct dt_arena arena;
+    /* Room for `limit`: jobs that do not stay where they are; `part` is where they belong now. */
+    struct finished_job *v;
+    size_t n;
+    struct dt_error *err;
+};
+
+static dt_status read_unsorted(struct sorting *s)
+{
+    size_t rows = 0;
+    dt_status status = dt_db_query(s->db, dt_sql_select_default_partition,
+                                   DT_PARAMS(DT_P_INT(s->archiver->default_id), DT_P_INT(s->limit)), s->err);
+    if (status != DT_OK)
+        return status;
+    for (; status == DT_OK && rows < s->limit && dt_db_next(s->db); rows++) {
+        const int64_t purge_at_ms = dt_db_i64(s->db, 3);
+        struct finished_job r = {.id = dt_db_i64(s->db, 0),
+                                 .part = dt_partition_of(purge_at_ms, s->now_ms),
+                                 .removed = purge_at_ms <= s->now_ms};
+        s->archiver->default_id = r.id;
+        if (!r.removed && (r.part == 0 || !dt_partitions_have(&s->archiver->partitions, r.part)))
+            continue;
+        r.topic = dt_arena_copy(&s->arena, dt_db_bytes(s->db, 1));
+        status = r.topic.p ? dt_row_state(s->db, 2, &r.state) : DT_NOMEM;
+        s->v[s->n++] = r;
+    }
+    if (rows < s->limit)
+        s->archiver->default_id = 0;
+    dt_status end = dt_db_end(s->db, status == DT_OK ? s->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static dt_status move_unsorted(dt_db *db, const struct finished_job *r, struct dt_error *err)
+{
+    uint64_t changed = 0;
+    const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
+    dt_status status = r->removed
+                           ? dt_db_run(db, dt_sql_delete_from_default, (struct dt_params){&to[1], 1}, &changed, err)
+                           : dt_db_run(db, dt_sql_move_from_default, (struct dt_params){to, 2}, &changed, err);
+    if (status != DT_OK || changed == 0) /* driven back meanwhile */
+        return status;
+    status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, (struct dt_params){&to[1], 1}, NULL, err)
+                        : dt_db_run(db, dt_sql_move_attempts_from_default, (struct dt_params){to, 2}, NULL, err);
+    const struct dt_str state = dt_str(dt_job_state_name(r->state));
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_uncount_in_default, DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err);
+    if (status == DT_OK && r->removed)
+        status = dt_db_run(db, dt_sql_count_removed, DT_PARAMS(DT_P_STR(r->topic), DT_P_INT(1)), NULL, err);
+    else if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_count_archived,
+                           DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state), DT_P_INT(r->part), DT_P_INT(1)), NULL, err);
+    return status;
+}
+
+dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                                size_t *done, struct dt_error *err)
+{
+    struct sorting s = {.archiver = archiver, .now_ms = now_ms, .limit = limit, .err = err};
+    *done = 0;
+    dt_arena_init(&s.arena);
+    s.v = dt_arena_alloc(&s.arena, (limit ? limit : 1) * sizeof(*s.v));
+    dt_status status = s.v ? dt_store_db(store, &s.db, err) : DT_NOMEM;
+    if (status == DT_OK)
+        status = read_unsorted(&s);
+    if (status == DT_OK && s.n) {
+        status = dt_db_begin(s.db, err);
+        for (size_t i = 0; status == DT_OK && i < s.n; i++)
+            status = move_unsorted(s.db, &s.v[i], err);
+        if (status == DT_OK) /* one that was driven back meanwhile is noted, too: that costs a look in vain */
+            status = note_days(s.db, &s.arena, s.v, s.n, err);
+        status = dt_store_commit(s.db, status, err);
+    }
+    *done = status == DT_OK ? s.n : 0;
+    dt_arena_clear(&s.arena);
+    return status;
+}

@@ -1,0 +1,259 @@
+/*
+ * The partitions of history: which there are, making those that are wanted, dropping those whose day (or month) is
+ * over.
+ *
+ * A partition is named by a number (history.part), which says when its jobs are to be removed: YYYYMMDD, on that day;
+ * YYYYMM, in that month (of jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is
+ * the default partition `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition was not
+ * there. They are LIST partitions, so each can be made at any time and in an instant, whatever
+ * lies in the others: nothing is ever split or copied.
+ *
+ * Invariants: a partition is in history only while history_attempts has it, too (made there first, dropped there last),
+ * so that who finds it in history can write both; what a partition held counts as removed before it is dropped, by
+ * history_counts, in one transaction that is repeated harmlessly; only one session at a time changes partitions, by a
+ * lease that lasts longer than the server lets such a transaction idle (work_lease.h); and none waits long for readers
+ * that are in its way (lock_wait_timeout): it tries again later.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/text/timetext.h"
+#include "archive.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+#include "store/work_lease.h"
+
+#define LEASE_MS    INT64_C(60000)
+#define DAYS_AHEAD  400
+#define YEARS_AHEAD 10
+#define MARGIN_MS   60000 /* a partition stays for so long after its end, for archivers whose clocks are behind */
+#define DROPS_MAX   4     /* partitions that one call drops */
+#define FIRST_DAY   1000000
+
+/* ---- numbers ---- */
+
+static int32_t digits(const char *text, size_t n)
+{
+    int32_t number = 0;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] != '-')
+            number = number * 10 + (text[i] - '0');
+    return number;
+}
+
+int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
+{
+    char text[25];
+    int64_t days = purge_at_ms / DT_DAY_MS - now_ms / DT_DAY_MS;
+    if (days > YEARS_AHEAD * 366)
+        return 0;
+    dt_time_format(purge_at_ms, text);
+    return days > DAYS_AHEAD ? digits(text, 7) : digits(text, 10);
+}
+
+/* The end of the partition's day or month, exclusive; INT64_MAX for `rest`, and for a number that names neither. */
+static int64_t end_of(int32_t part)
+{
+    char text[40];
+    int64_t ms;
+    if (part <= 0)
+        return INT64_MAX;
+    if (part >= FIRST_DAY) {
+        snprintf(text, sizeof(text), "%04d-%02d-%02dT00:00:00Z", part / 10000, part / 100 % 100, part % 100);
+        return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms + DT_DAY_MS;
+    }
+    int year = part / 100;
+    int month = part % 100;
+    snprintf(text, sizeof(text), "%04d-%02d-01T00:00:00Z", month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1);
+    return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int32_t *x = a;
+    const int32_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)
+{
+    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), by_number));
+}
+
+static void add(struct dt_partitions *parts, int32_t part)
+{
+    if (parts->n < DT_PARTITIONS_MAX && !dt_partitions_have(parts, part)) {
+        parts->v[parts->n++] = part;
+        qsort(parts->v, parts->n, sizeof(*parts->v), by_number);
+    }
+}
+
+/* ---- reading ---- */
+
+static dt_status read_numbers(dt_db *db, const char *sql, struct dt_partitions *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    out->n = 0;
+    while (out->n < DT_PARTITIONS_MAX && dt_db_next(db))
+        out->v[out->n++] = (int32_t)dt_db_i64(db, 0);
+    qsort(out->v, out->n, sizeof(*out->v), by_number);
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err)
+{
+    dt_db *db;
+    out->read = false;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = read_numbers(db, dt_sql_select_partitions, out, err);
+    out->read = status == DT_OK;
+    return status;
+}
+
+/* ---- changing, under the lease ---- */
+
+struct tending {
+    dt_store *store;
+    dt_db *db;
+    struct dt_work_lease lease;
+    struct dt_partitions *parts;    /* of history */
+    struct dt_partitions *attempts; /* of history_attempts */
+    int64_t now_ms;
+    unsigned dropped;
+    struct dt_error *err;
+};
+
+static dt_status alter(struct tending *t, const char *table, bool make, int32_t part)
+{
+    char sql[200];
+    int n = make ? snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table,
+                            part, part)
+                 : snprintf(sql, sizeof(sql), "ALTER TABLE %s DROP PARTITION p%d", table, part);
+    dt_assert_cmp(n, <, sizeof(sql));
+    return dt_db_script(t->db, (struct dt_str){sql, (size_t)n}, t->err);
+}
+
+static dt_status drop_part(struct tending *t, int32_t part)
+{
+    const struct dt_param number = DT_P_INT(part);
+    const struct dt_params params = {&number, 1};
+    dt_status status = dt_work_lease_keep(t->store, &t->lease, t->err);
+    if (status == DT_OK)
+        status = dt_db_begin(t->db, t->err);
+    if (status != DT_OK)
+        return status;
+    /* What it holds counts as removed. Its rows are not shown any more, nor looked for. */
+    status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
+    if (status == DT_OK)
+        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
+    if (status == DT_OK)
+        status = dt_db_run(t->db, dt_sql_delete_dropped_days, params, NULL, t->err);
+    status = dt_store_commit(t->db, status, t->err);
+    if (status == DT_OK && dt_partitions_have(t->parts, part))
+        status = alter(t, "history", false, part);
+    if (status == DT_OK && dt_partitions_have(t->attempts, part))
+        status = alter(t, "history_attempts", false, part);
+    t->dropped += status == DT_OK;
+    return status;
+}
+
+/* Drops the partitions whose day or month is over; *more: there are more than one call drops. The numbers come from
+ * `history`, `history_attempts` and the counters, because a drop that was interrupted leaves some of the three. */
+static dt_status drop_ended(struct tending *t, bool *more)
+{
+    struct dt_partitions *all = malloc(sizeof(*all));
+    if (!all)
+        return dt_fail(t->err, DT_NOMEM, "out of memory");
+    dt_status status = read_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
+    for (size_t i = 0; i < t->parts->n; i++)
+        add(all, t->parts->v[i]);
+    for (size_t i = 0; i < t->attempts->n; i++)
+        add(all, t->attempts->v[i]);
+    for (size_t i = 0; status == DT_OK && !*more && i < all->n; i++) {
+        if (end_of(all->v[i]) >= t->now_ms - MARGIN_MS)
+            continue;
+        *more = t->dropped == DROPS_MAX;
+        if (!*more)
+            status = drop_part(t, all->v[i]);
+    }
+    free(all);
+    return status;
+}
+
+static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n, bool *more)
+{
+    dt_status status = dt_db_script(t->db, dt_str(dt_sql_limit_lock_wait), t->err);
+    if (status == DT_OK)
+        status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
+    if (status == DT_OK)
+        status = read_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        if (dt_partitions_have(t->parts, wanted[i]) || end_of(wanted[i]) <= t->now_ms)
+            continue;
+        if (!dt_partitions_have(t->attempts, wanted[i]))
+            status = alter(t, "history_attempts", true, wanted[i]);
+        if (status == DT_OK)
+            status = alter(t, "history", true, wanted[i]);
+        if (status == DT_OK)
+            add(t->parts, wanted[i]);
+    }
+    if (status == DT_OK)
+        status = drop_ended(t, more);
+    if (status == DT_OK && t->dropped)
+        status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
+    t->parts->read = status == DT_OK;
+    return status;
+}
+
+dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+                                   struct dt_partitions *partitions, struct dt_tended *done, struct dt_error *err)
+{
+    struct tending t = {.store = store,
+                        .lease = {.work = "partitions", .ms = LEASE_MS},
+                        .parts = partitions,
+                        .attempts = malloc(sizeof(*t.attempts)),
+                        .now_ms = now_ms,
+                        .err = err};
+    *done = (struct dt_tended){0};
+    partitions->read = false;
+    dt_status status = t.attempts ? dt_work_lease_take(store, &t.lease, err) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_db(store, &t.db, err);
+    if (status == DT_OK)
+        status = tend_leased(&t, wanted->v, wanted->n, &done->more);
+    if (t.db && dt_db_alive(t.db))
+        (void)!dt_db_script(t.db, dt_str(dt_sql_reset_lock_wait), NULL);
+    dt_work_lease_release(store, &t.lease);
+    done->dropped = t.dropped;
+    free(t.attempts);
+    return status;
+}
+
+/* ---- ahead of time ---- */
+
+dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, struct dt_wanted *wanted,
+                                    struct dt_error *err)
+{
+    dt_db *db;
+    wanted->n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_retentions,
+                             DT_PARAMS(DT_P_INT(DT_RETENTION_DEFAULT_MS), DT_P_INT(DT_RETENTION_DEFAULT_MS)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        const int64_t retention_ms = dt_db_i64(db, 0);
+        for (unsigned day = 0; day <= days && wanted->n < DT_WANTED_MAX && retention_ms < INT64_MAX / 2; day++) {
+            const int64_t ends_ms = now_ms + day * DT_DAY_MS;
+            int32_t part = dt_partition_of(ends_ms + retention_ms, ends_ms);
+            if (part)
+                wanted->v[wanted->n++] = part;
+        }
+    }
+    return dt_db_end(db, err);
+}

@@ -1,0 +1,146 @@
+/*
+ * Jobs by what callers call them, none of which is locked: by a key; and by the ids that commands gave them, with two
+ * statements at most, however many ids.
+ *
+ * An id that no command has given may be a job's number: whoever pops a job that was made otherwise knows it by that.
+ */
+#include <stdlib.h>
+
+#include "base/text/json_write.h"
+#include "job/job_id.h"
+#include "job/results/result_json.h"
+#include "mysql/id_in.h"
+#include "change_txn.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+struct lookup {
+    struct dt_command_job *v;
+    size_t n;
+    struct dt_arena *arena;
+    dt_db *db;
+    dt_status failed; /* a copy of a text */
+};
+
+static void take_job(struct lookup *l, struct dt_command_job *job, int64_t job_id, unsigned first)
+{
+    job->job_id = job_id;
+    job->topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, first));
+    job->attempt = dt_db_i64(l->db, first + 1);
+    if (!job->topic.p)
+        l->failed = DT_NOMEM;
+}
+
+/* ---- ids of commands ---- */
+
+static dt_status find_ids(struct lookup *l, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    dt_strbuf_init(&list);
+    dt_json_begin_array(&list, NULL);
+    for (size_t i = 0; i < l->n; i++) {
+        dt_json_begin_array(&list, NULL);
+        dt_json_put_int(&list, NULL, (int64_t)i);
+        dt_json_put_hex(&list, NULL, l->v[i].id);
+        dt_json_end_array(&list);
+    }
+    dt_json_end_array(&list);
+    dt_status status =
+        list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                    : dt_db_query(l->db, dt_sql_select_command_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    dt_strbuf_clear(&list);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(l->db)) {
+        size_t i = (size_t)dt_db_i64(l->db, 0);
+        if (i < l->n && !dt_db_is_null(l->db, 2)) /* else the job is not kept any more */
+            take_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
+    }
+    return dt_db_end(l->db, err);
+}
+
+/* ---- numbers of jobs ---- */
+
+static dt_status take_numbered(void *arg)
+{
+    struct lookup *l = arg;
+    const int64_t job_id = dt_db_i64(l->db, 0);
+    for (size_t i = 0; i < l->n; i++) {
+        int64_t number;
+        if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &number) && number == job_id)
+            take_job(l, &l->v[i], job_id, 1);
+    }
+    return l->failed;
+}
+
+static dt_status find_numbers(struct lookup *l, struct dt_error *err)
+{
+    int64_t *numbers = dt_arena_alloc(l->arena, (l->n + 1) * sizeof(*numbers)); /* ascending, each once */
+    size_t n = 0;
+    size_t kept = 0;
+    if (!numbers)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &numbers[n]))
+            n++;
+    if (n > 1)
+        qsort(numbers, n, sizeof(*numbers), dt_by_job_id);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || numbers[i] != numbers[i - 1])
+            numbers[kept++] = numbers[i];
+    if (kept == 0)
+        return DT_OK;
+    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(numbers, kept), take_numbered, l,
+                         err);
+}
+
+/* ---- the whole ---- */
+
+static dt_status look_up(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+{
+    struct lookup *l = arg;
+    (void)store;
+    l->db = db;
+    l->failed = DT_OK;
+    for (size_t i = 0; i < l->n; i++) {
+        l->v[i].job_id = l->v[i].attempt = 0;
+        l->v[i].topic = DT_STR_NONE;
+    }
+    dt_status status = find_ids(l, err);
+    if (status == DT_OK)
+        status = find_numbers(l, err);
+    return status == DT_OK ? l->failed : status;
+}
+
+dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n, struct dt_arena *arena,
+                                struct dt_error *err)
+{
+    struct lookup lookup = {.v = v, .n = n, .arena = arena};
+    dt_db *db;
+    return n ? dt_store_first(store, &db, look_up, &lookup, err) : DT_OK;
+}
+
+/* ---- by a key ---- */
+
+dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    bool found;
+    dt_status status =
+        dt_db_read_number(db, dt_sql_select_key, DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), &found, id, err);
+    return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
+}
+
+dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    *id = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status != DT_OK)
+            return status;
+        status = dt_key_find(db, topic, key, id, err);
+    } while (dt_store_read_again(&tries, status));
+    return status;
+}

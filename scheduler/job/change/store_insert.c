@@ -1,0 +1,628 @@
+/*
+ * Making jobs: the group commit's one transaction.
+ *
+ * Statements of a batch, whatever its size (array binding; a few more where there is none):
+ *
+ *     BEGIN + the server's time      (one round trip)
+ *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
+ *     [SELECT job_keys               (which jobs have the keys that were taken)]
+ *     [INSERT command_ids            (ids of commands, in the same way; then job_keys, for jobs whose key is free)]
+ *     INSERT jobs
+ *     [INSERT pop_queue              (what can be popped at once)]
+ *     INSERT job_counts + COMMIT     (one round trip)
+ *
+ * Without keys, and while the server's time is known well enough, from INSERT jobs on alone.
+ *
+ * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed; a key
+ * that is taken concerns its own row alone; no other error of a row is ever swallowed. When a statement fails because
+ * of one of its rows, the batch is rolled back and done once more row by row (`singly`), still as one transaction, so
+ * that the culprit is known.
+ *
+ * A COMMIT without an answer: on a new connection our rows are read with a lock. An old session that is still in its
+ * transaction holds them, so the read waits until it has ended; after that they are there, all or none.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
+#include "features/schedules/fire_key.h"
+#include "insert_txn.h"
+#include "store_row.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define KEY_COLUMNS     3
+#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
+#define READ_BACK_PAUSE 50                /* ms */
+#define ROW_OVERHEAD    1024
+#define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
+#define OWNER_BYTES     1024           /* of each */
+
+/* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
+enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
+enum { OWN_COLUMNS = 11, EXTRA_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
+enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* at most */
+static const char *const insert_forms[] = {
+    [0] = dt_sql_insert_job,
+    [HAS_NEAR] = dt_sql_insert_job_near,
+    [HAS_KEY] = dt_sql_insert_job_key,
+    [HAS_NEAR | HAS_KEY] = dt_sql_insert_job_near_key,
+    [HAS_EXTRAS] = dt_sql_insert_job_extras,
+    [HAS_NEAR | HAS_EXTRAS] = dt_sql_insert_job_near_extras,
+    [HAS_KEY | HAS_EXTRAS] = dt_sql_insert_job_key_extras,
+    [HAS_NEAR | HAS_KEY | HAS_EXTRAS] = dt_sql_insert_job_near_key_extras,
+};
+
+static size_t columns_of(unsigned has)
+{
+    return OWN_COLUMNS + (has & HAS_NEAR ? 1u : 0u) + (has & HAS_KEY ? 1u : 0u) +
+           (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
+}
+
+/* ---- a batch ---- */
+
+/* A table of unique names, and its statements: keys are unique in their topic, ids of commands in the installation. */
+static const struct name_space {
+    bool by_topic;
+    const char *insert, *owners, *take, *delete;
+} namespaces[] = {
+    [false] = {true, dt_sql_insert_key, dt_sql_select_key_owners, dt_sql_take_key, dt_sql_delete_key},
+    [true] = {false, dt_sql_insert_command_id, dt_sql_select_command_id_owners, dt_sql_take_command_id,
+              dt_sql_delete_command_id},
+};
+
+struct keyed {
+    struct dt_insert *row;
+    size_t order;             /* place in the batch: of equal keys the first wins */
+    const struct keyed *head; /* the first one with this name: only heads are sent */
+    int64_t owner;            /* the job that has the key when it is not ours */
+    unsigned char owner_digest[16];
+};
+
+struct batch {
+    dt_store *store;
+    dt_db *db;
+    struct dt_insert *const *rows;
+    size_t n;
+    int64_t maker, now_ms;
+    struct keyed *keyed; /* sorted: keys before ids of commands; by topic (of keys), key, order */
+    size_t n_keyed;
+    struct dt_param *params;
+    unsigned has;             /* what any of the jobs has, HAS_* */
+    struct dt_counts *counts; /* of the rows that this transaction has inserted */
+};
+
+static const struct name_space *namespace_of(const struct keyed *k)
+{
+    return &namespaces[k->row->job.by_command];
+}
+
+static int compare_keys(const struct keyed *a, const struct keyed *b)
+{
+    const struct dt_new_job *x = &a->row->job;
+    const struct dt_new_job *y = &b->row->job;
+    int c = x->by_command - y->by_command;
+    if (!c && namespace_of(a)->by_topic)
+        c = dt_str_order(x->topic, y->topic);
+    return c ? c : dt_str_order(x->key, y->key);
+}
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const struct keyed *x = a;
+    const struct keyed *y = b;
+    int c = compare_keys(x, y);
+    return c ? c : (x->order > y->order) - (x->order < y->order);
+}
+
+static void sort_keyed(struct batch *b)
+{
+    bool sorted = true; /* callers' keys mostly ascend */
+    for (size_t i = 1; i < b->n_keyed && sorted; i++)
+        sorted = compare_keyed(&b->keyed[i - 1], &b->keyed[i]) < 0;
+    if (!sorted)
+        qsort(b->keyed, b->n_keyed, sizeof(*b->keyed), compare_keyed);
+    for (size_t i = 0; i < b->n_keyed; i++) {
+        struct keyed *k = &b->keyed[i];
+        k->head = i && compare_keys(&b->keyed[i - 1], k) == 0 ? b->keyed[i - 1].head : k;
+    }
+}
+
+static unsigned what_it_has(const struct dt_insert *row)
+{
+    const struct dt_new_job *job = &row->job;
+    return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
+}
+
+/* Sets the outcomes that are clear without asking. CREATED means from here on: nothing speaks against it yet. */
+static void start_outcomes(struct batch *b)
+{
+    b->n_keyed = 0;
+    b->has = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        struct dt_insert *row = b->rows[i];
+        struct dt_new_job *job = &row->job;
+        row->existing_id = 0;
+        row->outcome = DT_INSERT_CREATED;
+        if (!job->retry.p || job->ack_timeout_ms <= 0)
+            row->outcome = DT_INSERT_NO_TOPIC;
+        else if (ROW_OVERHEAD + dt_new_job_bytes(job) > dt_db_packet_max(b->db))
+            row->outcome = DT_INSERT_TOO_LARGE;
+        else if (job->key.p)
+            b->keyed[b->n_keyed++] = (struct keyed){.row = row, .order = i};
+        if (job->run_at_ms < b->now_ms)
+            job->run_at_ms = b->now_ms;
+        row->near = job->run_at_ms < dt_near_end_ms(b->now_ms);
+        b->has |= what_it_has(row);
+    }
+    sort_keyed(b);
+}
+
+#define PUSH(kind, member, column) *p++ = DT_COLUMN_PARAM_##kind(job->member);
+
+/* The parameters of a row, in the order of insert_forms[has]; returns their end. */
+static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
+{
+    const struct dt_new_job *job = &row->job;
+    *p++ = DT_P_INT(job->id);
+    *p++ = DT_P_STR(job->topic);
+    *p++ = DT_P_INT(job->run_at_ms);
+    *p++ = DT_P_INT(job->run_at_ms);
+    *p++ = DT_P_STR(job->retry);
+    *p++ = DT_P_INT(job->ack_timeout_ms);
+    *p++ = DT_P_INT(b->now_ms);
+    *p++ = DT_P_INT(b->now_ms);
+    *p++ = DT_P_INT(b->maker);
+    *p++ = DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)}));
+    *p++ = DT_P_STR(job->payload);
+    if (has & HAS_NEAR)
+        *p++ = DT_P_INT(row->near);
+    if (has & HAS_KEY)
+        *p++ = DT_P_STR_OR_NULL(job->key);
+    if (!(has & HAS_EXTRAS))
+        return p;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, PUSH, PUSH)
+    return p;
+}
+
+/* The name of a row in its namespace; returns the end. */
+static struct dt_param *name_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
+{
+    if (in->by_topic)
+        *p++ = DT_P_STR(job->topic);
+    *p++ = DT_P_STR(job->key);
+    return p;
+}
+
+static struct dt_param *key_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
+{
+    p = name_params(in, job, p);
+    *p++ = DT_P_INT(job->id);
+    return p;
+}
+
+/* ---- keys that were there already ---- */
+
+static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigned char digest[16])
+{
+    row->outcome = memcmp(row->job.digest, digest, 16) == 0 ? DT_INSERT_SAME : DT_INSERT_CONFLICT;
+    row->existing_id = owner;
+}
+
+/* The owner in the current row may lose its key: its time with it is over, or it is finished, and the key asked for. */
+static bool key_is_free(const struct batch *b, const struct keyed *k)
+{
+    enum dt_job_state state;
+    if (!dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms)
+        return true;
+    bool live = !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
+    return k->row->replace && !live;
+}
+
+/*
+ * Sets owner and outcome of the heads whose key is another job's, and adds to *gone those that have an owner with no
+ * right to it any more: its row is gone, or its time with the key is over.
+ * Our own id is no owner, unless a row with it was there before: then INSERT jobs will find it.
+ */
+static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    dt_strbuf_init(&list);
+    dt_json_begin_array(&list, NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (keyed[i].head != &keyed[i])
+            continue;
+        dt_json_begin_array(&list, NULL);
+        dt_json_put_int(&list, NULL, (int64_t)i);
+        dt_json_put_hex(&list, NULL, keyed[i].row->job.topic);
+        dt_json_put_hex(&list, NULL, keyed[i].row->job.key);
+        dt_json_end_array(&list);
+    }
+    dt_json_end_array(&list);
+    dt_status status =
+        list.failed
+            ? dt_fail(err, DT_NOMEM, "out of memory")
+            : dt_db_query(b->db, namespace_of(keyed)->owners,
+                          DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
+                          err);
+    dt_strbuf_clear(&list);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(b->db)) {
+        size_t i = (size_t)dt_db_i64(b->db, 0);
+        struct dt_str digest = dt_db_bytes(b->db, 2);
+        if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
+            continue;
+        keyed[i].owner = dt_db_i64(b->db, 1);
+        if (digest.n == sizeof(keyed[i].owner_digest) && !key_is_free(b, &keyed[i])) {
+            memcpy(keyed[i].owner_digest, digest.p, digest.n);
+            same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
+        } else {
+            ++*gone;
+        }
+    }
+    return dt_db_end(b->db, err);
+}
+
+/* Finds whose the keys are that were taken. A key whose job has no right to it any more is ours now. */
+static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+{
+    const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
+    const size_t most = fit < OWNERS_AT_ONCE ? fit : OWNERS_AT_ONCE;
+    size_t gone = 0;
+    dt_status status = DT_OK;
+    dt_assert_cmp(most, >, 0);
+    for (size_t i = 0; i < n && status == DT_OK; i += most)
+        status = read_owners(b, keyed + i, n - i < most ? n - i : most, &gone, err);
+    for (size_t i = 0; gone && i < n && status == DT_OK; i++) {
+        const struct keyed *k = &keyed[i];
+        if (k->head != k || !k->owner || k->row->outcome != DT_INSERT_CREATED)
+            continue;
+        struct dt_param params[KEY_COLUMNS + 1] = {DT_P_INT(k->row->job.id)};
+        struct dt_param *end = name_params(namespace_of(k), &k->row->job, params + 1);
+        *end++ = DT_P_INT(k->owner);
+        status = dt_db_run(b->db, namespace_of(k)->take, (struct dt_params){params, (size_t)(end - params)}, NULL, err);
+    }
+    return status;
+}
+
+/* ---- keys of fires ---- */
+
+/*
+ * Refuses rows whose key is that of a schedule's fire, and takes them out of the keyed ones. Keys that may be such are
+ * rare, and stand in order: each schedule is asked for once.
+ */
+static dt_status refuse_fires(struct batch *b, struct dt_error *err)
+{
+    struct dt_str name;
+    struct dt_str topic = DT_STR_NONE;
+    struct dt_str last = DT_STR_NONE;
+    bool there = false;
+    dt_status status = DT_OK;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_keyed && status == DT_OK; i++) {
+        struct dt_new_job *job = &b->keyed[i].row->job;
+        bool maybe = dt_fire_key_split(job->key, &name);
+        if (maybe && !(last.p && dt_str_eq(name, last) && dt_str_eq(job->topic, topic)))
+            status = dt_db_read_number(b->db, dt_sql_find_schedule_of_key,
+                                       DT_PARAMS(DT_P_STR(name), DT_P_STR(job->topic)), &there, NULL, err);
+        if (maybe) {
+            last = name;
+            topic = job->topic;
+        }
+        if (maybe && there)
+            b->keyed[i].row->outcome = DT_INSERT_RESERVED;
+        else
+            b->keyed[n++] = b->keyed[i];
+    }
+    if (n != b->n_keyed) {
+        b->n_keyed = n;
+        sort_keyed(b); /* heads stand elsewhere now */
+    }
+    return status;
+}
+
+/* ---- all at once ---- */
+
+/* Inserts the names of those that are sent, into the namespace given; *missed (may be NULL): some were there. */
+static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
+                              bool *missed, struct dt_error *err)
+{
+    struct dt_param *p = b->params;
+    size_t heads = 0;
+    uint64_t inserted = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (keyed[i].head != &keyed[i] || keyed[i].row->outcome != DT_INSERT_CREATED)
+            continue;
+        p = key_params(in, &keyed[i].row->job, p);
+        heads++;
+    }
+    if (heads == 0)
+        return DT_OK;
+    size_t columns = (size_t)(p - b->params) / heads;
+    dt_status status =
+        dt_db_run_many(b->db, in->insert, (struct dt_param_rows){b->params, columns, heads}, &inserted, err);
+    if (missed)
+        *missed = inserted != heads;
+    return status;
+}
+
+/* Inserts the names of one namespace. Rows that follow one with the same name get the outcome that its job has. */
+static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+{
+    bool missed = false;
+    dt_status status = n ? insert_names(b, namespace_of(keyed), keyed, n, &missed, err) : DT_OK;
+    if (status == DT_OK && missed)
+        status = settle_owners(b, keyed, n, err);
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
+        const struct keyed *head = keyed[i].head;
+        dt_assert(head->head == head);
+        if (head == &keyed[i])
+            continue;
+        if (head->row->outcome == DT_INSERT_CREATED)
+            same_or_conflict(keyed[i].row, head->row->job.id, head->row->job.digest);
+        else
+            same_or_conflict(keyed[i].row, head->owner, head->owner_digest);
+    }
+    return status;
+}
+
+static size_t all_job_params(struct batch *b)
+{
+    struct dt_param *p = b->params;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->rows[i]->outcome != DT_INSERT_CREATED)
+            continue;
+        p = job_params(b, b->has, b->rows[i], p);
+        n++;
+    }
+    dt_assert_cmp(p - b->params, ==, n * columns_of(b->has));
+    return n;
+}
+
+static void count_made(struct batch *b, const struct dt_new_job *job)
+{
+    if (!DT_UNGUARDED(COUNT_MADE))
+        dt_counts_make(b->counts, job->topic, job->id);
+}
+
+static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
+{
+    dt_assert_cmp(n, <=, b->n);
+    dt_status status = dt_db_run_many(b->db, insert_forms[b->has],
+                                      (struct dt_param_rows){b->params, columns_of(b->has), n}, NULL, err);
+    for (size_t i = 0; i < b->n && status == DT_OK; i++)
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            count_made(b, &b->rows[i]->job);
+    return status;
+}
+
+/* ---- one by one, when one of them is at fault ---- */
+
+static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct dt_error *err)
+{
+    struct dt_param params[JOB_COLUMNS];
+    const unsigned has = what_it_has(row);
+    const struct dt_new_job *job = &row->job;
+    const struct dt_param *end = job_params(b, has, row, params);
+    dt_assert_cmp(end - params, ==, columns_of(has));
+    dt_status status = dt_db_run(b->db, insert_forms[has], (struct dt_params){params, columns_of(has)}, NULL, err);
+    if (status == DT_OK)
+        count_made(b, job);
+    if (status == DT_INVALID) {
+        row->outcome = DT_INSERT_REFUSED;
+        return DT_OK;
+    }
+    if (status != DT_EXISTS)
+        return status;
+    status = dt_db_query(b->db, dt_sql_select_maker, DT_PARAMS(DT_P_INT(job->id)), err);
+    if (status != DT_OK)
+        return status;
+    struct dt_str digest = {(const char *)job->digest, sizeof(job->digest)};
+    bool ours = dt_db_next(b->db) && dt_db_i64(b->db, 0) == b->maker && dt_str_eq(dt_db_bytes(b->db, 1), digest);
+    status = dt_db_end(b->db, err);
+    if (status == DT_OK && !ours)
+        row->outcome = DT_INSERT_ID_TAKEN;
+    return status;
+}
+
+static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_error *err)
+{
+    const struct name_space *in = namespace_of(k);
+    struct dt_param params[KEY_COLUMNS];
+    bool missed = false;
+    k->head = k;
+    dt_status status = insert_names(b, in, k, 1, &missed, err);
+    if (status == DT_INVALID) {
+        k->row->outcome = DT_INSERT_REFUSED;
+        return DT_OK;
+    }
+    if (status == DT_OK && missed)
+        status = settle_owners(b, k, 1, err);
+    if (status != DT_OK || k->row->outcome != DT_INSERT_CREATED)
+        return status;
+    status = insert_job_alone(b, k->row, err);
+    if (status == DT_OK && k->row->outcome == DT_INSERT_CREATED && !in->by_topic)
+        status = insert_names(b, &namespaces[false], k, 1, NULL, err);
+    if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
+        return status;
+    /* The job was not stored: its name is free again. */
+    size_t n = (size_t)(key_params(in, &k->row->job, params) - params);
+    return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
+}
+
+/* Inserts names, then jobs, and offers what can be popped. singly: row by row, since one of them is at fault. */
+static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
+{
+    size_t keys = 0;
+    size_t n = 0;
+    dt_status status = DT_OK;
+    while (keys < b->n_keyed && !b->keyed[keys].row->job.by_command)
+        keys++;
+    struct keyed *ids = b->keyed + keys;
+    if (!singly)
+        status = insert_keyed(b, b->keyed, keys, err);
+    if (status == DT_OK && !singly)
+        status = insert_keyed(b, ids, b->n_keyed - keys, err);
+    /* A job that was added by a command is found by its key, too, if another job does not have it. */
+    if (status == DT_OK && !singly)
+        status = insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err);
+    if (status == DT_OK && !singly)
+        n = all_job_params(b);
+    if (n)
+        status = insert_listed(b, n, err);
+    for (size_t i = 0; singly && i < b->n_keyed && status == DT_OK; i++)
+        status = insert_keyed_alone(b, &b->keyed[i], err);
+    for (size_t i = 0; singly && i < b->n && status == DT_OK; i++)
+        if (!b->rows[i]->job.key.p && b->rows[i]->outcome == DT_INSERT_CREATED)
+            status = insert_job_alone(b, b->rows[i], err);
+    const struct dt_insert_rows rows = {.v = b->rows, .n = b->n};
+    return status == DT_OK ? dt_offer_made(b->db, &rows, b->now_ms, b->params, err) : status;
+}
+
+/* ---- the transaction ---- */
+
+static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
+{
+    DT_FAIL_POINT_STATUS("create.commit", status, err);
+    status = dt_counts_commit(b->db, b->counts, status, err);
+    DT_FAIL_POINT_STATUS("create.committed", status, err);
+    return status;
+}
+
+static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_error *err)
+{
+    dt_status status = dt_store_begin(b->store, &b->db, &b->now_ms, err);
+    if (status == DT_OK) {
+        dt_counts_clear(b->counts);
+        start_outcomes(b);
+        status = refuse_fires(b, err);
+    }
+    if (status == DT_OK)
+        status = insert_all(b, singly, err);
+    return finish(b, status, err);
+}
+
+/*
+ * When there is nothing but jobs and the server's time is known, the transaction begins with the INSERT. NOT_FOUND: not
+ * so, and nothing was done, or nothing is left of it: the connection broke before the COMMIT was sent.
+ */
+static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
+{
+    if (!dt_store_knows_now(b->store, &b->now_ms))
+        return DT_NOT_FOUND;
+    dt_status status = dt_store_db(b->store, &b->db, err);
+    if (status != DT_OK)
+        return status;
+    dt_counts_clear(b->counts);
+    start_outcomes(b);
+    size_t n = b->n_keyed ? 0 : all_job_params(b);
+    if (n == 0)
+        return DT_NOT_FOUND;
+    status = dt_db_begin_soon(b->db, err);
+    if (status == DT_OK)
+        status = insert_listed(b, n, err);
+    const struct dt_insert_rows rows = {.v = b->rows, .n = b->n};
+    if (status == DT_OK)
+        status = dt_offer_made(b->db, &rows, b->now_ms, b->params, err);
+    if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
+        return DT_NOT_FOUND;
+    return finish(b, status, err);
+}
+
+/* Looks for one of our rows: it shows that all were committed. (Each is asked for, since some may have been finished
+ * and removed meanwhile.) BUSY: the session that wrote them has not ended, and keeps them locked. */
+static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
+{
+    dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < b->n && status == DT_OK && !*there; i++)
+        if (b->rows[i]->outcome == DT_INSERT_CREATED)
+            status = dt_db_read_number(b->db, dt_sql_find_made,
+                                       DT_PARAMS(DT_P_INT(b->rows[i]->job.id), DT_P_INT(b->maker)), there, NULL, err);
+    dt_db_rollback(b->db);
+    return status;
+}
+
+/* After a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out now. */
+static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
+{
+    const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
+    struct dt_error why = {0};
+    dt_status status;
+    *there = true; /* if nothing was written: that is as good as committed */
+    for (size_t i = 0; i < b->n; i++)
+        *there &= b->rows[i]->outcome != DT_INSERT_CREATED;
+    if (*there)
+        return DT_OK;
+    while ((status = read_back_once(b, there, &why)) == DT_UNAVAILABLE || status == DT_BUSY) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    if (status == DT_OK)
+        return DT_OK;
+    return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
+}
+
+/* Room for the work on the rows. False: memory is out. */
+static bool make_room(struct batch *b)
+{
+    size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
+    char *room = dt_store_scratch(b->store, params + b->n * sizeof(*b->keyed));
+    b->params = (struct dt_param *)(void *)room;
+    b->keyed = room ? (struct keyed *)(void *)(room + params) : NULL;
+    return room;
+}
+
+dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
+                           struct dt_counts *counts, struct dt_error *err)
+{
+    struct batch b = {.store = store, .db = db, .rows = rows->v, .n = rows->n, .maker = rows->maker};
+    b.now_ms = now_ms;
+    b.counts = counts;
+    if (rows->n == 0)
+        return DT_OK;
+    if (!make_room(&b))
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    start_outcomes(&b);
+    dt_status status = rows->no_fires ? refuse_fires(&b, err) : DT_OK;
+    return status == DT_OK ? insert_all(&b, rows->singly, err) : status;
+}
+
+dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,
+                          struct dt_error *err)
+{
+    struct dt_counts counts;
+    struct batch b = {.store = store, .rows = rows, .n = n, .maker = maker, .counts = &counts};
+    struct dt_again again = {0};
+    bool singly = false, committed = false, repeat;
+    dt_status status;
+    if (n == 0)
+        return DT_OK;
+    dt_counts_init(&counts);
+    if (!make_room(&b))
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    do {
+        status = singly ? DT_NOT_FOUND : insert_in_few_trips(&b, err);
+        if (status == DT_NOT_FOUND)
+            status = insert_in_transaction(&b, singly, err);
+        repeat = !singly && (status == DT_EXISTS || status == DT_INVALID);
+        singly |= repeat;
+        if (status == DT_UNKNOWN) {
+            status = read_back(&b, &committed, err);
+            if (status == DT_OK && !committed)
+                status = DT_BUSY; /* certainly not there: once more */
+        }
+    } while (repeat || dt_store_again(&again, status));
+    dt_counts_clear(&counts);
+    if (status == DT_OK)
+        *created_ms = b.now_ms;
+    return status;
+}

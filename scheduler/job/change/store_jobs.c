@@ -1,0 +1,519 @@
+/*
+ * Calls about one job: read it, change it, replace it, cancel it, run it now, redrive it; a finished one also where it
+ * is archived, in `history`.
+ *
+ * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
+ * condition once more, read back what stands there now. Invariants:
+ *
+ *   - a holder of a job's row never waits for a shard's row: it reads the claiming shard's in-flight list without a
+ *     lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with its job's
+ *     row, so what is not there then cannot come;
+ *   - what would alter a message that is in flight, or forbid it, is TOO_LATE;
+ *   - next_at and near are always written together (dt_near_end_ms); attempt and id never;
+ *   - a change that changes nothing leaves the version alone;
+ *   - history is looked at only when `jobs` has no such row. A job moves there in one transaction, so whoever did not
+ *     find it in `jobs` finds it in history; one that was driven back meanwhile is in `jobs` again: asked once more.
+ *
+ * Refuses to know Redis: callers tell the index where the job is due now.
+ */
+#include "base/assert.h"
+#include "base/guard.h"
+#include "features/schedules/fire_key.h"
+#include "job/archive/archive_search.h"
+#include "job/archive/housekeeping.h"
+#include "features/events/event_of.h"
+#include "change_txn.h"
+#include "store_row.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+/* One change of one job (or a look at it): what it is asked, and what it works with. */
+struct change {
+    int64_t id;
+    struct dt_str topic; /* absent: of any */
+    const struct dt_patch *patch;
+    const struct dt_new_job *body; /* that it takes in place of its own */
+    bool keep_attempt;
+    const struct dt_config *config;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_arena *arena;
+    struct dt_job *job; /* as locked; as it stands afterwards once `written` */
+    bool archived;      /* it was found in history, where it is not locked */
+    bool counted;       /* what a manual edit ended was counted by decide */
+    bool written;
+    bool unsettled; /* refused only because an earlier attempt is in flight */
+    dt_status (*decide)(struct change *);
+    struct dt_counts *counts; /* of the try */
+    struct dt_str actor;      /* who asks for it; absent: nobody who is noted */
+    const char *action;       /* how an event calls it */
+    bool passes_locked;       /* a row that somebody has locked is not waited for */
+    bool locked;              /* it was passed */
+    struct dt_error *err;
+};
+
+/* ---- reading ---- */
+
+/* Reads the job by a statement whose first parameter is the id. */
+static dt_status read_row(struct change *c, const char *sql, struct dt_params params)
+{
+    dt_status status = dt_db_query(c->db, sql, params, c->err);
+    if (status != DT_OK)
+        return status;
+    if (!dt_db_next(c->db))
+        status = dt_fail(c->err, DT_NOT_FOUND, "no job %lld", (long long)c->id);
+    else if ((status = dt_row_full(c->db, 0, c->arena, c->job)) != DT_OK)
+        dt_fail(c->err, status, "job %lld cannot be read: %s", (long long)c->id, dt_status_text(status));
+    dt_status ended = dt_db_end(c->db, status == DT_NOT_FOUND || status == DT_OK ? c->err : NULL);
+    return ended != DT_OK ? ended : status;
+}
+
+/* Reads the job from `jobs` by that statement, or from history; c->archived: from there. */
+static dt_status read_job_anywhere(struct change *c, const char *sql)
+{
+    struct dt_archive_search search = dt_archive_search_of(c->id);
+    c->archived = false;
+    dt_status status = read_row(c, sql, DT_PARAMS(DT_P_INT(c->id)));
+    if (status != DT_NOT_FOUND)
+        return status;
+    do {
+        status = dt_archive_search_next(c->db, &search, c->err);
+        if (status == DT_OK)
+            status = read_row(c, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS});
+    } while (dt_archive_search_more(&search, status));
+    c->archived = status == DT_OK;
+    return status == DT_NOT_FOUND ? read_row(c, sql, DT_PARAMS(DT_P_INT(c->id))) : status;
+}
+
+dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    dt_status status;
+    unsigned tries = 0;
+    do {
+        status = dt_store_db(store, &c.db, err);
+        if (status != DT_OK)
+            return status;
+        status = read_job_anywhere(&c, dt_sql_select_job);
+    } while (dt_store_read_again(&tries, status));
+    return status;
+}
+
+/* ---- changing ---- */
+
+static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    int64_t n;
+    dt_status status =
+        dt_db_read_number(db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(id), DT_P_INT(shard)), NULL, &n, err);
+    *yes = n != 0;
+    return status;
+}
+
+dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err)
+{
+    dt_db *db;
+    *yes = false;
+    dt_status status = dt_store_db(store, &db, err);
+    return status != DT_OK ? status : in_list(db, id, shard, yes, err);
+}
+
+static dt_status too_late(const struct change *c)
+{
+    return dt_fail(c->err, DT_TOO_LATE, "job %lld is %s, attempt %lld", (long long)c->id,
+                   dt_job_state_name(c->job->state), (long long)c->job->attempt);
+}
+
+/* The change may go on, or TOO_LATE because something of the job is on its way: an attempt of the locked job is in the
+ * list of the shard that claimed its latest one, or, if no shard did, in the hands of a process. */
+static dt_status refuse_in_flight(struct change *c)
+{
+    bool yes = false;
+    dt_status status = DT_OK;
+    if (c->job->attempt >= 1 && c->job->claim_shard >= 0)
+        status = in_list(c->db, c->id, c->job->claim_shard, &yes, c->err);
+    else if (c->job->attempt >= 1 && !DT_UNGUARDED(CANCEL_IN_HANDS))
+        status = dt_db_read_number(c->db, dt_sql_find_hand, DT_PARAMS(DT_P_INT(c->id)), &yes, NULL, c->err);
+    if (status != DT_OK || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
+        return status;
+    c->unsettled = true;
+    return too_late(c);
+}
+
+/* The deciding statement: it must find the row as it was locked. */
+static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
+{
+    uint64_t affected = 0;
+    dt_assert(!c->locked && !c->written);
+    dt_status status = dt_db_run(c->db, sql, params, &affected, c->err);
+    if (status == DT_OK && affected != 1)
+        status = dt_fail(c->err, DT_INTERNAL, "job %lld changed under its lock", (long long)c->id);
+    c->written = status == DT_OK;
+    return status;
+}
+
+/* Locks, judges and writes by `decide`, reads back, counts. */
+static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct change *c = arg;
+    c->db = db;
+    c->now_ms = now_ms;
+    c->written = c->unsettled = c->locked = false;
+    dt_status status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
+    if (status == DT_NOT_FOUND && c->passes_locked) {
+        status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
+        c->locked = status == DT_OK; /* a row that is there and could not be locked is another session's */
+        if (c->locked)
+            status = dt_fail(err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
+    }
+    if (status == DT_OK && c->topic.p && !dt_str_eq(c->topic, c->job->topic))
+        status = dt_fail(err, DT_NOT_FOUND, "job %lld is of another topic", (long long)c->id);
+    const struct dt_job before = status == DT_OK ? *c->job : (struct dt_job){.state = DT_SCHEDULED};
+    const enum dt_job_state was = before.state;
+    if (status == DT_OK)
+        status = c->decide(c);
+    if (status == DT_OK && c->written)
+        status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
+    if (status == DT_OK && c->written && c->actor.p)
+        status =
+            dt_event_of_job(db, &(struct dt_job_event){.at_ms = now_ms, .actor = c->actor, .action = dt_str(c->action)},
+                            &before, c->job, err);
+    c->job->was_next_at_ms = before.next_at_ms;
+    c->job->unsettled = c->unsettled;
+    if (status != DT_OK || !c->written)
+        return status;
+    dt_assert_cmp(c->job->id, ==, c->id);
+    if (c->archived)
+        dt_counts_add(c->counts, c->job->topic, dt_count_piece(c->id), (int)c->job->state, 1);
+    else if ((was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
+             !DT_UNGUARDED(COUNT_CHANGE)) /* what a manual edit ended is counted by the housekeeper */
+        dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
+    return DT_OK;
+}
+
+static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *),
+                               const char *action)
+{
+    struct dt_counts counts;
+    c->actor = dt_store_actor(store);
+    c->action = action;
+    c->config = dt_store_config(store);
+    c->decide = decide;
+    c->counts = &counts;
+    return dt_store_commit_work(store, &counts, change_locked, c, c->err);
+}
+
+/* ---- cancel ---- */
+
+/* An attempt that is in flight is kept if only the further ones are cancelled: it is sent nevertheless. */
+static dt_status decide_cancel(struct change *c)
+{
+    const enum dt_job_state state = c->job->state;
+    const struct dt_param now = DT_P_INT(c->now_ms);
+    const struct dt_param retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
+    const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
+    /* It may be cancelled already, by a manual edit or a forged result, with its attempt still on its way. */
+    if (state == DT_CANCELLED || cancels) {
+        dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
+        if (status != DT_OK || state == DT_CANCELLED)
+            return status;
+        return write_job(
+            c, dt_sql_cancel_job,
+            DT_PARAMS(now, now, retention, now, retention, DT_P_INT(c->config->history_after), now, DT_P_INT(c->id)));
+    }
+    if (!c->keep_attempt || dt_job_state_after(state, DT_EVENT_NO_RETRIES) != (int)state)
+        return too_late(c);
+    return c->job->no_retries ? DT_OK : write_job(c, dt_sql_cancel_retries, DT_PARAMS(now, DT_P_INT(c->id)));
+}
+
+dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, decide_cancel, "cancel");
+}
+
+/* ---- run now, redrive ---- */
+
+static dt_status decide_run_now(struct change *c)
+{
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    return write_job(c, dt_sql_run_job_now,
+                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, decide_run_now, "run_now");
+}
+
+/* A new budget, never a new count of attempts. The key is left alone: if it moved on, it is the newer job's. */
+static dt_status decide_redrive(struct change *c)
+{
+    if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
+        return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
+    char ids[32];
+    snprintf(ids, sizeof(ids), "[%lld]", (long long)c->id);
+    dt_status status = c->archived ? dt_archive_bring_back(c->db, c->job, c->now_ms, c->err)
+                                   : dt_edited_end(c->db, c->config, dt_str(ids), c->counts, c->arena, c->err);
+    if (status != DT_OK)
+        return status;
+    c->counted = true;
+    return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+}
+
+dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, decide_redrive, "redrive");
+}
+
+/* ---- patch ---- */
+
+/* Reads the topic's defaults, which `null` in a patch stands for. */
+static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
+{
+    *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
+    *ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
+    dt_status status = dt_db_query(c->db, dt_sql_select_topic_defaults, DT_PARAMS(DT_P_STR(c->job->topic)), c->err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(c->db)) {
+        struct dt_str text = dt_db_bytes(c->db, 0);
+        if (text.p)
+            *retry = dt_arena_copy(c->arena, text);
+        if (!dt_db_is_null(c->db, 1))
+            *ack_timeout_ms = dt_db_i64(c->db, 1);
+    }
+    status = dt_db_end(c->db, c->err);
+    return status == DT_OK && !retry->p ? dt_fail(c->err, DT_NOMEM, "out of memory") : status;
+}
+
+#define TAKE(kind, member, column) want->member = p->member;
+#define TAKE_EXTRA(kind, member, column)                                                                               \
+    if (p->has_##member)                                                                                               \
+        want->member = p->member;
+
+static dt_status wanted(struct change *c, struct dt_job *want)
+{
+    const struct dt_patch *p = c->patch;
+    struct dt_str retry = p->retry;
+    int64_t ack_timeout_ms = p->ack_timeout_ms;
+    *want = *c->job;
+    if ((p->has_retry && !retry.p) || (p->has_ack_timeout && !ack_timeout_ms)) {
+        struct dt_str default_retry;
+        int64_t default_ms;
+        dt_status status = topic_defaults(c, &default_retry, &default_ms);
+        if (status != DT_OK)
+            return status;
+        retry = retry.p ? retry : default_retry;
+        ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
+    }
+    if (p->has_run_at) {
+        /* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
+        int64_t at_ms = p->run_at_ms;
+        if (p->run_at_is_delay)
+            at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
+        want->run_at_ms = want->next_at_ms = at_ms > c->now_ms ? at_ms : c->now_ms;
+    }
+    if (p->has_retry)
+        want->retry = retry;
+    if (p->has_ack_timeout)
+        want->ack_timeout_ms = ack_timeout_ms;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, TAKE_EXTRA)
+    if (p->has_payload) {
+        want->payload = p->payload;
+        DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE, DT_COLUMN_NONE)
+    }
+    return DT_OK;
+}
+
+#define SAME(kind, member, column) SAME_##kind(member)
+#define SAME_TEXT(member)          same &= !a->member.p == !b->member.p && dt_str_eq(a->member, b->member);
+#define SAME_FLAG(member)          same &= a->member == b->member;
+
+static bool same_content(const struct dt_job *a, const struct dt_job *b)
+{
+    bool same = dt_str_eq(a->payload, b->payload);
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, SAME, DT_COLUMN_NONE)
+    return same;
+}
+
+static bool same_job(const struct dt_job *a, const struct dt_job *b)
+{
+    bool same = a->run_at_ms == b->run_at_ms && a->next_at_ms == b->next_at_ms && dt_str_eq(a->retry, b->retry) &&
+                a->ack_timeout_ms == b->ack_timeout_ms;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, SAME)
+    return same && same_content(a, b);
+}
+
+#define PARAM(kind, member, column) DT_COLUMN_PARAM_##kind(want->member),
+
+static dt_status write_patch(struct change *c, const struct dt_job *want)
+{
+    const struct dt_param params[] = {
+        DT_P_INT(want->run_at_ms),
+        DT_P_INT(want->next_at_ms),
+        DT_P_INT(want->next_at_ms < dt_near_end_ms(c->now_ms)),
+        DT_P_STR(want->retry),
+        DT_P_INT(want->ack_timeout_ms),
+        DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, PARAM) DT_P_INT(c->now_ms),
+        DT_P_INT(c->id),
+        DT_P_INT(c->job->version),
+    };
+    const struct dt_param content[] = {DT_P_STR(want->payload),
+                                       DT_JOB_COLUMNS(DT_COLUMN_NONE, PARAM, DT_COLUMN_NONE) DT_P_INT(c->id)};
+    dt_status status = write_job(c, dt_sql_patch_job, (struct dt_params){params, sizeof(params) / sizeof(*params)});
+    if (status == DT_OK && !same_content(want, c->job))
+        status = dt_db_run(c->db, dt_sql_patch_content, (struct dt_params){content, sizeof(content) / sizeof(*content)},
+                           NULL, c->err);
+    return status;
+}
+
+#define CHANGES(kind, member, column) changes |= p->has_##member;
+
+/* Times and policy of a waiting job may always change; what its messages say not while one is on its way. */
+static dt_status decide_patch(struct change *c)
+{
+    const struct dt_patch *p = c->patch;
+    struct dt_job want;
+    dt_status status = DT_OK;
+    bool changes = p->has_payload; /* what a message says */
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    if (changes)
+        status = refuse_in_flight(c);
+    if (status == DT_OK && p->if_version && p->if_version != c->job->version)
+        status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
+    if (status == DT_OK)
+        status = wanted(c, &want);
+    if (status == DT_OK && !same_job(c->job, &want))
+        status = write_patch(c, &want);
+    return status;
+}
+
+dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, struct dt_arena *arena,
+                         struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .patch = patch, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, decide_patch, "change");
+}
+
+/* ---- replace ---- */
+
+#define TAKE_BODY(kind, member, column) patch.member = body->member;
+#define TAKE_ALL(kind, member, column)                                                                                 \
+    patch.member = body->member;                                                                                       \
+    patch.has_##member = true;
+
+/* Puts the body in place of the job's: a change that leaves nothing of the body before. The attempt that is in flight
+ * has that one, so a job that has such an attempt keeps it, like one that is dispatched. */
+static dt_status decide_replace(struct change *c)
+{
+    const struct dt_new_job *body = c->body;
+    const struct dt_str digest = {(const char *)body->digest, sizeof(body->digest)};
+    struct dt_patch patch = {.has_run_at = true,
+                             .run_at_ms = body->run_at_ms,
+                             .has_payload = true,
+                             .payload = body->payload,
+                             .has_retry = true,
+                             .retry = body->retry,
+                             .has_ack_timeout = true,
+                             .ack_timeout_ms = body->ack_timeout_ms};
+    struct dt_job want;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE_BODY, TAKE_ALL)
+    if (c->archived || dt_job_state_terminal(c->job->state))
+        return dt_fail(c->err, DT_NOT_FOUND, "the key's job is finished");
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    dt_status status = refuse_in_flight(c);
+    if (status != DT_OK)
+        return status;
+    c->patch = &patch;
+    status = wanted(c, &want);
+    if (status == DT_OK)
+        status = write_patch(c, &want);
+    c->patch = NULL;
+    if (status == DT_OK)
+        status = dt_db_run(c->db, dt_sql_renew_job, DT_PARAMS(DT_P_STR(digest), DT_P_INT(c->id)), NULL, c->err);
+    return status;
+}
+
+static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct change *c = arg;
+    const struct dt_param topic = DT_P_STR(c->body->topic);
+    struct dt_str name;
+    bool found = false;
+    dt_status status = DT_OK;
+    /* A schedule's fires are its own: NOT_FOUND, and a caller that makes the job then gets that the key is reserved. */
+    if (dt_fire_key_split(c->body->key, &name))
+        status =
+            dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
+    if (status == DT_OK && found)
+        status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
+    if (status != DT_OK)
+        return status;
+    /* Locks the key: a transaction that gives it to another job waits, or has done so. */
+    status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
+    if (status == DT_OK && !found)
+        status = dt_fail(err, DT_NOT_FOUND, "no job with this key");
+    return status == DT_OK ? change_locked(c, db, now_ms, err) : status;
+}
+
+dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct dt_counts counts;
+    struct change c = {.body = body, .arena = arena, .job = job, .err = err, .decide = decide_replace};
+    c.config = dt_store_config(store);
+    c.actor = dt_store_actor(store);
+    c.action = "replace";
+    c.counts = &counts;
+    return dt_store_commit_work(store, &counts, replace_locked, &c, err);
+}
+
+dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *change, struct dt_error *err)
+{
+    static const struct {
+        dt_status (*decide)(struct change *);
+        const char *action;
+    } ways[] = {[DT_CHANGE_CANCEL] = {decide_cancel, "cancel"},
+                [DT_CHANGE_PATCH] = {decide_patch, "change"},
+                [DT_CHANGE_RUN_NOW] = {decide_run_now, "run_now"},
+                [DT_CHANGE_REDRIVE] = {decide_redrive, "redrive"},
+                [DT_CHANGE_REPLACE] = {decide_replace, "replace"}};
+    struct change c = {.id = change->id,
+                       .topic = change->topic,
+                       .patch = change->patch,
+                       .keep_attempt = change->keep_attempt,
+                       .body = change->body,
+                       .config = dt_store_config(t->store),
+                       .arena = t->arena,
+                       .job = &change->job,
+                       .passes_locked = true,
+                       .decide = ways[change->how].decide,
+                       .actor = t->actor,
+                       .action = ways[change->how].action,
+                       .counts = t->counts,
+                       .err = err};
+    dt_status status = DT_OK;
+    change->job = (struct dt_job){0};
+    if (!c.id && !c.body)
+        status = dt_key_find(t->db, change->topic, change->key, &c.id, err);
+    if (status == DT_OK)
+        status = c.body ? replace_locked(&c, t->db, t->now_ms, err) : change_locked(&c, t->db, t->now_ms, err);
+    change->locked = c.locked;
+    return status;
+}
+
+dt_status dt_job_read_in_txn(const struct dt_change_txn *t, int64_t id, struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .db = t->db, .arena = t->arena, .job = job, .err = err};
+    return read_job_anywhere(&c, dt_sql_select_job);
+}

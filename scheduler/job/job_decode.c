@@ -1,0 +1,398 @@
+/*
+ * Decoding of what makes or changes a job: one table of members, shared by create, PATCH and templates. First
+ * every member is read by itself into dt_job_fields, then what belongs together is compared, then the result is put
+ * together; faults are collected all the way, so that a caller learns all of them at once.
+ */
+#include "job_decode.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/text/json_write.h"
+#include "base/text/base64.h"
+#include "base/http/header.h"
+#include "base/http/host_name.h"
+#include "retry.h"
+#include "job_fields.h"
+
+/* Of a body without its payload: a value of two bytes is a node of eighty, and no member that there is has so many. A
+ * payload's names are as many as it has room for. */
+#define NODES_MAX 16384
+#define NAMES_MAX 4000000
+
+/* What the table of members is read into; the context of its functions are the rules. */
+struct decoder {
+    struct dt_job_fields f;
+    bool patch;                      /* null means the default */
+    bool (*own)(struct dt_str name); /* of a template: the member is the schedule's */
+    bool time_read;                  /* run_at or delay is there, without a fault of its own */
+    bool too_large;                  /* one of the faults is a size */
+};
+
+struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested)
+{
+    return (struct dt_json_limits){
+        .depth = rules->json_depth + nested, .opaque = "payload", .nodes = NODES_MAX, .names = NAMES_MAX};
+}
+
+/* ---- values ---- */
+
+const char *dt_key_check(struct dt_str key)
+{
+    if (key.n < 1 || key.n > DT_KEY_MAX)
+        return "must have 1 to 255 bytes of UTF-8";
+    return dt_utf8_valid(key) ? NULL : "must be UTF-8";
+}
+
+/* ---- members ---- */
+
+void dt_read_retry(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    int64_t delays[DT_RETRY_MAX];
+    unsigned n = 0;
+    const size_t before = r->faults->n;
+    if (node->type != DT_JSON_ARRAY) {
+        dt_json_fault(r, field, "must be a list of durations; the empty list means no retries");
+        return;
+    }
+    if (node->n > DT_RETRY_MAX) {
+        dt_json_fault(r, field, "must have at most 100 delays");
+        return;
+    }
+    for (const struct dt_json_node *i = dt_json_first(r->json, node); i; i = dt_json_sibling(r->json, node, i), n++) {
+        const char *reason = dt_duration_decode(i, &delays[n]);
+        if (reason)
+            dt_faults_add_item(r->faults, "/retry", n, reason);
+    }
+    if (r->faults->n > before)
+        return;
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_retry_format(&text, delays, n);
+    *(struct dt_str *)dt_json_place(r, field) = dt_json_keep(r->faults, text.p ? dt_strbuf_str(&text) : DT_STR_LIT(""));
+    r->faults->failed |= text.failed;
+    dt_strbuf_clear(&text);
+}
+
+const char *dt_check_topic(struct dt_json_reader *r, struct dt_str text)
+{
+    const struct dt_job_rules *rules = r->context;
+    return dt_topic_check(text, rules->installation);
+}
+
+const char *dt_check_callback_url(struct dt_json_reader *r, struct dt_str text)
+{
+    const struct dt_job_rules *rules = r->context;
+    return dt_callback_url_refusal(text, rules->allow_hosts);
+}
+
+static const char *check_content_type(struct dt_str s)
+{
+    if (s.n < 1 || s.n > DT_CONTENT_TYPE_MAX)
+        return "must have 1 to 255 characters";
+    const char *slash = memchr(s.p, '/', s.n);
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < ' ' || s.p[i] > '~')
+            return "must be a media type in printable ASCII";
+    return slash && slash > s.p && slash < s.p + s.n - 1 ? NULL
+                                                         : "must be a media type such as application/octet-stream";
+}
+
+static const char *check_partition_key(struct dt_str s)
+{
+    return s.n >= 1 && s.n <= DT_PARTITION_KEY_MAX ? NULL : "must have 1 to 255 bytes of UTF-8";
+}
+
+static void check_payload_size(struct dt_json_reader *r, const struct dt_json_field *field)
+{
+    struct decoder *d = r->out;
+    const size_t most = ((const struct dt_job_rules *)r->context)->payload_max;
+    if (d->f.job.payload.n <= most)
+        return;
+    d->too_large = true;
+    dt_json_faultf(r, field, "has %zu bytes, %zu are allowed", d->f.job.payload.n, most);
+}
+
+static void read_payload(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    ((struct decoder *)r->out)->f.job.payload = node->raw;
+    check_payload_size(r, field);
+}
+
+static void read_payload_base64(struct dt_json_reader *r, const struct dt_json_field *field,
+                                const struct dt_json_node *node)
+{
+    struct dt_str *payload = &((struct decoder *)r->out)->f.job.payload;
+    struct dt_str s = node->str;
+    if (node->type != DT_JSON_STRING) {
+        dt_json_fault(r, field, "must be a string");
+        return;
+    }
+    char *bytes = dt_arena_alloc(r->faults->arena, dt_base64_decoded_max(s.n) + 1);
+    if (!bytes) {
+        r->faults->failed = true;
+        return;
+    }
+    payload->p = bytes;
+    if (!dt_base64_decode(s, bytes, &payload->n))
+        dt_json_fault(r, field, "must be base64 (RFC 4648, section 4) with its padding");
+    else
+        check_payload_size(r, field);
+}
+
+/* Adds a header to the text and the pairs, unless it is refused or too much; *bytes: of all so far. */
+static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text, size_t *bytes)
+{
+    struct dt_job_fields *f = &((struct decoder *)r->out)->f;
+    const struct dt_str name = m->name;
+    const char *reason = NULL;
+    if (name.n == 0)
+        reason = "must have a name";
+    else if (memchr(name.p, '\0', name.n)) /* consumers would read "content-type\0x" as ours */
+        reason = "must have a name without U+0000";
+    else if ((name.n >= 3 && strncasecmp(name.p, "ce_", 3) == 0) ||
+             (name.n == 12 && strncasecmp(name.p, "content-type", 12) == 0))
+        reason = "is set by duetime: ce_* and content-type are not yours";
+    else if (m->type != DT_JSON_STRING)
+        reason = "must be a string";
+    if (reason) {
+        dt_faults_add_member(r->faults, "/headers", name, reason);
+        return;
+    }
+    *bytes += name.n + m->str.n;
+    if (*bytes > ((const struct dt_job_rules *)r->context)->headers_max)
+        return;
+    const struct dt_header_pair pair = {dt_json_keep(r->faults, name), dt_json_keep(r->faults, m->str)};
+    dt_json_put_key(text, pair.name);
+    dt_json_put_string(text, NULL, pair.value);
+    f->pairs[f->n_pairs++] = pair;
+    /* What a callback cannot carry, topics whose delivery is another one take all the same. */
+    reason = dt_callback_header_name_check(pair.name);
+    if (!reason)
+        reason = dt_callback_header_value_check(pair.value);
+    if (reason && !f->job.header_fault.reason)
+        f->job.header_fault = (struct dt_header_fault){pair.name, reason};
+}
+
+static void read_headers(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    struct decoder *d = r->out;
+    struct dt_job_fields *f = &d->f;
+    const size_t most = ((const struct dt_job_rules *)r->context)->headers_max;
+    size_t bytes = 0;
+    if (node->type != DT_JSON_OBJECT) {
+        dt_json_fault(r, field, "must be an object of strings");
+        return;
+    }
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, '{');
+    f->pairs = dt_arena_alloc(r->faults->arena, (node->n + 1) * sizeof(*f->pairs));
+    for (const struct dt_json_node *m = f->pairs ? dt_json_first(r->json, node) : NULL; m;
+         m = dt_json_sibling(r->json, node, m))
+        read_header(r, m, &text, &bytes);
+    dt_assert_cmp(f->n_pairs, <=, node->n);
+    if (bytes > most)
+        dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
+    dt_strbuf_addc(&text, '}');
+    if (text.n > DT_HEADERS_TEXT_MAX) /* many short names with escapes are longer as JSON than their bytes tell */
+        dt_json_faultf(r, field, "has %zu bytes as JSON, %d are allowed", text.n, DT_HEADERS_TEXT_MAX);
+    d->too_large |= bytes > most || text.n > DT_HEADERS_TEXT_MAX;
+    f->job.headers = dt_json_keep(r->faults, dt_strbuf_str(&text));
+    r->faults->failed |= text.failed || !f->pairs;
+    dt_strbuf_clear(&text);
+}
+
+#define FIXED   (DT_FIELD_OWN << 0) /* cannot be changed */
+#define DEFAULT (DT_FIELD_OWN << 1) /* null in a PATCH or a template: the default, or none */
+#define ONCE    (DT_FIELD_OWN << 2) /* not in a template: each of its jobs has another */
+
+/* In the order of enum dt_job_member. */
+static const struct dt_json_field fields[] = {
+    DT_FIELD("topic", TEXT, struct decoder, f.job.topic, .flags = FIXED, .judge = dt_check_topic),
+    DT_FIELD("key", TEXT, struct decoder, f.job.key, .flags = FIXED | ONCE, .check = dt_key_check),
+    DT_FIELD("run_at", TIME, struct decoder, f.job.run_at_ms, .flags = ONCE),
+    DT_FIELD("delay", DURATION, struct decoder, f.delay_ms, .flags = ONCE),
+    DT_FIELD_BY("payload", read_payload),
+    DT_FIELD_BY("payload_base64", read_payload_base64),
+    DT_FIELD("content_type", TEXT, struct decoder, f.job.content_type, .check = check_content_type),
+    DT_FIELD("partition_key", TEXT, struct decoder, f.job.partition_key, .flags = DEFAULT,
+             .check = check_partition_key),
+    DT_FIELD("retry", TEXT, struct decoder, f.job.retry, .flags = DEFAULT, .read = dt_read_retry),
+    DT_FIELD("ack_timeout", DURATION, struct decoder, f.job.ack_timeout_ms, .flags = DEFAULT, .min = 1,
+             .reason = DT_REASON_NOT_ZERO),
+    DT_FIELD_BY("headers", read_headers, .flags = DEFAULT),
+    DT_FIELD("callback_url", TEXT, struct decoder, f.job.callback_url, .flags = DEFAULT,
+             .judge = dt_check_callback_url),
+};
+
+static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    const struct dt_job_rules *rules = r->context;
+    const struct decoder *d = r->out;
+    const unsigned flags = field ? field->flags : 0;
+    const bool is_default = flags & DEFAULT && node->type == DT_JSON_NULL;
+    const char *reason = NULL;
+    if ((rules->beside && rules->beside(node->name)) || (d->own && (d->own(node->name) || is_default)))
+        return false;
+    if (d->own && flags & ONCE)
+        reason = "is not the caller's to say: each fire has its own";
+    else if (!field)
+        reason = DT_REASON_UNKNOWN;
+    else if (d->patch && flags & FIXED)
+        reason = "cannot be changed";
+    if (reason)
+        dt_faults_add_member(r->faults, "", node->name, reason);
+    else if (d->patch && is_default)
+        r->given |= UINT64_C(1) << (field - fields);
+    else
+        return true;
+    return false;
+}
+
+static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN); /* of a create by REST */
+static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
+
+/* ---- what belongs together ---- */
+
+static bool has(const struct decoder *d, enum dt_job_member bit)
+{
+    return (d->f.has & bit) != 0;
+}
+
+/* When the job is due; a past time is now. Refused when that is too far ahead. */
+static int64_t due_ms(const struct decoder *d, const struct dt_job_rules *rules, int64_t now_ms,
+                      struct dt_faults *faults)
+{
+    if (!d->time_read)
+        return now_ms;
+    const bool at_a_time = has(d, DT_MEMBER_RUN_AT);
+    int64_t from_ms = !at_a_time && rules->delays_from_ms ? rules->delays_from_ms : now_ms;
+    int64_t delay = at_a_time ? dt_later(d->f.job.run_at_ms, now_ms) - now_ms : d->f.delay_ms;
+    if (delay > rules->max_delay_ms)
+        dt_faults_addf(faults, at_a_time ? "/run_at" : "/delay",
+                       "is further ahead than limits.max_delay allows (%lld days)",
+                       (long long)(rules->max_delay_ms / DT_DAY_MS));
+    return dt_later(from_ms + delay, now_ms);
+}
+
+static bool read_object(struct decoder *d, const dt_json *json, const struct dt_job_rules *rules,
+                        struct dt_faults *faults)
+{
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = d, .context = rules};
+    const bool by_rules = d->patch || d->own || rules->beside;
+    if (!dt_json_read(&r, by_rules ? &table : &plain, dt_json_root(json)))
+        return false;
+    d->f.has = (unsigned)r.given;
+    d->time_read = (r.good & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
+    if (has(d, DT_MEMBER_RUN_AT) && has(d, DT_MEMBER_DELAY)) {
+        dt_faults_add(faults, "/run_at", "contradicts delay: give one of the two");
+        dt_faults_add(faults, "/delay", "contradicts run_at: give one of the two");
+    }
+    if (has(d, DT_MEMBER_PAYLOAD) && has(d, DT_MEMBER_PAYLOAD_BASE64)) {
+        dt_faults_add(faults, "/payload", "contradicts payload_base64: give one of the two");
+        dt_faults_add(faults, "/payload_base64", "contradicts payload: give one of the two");
+    }
+    if (has(d, DT_MEMBER_CONTENT_TYPE) && !has(d, DT_MEMBER_PAYLOAD_BASE64))
+        dt_faults_add(faults, "/content_type", "goes with payload_base64 only; other payloads are application/json");
+    if (has(d, DT_MEMBER_PAYLOAD_BASE64) && !has(d, DT_MEMBER_CONTENT_TYPE))
+        dt_faults_add(faults, "/content_type", "is required with payload_base64");
+    return true;
+}
+
+static dt_status verdict(const struct decoder *d, const struct dt_faults *faults)
+{
+    const dt_status status = dt_faults_status(faults);
+    return status == DT_INVALID && d->too_large ? DT_TOO_LARGE : status;
+}
+
+/* ---- create ---- */
+
+static void fill_new(struct decoder *d, struct dt_new_job *out)
+{
+    struct dt_new_job *job = &d->f.job;
+    if (!job->payload.p)
+        job->payload = DT_STR_LIT("null");
+    job->payload_binary = has(d, DT_MEMBER_PAYLOAD_BASE64);
+    dt_job_digest(&d->f);
+    *out = *job;
+}
+
+dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, const struct dt_job_path *path,
+                        int64_t now_ms, struct dt_faults *faults, struct dt_new_job *out)
+{
+    struct decoder d = {.own = NULL};
+    *out = (struct dt_new_job){0};
+    if (!read_object(&d, json, rules, faults))
+        return DT_INVALID;
+    /* Topic and key stand in the path, in the body, or in both and agree. */
+    if (path->topic.p) {
+        if (d.f.job.topic.p && !dt_str_eq(d.f.job.topic, path->topic))
+            dt_faults_add(faults, "/topic", "differs from the topic in the path");
+        d.f.job.topic = path->topic;
+    } else if (!has(&d, DT_MEMBER_TOPIC)) {
+        dt_faults_add(faults, "/topic", "is required");
+    }
+    if (path->key.p) {
+        if (d.f.job.key.p && !dt_str_eq(d.f.job.key, path->key))
+            dt_faults_add(faults, "/key", "differs from the key in the path");
+        d.f.job.key = path->key;
+        d.f.has |= DT_MEMBER_KEY;
+    }
+    if (!has(&d, DT_MEMBER_RUN_AT) && !has(&d, DT_MEMBER_DELAY))
+        dt_faults_add(faults, "/run_at", "is required: give exactly one of run_at and delay");
+    const int64_t due = due_ms(&d, rules, now_ms, faults);
+    dt_status status = verdict(&d, faults);
+    if (status != DT_OK)
+        return status;
+    fill_new(&d, out);
+    out->run_at_ms = due;
+    return DT_OK;
+}
+
+dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules, bool (*own)(struct dt_str name),
+                                 struct dt_faults *faults, struct dt_new_job *out)
+{
+    struct decoder d = {.own = own};
+    *out = (struct dt_new_job){0};
+    if (!read_object(&d, json, rules, faults))
+        return DT_INVALID;
+    dt_status status = verdict(&d, faults);
+    if (status == DT_OK)
+        fill_new(&d, out);
+    return status;
+}
+
+/* ---- PATCH ---- */
+
+dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                          struct dt_faults *faults, struct dt_patch *out)
+{
+    struct decoder d = {.patch = true};
+    const struct dt_job_fields *f = &d.f;
+    const struct dt_new_job *job = &d.f.job;
+    *out = (struct dt_patch){0};
+    if (!read_object(&d, json, rules, faults))
+        return DT_INVALID;
+    const int64_t due = due_ms(&d, rules, now_ms, faults);
+    const dt_status status = verdict(&d, faults);
+    if (status != DT_OK)
+        return status;
+    out->has_run_at = (f->has & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
+    out->run_at_is_delay = has(&d, DT_MEMBER_DELAY);
+    out->run_at_ms = out->run_at_is_delay ? f->delay_ms : due;
+    out->has_payload = (f->has & (DT_MEMBER_PAYLOAD | DT_MEMBER_PAYLOAD_BASE64)) != 0;
+    out->payload = job->payload;
+    out->payload_binary = has(&d, DT_MEMBER_PAYLOAD_BASE64);
+    out->content_type = job->content_type;
+    out->has_retry = has(&d, DT_MEMBER_RETRY);
+    out->retry = job->retry;
+    out->has_ack_timeout = has(&d, DT_MEMBER_ACK_TIMEOUT);
+    out->ack_timeout_ms = job->ack_timeout_ms;
+    out->has_partition_key = has(&d, DT_MEMBER_PARTITION_KEY);
+    out->partition_key = job->partition_key;
+    out->has_headers = has(&d, DT_MEMBER_HEADERS);
+    out->headers = job->headers;
+    out->header_fault = job->header_fault;
+    out->has_callback_url = has(&d, DT_MEMBER_CALLBACK_URL);
+    out->callback_url = job->callback_url;
+    return DT_OK;
+}

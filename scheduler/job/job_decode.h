@@ -1,0 +1,80 @@
+/*
+ * Jobs between JSON and the domain: what a caller may write to make a job, or to change one; in a body of the API, and
+ * in whatever else is put into the form of one. Pure: no I/O, no clock, no HTTP; the JSON text was parsed already
+ * (base/text/json.h).
+ *
+ * Decoding refuses nothing silently: each member that is missing, unknown, wrong or contradictory becomes one fault
+ * with a JSON pointer (problem.h), and all of them are found in one pass. Decoded strings are copied into the arena of
+ * the faults, so the parser may be used again at once; payloads stay where they are in the request's text.
+ */
+#ifndef DT_JOB_JOB_DECODE_H
+#define DT_JOB_JOB_DECODE_H
+
+#include "base/text/json_table.h"
+#include "job.h"
+#include "patch.h"
+#include "problem.h"
+
+/* The limits that bodies are measured against; from the configuration, one a process. Slices are borrowed. */
+struct dt_job_rules {
+    int64_t max_delay_ms;
+    size_t payload_max, headers_max;
+    unsigned json_depth;
+    struct dt_str installation;
+    bool callbacks;            /* topics may have the delivery http */
+    struct dt_str allow_hosts; /* where callbacks may go (base/http/host_name.h) */
+    int64_t delays_from_ms;    /* the instant that delays count from; 0 = now_ms of the decoder */
+    /* Says which members of an object belong to what the body stands in; they are passed by. NULL: none. */
+    bool (*beside)(struct dt_str name);
+};
+/* The limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
+struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
+
+/* The part of a new job that stands in the request's path; both are absent for POST. They are checked before
+ * (dt_topic_check, dt_key_check); the body must agree with them. */
+struct dt_job_path {
+    struct dt_str topic, key;
+};
+
+/*
+ * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, everything but its
+ * id: run_at is final (a delay is counted from now_ms, or as the rules say; a past time is now_ms), retry and
+ * ack_timeout are as given (absent: the topic's), the digest is made. now_ms: MySQL's clock, not earlier than it is
+ * (dt_refclock_latest_ms).
+ * INVALID: faults has at least one. TOO_LARGE: likewise, and one of them is a size beyond its limit. NOMEM.
+ *
+ * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
+ * headers in the order of their names, payload by its bytes (absent = null); an absent member differs from any value of
+ * it.
+ */
+DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules,
+                                      const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
+                                      struct dt_new_job *out);
+
+/*
+ * Decodes the members of jobs that are made later, again and again: everything of a new job but key, run_at and delay,
+ * which are refused. Members of which own() says so are passed by; null is the topic's default, as in a PATCH; the
+ * topic is absent when it is not given. Statuses as of dt_job_decode; faults may have some before.
+ */
+DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
+                                               bool (*own)(struct dt_str name), struct dt_faults *faults,
+                                               struct dt_new_job *out);
+/* Checks and rows that tables of bodies share; their reader's context is the rules. */
+const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
+const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
+/* Turns a list of durations into canonical text. */
+void dt_read_retry(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
+/* Makes a text a part of the request that a digest stands for. */
+void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
+
+/* Computes a short hash of a topic and a key. It is never 0; different keys may share one. */
+uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
+/* Checks a key: 1 to 255 bytes of UTF-8. NULL: it is fine; else the reason, static text. */
+const char *dt_key_check(struct dt_str key);
+
+/* Decodes a body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none). Statuses
+ * as of dt_job_decode. */
+DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                                        struct dt_faults *faults, struct dt_patch *out);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Problem documents (RFC 9457), which refused requests are answered with, and the list of faults in a body that a 422
+ * points at. Every problem type stands in this one table, with its HTTP status and title; openapi.yaml names the same.
+ *
+ *   {"type":"/problems/too-late","title":"…","status":409,"detail":"…","request_id":"…",
+ *    "errors":[{"pointer":"/run_at","reason":"…"}],"id":"7316522","state":"dispatched","attempt":1}
+ *
+ * Pure: knows no HTTP, writes into a buffer. Headers that go with a problem (Retry-After, Allow, WWW-Authenticate) are
+ * the business of whoever sends it; dt_problem_retry_after_s says when one is due.
+ */
+#ifndef DT_JOB_PROBLEM_H
+#define DT_JOB_PROBLEM_H
+
+#include "base/text/faults.h"
+#include "callback_fit.h"
+#include "job.h"
+
+#define DT_PROBLEM_MAP(X)                                                                                              \
+    X(MALFORMED, 400, "malformed", "The request cannot be read")                                                       \
+    X(UNAUTHORIZED, 401, "unauthorized", "A bearer token is needed")                                                   \
+    X(FORBIDDEN, 403, "forbidden", "The caller may not do this")                                                       \
+    X(NOT_FOUND, 404, "not-found", "There is no such thing")                                                           \
+    X(METHOD_NOT_ALLOWED, 405, "method-not-allowed", "This resource does not offer that method")                       \
+    X(TIMEOUT, 408, "timeout", "The request did not arrive in time")                                                   \
+    X(KEY_CONFLICT, 409, "key-conflict", "Another request made a job with this key")                                   \
+    X(TOO_LATE, 409, "too-late", "The job is no longer scheduled")                                                     \
+    X(NOT_DEAD, 409, "not-dead", "Only a dead job can be redriven")                                                    \
+    X(NOT_PULL, 409, "not-pull", "The jobs of this topic are not popped")                                              \
+    X(TOPIC_IN_USE, 409, "topic-in-use", "Jobs or schedules of the topic are not finished")                            \
+    X(TOPIC_DELETING, 409, "topic-deleting", "The topic is being deleted")                                             \
+    X(NO_TEST_CLOCK, 409, "no-test-clock", "The time of this installation cannot be changed")                          \
+    X(VERSION_MISMATCH, 412, "version-mismatch", "The job has another version")                                        \
+    X(TOO_LARGE, 413, "too-large", "The request is too large")                                                         \
+    X(TARGET_TOO_LONG, 414, "target-too-long", "The address of the request is too long")                               \
+    X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported-media-type", "The body has a content type that is not taken here")     \
+    X(INVALID, 422, "invalid", "The request can be read but not carried out")                                          \
+    X(QUOTA_EXCEEDED, 429, "quota-exceeded", "A quota of the token is used up; nothing happened")                      \
+    X(HEADERS_TOO_LARGE, 431, "headers-too-large", "The headers of the request are too large")                         \
+    X(INTERNAL, 500, "internal", "Something went wrong on our side")                                                   \
+    X(UNAVAILABLE, 503, "unavailable", "Not possible just now; nothing happened")                                      \
+    X(OUTCOME_UNKNOWN, 503, "outcome-unknown", "The outcome is unknown; ask before trying again")                      \
+    X(VERSION_NOT_SUPPORTED, 505, "version-not-supported", "This version of HTTP is not spoken here")
+
+enum dt_problem_type {
+#define X(name, status, slug, title) DT_PROBLEM_##name,
+    DT_PROBLEM_MAP(X)
+#undef X
+        DT_PROBLEM_TYPES
+};
+
+/* ---- faults ---- */
+
+/* Adds what does not fit a job's topic. */
+void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit);
+
+/* ---- the document ---- */
+
+/* A value; absent or zero members are left out. Slices are borrowed. */
+struct dt_problem {
+    enum dt_problem_type type;
+    struct dt_str detail;           /* absent = none */
+    const struct dt_faults *faults; /* errors[]; NULL or empty = none */
+    int64_t id;                     /* the job that it is about; 0 = none */
+    const struct dt_job *job; /* its state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
+    const char *quota;        /* of quota-exceeded: its name, with the two below; NULL = none */
+    int64_t limit;
+    int64_t retry_after_ms; /* instead of what dt_problem_retry_after_s says; 0 = none */
+};
+
+/* "too-late" */
+const char *dt_problem_slug(enum dt_problem_type type);
+int dt_problem_http_status(enum dt_problem_type type);
+/* The first type of the table with this HTTP status, which must be there. */
+enum dt_problem_type dt_problem_for_http(int http_status);
+/* Turns a status from below into the problem that it is to the caller. DT_OK is a mistake: INTERNAL. */
+enum dt_problem_type dt_problem_of_status(dt_status status);
+/* Seconds for Retry-After; 0 = the header has no place. */
+int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
+/* Appends the document. request_id absent: left out (lines of a batch). */
+void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
+/* Appends it as a line for people: "<slug>: <detail>", the job's attempt, and what is wrong with which member. */
+void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);
+
+#endif

@@ -1,0 +1,212 @@
+/*
+ * Results from Kafka whose job's row another session keeps locked. They are stored in the transaction that applies the
+ * others, so that their reader can go on and commit its offsets: nothing waits in memory.
+ *
+ * Invariants: a job's results are applied in the order in which they were read, so one whose job has earlier ones
+ * stored is stored behind them; a stored result goes in the transaction that applies it.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/guard.h"
+#include "job/job_id.h"
+#include "mysql/id_in.h"
+#include "mysql/id_list.h"
+#include "store_results.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+struct deferring {
+    struct dt_apply *results;
+    size_t n;
+    bool some_wait;
+    const struct dt_results_txn *txn; /* of the try */
+    struct dt_error *err;
+    /* of dt_store_apply_deferred */
+    int64_t after_id;
+    size_t limit;
+    struct dt_arena *out_arena;
+    int64_t *ids; /* of the results, in deferred_results */
+};
+
+/* ---- which jobs have earlier results stored ---- */
+
+struct behind {
+    dt_db *db;
+    int64_t *jobs; /* ascending, each once */
+    bool *waits;   /* beside them */
+    size_t n;
+};
+
+static bool *place_of(const struct behind *b, int64_t job_id)
+{
+    const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), dt_by_job_id) : NULL;
+    return at ? &b->waits[at - b->jobs] : NULL;
+}
+
+static dt_status mark_waiting(void *arg)
+{
+    const struct behind *b = arg;
+    bool *waits = place_of(b, dt_db_i64(b->db, 0));
+    if (waits)
+        *waits = true;
+    return DT_OK;
+}
+
+static bool is_behind(const struct behind *b, const struct dt_apply *a)
+{
+    const bool *waits = place_of(b, a->result.job_id);
+    return waits && *waits;
+}
+
+/* Of the results' jobs, which have one stored with an id up to last_id? */
+static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
+{
+    *b = (struct behind){.db = d->txn->db,
+                         .jobs = dt_arena_alloc(d->txn->arena, d->n * sizeof(*b->jobs)),
+                         .waits = dt_arena_alloc(d->txn->arena, d->n * sizeof(*b->waits))};
+    if (!b->jobs || !b->waits)
+        return DT_NOMEM;
+    for (size_t i = 0; i < d->n; i++)
+        b->jobs[i] = d->results[i].result.job_id;
+    qsort(b->jobs, d->n, sizeof(*b->jobs), dt_by_job_id);
+    for (size_t i = 0; i < d->n; i++)
+        if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
+            b->jobs[b->n++] = b->jobs[i];
+    memset(b->waits, 0, b->n * sizeof(*b->waits));
+    return dt_id_in_read(b->db, &dt_sql_find_waiting_results, DT_PARAMS(DT_P_INT(last_id)), DT_IDS(b->jobs, b->n),
+                         mark_waiting, b, d->err);
+}
+
+/* Applies those of jobs that have nothing stored before last_id; the others are BUSY. */
+static dt_status apply_others(struct deferring *d, int64_t last_id)
+{
+    struct behind behind;
+    struct dt_apply *free_ones = dt_arena_alloc(d->txn->arena, d->n * sizeof(*free_ones));
+    size_t n = 0;
+    size_t k = 0;
+    dt_status status = free_ones ? find_waiting(d, last_id, &behind) : DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && i < d->n; i++) {
+        d->results[i].outcome = DT_OUTCOME_BUSY;
+        if (!is_behind(&behind, &d->results[i]))
+            free_ones[n++] = d->results[i];
+    }
+    if (status == DT_OK)
+        status = dt_results_apply_within(d->txn, free_ones, n, d->err);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < d->n; i++)
+        if (!is_behind(&behind, &d->results[i]))
+            d->results[i] = free_ones[k++];
+    dt_assert_cmp(k, ==, n);
+    return DT_OK;
+}
+
+/* ---- storing ---- */
+
+static struct dt_str cut(struct dt_str s, size_t max)
+{
+    return s.n > max ? (struct dt_str){s.p, max} : s;
+}
+
+static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
+{
+    enum { COLUMNS = 7 };
+    struct deferring *d = arg;
+    d->txn = txn;
+    d->err = err;
+    dt_status status = d->some_wait ? apply_others(d, INT64_MAX) : dt_results_apply_within(txn, d->results, d->n, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_param *params = dt_arena_alloc(txn->arena, (d->n * COLUMNS + 1) * sizeof(*params));
+    struct dt_param *p = params;
+    if (!params)
+        return DT_NOMEM;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct dt_result *r = &d->results[i].result;
+        if (d->results[i].outcome != DT_OUTCOME_BUSY)
+            continue;
+        *p++ = DT_P_INT(r->job_id);
+        *p++ = DT_P_INT(r->attempt);
+        *p++ = DT_P_INT((int64_t)r->status + 1);
+        *p++ = DT_P_INT(r->retry_after_ms);
+        *p++ = DT_P_STR_OR_NULL(cut(r->error_code, DT_ERROR_CODE_MAX));
+        *p++ = DT_P_STR_OR_NULL(cut(r->error_message, DT_ERROR_MESSAGE_MAX));
+        *p++ = DT_P_INT(txn->now_ms);
+    }
+    const size_t rows = (size_t)(p - params) / COLUMNS;
+    return rows ? dt_db_run_many(txn->db, dt_sql_insert_deferred, (struct dt_param_rows){params, COLUMNS, rows}, NULL,
+                                 err)
+                : DT_OK;
+}
+
+dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                                  bool some_wait, struct dt_error *err)
+{
+    struct deferring d = {.results = results, .n = n, .some_wait = some_wait};
+    enum dt_locking locking = some_wait ? DT_LOCK_PASSING_BY : DT_LOCK_NONE;
+    return n ? dt_results_commit(store, map, locking, apply_or_defer, &d, err) : DT_OK;
+}
+
+/* ---- applying what is stored ---- */
+
+static dt_status read_page(struct deferring *d, dt_db *db)
+{
+    bool ok = true;
+    d->n = 0;
+    d->results = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->results));
+    d->ids = dt_arena_alloc(d->out_arena, d->limit * sizeof(*d->ids));
+    if (!d->results || !d->ids)
+        return DT_NOMEM;
+    dt_status status =
+        dt_db_query(db, dt_sql_select_deferred, DT_PARAMS(DT_P_INT(d->after_id), DT_P_INT(d->limit)), d->err);
+    if (status != DT_OK)
+        return status;
+    for (; ok && d->n < d->limit && dt_db_next(db); d->n++) {
+        d->ids[d->n] = dt_db_i64(db, 0);
+        d->results[d->n] = (struct dt_apply){.result = {.job_id = dt_db_i64(db, 1),
+                                                        .attempt = dt_db_i64(db, 2),
+                                                        .status = (enum dt_result_status)(dt_db_i64(db, 3) - 1),
+                                                        .retry_after_ms = dt_db_i64(db, 4),
+                                                        .error_code = dt_store_text(db, 5, d->out_arena, &ok),
+                                                        .error_message = dt_store_text(db, 6, d->out_arena, &ok)}};
+    }
+    dt_status ended = dt_db_end(db, ok ? d->err : NULL);
+    return ok ? ended : DT_NOMEM;
+}
+
+static dt_status apply_deferred(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
+{
+    struct deferring *d = arg;
+    struct dt_strbuf applied;
+    d->txn = txn;
+    d->err = err;
+    dt_status status = read_page(d, txn->db);
+    if (status == DT_OK && d->n)
+        status = apply_others(d, d->after_id);
+    if (status != DT_OK || d->n == 0)
+        return status;
+    dt_strbuf_init(&applied);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->results[i].outcome != DT_OUTCOME_BUSY)
+            dt_id_list_add(&applied, d->ids[i]);
+    const bool any = applied.n > 0;
+    dt_id_list_end(&applied);
+    status = applied.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK && any)
+        status = dt_db_run(txn->db, dt_sql_delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&applied))), NULL, err);
+    dt_strbuf_clear(&applied);
+    return status;
+}
+
+dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
+                                  struct dt_deferred_page *page, struct dt_error *err)
+{
+    struct deferring d = {.after_id = page->after_id, .limit = page->limit, .out_arena = arena};
+    dt_status status = dt_results_commit(store, map, DT_LOCK_PASSING_BY, apply_deferred, &d, err);
+    page->v = status == DT_OK ? d.results : NULL;
+    page->n = status == DT_OK ? d.n : 0;
+    if (page->n)
+        page->after_id = d.ids[d.n - 1];
+    return status;
+}

@@ -1,0 +1,631 @@
+/*
+ * Results in batches: what consumers report, and what leaders find timed out or undeliverable.
+ *
+ * One transaction a batch, a handful of statements however many results (by id: one for every 960):
+ *
+ *     read the jobs                                       SELECT
+ *     judge each result in the order given                dt_job_decide, no statement
+ *     ask for archived attempts, if any result is for one SELECT
+ *     ask history for jobs that are not there, if any     SELECT (and SELECT their archived attempts)
+ *     write the jobs that ended well                      UPDATE for each large group alike, one for all others
+ *     write all the others                                UPDATE, all values
+ *     write the dead letters                              INSERT INTO outbox
+ *     count what went from a state to another             with the COMMIT (counts.h)
+ *
+ * The first try reads without locks (which is much cheaper) and writes only where (attempt, state, version) is still
+ * what was read: those are all that a decision rests on. If a row is not, all is taken back and the second try locks
+ * while it reads. A leader transaction, which cannot be taken back for that, locks at once: its decisions rest on
+ * next_at, too, which a manual edit may change. A try that waited for a lock in vain is followed by one that passes by
+ * the rows that others hold: their results are BUSY, and nobody else waits for them.
+ *
+ * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
+ * results of one job are judged one after the other and written once; without a Kafka no dead letter is written; rows
+ * are locked in the order of their ids by each statement, so that two batches seldom wait for each other in a circle,
+ * and never if they lock while reading.
+ *
+ * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
+ */
+#include "store_results.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/guard.h"
+#include "base/text/json_write.h"
+#include "mysql/id_in.h"
+#include "job/change/store_row.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+/* A job that results speak of. */
+struct judged {
+    struct dt_job was, job; /* as read; as it is to be */
+    struct dt_str topic;
+    int64_t retention_ms;
+    const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */
+    const struct dt_answer *answer;  /* that the latest of the results came with; NULL = none did */
+    bool finished;                   /* an attempt ended */
+    bool dead_letter;
+    unsigned changes, failures; /* results that changed it; of these, attempts that ended badly */
+};
+
+/* A result and where it stood: sorted by job, in the order given within a job. */
+struct place {
+    int64_t id;
+    size_t index;
+};
+
+/* A group of jobs that are alike has a statement of its own when it is so large a part of its batch: at most eight. */
+#define ALIKE_SHARE   8
+#define ALIKE_MIN     16  /* with fewer it costs more than it saves */
+#define ANSWERED_MOST 128 /* of answers: the server looks through a text of all their durations for each */
+
+struct batch {
+    dt_db *db;
+    const struct dt_config *config;
+    const struct dt_shard_map *map;
+    int64_t now_ms;
+    enum dt_locking locking;
+    struct dt_apply *results;
+    size_t n;
+    struct place *places; /* n of them */
+    int64_t *ids;         /* of the jobs that they are for: ascending, each once */
+    size_t n_ids;
+    struct judged *jobs; /* those of `jobs`, in the same order */
+    size_t n_jobs;
+    struct judged *archived; /* of `history`: nothing changes them */
+    size_t n_archived;
+    size_t n_ended_well, n_others, n_dead;
+    bool ask_earlier;
+    struct dt_counts *counts;
+    struct dt_arena *arena; /* topics outlive the batch: they are counted with the COMMIT */
+    struct dt_strbuf text;
+    size_t text_most; /* a list of rows is written when it has as many bytes: half of what MySQL takes */
+    struct dt_error *err;
+};
+
+/* ---- in the order of ids ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+/* The first place of a job; n when there is none. */
+static size_t first_place(const struct batch *b, int64_t id)
+{
+    size_t low = 0;
+    size_t high = b->n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->places[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < b->n && b->places[low].id == id ? low : b->n;
+}
+
+/* ---- reading ---- */
+
+static const struct dt_id_in *const readings[] = {[DT_LOCK_NONE] = &dt_sql_select_judged,
+                                                  [DT_LOCK_WAITING] = &dt_sql_lock_judged,
+                                                  [DT_LOCK_PASSING_BY] = &dt_sql_lock_free_judged};
+
+/* One copy for as long as the same one comes. */
+static struct dt_str read_job_topic(struct batch *b, const struct judged *before, unsigned column)
+{
+    struct dt_str topic = dt_db_bytes(b->db, column);
+    return before && dt_str_eq(before->topic, topic) ? before->topic : dt_arena_copy(b->arena, topic);
+}
+
+/* The next of b->jobs. */
+static dt_status read_judged(void *arg)
+{
+    struct batch *b = arg;
+    if (b->n_jobs == b->n_ids)
+        return dt_fail(b->err, DT_INTERNAL, "more jobs than were asked for");
+    const struct judged *before = b->n_jobs ? &b->jobs[b->n_jobs - 1] : NULL;
+    struct judged *j = &b->jobs[b->n_jobs++];
+    memset(j, 0, sizeof(*j));
+    dt_status status = dt_row_judged(b->db, 0, b->arena, &j->was);
+    unsigned next = DT_ROW_JUDGED_COLUMNS;
+    j->was.version = dt_db_i64(b->db, next++);
+    j->retention_ms = dt_db_is_null(b->db, next) ? DT_RETENTION_DEFAULT_MS : dt_db_i64(b->db, next);
+    j->topic = read_job_topic(b, before, next + 1);
+    if (!j->topic.p)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    j->job = j->was;
+    return status != DT_OK ? dt_fail(b->err, status, "job %lld cannot be read", (long long)j->was.id) : DT_OK;
+}
+
+static int by_job_id(const void *id, const void *job)
+{
+    const int64_t *x = id;
+    const struct judged *y = job;
+    return (*x > y->was.id) - (*x < y->was.id);
+}
+
+/* The jobs came in the order of their ids. */
+static bool was_read(const struct batch *b, int64_t id)
+{
+    return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), by_job_id);
+}
+
+static dt_status mark_busy(void *arg)
+{
+    struct batch *b = arg;
+    int64_t id = dt_db_i64(b->db, 0);
+    struct dt_str topic = dt_db_bytes(b->db, 1);
+    for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        if (dt_topic_within(a->bound, topic))
+            a->outcome = DT_OUTCOME_BUSY;
+    }
+    return DT_OK;
+}
+
+static dt_status read_all(struct batch *b)
+{
+    b->ids = dt_arena_alloc(b->arena, b->n * sizeof(*b->ids));
+    b->jobs = dt_arena_alloc(b->arena, b->n * sizeof(*b->jobs));
+    if (!b->ids || !b->jobs)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->n; i++)
+        if (i == 0 || b->places[i].id != b->places[i - 1].id)
+            b->ids[b->n_ids++] = b->places[i].id;
+    const struct dt_ids ids = DT_IDS(b->ids, b->n_ids);
+    dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
+    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* some may have been passed by */
+        status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
+    return status;
+}
+
+/* ---- judging ---- */
+
+static bool of_earlier_attempt(const struct judged *j, const struct dt_result *result)
+{
+    return result->attempt >= 1 && result->attempt < j->was.attempt;
+}
+
+static bool ended_well(const struct judged *j)
+{
+    return j->job.state == DT_SUCCEEDED && j->changes == 1;
+}
+
+static void judge_job(struct batch *b, struct judged *j)
+{
+    const size_t first = first_place(b, j->was.id);
+    size_t end = first;
+    for (; end < b->n && b->places[end].id == j->was.id; end++) {
+        struct dt_apply *a = &b->results[b->places[end].index];
+        if (!dt_topic_within(a->bound, j->topic))
+            continue;
+        const struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+        a->outcome = d.outcome;
+        b->ask_earlier |= d.outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
+        if (d.outcome != DT_OUTCOME_APPLIED)
+            continue;
+        j->job.state = d.state;
+        j->job.attempt_status = d.attempt_status;
+        j->job.next_at_ms = d.next_at_ms;
+        j->job.failures = d.failures;
+        j->failure = d.failed ? &a->result : j->failure;
+        j->answer = a->answer ? a->answer : j->answer;
+        j->finished |= d.finished;
+        a->outbox = d.dead_letter && dt_config_has_kafka(b->config);
+        j->dead_letter |= a->outbox;
+        j->changes++;
+        j->failures += d.failed;
+    }
+    /* Where the index may have the job: at its next time, when its attempt was due, and at the attempt's deadline. */
+    const bool dispatched = j->was.state == DT_DISPATCHED;
+    const int64_t ack_ms = dt_earlier(j->was.ack_timeout_ms, DT_ACK_MAX_MS);
+    const int64_t deadline_ms = dispatched ? j->was.dispatched_at_ms + ack_ms : 0;
+    for (size_t i = first; i < end; i++) {
+        struct dt_apply *a = &b->results[b->places[i].index];
+        a->next_at_ms = j->job.next_at_ms;
+        a->was_ms[0] = j->was.next_at_ms;
+        a->was_ms[1] = dispatched ? j->was.due_at_ms : 0;
+        a->was_ms[2] = deadline_ms != j->was.next_at_ms ? deadline_ms : 0;
+    }
+    dt_assert(!j->dead_letter || (j->changes && j->job.state == DT_DEAD));
+    b->n_dead += j->dead_letter;
+    b->n_ended_well += j->changes && ended_well(j);
+    b->n_others += j->changes && !ended_well(j);
+}
+
+/* ---- results of attempts that a later one followed ---- */
+
+static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
+{
+    if (!b->ask_earlier)
+        return DT_OK;
+    b->ask_earlier = false;
+    dt_strbuf_reset(&b->text);
+    dt_json_begin_array(&b->text, NULL);
+    for (const struct judged *j = jobs; j < jobs + n_jobs; j++) {
+        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+            const struct dt_apply *a = &b->results[b->places[i].index];
+            if (a->outcome != DT_OUTCOME_STALE || !of_earlier_attempt(j, &a->result))
+                continue;
+            DT_JSON_PUT_ROW(&b->text, j->was.id, a->result.attempt);
+        }
+    }
+    dt_json_end_array(&b->text);
+    if (b->text.failed)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(b->db)) {
+        const int64_t id = dt_db_i64(b->db, 0);
+        const int64_t attempt = dt_db_i64(b->db, 1);
+        const enum dt_attempt_status recorded = dt_row_attempt_status(b->db, 2);
+        for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+            struct dt_apply *a = &b->results[b->places[i].index];
+            if (a->outcome == DT_OUTCOME_STALE && a->result.attempt == attempt &&
+                dt_result_repeats(recorded, a->result.status))
+                a->outcome = DT_OUTCOME_DUPLICATE;
+        }
+    }
+    return dt_db_end(b->db, b->err);
+}
+
+/* ---- results of jobs that have left `jobs` ---- */
+
+static dt_status read_archived(struct batch *b, size_t asked)
+{
+    b->archived = dt_arena_alloc(b->arena, asked * sizeof(*b->archived));
+    if (b->text.failed || !b->archived)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    dt_status status = dt_db_query(b->db, dt_sql_select_archived_judged,
+                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
+    if (status != DT_OK)
+        return status;
+    while (status == DT_OK && b->n_archived < asked && dt_db_next(b->db)) {
+        struct judged *j = &b->archived[b->n_archived++];
+        memset(j, 0, sizeof(*j));
+        status = dt_row_judged(b->db, 0, b->arena, &j->was);
+        j->job = j->was;
+        j->topic = read_job_topic(b, b->n_archived > 1 ? j - 1 : NULL, DT_ROW_JUDGED_COLUMNS);
+        status = status == DT_OK && !j->topic.p ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
+    }
+    dt_status ended = dt_db_end(b->db, status != DT_OK ? NULL : b->err);
+    return status != DT_OK ? status : ended;
+}
+
+/* An archived job is finished, so no result changes it. One that a manual edit made another is nobody's to judge. */
+static dt_status judge_archived(struct batch *b)
+{
+    size_t unknown = 0;
+    dt_strbuf_reset(&b->text);
+    dt_json_begin_array(&b->text, NULL);
+    for (size_t i = 0; i < b->n; i++) {
+        const int64_t id = b->places[i].id;
+        if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
+            b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
+            continue;
+        dt_json_put_int(&b->text, NULL, id);
+        unknown++;
+    }
+    dt_json_end_array(&b->text);
+    dt_status status = unknown ? read_archived(b, unknown) : DT_OK;
+    for (size_t k = 0; status == DT_OK && k < b->n_archived; k++) {
+        const struct judged *j = &b->archived[k];
+        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+            struct dt_apply *a = &b->results[b->places[i].index];
+            if (!dt_topic_within(a->bound, j->topic))
+                continue;
+            const struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
+            a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
+            b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
+        }
+    }
+    return status == DT_OK ? judge_earlier(b, dt_sql_select_reported_archived_attempts, b->archived, b->n_archived)
+                           : status;
+}
+
+/* ---- writing ---- */
+
+static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
+{
+    return b->now_ms + dt_earlier(j->retention_ms, INT64_MAX - b->now_ms);
+}
+
+static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
+{
+    return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
+}
+
+/* A statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
+static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
+{
+    return written == rows ? DT_OK
+                           : dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
+                                     (unsigned long long)written, rows);
+}
+
+/* Ends the list of rows, the first parameter; the others are the time. */
+static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
+{
+    uint64_t affected = 0;
+    dt_json_end_array(&b->text);
+    if (b->text.failed)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    const struct dt_param all[] = {DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms),
+                                   DT_P_INT(b->now_ms)};
+    dt_status status = dt_db_run(b->db, sql, (struct dt_params){all, params}, &affected, b->err);
+    return status != DT_OK ? status : expect_written(b, affected, rows);
+}
+
+static int by_job(const void *a, const void *b)
+{
+    const struct judged *x = *(struct judged *const *)a;
+    const struct judged *y = *(struct judged *const *)b;
+    return (x->was.id > y->was.id) - (x->was.id < y->was.id);
+}
+
+static int http_status_of(const struct judged *j)
+{
+    return j->answer ? j->answer->http_status : 0;
+}
+
+static int compare_likeness(const struct judged *x, const struct judged *y)
+{
+    const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, http_status_of(x)};
+    const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, http_status_of(y)};
+    for (size_t i = 0; i < sizeof(of_x) / sizeof(*of_x); i++)
+        if (of_x[i] != of_y[i])
+            return of_x[i] < of_y[i] ? -1 : 1;
+    return 0;
+}
+
+static int by_likeness(const void *a, const void *b)
+{
+    int order = compare_likeness(*(struct judged *const *)a, *(struct judged *const *)b);
+    return order ? order : by_job(a, b);
+}
+
+/* Of answered callbacks each has a duration of its own. */
+static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
+{
+    const struct judged *j = group[0];
+    uint64_t written = 0;
+    dt_strbuf_reset(&b->text);
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = group[i]->was.id;
+        if (!j->answer)
+            continue;
+        /* The statement looks a job's duration up by SUBSTRING_INDEX: " id:value". */
+        dt_strbuf_addc(&b->text, ' ');
+        dt_strbuf_add_i64(&b->text, ids[i] - ids[0]);
+        dt_strbuf_addc(&b->text, ':');
+        dt_strbuf_add_i64(&b->text, dt_earlier(group[i]->answer->duration_ms, INT32_MAX));
+    }
+    if (b->text.failed)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    const struct dt_param text = DT_P_STR(dt_strbuf_str(&b->text));
+    const struct dt_param now = DT_P_INT(b->now_ms);
+    const struct dt_params all =
+        DT_PARAMS(DT_P_INT(http_status_of(j)), text, text, DT_P_INT(ids[0]), now, DT_P_INT(purge_at_ms(b, j)),
+                  DT_P_INT(leave_at_ms(b, j)), now, DT_P_INT(j->was.attempt), DT_P_INT(j->was.version),
+                  DT_P_INT((int64_t)j->was.state + 1));
+    const size_t first = j->answer ? 0 : 4;
+    dt_status status = dt_id_in_run(b->db, j->answer ? &dt_sql_write_answered_successes : &dt_sql_write_alike_successes,
+                                    (struct dt_params){all.v + first, all.n - first}, DT_IDS(ids, n), &written, b->err);
+    return status != DT_OK ? status : expect_written(b, written, n);
+}
+
+void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer)
+{
+    const struct dt_answer a = answer ? *answer : (struct dt_answer){.duration_ms = -1};
+    dt_json_put_int_or_null(text, NULL, a.http_status, a.http_status);
+    dt_json_put_int_or_null(text, NULL, a.duration_ms >= 0, dt_earlier(a.duration_ms, INT32_MAX));
+}
+
+static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
+{
+    if (n == 0)
+        return DT_OK;
+    size_t rows = 0;
+    dt_strbuf_reset(&b->text);
+    dt_json_begin_array(&b->text, NULL);
+    for (; rows < n && b->text.n < b->text_most; rows++) {
+        const struct judged *j = v[rows];
+        dt_json_begin_array(&b->text, NULL);
+        dt_json_put_int(&b->text, NULL, j->was.id);
+        dt_json_put_int(&b->text, NULL, j->was.attempt);
+        dt_json_put_int(&b->text, NULL, (int64_t)j->was.state + 1);
+        dt_json_put_int(&b->text, NULL, j->was.version);
+        dt_json_put_int(&b->text, NULL, purge_at_ms(b, j));
+        dt_json_put_int(&b->text, NULL, leave_at_ms(b, j));
+        dt_answer_put(&b->text, j->answer);
+        dt_json_end_array(&b->text);
+    }
+    dt_status status = write_rows(b, dt_sql_write_successes, 3, rows);
+    return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
+}
+
+/* Writes groups of `v` that are large by a statement a group; all others are added to `left`. */
+static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
+{
+    int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
+    dt_status status = DT_OK;
+    if (!ids)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    qsort(v, n, sizeof(struct judged *), by_likeness);
+    for (size_t first = 0, end; status == DT_OK && first < n; first = end) {
+        const size_t most = v[first]->answer ? ANSWERED_MOST : n;
+        for (end = first + 1; end < n && end - first < most && compare_likeness(v[first], v[end]) == 0;)
+            end++;
+        const size_t group = end - first;
+        if (group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE))
+            status = write_alike(b, &v[first], group, ids);
+        else
+            for (size_t i = first; i < end; i++)
+                left[(*n_left)++] = v[i];
+    }
+    return status;
+}
+
+/* Large groups that are alike by a statement each; all that is left together. What an answer lacks stays as it is. */
+static dt_status write_ended_well(struct batch *b)
+{
+    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
+    struct judged **left = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*left));
+    size_t n = 0;
+    size_t n_left = 0;
+    if (!v || !left)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        struct judged *j = &b->jobs[i];
+        const bool half_answered = j->answer && (j->answer->http_status == 0 || j->answer->duration_ms < 0);
+        if (ended_well(j))
+            *(half_answered ? &left[n_left++] : &v[n++]) = j;
+    }
+    dt_assert_cmp(n + n_left, ==, b->n_ended_well);
+    dt_status status = write_groups(b, v, n, left, &n_left);
+    qsort(left, n_left, sizeof(struct judged *), by_job);
+    return status != DT_OK ? status : write_each(b, left, n_left);
+}
+
+static void add_other(struct batch *b, const struct judged *j)
+{
+    const struct dt_job *job = &j->job;
+    const struct dt_result *failure = j->failure;
+    const bool finished = dt_job_state_terminal(job->state);
+    struct dt_strbuf *text = &b->text;
+    struct dt_str code = failure ? failure->error_code : DT_STR_NONE;
+    if (failure && !code.p && failure->status == DT_RESULT_TIMED_OUT)
+        code = DT_STR_LIT("ack_timeout");
+    dt_json_begin_array(text, NULL);
+    dt_json_put_int(text, NULL, job->id);
+    dt_json_put_int(text, NULL, job->attempt);
+    dt_json_put_int(text, NULL, (int64_t)j->was.state + 1);
+    dt_json_put_int(text, NULL, (int64_t)job->state + 1);
+    dt_json_put_int(text, NULL, (int64_t)job->attempt_status);
+    dt_json_put_int_or_null(text, NULL, job->next_at_ms, job->next_at_ms);
+    dt_json_put_int(text, NULL, job->next_at_ms < dt_near_end_ms(b->now_ms));
+    dt_json_put_int(text, NULL, job->failures);
+    dt_json_put_int(text, NULL, j->changes);
+    dt_json_put_int(text, NULL, j->finished);
+    dt_json_put_int_or_null(text, NULL, finished && purge_at_ms(b, j), purge_at_ms(b, j));
+    dt_json_put_int(text, NULL, failure ? 1 : 0);
+    dt_json_put_cut(text, NULL, code, DT_ERROR_CODE_MAX);
+    dt_json_put_cut(text, NULL, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
+    dt_json_put_int(text, NULL, j->was.version);
+    dt_json_put_int(text, NULL, finished ? leave_at_ms(b, j) : 0);
+    dt_answer_put(text, j->answer);
+    dt_json_end_array(text);
+}
+
+static dt_status write_others(struct batch *b)
+{
+    size_t left = b->n_others;
+    dt_status status = DT_OK;
+    for (size_t i = 0, rows = 0; status == DT_OK && left; left -= rows, rows = 0) {
+        dt_strbuf_reset(&b->text);
+        dt_json_begin_array(&b->text, NULL);
+        for (; i < b->n_jobs && rows < left && b->text.n < b->text_most; i++)
+            if (b->jobs[i].changes && !ended_well(&b->jobs[i])) {
+                add_other(b, &b->jobs[i]);
+                rows++;
+            }
+        dt_assert_cmp(rows, >, 0);
+        status = write_rows(b, dt_sql_write_outcomes, 4, rows);
+    }
+    return status;
+}
+
+static dt_status write_dead_letters(struct batch *b)
+{
+    enum { COLUMNS = 4 };
+    if (!b->n_dead)
+        return DT_OK;
+    struct dt_param *params = dt_arena_alloc(b->arena, b->n_dead * COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    if (!params)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        const struct judged *j = &b->jobs[i];
+        if (!j->dead_letter)
+            continue;
+        *p++ = DT_P_INT(dt_shard_of(b->map, j->was.id));
+        *p++ = DT_P_INT(j->was.id);
+        *p++ = DT_P_INT(j->was.attempt);
+        *p++ = DT_P_INT(b->now_ms);
+    }
+    dt_assert_cmp(p - params, ==, b->n_dead * COLUMNS);
+    return dt_db_run_many(b->db, dt_sql_insert_dead_letters, (struct dt_param_rows){params, COLUMNS, b->n_dead}, NULL,
+                          b->err);
+}
+
+/* ---- all of it ---- */
+
+static dt_status apply(struct batch *b)
+{
+    bool sorted = true;
+    b->places = dt_arena_alloc(b->arena, b->n * sizeof(*b->places));
+    if (!b->places)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < b->n; i++) {
+        b->places[i] = (struct place){b->results[i].result.job_id, i};
+        sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
+    }
+    if (!sorted)
+        qsort(b->places, b->n, sizeof(*b->places), by_id);
+    dt_status status = read_all(b);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < b->n_jobs; i++)
+        judge_job(b, &b->jobs[i]);
+    status = judge_earlier(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
+    if (status == DT_OK)
+        status = judge_archived(b);
+    if (status == DT_OK)
+        status = write_ended_well(b);
+    if (status == DT_OK)
+        status = write_others(b);
+    if (status == DT_OK)
+        status = write_dead_letters(b);
+    /* Every row was written as it was judged. If a manual edit ended the attempt, it is counted as dispatched still. */
+    for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
+        enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
+        if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
+            dt_counts_move(b->counts, j->topic, j->was.id, was, j->job.state);
+        dt_counts_fail(b->counts, j->topic, j->was.id, j->failures);
+    }
+    return status;
+}
+
+dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
+                                  struct dt_error *err)
+{
+    struct batch b = {.db = txn->db,
+                      .config = txn->config,
+                      .map = txn->map,
+                      .now_ms = txn->now_ms,
+                      .locking = txn->locking,
+                      .results = results,
+                      .n = n,
+                      .counts = txn->counts,
+                      .arena = txn->arena,
+                      .text_most = dt_db_packet_max(txn->db) / 2,
+                      .err = err};
+    if (n == 0)
+        return DT_OK;
+    for (size_t i = 0; i < n; i++) {
+        results[i].outcome = DT_OUTCOME_UNKNOWN_JOB;
+        results[i].next_at_ms = 0;
+        results[i].outbox = false;
+    }
+    dt_strbuf_init(&b.text);
+    dt_status status = apply(&b);
+    dt_strbuf_clear(&b.text);
+    return status;
+}

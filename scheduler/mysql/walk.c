@@ -1,0 +1,54 @@
+/* See walk.h. */
+#include "walk.h"
+
+#include "store/sql/statements.h"
+
+dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id, bool *cut,
+                      struct dt_error *err)
+{
+    int64_t id;
+    dt_status status = dt_db_read_number(db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(rows - 1)), cut, &id, err);
+    if (*cut && id < *end_id)
+        *end_id = id;
+    return status;
+}
+
+struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p)
+{
+    *p++ = DT_P_INT(at.at_ms);
+    *p++ = DT_P_INT(at.at_ms);
+    *p++ = DT_P_INT(at.id);
+    return p;
+}
+
+dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows, struct dt_walk_place *end,
+                        bool *cut, struct dt_error *err)
+{
+    int64_t place[2];
+    dt_status status = dt_db_read_numbers(
+        db, sql, DT_PARAMS(DT_P_INT(after.at_ms), DT_P_INT(after.at_ms), DT_P_INT(after.id), DT_P_INT(rows - 1)), cut,
+        place, 2, err);
+    if (*cut)
+        *end = (struct dt_walk_place){place[0], place[1]};
+    return status;
+}
+
+/* The key that the window before ended with is left out. */
+struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p)
+{
+    *p++ = DT_P_STR(keys->topic);
+    *p++ = DT_P_STR(keys->after.p ? keys->after : keys->first);
+    *p++ = DT_P_STR(keys->end);
+    *p++ = DT_P_INT(!keys->after.p);
+    *p++ = DT_P_STR(keys->after.p ? keys->after : DT_STR_LIT(""));
+    return p;
+}
+
+dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
+                         struct dt_str *end_key, struct dt_error *err)
+{
+    struct dt_param params[DT_WALK_KEY_PARAMS + 1];
+    *dt_walk_key_params(keys, params) = DT_P_INT(rows - 1);
+    return dt_db_read_text(db, dt_sql_find_window_by_key, (struct dt_params){params, DT_WALK_KEY_PARAMS + 1}, arena,
+                           end_key, err);
+}

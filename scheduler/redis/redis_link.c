@@ -1,0 +1,539 @@
+/*
+ * Owns the hiredis contexts of the index, their back-off, and the form of replies. Refuses to know what the commands
+ * mean.
+ * Invariants: link->c is NULL or has never failed; `out` holds exactly the text of `pending` commands until their
+ * replies are read, so that they can be sent again after NOSCRIPT, or on a new connection when the old one turns out to
+ * be dead.
+ *
+ * A connection that was well may end while nobody uses it (the server's `timeout`, CLIENT KILL, a restart). Such an end
+ * is no outage. dt_link_ready looks for it before a round trip; where it comes between that look and the first answer,
+ * the round trip is sent once more. Neither waits for the back-off, which is for servers that cannot be reached. A
+ * server that is silent is not asked again within a round trip: its time is over.
+ */
+#include "redis_link.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/assert.h"
+#include "base/secrets.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "redis_connect.h"
+
+#define BACKOFF_FIRST_US INT64_C(20000)
+#define SILENCE_FACTOR   4
+#define BACKOFF_CAP_US   INT64_C(2000000)
+#define SHA_LEN          40
+
+struct dt_link {
+    const struct dt_config *config;
+    const struct dt_endpoint *endpoint;
+    const dt_clock *clock;
+    const char *const *scripts;
+    unsigned n_scripts;
+    char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
+    redisContext *c;
+    bool whole;  /* scripts go as texts */
+    bool served; /* c has answered a whole round trip */
+    bool failing;
+    struct dt_strbuf out;
+    size_t pending;
+    size_t args_owed; /* of the last command in `out` */
+    struct dt_backoff backoff;
+    struct dt_outage_part outage;
+    int64_t retry_at_us;
+    int64_t began_us; /* this round trip */
+    dt_metric *seconds, *errors, *up;
+};
+
+/* ---- endpoints ---- */
+
+static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, struct dt_error *err)
+{
+    static const char master[] = "master:";
+    const size_t n_master = sizeof(master) - 1;
+    char *colon;
+    char *end = NULL;
+    long port;
+
+    out->name = strndup(text.p, text.n);
+    out->host = out->name ? strdup(out->name) : NULL;
+    if (!out->host)
+        return dt_fail(err, DT_NOMEM, "redis.endpoints");
+    /* "master:NAME", where NAME is no number: that would be a host called master */
+    if (strncmp(out->name, master, n_master) == 0 && out->name[n_master + strspn(out->name + n_master, "0123456789")]) {
+        out->master = true;
+        memmove(out->host, out->host + n_master, strlen(out->host + n_master) + 1);
+        return DT_OK;
+    }
+    colon = strrchr(out->host, ':');
+    if (!colon || colon == out->host)
+        return dt_fail(err, DT_INVALID, "redis.endpoints: \"%s\" is not host:port or master:NAME", out->name);
+    port = strtol(colon + 1, &end, 10);
+    if (end == colon + 1 || *end || port < 1 || port > 65535)
+        return dt_fail(err, DT_INVALID, "redis.endpoints: the port of \"%s\" is not 1-65535", out->name);
+    *colon = '\0';
+    if (out->host[0] == '[' && colon[-1] == ']') { /* [::1]:6379 */
+        colon[-1] = '\0';
+        memmove(out->host, out->host + 1, strlen(out->host));
+    }
+    out->port = (int)port;
+    return DT_OK;
+}
+
+dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n, struct dt_error *err)
+{
+    struct dt_endpoint *v = NULL;
+    unsigned count = 0;
+    dt_status status = DT_OK;
+
+    *out = NULL;
+    *n = 0;
+    for (struct dt_str rest = dt_str(list); rest.n && status == DT_OK;) {
+        struct dt_str word = dt_str_next_element(&rest);
+
+        if (word.n == 0)
+            continue;
+        struct dt_endpoint *grown = realloc(v, (count + 1) * sizeof(*v));
+        if (!grown) {
+            status = dt_fail(err, DT_NOMEM, "redis.endpoints");
+            break;
+        }
+        v = grown;
+        v[count] = (struct dt_endpoint){0};
+        status = endpoint_parse(word, &v[count++], err);
+    }
+    if (status == DT_OK && count == 0)
+        status = dt_fail(err, DT_INVALID, "redis.endpoints is empty");
+    if (status != DT_OK) {
+        dt_endpoints_free(v, count);
+        return status;
+    }
+    *out = v;
+    *n = count;
+    return DT_OK;
+}
+
+void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n)
+{
+    for (unsigned i = 0; endpoints && i < n; i++) {
+        free(endpoints[i].name);
+        free(endpoints[i].host);
+    }
+    free(endpoints);
+}
+
+/* ---- back-off ---- */
+
+int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt)
+{
+    int64_t wait = BACKOFF_CAP_US;
+
+    if (backoff->failures < 8)
+        wait = BACKOFF_FIRST_US << backoff->failures;
+    if (wait > BACKOFF_CAP_US)
+        wait = BACKOFF_CAP_US;
+    backoff->failures++;
+    /* splitmix64: jitter needs no better chance than this */
+    uint64_t z = (backoff->chance += salt | UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return wait / 2 + (int64_t)(z % (uint64_t)(wait / 2 + 1));
+}
+
+void dt_link_keep_alive(int fd)
+{
+    const int on = 1;
+    const int idle_s = 2;
+    const int between_s = 1;
+    const int probes = 2;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+/* ---- a link ---- */
+
+dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint, const dt_clock *clock,
+                      const char *const *scripts, unsigned n_scripts, dt_link **out)
+{
+    dt_link *link = calloc(1, sizeof(*link));
+    char labels[160];
+
+    *out = NULL;
+    if (!link)
+        return DT_NOMEM;
+    link->config = config;
+    link->endpoint = endpoint;
+    link->clock = clock;
+    link->scripts = scripts;
+    dt_assert_cmp(n_scripts, <=, DT_LINK_SCRIPTS);
+    link->n_scripts = n_scripts;
+    dt_strbuf_init(&link->out);
+    snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", endpoint->name);
+    link->seconds = dt_histogram("duetime_redis_call_seconds", "Time of a pipelined round trip to Redis.", labels);
+    link->errors = dt_counter("duetime_redis_errors_total", "Round trips to Redis that failed.", labels);
+    link->up = dt_gauge("duetime_redis_up", "1 when the last round trip to this Redis server succeeded.", labels);
+    *out = link;
+    return DT_OK;
+}
+
+static void hang_up(dt_link *link)
+{
+    if (link->c)
+        redisFree(link->c);
+    link->c = NULL;
+    link->served = false;
+}
+
+void dt_link_free(dt_link *link)
+{
+    if (!link)
+        return;
+    hang_up(link);
+    dt_strbuf_clear(&link->out);
+    free(link);
+}
+
+static void forget_commands(dt_link *link)
+{
+    dt_strbuf_reset(&link->out);
+    link->pending = link->args_owed = 0;
+}
+
+/* Drops the connection, and begins the back-off before the next one. */
+static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
+{
+    char reason[160];
+    struct dt_error why = {0};
+    int64_t now_us = dt_clock_mono_us(link->clock);
+    int64_t wait_us = dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
+
+    snprintf(reason, sizeof(reason), "%s", link->c && link->c->errstr[0] ? link->c->errstr : "no memory");
+    hang_up(link);
+    forget_commands(link);
+    link->failing = true;
+    /* A server that answers with silence is asked less often: at most a fifth of the caller's time is spent waiting. */
+    link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
+    dt_metric_add(link->errors, 1);
+    dt_metric_set(link->up, 0);
+    (void)dt_fail(&why, DT_UNAVAILABLE, "redis %s: %s: %s", link->endpoint->name, what, reason);
+    dt_outage_failed(&link->outage, DT_OUTAGE_REDIS, "index", "lost a Redis server", DT_UNAVAILABLE, &why);
+    return dt_fail(err, DT_UNAVAILABLE, "%s", why.text);
+}
+
+/* Sends one command of the handshake and reads its reply. *reply may be an error reply; the caller frees it. */
+static dt_status ask(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
+                     const char **argv)
+{
+    *reply = redisCommandArgv(link->c, argc, argv, NULL);
+    return *reply ? DT_OK : drop(link, err, what);
+}
+
+/* Loads all scripts, unless they go whole. An error reply (the server is loading still, or wants a password) ends the
+ * attempt to connect. */
+static dt_status load_scripts(dt_link *link, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    for (unsigned i = 0; i < link->n_scripts && status == DT_OK && !link->whole; i++) {
+        redisReply *reply;
+
+        status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
+        if (status != DT_OK)
+            return status;
+        if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
+            memcpy(link->sha[i], reply->str, SHA_LEN + 1);
+        } else if (reply->type == REDIS_REPLY_ERROR &&
+                   (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
+                    strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
+            /* A user that may not run SCRIPT, or a server that has no such command: scripts go whole from now on, some
+             * kilobytes a round trip. */
+            DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
+                   DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
+            link->whole = true;
+        } else {
+            snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
+            status = drop(link, err, "SCRIPT LOAD");
+        }
+        freeReplyObject(reply);
+    }
+    return status;
+}
+
+static dt_status handshake(dt_link *link, struct dt_error *err)
+{
+    struct dt_strbuf password = {0};
+    redisReply *reply = NULL;
+    const char *user;
+    dt_status status = DT_OK;
+
+    link->c = dt_redis_connect(link->config, link->endpoint);
+    if (!link->c || link->c->err)
+        return drop(link, err, "connect");
+    dt_link_keep_alive(link->c->fd);
+    if (dt_redis_credentials(link->config, &password, &user)) {
+        const char *words[] = {"AUTH", user ? user : password.p, password.p};
+        status = ask(link, "AUTH", &reply, err, user ? 3 : 2, words);
+    }
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
+        snprintf(link->c->errstr, sizeof(link->c->errstr), "%.*s", (int)sizeof(link->c->errstr) - 1, reply->str);
+        status = drop(link, err, "AUTH");
+    }
+    freeReplyObject(reply);
+    dt_secret_forget(&password);
+    return status == DT_OK ? load_scripts(link, err) : status;
+}
+
+bool dt_link_connected(const dt_link *link)
+{
+    return link->c != NULL;
+}
+
+bool dt_link_failing(const dt_link *link)
+{
+    return link->failing;
+}
+
+dt_status dt_link_ready(dt_link *link, struct dt_error *err)
+{
+    forget_commands(link);
+    link->began_us = dt_clock_mono_us(link->clock);
+    if (link->c) {
+        char byte;
+
+        dt_assert_cmp(link->c->err, ==, 0);
+        /* Between two round trips no answer is owed, so whatever can be read is the end of the connection, or a message
+         * that this program did not ask for. */
+        ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return DT_OK;
+        DT_LOG(DEBUG, "index", "a Redis server had ended an idle connection", DT_S("endpoint", link->endpoint->name));
+        hang_up(link);
+    }
+    if (link->began_us < link->retry_at_us)
+        return dt_fail(err, DT_UNAVAILABLE, "redis %s: waiting before the next try to connect", link->endpoint->name);
+    dt_status status = handshake(link, err);
+    if (status != DT_OK)
+        return status;
+    link->backoff.failures = 0;
+    dt_outage_over(&link->outage);
+    return DT_OK;
+}
+
+/* ---- replies ---- */
+
+bool dt_reply_integer(const dt_reply *reply, int64_t *out)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        *out = reply->integer;
+    return reply->type == REDIS_REPLY_INTEGER;
+}
+
+struct dt_str dt_reply_text(const dt_reply *reply)
+{
+    if (reply->type != REDIS_REPLY_STRING)
+        return (struct dt_str){0};
+    return (struct dt_str){reply->str, (size_t)reply->len};
+}
+
+bool dt_reply_is_nil(const dt_reply *reply)
+{
+    return reply->type == REDIS_REPLY_NIL;
+}
+
+size_t dt_reply_count(const dt_reply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+}
+
+const dt_reply *dt_reply_element(const dt_reply *reply, size_t i)
+{
+    return reply->element[i];
+}
+
+/* ---- commands ---- */
+
+static void add_header(dt_link *link, char kind, size_t n)
+{
+    char text[24];
+    char *p = text + sizeof(text);
+
+    *--p = '\n';
+    *--p = '\r';
+    do {
+        *--p = (char)('0' + n % 10);
+    } while (n /= 10);
+    *--p = kind;
+    dt_strbuf_add(&link->out, p, (size_t)(text + sizeof(text) - p));
+}
+
+void dt_link_command(dt_link *link, unsigned n_args)
+{
+    dt_assert_cmp(link->args_owed, ==, 0);
+    add_header(link, '*', n_args);
+    link->pending++;
+    link->args_owed = n_args;
+}
+
+void dt_link_arg(dt_link *link, struct dt_str arg)
+{
+    dt_assert_cmp(link->args_owed, >, 0);
+    link->args_owed--;
+    add_header(link, '$', arg.n);
+    dt_strbuf_add(&link->out, arg.n ? arg.p : "", arg.n);
+    dt_strbuf_add(&link->out, "\r\n", 2);
+}
+
+void dt_link_arg_i64(dt_link *link, int64_t arg)
+{
+    char text[24];
+    char *p = text + sizeof(text);
+    uint64_t v = arg < 0 ? -(uint64_t)arg : (uint64_t)arg;
+
+    do {
+        *--p = (char)('0' + v % 10);
+    } while (v /= 10);
+    if (arg < 0)
+        *--p = '-';
+    dt_link_arg(link, (struct dt_str){p, (size_t)(text + sizeof(text) - p)});
+}
+
+void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_args)
+{
+    dt_link_command(link, 3 + n_args);
+    dt_link_arg(link, link->whole ? DT_STR_LIT("EVAL") : DT_STR_LIT("EVALSHA"));
+    dt_link_arg(link, link->whole ? dt_str(link->scripts[script]) : (struct dt_str){link->sha[script], SHA_LEN});
+    dt_link_arg_i64(link, n_keys);
+}
+
+/* ---- a round trip ---- */
+
+static dt_status write_commands(dt_link *link)
+{
+    int done = 0;
+
+    if (redisAppendFormattedCommand(link->c, link->out.p, link->out.n) != REDIS_OK)
+        return DT_UNAVAILABLE;
+    while (!done) {
+        if (redisBufferWrite(link->c, &done) != REDIS_OK)
+            return DT_UNAVAILABLE;
+    }
+    return DT_OK;
+}
+
+/* Right after a failure: whether a connection that had answered before was ended by the server. A connection that ends
+ * before its first answer is not stale: a client that is refused again and again must wait. */
+static bool was_stale(const dt_link *link)
+{
+    bool ended = link->c->err == REDIS_ERR_EOF ||
+                 (link->c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT));
+
+    return ended && link->served;
+}
+
+/* Sends the commands once more, on a new connection. Every command is idempotent, wherever the old connection ended. */
+static dt_status send_again(dt_link *link, struct dt_error *err)
+{
+    dt_status status;
+
+    hang_up(link);
+    status = handshake(link, err);
+    if (status == DT_OK && write_commands(link) != DT_OK)
+        status = drop(link, err, "write");
+    return status;
+}
+
+dt_status dt_link_flush(dt_link *link, struct dt_error *err)
+{
+    if (link->out.failed) {
+        forget_commands(link);
+        return dt_fail(err, DT_NOMEM, "redis %s: no memory for commands", link->endpoint->name);
+    }
+    dt_assert_cmp(link->args_owed, ==, 0);
+    dt_assert((link->pending == 0) == (link->out.n == 0));
+    if (link->pending == 0 || write_commands(link) == DT_OK)
+        return DT_OK;
+    return was_stale(link) ? send_again(link, err) : drop(link, err, "write");
+}
+
+struct outcome {
+    char error[160]; /* the first error reply that is not NOSCRIPT */
+    bool no_script;
+};
+
+static void note_error(struct outcome *outcome, const char *text)
+{
+    if (strncmp(text, "NOSCRIPT", 8) == 0)
+        outcome->no_script = true;
+    else if (!outcome->error[0])
+        snprintf(outcome->error, sizeof(outcome->error), "%s", text);
+}
+
+static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
+                           struct dt_error *err)
+{
+    memset(outcome, 0, sizeof(*outcome));
+    for (size_t i = 0, n = link->pending; i < n; i++) {
+        void *raw = NULL;
+
+        if (redisGetReply(link->c, &raw) != REDIS_OK) {
+            /* If the connection is stale, the first reply comes from the connection that replaces it. */
+            if (i > 0 || !was_stale(link))
+                return drop(link, err, "read");
+            dt_status status = send_again(link, err);
+            if (status != DT_OK)
+                return status;
+            if (redisGetReply(link->c, &raw) != REDIS_OK)
+                return drop(link, err, "read");
+        }
+        redisReply *reply = raw;
+        if (reply->type == REDIS_REPLY_ERROR)
+            note_error(outcome, reply->str);
+        else if (on_reply)
+            on_reply(arg, i, reply);
+        freeReplyObject(reply);
+    }
+    return DT_OK;
+}
+
+dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
+{
+    struct outcome outcome;
+    dt_status status;
+
+    if (link->pending == 0)
+        return DT_OK;
+    status = read_once(link, on_reply, arg, &outcome, err);
+    if (status == DT_OK && outcome.no_script) {
+        status = load_scripts(link, err);
+        if (status == DT_OK)
+            status = dt_link_flush(link, err);
+        if (status == DT_OK)
+            status = read_once(link, on_reply, arg, &outcome, err);
+        if (status == DT_OK && outcome.no_script)
+            note_error(&outcome, "scripts vanish as fast as they are loaded");
+    }
+    forget_commands(link);
+    if (status != DT_OK)
+        return status;
+    link->served = true;
+    dt_metric_observe(link->seconds, (double)(dt_clock_mono_us(link->clock) - link->began_us) / 1e6);
+    dt_metric_set(link->up, outcome.error[0] ? 0 : 1);
+    link->failing = outcome.error[0];
+    if (!outcome.error[0])
+        return DT_OK;
+    if (link->endpoint->master && strncmp(outcome.error, "READONLY", 8) == 0)
+        hang_up(link); /* the Sentinels know another one by now */
+    dt_metric_add(link->errors, 1);
+    return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, outcome.error);
+}

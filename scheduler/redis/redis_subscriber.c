@@ -1,0 +1,435 @@
+/*
+ * Owns one thread that sleeps in poll(2) on the wake channels of all endpoints. Refuses to know what a wake-up is for.
+ *
+ *            connect(2) under way      CLIENT ID answered    SUBSCRIBE confirmed
+ *   DOWN ───▶ CONNECTING ───▶ GREETING ───▶ SUBSCRIBING ───▶ UP
+ *    ▲ back-off   │ late or refused │ late       │ late        │ lost, or silent for too long after a PING
+ *    └────────────┴─────────────────┴────────────┴─────────────┘
+ *
+ * The connection tracks keys and has read none: what its server then says is that all keys were flushed. A server that
+ * refuses that is done without.
+ *
+ * Invariants: nothing here blocks but poll(2) (and the resolver, Sentinels and the handshake of TLS); each state but UP
+ * has a deadline, UP has a PING every PING_US while nothing else was heard, so that a server that stands still is
+ * noticed; the kernel asks more often whether the peer is there at all (dt_link_keep_alive), which wakes nobody.
+ * Reaching UP and leaving it both say on_wake(-1): what was published in between is lost, and the leaders look by
+ * themselves.
+ */
+#include "index/index.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/secrets.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "redis_connect.h"
+#include "redis_link.h"
+
+#define PING_US INT64_C(5000000)
+#define FLUSHED "__redis__:invalidate"
+
+enum subscriber_state { SUB_DOWN, SUB_CONNECTING, SUB_GREETING, SUB_SUBSCRIBING, SUB_UP };
+
+struct subscriber {
+    const struct dt_endpoint *endpoint;
+    enum subscriber_state state;
+    redisContext *c;
+    bool unsent;         /* commands wait for the socket to take them */
+    unsigned owed;       /* GREETING, SUBSCRIBING: answers to come before the one that is waited for */
+    bool tracks;         /* the answer to SUBSCRIBE FLUSHED is owed: it may be a refusal */
+    bool pinged;         /* UP: an answer to PING is owed */
+    int64_t deadline_us; /* DOWN: next try; UP: next PING, or its answer's deadline; else the state's end */
+    struct dt_backoff backoff;
+    struct dt_outage_part outage;
+    dt_metric *up;
+};
+
+struct dt_wake {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    void (*on_wake)(void *arg, int shard, bool outbox);
+    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: it is on_wake's channel */
+    void *arg;
+    char channel[128];
+    struct dt_endpoint *endpoints;
+    struct subscriber *subscribers;
+    struct pollfd *fds; /* fds[0] is the stop event, fds[i + 1] belongs to subscribers[i] */
+    unsigned n;
+    _Atomic unsigned n_up; /* any thread reads */
+    int stop_fd;
+    struct dt_thread thread;
+};
+
+static void tell_all(struct dt_wake *wake)
+{
+    if (wake->on_offers)
+        wake->on_offers(wake->arg, DT_STR_NONE);
+    else
+        wake->on_wake(wake->arg, -1, false);
+}
+
+/* ---- the life of a subscriber ---- */
+
+static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const char *why)
+{
+    int64_t now_us = dt_clock_mono_us(wake->clock);
+    bool was_up = sub->state == SUB_UP;
+    struct dt_error err = {0};
+
+    dt_assert_cmp(wake->n_up, >=, was_up);
+    (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", sub->endpoint->name, why);
+    dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
+    if (sub->c)
+        redisFree(sub->c);
+    sub->c = NULL;
+    sub->unsent = sub->pinged = false;
+    sub->owed = 0;
+    sub->tracks = false;
+    sub->state = SUB_DOWN;
+    wake->n_up -= was_up;
+    sub->deadline_us = now_us + dt_backoff_us(&sub->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)sub);
+    dt_metric_set(sub->up, 0);
+    if (was_up)
+        tell_all(wake);
+}
+
+static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
+{
+    dt_assert(sub->state == SUB_DOWN && !sub->c);
+    /* Sentinels and TLS take some round trips, which are waited for; what follows is not. */
+    if (dt_redis_is_elaborate(wake->config, sub->endpoint)) {
+        sub->c = dt_redis_connect(wake->config, sub->endpoint);
+        if (sub->c && !sub->c->err) {
+            sub->c->flags &= ~REDIS_BLOCK;
+            (void)fcntl(sub->c->fd, F_SETFL, fcntl(sub->c->fd, F_GETFL) | O_NONBLOCK);
+        }
+    } else {
+        sub->c = redisConnectNonBlock(sub->endpoint->host, sub->endpoint->port);
+    }
+    if (!sub->c || sub->c->err) {
+        subscriber_fail(wake, sub, sub->c ? sub->c->errstr : "no memory");
+        return;
+    }
+    sub->state = SUB_CONNECTING;
+    sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
+}
+
+/* Writes what the socket takes; the rest waits for POLLOUT. */
+static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
+{
+    int done = 0;
+
+    if (redisBufferWrite(sub->c, &done) != REDIS_OK)
+        subscriber_fail(wake, sub, sub->c->errstr);
+    else
+        sub->unsent = !done;
+}
+
+static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
+{
+    struct dt_strbuf password = {0};
+    const char *user;
+    bool said = true;
+    int problem = 0;
+    socklen_t size = sizeof(problem);
+
+    if (getsockopt(sub->c->fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0)
+        problem = errno;
+    if (problem) {
+        subscriber_fail(wake, sub, strerror(problem));
+        return;
+    }
+    sub->state = SUB_GREETING;
+    dt_link_keep_alive(sub->c->fd);
+    sub->owed = dt_redis_credentials(wake->config, &password, &user);
+    if (sub->owed && user)
+        said = redisAppendCommand(sub->c, "AUTH %s %s", user, password.p) == REDIS_OK;
+    else if (sub->owed)
+        said = redisAppendCommand(sub->c, "AUTH %s", password.p) == REDIS_OK;
+    dt_secret_forget(&password);
+    if (!said || redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
+        subscriber_fail(wake, sub, "no memory");
+        return;
+    }
+    subscriber_send(wake, sub);
+}
+
+/* Invalidations of tracking go to this very connection. */
+static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, long long id)
+{
+    sub->state = SUB_SUBSCRIBING;
+    sub->owed = id > 0;
+    sub->tracks = id > 0;
+    if ((sub->tracks && redisAppendCommand(sub->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
+        redisAppendCommand(sub->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
+        (sub->tracks && redisAppendCommand(sub->c, "SUBSCRIBE " FLUSHED) != REDIS_OK)) {
+        subscriber_fail(wake, sub, "no memory");
+        return;
+    }
+    subscriber_send(wake, sub);
+}
+
+/* ---- messages ---- */
+
+static void announce(struct dt_wake *wake, const char *text)
+{
+    if (!wake->on_offers) {
+        /* "<shard>", "<shard> outbox", "topic"; anything else is taken for "everything may have changed". */
+        char *end = NULL;
+        long shard = strtol(text, &end, 10);
+        bool outbox = strcmp(end, " outbox") == 0;
+
+        if (end == text || shard < 0 || shard >= DT_SHARDS_MAX || (*end && !outbox))
+            wake->on_wake(wake->arg, -1, false);
+        else
+            wake->on_wake(wake->arg, (int)shard, outbox);
+        return;
+    }
+    /* Topics, separated by spaces; nothing: any. */
+    if (!*text)
+        tell_all(wake);
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        wake->on_offers(wake->arg, (struct dt_str){text, n});
+        text += n + (text[n] == ' ');
+    }
+}
+
+static const char *word(const redisReply *reply, size_t i)
+{
+    return i < reply->elements && reply->element[i]->str ? reply->element[i]->str : "";
+}
+
+/* "message" of either channel: of FLUSHED it has no text. */
+static void subscriber_take(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
+{
+    if (sub->state == SUB_GREETING && !sub->owed) /* this answers CLIENT ID */
+        subscriber_subscribe(wake, sub, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
+    else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
+        subscriber_fail(wake, sub, reply->str);
+    else if (sub->owed)
+        sub->owed--; /* logged in; or, while it subscribes, whether it tracks or not */
+    else if (reply->type == REDIS_REPLY_ERROR && sub->state == SUB_UP && sub->tracks)
+        sub->tracks = false;
+    else if (reply->type == REDIS_REPLY_ERROR)
+        subscriber_fail(wake, sub, reply->str);
+    else if (reply->type != REDIS_REPLY_ARRAY)
+        return;
+    else if (strcmp(word(reply, 0), "message") == 0)
+        announce(wake, word(reply, 2));
+    else if (strcmp(word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
+        sub->state = SUB_UP;
+        wake->n_up++;
+        dt_assert_cmp(wake->n_up, <=, wake->n);
+        sub->backoff.failures = 0;
+        dt_outage_over(&sub->outage);
+        dt_metric_set(sub->up, 1);
+        tell_all(wake);
+    }
+}
+
+static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
+{
+    if (redisBufferRead(sub->c) != REDIS_OK) {
+        subscriber_fail(wake, sub, sub->c->errstr);
+        return;
+    }
+    while (sub->c) {
+        void *raw = NULL;
+
+        if (redisGetReplyFromReader(sub->c, &raw) != REDIS_OK) {
+            subscriber_fail(wake, sub, sub->c->errstr);
+            return;
+        }
+        if (!raw)
+            break;
+        subscriber_take(wake, sub, raw);
+        freeReplyObject(raw);
+    }
+    if (sub->state == SUB_UP) { /* whatever was heard is a sign of life */
+        sub->pinged = false;
+        sub->deadline_us = dt_clock_mono_us(wake->clock) + PING_US;
+    }
+}
+
+/* ---- the thread ---- */
+
+static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
+{
+    if (events && sub->state == SUB_CONNECTING) {
+        subscriber_greet(wake, sub);
+        return;
+    }
+    if (events & POLLOUT)
+        subscriber_send(wake, sub);
+    if (sub->c && (events & (POLLIN | POLLERR | POLLHUP)))
+        subscriber_read(wake, sub);
+    if (dt_clock_mono_us(wake->clock) < sub->deadline_us)
+        return;
+    if (sub->state == SUB_DOWN) {
+        subscriber_connect(wake, sub);
+    } else if (sub->state != SUB_UP) {
+        subscriber_fail(wake, sub, "timed out");
+    } else if (sub->pinged) {
+        subscriber_fail(wake, sub, "no answer");
+    } else if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
+        subscriber_fail(wake, sub, "no memory");
+    } else {
+        sub->pinged = true;
+        sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
+        subscriber_send(wake, sub);
+    }
+}
+
+static void listen_for_ever(void *arg)
+{
+    struct dt_wake *wake = arg;
+
+    for (;;) {
+        int64_t first_us = INT64_MAX;
+
+        for (unsigned i = 0; i < wake->n; i++) {
+            const struct subscriber *sub = &wake->subscribers[i];
+            short events = (short)(POLLIN | (sub->unsent ? POLLOUT : 0));
+
+            wake->fds[i + 1] = (struct pollfd){.fd = sub->c ? sub->c->fd : -1,
+                                               .events = sub->state == SUB_CONNECTING ? POLLOUT : events};
+            first_us = dt_earlier(first_us, sub->deadline_us);
+        }
+        /* In ms, rounded up so that a deadline is over when it is looked at. */
+        int64_t wait_us = first_us - dt_clock_mono_us(wake->clock);
+        if (poll(wake->fds, wake->n + 1, wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1)) < 0) {
+            if (errno == EINTR)
+                continue;
+            break; /* out of memory in the kernel: the leaders' own looks remain */
+        }
+        if (wake->fds[0].revents)
+            break;
+        for (unsigned i = 0; i < wake->n; i++)
+            serve(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
+    }
+}
+
+/* ---- the handle ---- */
+
+static dt_status fill(struct dt_wake *wake, struct dt_error *err)
+{
+    dt_status status = dt_endpoints_parse(wake->config->redis_endpoints, &wake->endpoints, &wake->n, err);
+
+    if (status == DT_OK)
+        status = dt_redis_check(wake->config, wake->endpoints, wake->n, err);
+    if (status != DT_OK)
+        return status;
+    wake->subscribers = calloc(wake->n, sizeof(*wake->subscribers));
+    wake->fds = calloc(wake->n + 1, sizeof(*wake->fds));
+    if (!wake->subscribers || !wake->fds)
+        return dt_fail(err, DT_NOMEM, "wake channel");
+    for (unsigned i = 0; i < wake->n; i++) {
+        char labels[160];
+
+        snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", wake->endpoints[i].name);
+        wake->subscribers[i] = (struct subscriber){.endpoint = &wake->endpoints[i], .state = SUB_DOWN};
+        wake->subscribers[i].up = dt_gauge("duetime_redis_wake_up", "1 while the wake channel is subscribed.", labels);
+    }
+    wake->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake->stop_fd < 0)
+        return dt_fail(err, DT_SYSTEM, "eventfd: %s", strerror(errno));
+    wake->fds[0] = (struct pollfd){.fd = wake->stop_fd, .events = POLLIN};
+    return DT_OK;
+}
+
+/* `made` says whom to call. */
+static dt_status start(const struct dt_wake *made, const char *installation, const char *channel, dt_wake **out,
+                       struct dt_error *err)
+{
+    struct dt_wake *wake;
+    dt_status status;
+    sigset_t all;
+    sigset_t before;
+
+    *out = NULL;
+    if (!dt_index_configured(made->config))
+        return DT_OK;
+    wake = calloc(1, sizeof(*wake));
+    if (!wake)
+        return dt_fail(err, DT_NOMEM, "wake channel");
+    wake->config = made->config;
+    wake->on_wake = made->on_wake;
+    wake->on_offers = made->on_offers;
+    wake->arg = made->arg;
+    wake->clock = dt_clock_system();
+    wake->stop_fd = -1;
+    snprintf(wake->channel, sizeof(wake->channel), "%s:%s", installation, channel);
+    status = fill(wake, err);
+    if (status == DT_OK) { /* signals are for the main thread */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        status = dt_thread_start(&wake->thread, "wake", listen_for_ever, wake, err);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (status != DT_OK) {
+        dt_wake_stop(wake);
+        return status;
+    }
+    *out = wake;
+    return DT_OK;
+}
+
+dt_status dt_wake_start(const struct dt_config *config, const char *installation,
+                        void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
+                        struct dt_error *err)
+{
+    const struct dt_wake made = {.config = config, .on_wake = on_wake, .arg = arg};
+
+    return start(&made, installation, "wake", out, err);
+}
+
+dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
+                                 void (*on_offers)(void *arg, struct dt_str topic), void *arg, dt_wake **out,
+                                 struct dt_error *err)
+{
+    const struct dt_wake made = {.config = config, .on_offers = on_offers, .arg = arg};
+
+    return start(&made, installation, "pops", out, err);
+}
+
+bool dt_wake_hears(const dt_wake *wake)
+{
+    return wake->n_up == wake->n;
+}
+
+void dt_wake_stop(dt_wake *wake)
+{
+    if (!wake)
+        return;
+    if (wake->thread.started) {
+        uint64_t one = 1;
+
+        if (write(wake->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+            dt_thread_join(&wake->thread);
+    }
+    for (unsigned i = 0; wake->subscribers && i < wake->n; i++) {
+        if (wake->subscribers[i].c)
+            redisFree(wake->subscribers[i].c);
+    }
+    if (wake->stop_fd >= 0)
+        close(wake->stop_fd);
+    dt_endpoints_free(wake->endpoints, wake->n);
+    free(wake->subscribers);
+    free(wake->fds);
+    free(wake);
+}

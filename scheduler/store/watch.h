@@ -1,0 +1,56 @@
+/*
+ * The one wait of a process in MySQL: a statement in which the server looks for the process, and which ends when
+ * something that the process asks about has happened (procedure dt_wait in sql/). What it finds are hints: whoever is
+ * woken looks itself. It locks nothing. A process at rest costs the server a statement in a few seconds this way, and
+ * still hears in time. Who asks about what: watcher.h.
+ */
+#ifndef DT_STORE_WATCH_WATCH_H
+#define DT_STORE_WATCH_WATCH_H
+
+#include "dispatch/scan.h"
+
+#define DT_WATCH_DUE 1000 /* as dt_wait has it */
+
+/* Bits, as dt_wait has them. */
+enum { DT_WATCH_INBOX = 1, DT_WATCH_OPERATIONS = 2, DT_WATCH_SCHEDULES = 4, DT_WATCH_INTAKE = 7 };
+
+/* What a process asks about, and what it knows of it. */
+struct dt_watch {
+    int64_t wait_ms; /* 0: not at all */
+    int64_t process; /* processes.id: its turns among dispatchers */
+
+    /* What is due, asked about by a dispatcher without an index: shards.owner; NULL = nobody asks. */
+    const char *owner;
+    int64_t due_from_ms; /* a near row that is due from then on ends the wait */
+    /* What the caller knows; another one ends the wait. */
+    int64_t generation, topics_version, leads;
+    int64_t look_from_ms; /* what is due from then on is told */
+
+    unsigned intake;      /* open rows of job_inbox, operations and schedules that are due: bits */
+    int64_t intake_at_ms; /* when the next look at them is this process's: the last answer's */
+
+    bool clock; /* the test clock: another version ends the wait */
+    int64_t clock_version;
+};
+/* A shard's row as it is: its fence. */
+struct dt_watched_row {
+    unsigned shard;
+    int64_t epoch, token, version;
+};
+struct dt_watched {
+    int64_t generation, topics_version;
+    int64_t leads;  /* stands for the owner's leaderships: another number when one begins, ends, or is halted */
+    int64_t now_ms; /* by the clock by which jobs are due */
+    size_t n_due;   /* DT_WATCH_DUE: perhaps more */
+    size_t n_rows;
+    struct dt_due due[DT_WATCH_DUE];           /* of any shard, in order of time */
+    struct dt_watched_row rows[DT_SHARDS_MAX]; /* the owner's */
+    unsigned intake;                           /* which of the bits that were asked about were found */
+    int64_t intake_at_ms;
+    int64_t clock_version; /* 0: there is no test clock */
+};
+/* Waits, and tells. It takes wait_ms at most, beside what the server takes for a look. */
+DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out,
+                                       struct dt_error *err);
+
+#endif

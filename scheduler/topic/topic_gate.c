@@ -1,0 +1,184 @@
+/*
+ * Owns the gates of topics with limits (topic_gates), and the arithmetic of room.
+ * Refuses to know: who claims, and which jobs.
+ *
+ * Invariants: counts are read after the gate was locked, by a statement of its own; what could not be locked has no
+ * room.
+ */
+#include "topic_gate.h"
+
+#include "base/assert.h"
+#include "base/guard.h"
+#include "mysql/db.h"
+#include "store/sql/statements.h"
+
+#define AT_ONCE        8   /* topics of a statement */
+#define FIRST_LIMIT_MS 500 /* claims that do not know a topic's first limit are through by then */
+
+/* Some gates that one statement is about, and what it has found. */
+struct some {
+    dt_db *db;
+    struct dt_gate *v;
+    size_t n;
+    bool locked[AT_ONCE], missing[AT_ONCE];
+    bool made;      /* a gate was made in this transaction */
+    int64_t now_ms; /* 0 = the server's */
+};
+
+/* AT_ONCE: the topic was not asked for. */
+static size_t place_of(const struct some *some, struct dt_str topic)
+{
+    for (size_t i = 0; i < some->n; i++)
+        if (dt_str_eq(some->v[i].topic, topic))
+            return i;
+    return AT_ONCE;
+}
+
+static dt_status ask(const struct some *some, const char *sql, struct dt_error *err)
+{
+    struct dt_param names[AT_ONCE];
+    for (size_t i = 0; i < AT_ONCE; i++)
+        names[i] = DT_P_STR(some->v[i < some->n ? i : some->n - 1].topic);
+    return dt_db_query(some->db, sql, (struct dt_params){names, AT_ONCE}, err);
+}
+
+static dt_status lock(struct some *some, struct dt_error *err)
+{
+    dt_status status = ask(some, dt_sql_lock_gates, err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(some->db)) {
+        size_t at = place_of(some, dt_db_bytes(some->db, 0));
+        if (at < AT_ONCE)
+            some->locked[at] = true;
+    }
+    return dt_db_end(some->db, err);
+}
+
+/* ---- room ---- */
+
+static void narrow(struct dt_gate *gate, size_t room, int64_t opens_ms)
+{
+    gate->room = room < gate->room ? room : gate->room;
+    if (room == 0)
+        gate->opens_ms = opens_ms > gate->opens_ms ? opens_ms : gate->opens_ms;
+}
+
+/* The columns of dt_sql_select_limits. */
+static void take_limits(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
+{
+    const int64_t at_ms = now_ms ? now_ms : dt_db_i64(db, 8);
+    const int64_t opens_at_ms = dt_db_i64(db, 6);
+    *gate = (struct dt_gate){.topic = gate->topic, .room = SIZE_MAX, .rate = {.next_ns = dt_db_i64(db, 4)}};
+    if (!dt_db_is_null(db, 1)) {
+        const int64_t most = dt_db_i64(db, 1);
+        const int64_t left = most - dt_db_i64(db, 7);
+        narrow(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
+        gate->full |= left * 10 < most;
+    }
+    if (!dt_db_is_null(db, 2) && dt_rate_parse(dt_db_bytes(db, 2), &gate->rate.interval_ns)) {
+        dt_rate_adopt(&gate->rate, dt_db_i64(db, 5), at_ms);
+        const size_t room = dt_rate_room(&gate->rate, at_ms);
+        narrow(gate, room, dt_rate_opens_ms(&gate->rate));
+        gate->full |= room == 0 || gate->rate.next_ns / 1000000 > at_ms + 450;
+    }
+    if (gate->room != SIZE_MAX && opens_at_ms > at_ms)
+        narrow(gate, 0, opens_at_ms);
+}
+
+/* ---- what was not locked ---- */
+
+static dt_status read(struct some *some, struct dt_error *err)
+{
+    dt_status status = ask(some, dt_sql_select_limits, err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(some->db)) {
+        size_t at = place_of(some, dt_db_bytes(some->db, 0));
+        if (at == AT_ONCE)
+            continue;
+        take_limits(&some->v[at], some->db, some->now_ms);
+        some->missing[at] = !dt_db_i64(some->db, 3) && some->v[at].room != SIZE_MAX;
+    }
+    return dt_db_end(some->db, err);
+}
+
+static dt_status lock_some(struct some *some, struct dt_error *err)
+{
+    dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read(some, err) : lock(some, err);
+    if (status == DT_OK)
+        status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock(some, err) : read(some, err);
+    /* Makes the gate of one topic that has none (a manual edit gave it its limit): it is locked by that, and read
+     * again. */
+    for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
+        if (!some->missing[i])
+            continue;
+        some->made = some->locked[i] = true;
+        status = dt_topic_gate_make(some->db, some->v[i].topic, err);
+        if (status == DT_OK)
+            status = read(some, err);
+    }
+    for (size_t i = 0; i < some->n; i++) {
+        struct dt_gate *gate = &some->v[i];
+        gate->busy = !some->locked[i] && gate->room != SIZE_MAX;
+        if (gate->busy)
+            gate->room = 0;
+    }
+    return status;
+}
+
+/* ---- for callers ---- */
+
+static void forget(struct dt_gate *gates, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        gates[i] = (struct dt_gate){.topic = gates[i].topic, .room = SIZE_MAX};
+}
+
+dt_status dt_topic_gates_lock(dt_db *db, int64_t now_ms, struct dt_gate *gates, size_t n, struct dt_error *err)
+{
+    bool made = false;
+    dt_status status = DT_OK;
+    forget(gates, n);
+    for (size_t i = 0; status == DT_OK && i < n; i += AT_ONCE) {
+        struct some some = {
+            .db = db, .v = gates + i, .n = n - i < AT_ONCE ? n - i : AT_ONCE, .made = made, .now_ms = now_ms};
+        status = lock_some(&some, err);
+        made = some.made;
+    }
+    return status;
+}
+
+dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    forget(gates, n);
+    for (size_t i = 0; status == DT_OK && i < n; i += AT_ONCE) {
+        struct some some = {.db = db, .v = gates + i, .n = n - i < AT_ONCE ? n - i : AT_ONCE};
+        status = read(&some, err);
+    }
+    return status;
+}
+
+dt_status dt_topic_gate_claimed(dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed, struct dt_error *err)
+{
+    if (!gate->rate.interval_ns || !claimed) /* the gate of a topic without limits was not even locked */
+        return DT_OK;
+    dt_assert(claimed <= gate->room);
+    dt_rate_take(&gate->rate, now_ms, claimed);
+    return dt_db_run(db, dt_sql_write_gate,
+                     DT_PARAMS(DT_P_INT(gate->rate.next_ns), DT_P_INT(gate->rate.interval_ns), DT_P_STR(gate->topic)),
+                     NULL, err);
+}
+
+dt_status dt_topic_gate_make(dt_db *db, struct dt_str topic, struct dt_error *err)
+{
+    return dt_db_run(db, dt_sql_make_gate, DT_PARAMS(DT_P_STR(topic)), NULL, err);
+}
+
+dt_status dt_topic_gate_close(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
+{
+    return dt_db_run(db, dt_sql_close_gate,
+                     DT_PARAMS(DT_P_INT(now_ms + FIRST_LIMIT_MS), DT_P_STR(topic), DT_P_STR(topic)), NULL, err);
+}

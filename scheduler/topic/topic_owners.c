@@ -1,0 +1,134 @@
+/*
+ * Compares topics.owner with what the prefixes of all tokens say, and writes what differs: one statement updates
+ * consecutive names that get the same owner. A piece is one transaction, because all changes of topics wait for it.
+ */
+#include "topic_owners.h"
+
+#include "base/log.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+#include "topics_version.h"
+
+#define PIECE 1000 /* topics */
+
+bool dt_scopes_make_jobs(struct dt_str scopes)
+{
+    bool makes = false;
+    while (scopes.n) {
+        struct dt_str scope = dt_str_next_element(&scopes);
+        makes |= dt_str_is(scope, "write") || dt_str_is(scope, "admin");
+    }
+    return makes;
+}
+
+static dt_status read_owners(dt_db *db, struct dt_arena *arena, struct dt_owners *out, struct dt_error *err)
+{
+    *out = (struct dt_owners){0};
+    dt_status status = dt_db_query(db, dt_sql_select_prefixes, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    while (status == DT_OK && dt_db_next(db)) {
+        bool copied = true;
+        struct dt_str topics = dt_store_text(db, 1, arena, &copied);
+        if (!copied)
+            status = DT_NOMEM;
+        else if (dt_scopes_make_jobs(dt_db_bytes(db, 0)))
+            status = dt_owners_add(out, topics, arena);
+    }
+    dt_status end = dt_db_end(db, err);
+    dt_owners_sort(out);
+    return status == DT_OK ? end : dt_fail(err, status, "out of memory");
+}
+
+dt_status dt_topic_owner_of_new(dt_db *db, struct dt_new_owners *new, struct dt_str topic, int64_t *owner,
+                                struct dt_error *err)
+{
+    dt_status status = new->read ? DT_OK : read_owners(db, &new->arena, &new->owners, err);
+    new->forbidden |= status == DT_FORBIDDEN;
+    new->read = true;
+    *owner = new->forbidden ? 0 : dt_owners_of(&new->owners, topic);
+    return status == DT_FORBIDDEN ? DT_OK : status;
+}
+
+struct topic_owner {
+    struct dt_str topic;
+    int64_t was, is;
+};
+
+/* Topics of consecutive names, after `after`. */
+struct piece {
+    struct dt_str after;
+    struct dt_arena arena;
+    struct dt_owners owners;
+    struct dt_rows topics;
+    bool differ; /* one has another owner than the column says */
+};
+
+static dt_status read_owner(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct topic_owner *t = row;
+    struct piece *piece = arg;
+    bool copied = true;
+    *t = (struct topic_owner){.topic = dt_store_text(db, 0, arena, &copied), .was = dt_db_i64(db, 1)};
+    t->is = dt_owners_of(&piece->owners, t->topic);
+    piece->differ |= t->is != t->was;
+    return copied ? DT_OK : DT_NOMEM;
+}
+
+static dt_status read_piece(struct piece *piece, dt_db *db, struct dt_error *err)
+{
+    piece->topics = (struct dt_rows){.row_bytes = sizeof(struct topic_owner), .read = read_owner, .arg = piece};
+    piece->differ = false;
+    dt_status status = dt_db_query(db, dt_sql_select_owners, DT_PARAMS(DT_P_STR(piece->after), DT_P_INT(PIECE)), err);
+    return status == DT_OK ? dt_store_read_rows(db, &piece->arena, &piece->topics, err) : status;
+}
+
+/* Reads it again under the lock: tokens and topics may have changed. */
+static dt_status write_piece(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct piece *piece = arg;
+    (void)now_ms;
+    dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
+    if (status == DT_OK)
+        status = read_owners(db, &piece->arena, &piece->owners, err);
+    if (status == DT_OK)
+        status = read_piece(piece, db, err);
+    const struct topic_owner *v = piece->topics.v;
+    for (size_t i = 0, end; status == DT_OK && i < piece->topics.n; i = end) {
+        end = i + 1;
+        if (v[i].is == v[i].was)
+            continue;
+        while (end < piece->topics.n && v[end].is == v[i].is)
+            end++;
+        status = dt_db_run(db, dt_sql_set_owner,
+                           DT_PARAMS(DT_P_INT(v[i].is), DT_P_STR(v[i].topic), DT_P_STR(v[end - 1].topic)), NULL, err);
+    }
+    return status == DT_OK && piece->differ ? dt_topics_raise_version(db, err) : status;
+}
+
+dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err)
+{
+    struct piece piece = {.after = DT_STR_LIT("")};
+    dt_db *db;
+    dt_arena_init(&piece.arena);
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = read_owners(db, &piece.arena, &piece.owners, err);
+    do {
+        if (status == DT_OK)
+            status = read_piece(&piece, db, err);
+        if (status == DT_OK && piece.differ)
+            status = dt_store_commit_work(store, NULL, write_piece, &piece, err);
+        if (status == DT_OK && piece.topics.n)
+            piece.after = ((const struct topic_owner *)piece.topics.v)[piece.topics.n - 1].topic;
+    } while (status == DT_OK && piece.topics.n == PIECE);
+    dt_arena_clear(&piece.arena);
+    return status;
+}
+
+void dt_topic_owners_follow(dt_store *store)
+{
+    struct dt_error err;
+    if (dt_store_topic_owners_update(store, &err) != DT_OK)
+        DT_LOG(INFO, "store", "the owners of topics are decided later", DT_S("reason", err.text));
+}
