@@ -20,10 +20,10 @@
 #include "base/stop_bound.h"
 #include "base/streams.h"
 #include "base/thread.h"
-#include "chores/metrics_server.h"
+#include "metrics_server.h"
 #include "dispatcher.h"
 #include "index/index.h"
-#include "kafka/kafka.h"
+#include "deliver/kafka/kafka.h"
 #include "mysql/db.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */

@@ -41,11 +41,11 @@ VENDORS = {
     r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db/db_mysql*.c"],
     r"hiredis/.*|sds": ["scheduler/index/redis/index_*.c"],
     r"librdkafka/.*": ["dispatcher/kafka/kafka_*.[ch]", "dispatcher/delivery/kafka/kafka_*.[ch]"],
-    r"zookeeper/.*": ["dispatcher/election/zk/zk.c"],
+    r"zookeeper/.*": ["dispatcher/election/zk.c"],
     r"yajl/.*": ["scheduler/base/text/json.c"],
     r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
     r"microhttpd": ["api/http/http_mhd.c"],
-    r"curl/.*": ["scheduler/http/http_curl*.c", "scheduler/base/http/url.c", "dispatcher/delivery/http/http_outcome.c", "api/cli/rest_curl.c"],
+    r"curl/.*": ["scheduler/http/http_curl*.c", "scheduler/base/http/url.c", "dispatcher/deliver/http/http_outcome.c", "api/cli/rest_curl.c"],
     r"openssl/.*": ["scheduler/base/certificates.c", "scheduler/redis/redis_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "scheduler/base/http/tls_*.c", "scheduler/base/http/webhook_sign.c"],
     r"zlib": ["scheduler/job/shard.c"],
     r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owner.c", "scheduler/features/quotas/store_quotas.c", "scheduler/base/text/json.c", "scheduler/job/job_digest.c", "api/jobs/handlers_list.c"],
@@ -59,7 +59,7 @@ VENDORS = {
 }
 
 # What talks to one vendor's library may be longer, and so may what stands for one server in the simulator.
-ADAPTERS = {"scheduler/mysql/db_mysql.c", "scheduler/base/text/json.c", "dispatcher/delivery/kafka/kafka_txn_producer.c",
+ADAPTERS = {"scheduler/mysql/db_mysql.c", "scheduler/base/text/json.c", "dispatcher/deliver/kafka/kafka_txn_producer.c",
             "tests/simulator/broker.c", "tests/simulator/mysql.c", "tests/simulator/redis.c", "tests/simulator/sql/sql_parse.c",
             "tests/simulator/sql/sql_run.c", "tests/simulator/oracles.c"}
 

@@ -1,6 +1,6 @@
 /*
  * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
- * process asks for room on behalf of all its shards (chores/room.h), shares it out, and wakes the leaders that get
+ * process asks for room on behalf of all its shards (shard/room.h), shares it out, and wakes the leaders that get
  * some.
  * Refuses to know: limits and what is in flight; the leader transaction decides (topic/topic_gate.h).
  *
@@ -8,7 +8,7 @@
  *     ▲                                                                                            │
  *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
  */
-#include "chores/room.h"
+#include "room.h"
 #include "shard_parts.h"
 
 #define ASK_AGAIN_US INT64_C(1000000) /* who asks for room is forgotten if it does not go on asking */

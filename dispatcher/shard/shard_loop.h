@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/outage.h"
-#include "delivery/delivery.h"
+#include "deliver/delivery.h"
 #include "index/index.h"
 #include "job/shard.h"
 #include "store/watch.h"
@@ -25,7 +25,7 @@ struct dt_loop_env {
     dt_refclock *ref;
     const char *owner;          /* host:pid */
     enum dt_outage_of election; /* the server that elects */
-    struct dt_room *room;       /* room within limits of topics: chores/room.h */
+    struct dt_room *room;       /* room within limits of topics: shard/room.h */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* does the election still name this process? */
     unsigned (*share)(void *arg);                     /* how many shards are this process's by the election's sharing */

@@ -1,6 +1,6 @@
 /*
  * The store's part of attempts in the hands of a process: claimed for a callback, and not ended yet. Called by the pool
- * of callbacks in a dispatcher; dispatcher/delivery/hands.h is the port before that pool, which leaders use.
+ * of callbacks in a dispatcher; dispatcher/deliver/hands.h is the port before that pool, which leaders use.
  * tests/model/callbacks.pml is the protocol. See store.h for what a dt_store is.
  *
  *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease:

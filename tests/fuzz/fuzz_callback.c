@@ -2,7 +2,7 @@
  * Texts of callbacks that come from outside: URLs, secrets, headers, networks, dates, and what answers say. The first
  * byte picks the reader. What is taken must hold what its header promises.
  */
-#include "delivery/http/http_outcome.h"
+#include "deliver/http/http_outcome.h"
 #include "fuzz.h"
 #include "base/http/address_rules.h"
 #include "base/http/header.h"

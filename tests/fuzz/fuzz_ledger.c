@@ -3,7 +3,7 @@
  * (its first byte: 'b' a batch, 'B' a barrier, else another key). Whatever stands there, the view ends with a barrier,
  * or with a problem, or wants more; and a batch counts only if it is the one that the row has.
  */
-#include "delivery/kafka/ledger_record.h"
+#include "deliver/kafka/ledger_record.h"
 #include "fuzz.h"
 
 #define UUID "2ba0a1f2-0000-4000-8000-000000000001"

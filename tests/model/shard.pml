@@ -7,7 +7,7 @@
  * "has passed" and "has not", more than one shard.
  *
  *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/dispatch/leader_txn.c,
- *                store_takeover.c, dispatcher/delivery/kafka/kafka_producer.c, kafka_txn_producer.c)
+ *                store_takeover.c, dispatcher/deliver/kafka/kafka_producer.c, kafka_txn_producer.c)
  *   Hands        what the leader does without Kafka, from the first step of a takeover on, while the sender waits (only
  *                with HANDS)
  *   Broker       the transaction coordinator, and requests that the network held back
@@ -134,7 +134,7 @@ byte forbidden;         /* attempts that can never come: cancelled, or ended by 
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
 bit went_back;          /* MySQL did */
 
-/* ---- the topic of results, and how far it has been read (dispatcher/chores/results_watermark.c) ---- */
+/* ---- the topic of results, and how far it has been read (dispatcher/deliver/kafka/results_watermark.c) ---- */
 #if REPORTS
 byte lying;             /* attempts with a report that came before their deadline, and is not applied yet */
 byte mark_over;         /* of the last mark: attempts whose deadline had passed before it … */

@@ -1,4 +1,4 @@
-/* The broker behind dispatcher/kafka/kafka.h in the simulator: what the nemesis, consumers and oracles do with it. */
+/* The broker behind dispatcher/deliver/kafka/kafka.h in the simulator: what the nemesis, consumers and oracles do with it. */
 #ifndef DT_SIMULATOR_BROKER_H
 #define DT_SIMULATOR_BROKER_H
 

@@ -1,7 +1,7 @@
 /* See nemesis.h. */
 #include "simulator/nemesis.h"
 
-#include "delivery/kafka/delivery_kafka.h"
+#include "deliver/kafka/delivery_kafka.h"
 #include "simulator/broker.h"
 #include "simulator/deliveries/receiver.h"
 #include "simulator/faults.h"

@@ -6,7 +6,7 @@
 #define DT_TESTS_SUPPORT_KAFKA_FIXTURE_H
 
 #include "base/config.h"
-#include "kafka/kafka.h"
+#include "deliver/kafka/kafka.h"
 #include "support/wait.h"
 
 struct kafka_fixture {

@@ -8,7 +8,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/kafka_producer.h"
+#include "deliver/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"

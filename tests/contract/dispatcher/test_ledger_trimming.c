@@ -5,7 +5,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/delivery_kafka.h"
+#include "deliver/kafka/delivery_kafka.h"
 #include "dispatch/takeover.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"

@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "chores/metrics_server.h"
+#include "metrics_server.h"
 
 static int connected(int family, const char *address, uint16_t port)
 {

@@ -9,7 +9,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/message.h"
+#include "deliver/kafka/message.h"
 #include "features/outbox/outbox.h"
 #include "store/store_chores.h"
 #include "support/job_rows.h"

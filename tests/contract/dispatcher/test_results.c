@@ -9,7 +9,7 @@
 
 #include "support/suite.h"
 
-#include "chores/results.h"
+#include "deliver/kafka/results.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"

@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "chores/results_watermark.h"
+#include "deliver/kafka/results_watermark.h"
 #include "support/rigs/hand_clock.h"
 
 #define SECOND_US INT64_C(1000000)

@@ -13,7 +13,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/http/http_outcome.h"
+#include "deliver/http/http_outcome.h"
 #include "base/http/http_client.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"

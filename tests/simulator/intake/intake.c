@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "intake/command_reader.h"
-#include "intake/inbox_mover.h"
-#include "intake/operation_runner.h"
+#include "deliver/kafka/command_reader.h"
+#include "inbox_mover.h"
+#include "operation_runner.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 

@@ -20,7 +20,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/http/http_outcome.h"
+#include "deliver/http/http_outcome.h"
 #include "base/http/http_client.h"
 #include "support/receiver.h"
 #include "support/wait.h"

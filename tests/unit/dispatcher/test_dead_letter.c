@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/message.h"
+#include "deliver/kafka/message.h"
 
 static struct dt_notice notice_of(struct dt_str payload, bool binary)
 {

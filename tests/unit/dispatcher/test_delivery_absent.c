@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/delivery.h"
+#include "deliver/delivery.h"
 
 #define SECOND INT64_C(1000000)
 

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "chores/due_watch.h"
+#include "shard/due_watch.h"
 #include "support/wait.h"
 
 #define SHARDS 4

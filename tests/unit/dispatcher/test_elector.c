@@ -8,7 +8,7 @@
 
 #include "support/suite.h"
 
-#include "election/zk/elector_parts.h"
+#include "election/elector_parts.h"
 #include "support/rigs/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, OURS = 7, SOMEBODY = 8, ASKED_MAX = 64 };

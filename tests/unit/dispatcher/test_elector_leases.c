@@ -8,7 +8,7 @@
 
 #include "support/suite.h"
 
-#include "election/mysql/lease_parts.h"
+#include "election/lease_parts.h"
 #include "support/rigs/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, SOMEBODY = 8 };

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "chores/heartbeat.h"
+#include "heartbeat.h"
 #include "features/doctor/process_findings.h"
 #include "store/store.h"
 #include "support/rigs/hand_clock.h"

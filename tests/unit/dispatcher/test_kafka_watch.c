@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/kafka_watch.h"
+#include "deliver/kafka/kafka_watch.h"
 
 static struct dt_kafka_watch watch;
 

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/ledger_record.h"
+#include "deliver/kafka/ledger_record.h"
 
 #define UUID "0b9f2a52-1f0e-4c55-8a43-0d3a8a0f3c11"
 

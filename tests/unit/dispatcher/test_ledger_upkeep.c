@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/delivery_kafka.h"
+#include "deliver/kafka/delivery_kafka.h"
 
 #define DAY    INT64_C(86400000)
 #define SECOND INT64_C(1000000)

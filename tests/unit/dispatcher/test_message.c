@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/message.h"
+#include "deliver/kafka/message.h"
 #include "support/rigs/outgoing_rig.h"
 
 struct rig {

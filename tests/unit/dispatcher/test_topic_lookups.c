@@ -7,8 +7,8 @@
 
 #include "support/suite.h"
 
-#include "kafka/kafka.h"
-#include "kafka/kafka_admin_parts.h"
+#include "deliver/kafka/kafka.h"
+#include "deliver/kafka/kafka_admin_parts.h"
 #include "support/wait.h"
 
 static struct dt_error err;

@@ -4,7 +4,7 @@
 #include "support/suite.h"
 
 #include "topic/owner.h"
-#include "kafka/topic_queue.h"
+#include "deliver/kafka/topic_queue.h"
 
 static dt_topic_queue *queue;
 

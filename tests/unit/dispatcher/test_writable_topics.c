@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/kafka/writable_topics.h"
+#include "deliver/kafka/writable_topics.h"
 
 #define SECOND INT64_C(1000000)
 #define TOPIC  DT_STR_LIT("orders")

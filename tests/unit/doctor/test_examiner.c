@@ -10,7 +10,7 @@
 
 #include "base/certificates.h"
 #include "base/mailbox.h"
-#include "doctor/examiner.h"
+#include "deliver/kafka/examiner.h"
 #include "features/doctor/process_findings.h"
 #include "support/wait.h"
 

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "delivery/http/http_places.h"
+#include "deliver/http/http_places.h"
 #include "base/http/url.h"
 
 #define SECOND INT64_C(1000000)

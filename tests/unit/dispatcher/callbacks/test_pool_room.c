@@ -1,7 +1,7 @@
 /* Which leaders are told of places that came back: as many as can use them, in turn, and all of them in the end. */
 #include "support/suite.h"
 
-#include "delivery/http/pool/pool_parts.h"
+#include "deliver/http/pool_parts.h"
 
 static struct dt_hands hands;
 static unsigned told[8], n_told;

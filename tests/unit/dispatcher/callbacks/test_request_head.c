@@ -4,8 +4,8 @@
 
 #include "support/suite.h"
 
-#include "delivery/http/request_head.h"
-#include "delivery/kafka/message.h"
+#include "deliver/http/request_head.h"
+#include "deliver/kafka/message.h"
 #include "support/rigs/outgoing_rig.h"
 
 struct rig {

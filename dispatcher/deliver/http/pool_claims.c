@@ -1,0 +1,311 @@
+/*
+ * The leaders' side of the callbacks: places that a leader transaction takes, and the requests of what it has claimed.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/guard.h"
+#include "base/log.h"
+#include "request_head.h"
+#include "base/http/host_name.h"
+#include "base/http/url.h"
+#include "pool_parts.h"
+
+#define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, those that were answered included */
+
+/* ---- places ---- */
+
+/* Under the lock. Nobody has a place without a number, or while a claim of the shard is in doubt. */
+static bool may_claim(dt_hands *hands, unsigned shard)
+{
+    if (!hands->client || hands->leaving)
+        return false;
+    bool number = hands->owner && dt_pool_lease_runs(hands);
+    bool room = hands->n_all < UNRECORDED_MAX * (uint64_t)hands->env.config->callbacks_max_in_flight;
+    bool may = number && room && DT_GUARD(CALL_DOUBT_FIRST, !hands->doubts[shard]);
+    hands->wanted = true;
+    hands->refused[shard] = hands->refused[shard] || !may;
+    return may;
+}
+
+/* The host that a place is taken at. Jobs without a URL, or with one that is none, have one of their own, and end
+ * there. */
+static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
+{
+    return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
+}
+
+/* A number is needed: the renewer takes one, and tells when it has it. */
+static void ask_for_number(dt_hands *hands)
+{
+    if (hands->client && !hands->owner)
+        dt_chore_wake(&hands->renewer);
+}
+
+size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
+                            const struct dt_topic_callback *callback, uint32_t host)
+{
+    dt_hands *hands = claims->hands;
+    const struct dt_place_for who = {owner, topic};
+    const struct dt_str text = callback->places.url;
+    size_t room = 0;
+    pthread_mutex_lock(&hands->lock);
+    const int64_t now_us = dt_pool_now_us(hands);
+    if (may_claim(hands, claims->shard))
+        room = host     ? dt_places_room_at(hands->places, host, &who, now_us)
+               : text.p ? dt_places_room(hands->places, key_of(claims, text), &who, now_us)
+                        : dt_places_room_anywhere(hands->places, &who, now_us);
+    hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
+    pthread_mutex_unlock(&hands->lock);
+    ask_for_number(hands);
+    return room;
+}
+
+bool dt_hands_claims_open(const dt_hands_claims *claims)
+{
+    return claims->hands->enabled;
+}
+
+void dt_hands_claims_begin(dt_hands_claims *claims)
+{
+    claims->n = 0;
+    claims->owner = 0;
+}
+
+enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner)
+{
+    dt_hands_claims *claims = arg;
+    dt_hands *hands = claims->hands;
+    const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
+    enum dt_hand_place taken = DT_HAND_FULL;
+    struct dt_str key = key_of(claims, wanted->url);
+    if (claims->n == claims->cap) {
+        size_t cap = claims->cap ? claims->cap * 2 : 64;
+        struct dt_place *places = realloc(claims->places, cap * sizeof(*places));
+        if (!places)
+            return DT_HAND_FULL;
+        claims->places = places;
+        claims->cap = cap;
+    }
+    pthread_mutex_lock(&hands->lock);
+    const int64_t now_us = dt_pool_now_us(hands);
+    /* All claims of a transaction carry one number. */
+    if (may_claim(hands, claims->shard) && (!claims->owner || claims->owner == hands->owner)) {
+        dt_assert_cmp(claims->n, <, claims->cap);
+        struct dt_place *place = &claims->places[claims->n];
+        if (dt_places_take(hands->places, key, &who, wanted->bytes, now_us, place) == DT_OK) {
+            claims->owner = hands->owner;
+            claims->n++;
+            taken = DT_HAND_TAKEN;
+        } else {
+            hands->refused[claims->shard] = true;
+            bool others = wanted->own_url && dt_places_room_anywhere(hands->places, &who, now_us);
+            taken = others ? DT_HAND_FULL_THERE : DT_HAND_FULL;
+        }
+    }
+    pthread_mutex_unlock(&hands->lock);
+    if (taken == DT_HAND_TAKEN)
+        *owner = claims->owner;
+    else
+        ask_for_number(hands);
+    return taken;
+}
+
+/* MySQL may have committed all the same: the keeper finds out. */
+void dt_hands_claims_failed(dt_hands_claims *claims)
+{
+    dt_hands *hands = claims->hands;
+    if (claims->n == 0 || DT_UNGUARDED(CALL_ORPHANS))
+        return;
+    pthread_mutex_lock(&hands->lock);
+    hands->doubts[claims->shard] = claims->owner;
+    hands->some_doubt = true;
+    for (size_t i = 0; i < claims->n; i++)
+        dt_places_give_back(hands->places, &claims->places[i], DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+    claims->n = 0;
+    dt_chore_wake(&hands->keeper);
+}
+
+/* ---- sending ---- */
+
+/* What one attempt is sent with. Borrowed. */
+struct sending {
+    dt_hands_claims *claims;
+    const struct dt_outgoing *job;
+    struct dt_callback *callback;
+    const struct dt_topic_callback *topic;
+    struct dt_str url; /* absent: there is none */
+    bool trusted;      /* the topic's headers and signature may go there */
+};
+
+static dt_status send_request(const struct sending *s, const struct dt_callback_secret *secret)
+{
+    dt_hands_claims *claims = s->claims;
+    dt_hands *hands = claims->hands;
+    const int64_t now_ms = dt_refclock_latest_ms(hands->env.ref);
+    const struct dt_callback_setting setting = {.installation = hands->env.installation,
+                                                .headers = s->trusted ? s->topic->headers : DT_STR_NONE,
+                                                .secret = secret,
+                                                .ahead_ms = now_ms - dt_refclock_real_latest_ms(hands->env.ref)};
+    struct dt_http_request request = {.owner = dt_place_owner(&s->callback->place),
+                                      .url = s->url,
+                                      .body = s->job->payload,
+                                      .timeout_ms = s->topic->timeout_ms,
+                                      .tag = s->callback};
+    dt_arena_reset(&claims->arena);
+    dt_status status = dt_request_head(s->job, &setting, now_ms, claims->json, &claims->arena, &request);
+    if (status == DT_OK)
+        status = dt_http_client_send(hands->client, &request);
+    if (status == DT_OK)
+        dt_metric_observe(hands->meters.lateness, (double)(now_ms - s->job->claim.due_ms) / 1000);
+    return status;
+}
+
+/* What cannot be sent, however often it is tried, fails: it is retried as the job's retries say, and tells why. */
+static void fail(const struct sending *s, enum dt_http_end end, const char *why)
+{
+    const struct dt_http_answer answer = {.end = end, .detail = why};
+    dt_pool_on_answer(s->claims->hands, s->callback, &answer);
+}
+
+static void send_signed(const struct sending *s, const struct dt_callback_secret *secret)
+{
+    dt_hands *hands = s->claims->hands;
+    dt_status status = send_request(s, secret);
+    if (status == DT_OK)
+        return;
+    if (status == DT_INVALID) {
+        fail(s, DT_HTTP_NO_URL, "no request can be made of the job");
+        return;
+    }
+    DT_LOG(WARN, "callbacks", "a callback could not be sent; another attempt follows",
+           DT_I("job", s->callback->hand.job_id), DT_I("attempt", s->callback->hand.attempt),
+           DT_S("status", dt_status_name(status)));
+    pthread_mutex_lock(&hands->lock);
+    dt_places_give_back(hands->places, &s->callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+    dt_pool_unwanted(hands, s->callback);
+}
+
+/* NULL: memory is out, so the attempt is not known here. */
+static struct dt_callback *note(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
+{
+    dt_hands *hands = claims->hands;
+    struct dt_callback *callback = calloc(1, sizeof(*callback));
+    if (!callback)
+        return NULL;
+    callback->hand.job_id = job->claim.id;
+    callback->hand.attempt = job->claim.attempt;
+    callback->owner = claims->owner;
+    callback->place = *place;
+    dt_arena_init(&callback->arena);
+    pthread_mutex_lock(&hands->lock);
+    HASH_ADD(hh, hands->all, hand, sizeof(callback->hand), callback);
+    bool added = callback->hh.tbl;
+    if (added) {
+        hands->n_all++;
+        dt_metric_set(hands->meters.in_hands, hands->n_all);
+    }
+    pthread_mutex_unlock(&hands->lock);
+    if (added)
+        return callback;
+    free(callback);
+    return NULL;
+}
+
+/* A MySQL that went back to before the claim of an attempt that is still in our hands has it claimed anew. It goes out
+ * once, and what comes of it counts for the new claim. */
+static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
+{
+    dt_hands *hands = claims->hands;
+    const struct dt_hand hand = {job->claim.id, job->claim.attempt};
+    struct dt_place unused = *place;
+    struct dt_callback *callback = NULL;
+    pthread_mutex_lock(&hands->lock);
+    HASH_FIND(hh, hands->all, &hand, sizeof(hand), callback);
+    if (callback) {
+        callback->owner = callback->answer.owner = claims->owner;
+        dt_places_give_back(hands->places, &unused, DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    }
+    pthread_mutex_unlock(&hands->lock);
+    return callback != NULL;
+}
+
+static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
+                      const struct dt_topic_callback *topic)
+{
+    static const struct dt_topic_callback none = {0}; /* its row went away in this very moment */
+    struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
+    if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
+        return true;
+    sending.callback = note(claims, job, place);
+    if (!sending.callback)
+        return false;
+    const struct dt_callback_places *places = &sending.topic->places;
+    sending.url = job->callback_url.p ? job->callback_url : places->url;
+    const char *why = sending.url.p ? dt_last_url_read(&claims->last, sending.url)
+                                    : "neither the job nor its topic has a callback_url";
+    const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the topic's own URL */
+    sending.trusted = !why && (own || dt_callback_place_is_listed(places, sending.url));
+    if (why) {
+        fail(&sending, DT_HTTP_NO_URL, why);
+    } else if (!sending.trusted || !sending.topic->secret.p) {
+        send_signed(&sending, NULL);
+    } else {
+        struct dt_callback_secret secret;
+        why = dt_callback_secret_read(sending.topic->secret, &secret);
+        if (why) /* a secret that a manual edit has spoiled signs nothing, so nothing is sent */
+            fail(&sending, DT_HTTP_NO_SECRET, why);
+        else
+            send_signed(&sending, &secret);
+        dt_callback_secret_wipe(&secret);
+    }
+    return true;
+}
+
+/* Every message has its place: those of one transaction are in one order. */
+void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
+                               const dt_topic_snapshot *topics)
+{
+    size_t n = 0;
+    while (n < claimed->n && n < claims->n &&
+           hand_over(claims, &claimed->jobs[n], &claims->places[n],
+                     dt_topic_snapshot_callback(topics, claimed->jobs[n].topic)))
+        n++;
+    if (n == claims->n) {
+        claims->n = 0;
+        return;
+    }
+    memmove(claims->places, claims->places + n, (claims->n - n) * sizeof(*claims->places));
+    claims->n -= n;
+    dt_hands_claims_failed(claims); /* what nobody here knows of is given away */
+}
+
+/* ---- life ---- */
+
+dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)
+{
+    dt_hands_claims *claims = calloc(1, sizeof(*claims));
+    if (!claims)
+        return DT_NOMEM;
+    claims->hands = hands;
+    claims->shard = shard;
+    dt_arena_init(&claims->arena);
+    dt_status status = dt_json_new(&claims->json);
+    if (status == DT_OK)
+        *out = claims;
+    else
+        dt_hands_claims_free(claims);
+    return status;
+}
+
+void dt_hands_claims_free(dt_hands_claims *claims)
+{
+    if (!claims)
+        return;
+    dt_json_free(claims->json);
+    dt_arena_clear(&claims->arena);
+    free(claims->places);
+    free(claims);
+}

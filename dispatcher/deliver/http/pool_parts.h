@@ -1,0 +1,148 @@
+/*
+ * The inside of the callbacks of a process (deliver/hands.h), shared by its files and nobody else.
+ *
+ *   pool_life.c      its life
+ *   pool_claims.c    the leaders' side: places, and handing requests to the client
+ *   pool_recorder.c  a thread: outcomes, in batches, into MySQL and the index
+ *   pool_keeper.c    two chores: the lease of the owner's number; lost attempts, claims in doubt, what is given away
+ *   pool.c           what is in hands; answers of the client
+ *
+ * One lock is for everything that more than one thread changes. Nobody waits for a server, or calls the client or a
+ * callback of the environment, while he holds it.
+ */
+#ifndef DT_DISPATCHER_POOL_PARTS_H
+#define DT_DISPATCHER_POOL_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/hash.h"
+#include "base/text/json.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "deliver/hands.h"
+#include "http_places.h"
+#include "election/lease.h"
+#include "base/http/http_client.h"
+#include "dispatch/hands.h"
+
+/* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given
+ * away. */
+struct dt_callback {
+    struct dt_hand hand;   /* the key */
+    _Atomic int64_t owner; /* changed under the lock */
+    struct dt_place place;
+    struct dt_arena arena; /* of the answer's texts */
+    struct dt_hand_answer answer;
+    struct dt_callback *next; /* in one of the lists */
+    UT_hash_handle hh;        /* in `all` */
+};
+
+struct dt_pool_meters {
+    dt_metric *succeeded, *taken, *failed, *unknown, *seconds, *lateness, *in_hands, *recorded, *given_away;
+};
+
+struct dt_hands {
+    struct dt_hands_env env;
+    bool enabled;
+    dt_http_client *client; /* NULL unless enabled */
+    struct dt_pool_meters meters;
+
+    /* The lease, by dt_clock_boot_us: it ends while the machine is suspended, too. The renewer writes both; whoever
+     * looks at both looks at the lease first. */
+    struct dt_lease lease;
+    _Atomic int64_t owner; /* our number; 0 = none */
+
+    pthread_mutex_t lock;   /* of all below, up to `leaving` */
+    pthread_cond_t emptied; /* nothing is in hands */
+    dt_places *places;
+    struct dt_callback *all;
+    unsigned n_all;
+    struct dt_callback *answered; /* a queue, for the recorder */
+    struct dt_callback **answered_end;
+    struct dt_callback *unwanted;  /* never on the wire, or nobody knows: to be given away */
+    int64_t doubts[DT_SHARDS_MAX]; /* the number that a claim in doubt carries; 0 = none */
+    bool some_doubt, wanted;       /* wanted: somebody needs a number */
+    bool refused[DT_SHARDS_MAX];   /* asked in vain */
+    unsigned told;                 /* the shard that was last told of room in its turn */
+    unsigned came_back;            /* places, since a leader was told */
+    bool told_lately;              /* since the recorder asked last */
+    _Atomic bool leaving;
+
+    /* the recorder's */
+    dt_mailbox *recorder_mailbox;
+    struct dt_thread recorder;
+    dt_store *recorder_store;
+    dt_index *index;
+    struct dt_outage_part recorder_outage;
+
+    struct dt_chore renewer, keeper;
+
+    /* the renewer's */
+    struct dt_renewals renewals; /* of our number */
+    int64_t renewed_us, used_us;
+
+    /* the keeper's */
+    dt_store *keeper_store; /* of the tick */
+    int64_t look_us;
+    int64_t *lost; /* room for a look */
+    struct dt_arena arena;
+
+    dt_json *json; /* the client's thread: reports */
+};
+
+struct dt_hands_claims {
+    dt_hands *hands;
+    unsigned shard;
+    struct dt_place *places; /* taken in this transaction */
+    size_t n, cap;
+    int64_t owner; /* under which number */
+    dt_json *json;
+    struct dt_arena arena;
+    struct dt_last_url last;
+};
+
+static inline int64_t dt_pool_now_us(const dt_hands *hands)
+{
+    return dt_clock_mono_us(hands->env.clock);
+}
+
+static inline bool dt_pool_lease_runs(const dt_hands *hands)
+{
+    return dt_lease_runs(&hands->lease, dt_clock_boot_us(hands->env.clock));
+}
+
+/* ---- pool.c ---- */
+
+/* Hands callbacks that ended over to the recorder. Any thread. */
+void dt_pool_answered(dt_hands *hands, struct dt_callback *callback);
+/* Hands one that is never sent, or of which nobody knows, over to the keeper. Any thread. */
+void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback);
+/* Takes it out of our hands, and frees it. Under the lock. */
+void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
+/* Tells leaders that asked in vain to ask again. Without the lock. */
+void dt_pool_tell_room(dt_hands *hands);
+/* Tells so many of them, each in its turn. True: others are left. */
+bool dt_pool_tell_some(dt_hands *hands, size_t most);
+#define DT_POOL_PLACES_EACH 48 /* so many places are worth a claim */
+/* Notes that a place came back, at whose host so many callbacks are under way still. Under the lock. True: a leader is
+ * to be told, since those that came back are worth a claim, or as many as are under way. */
+bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
+/* Were so many places together since this was asked last? If not, what came back is counted from here on. */
+bool dt_pool_told_lately(dt_hands *hands);
+/* For the client: an answer. Any thread, where it is none of a receiver. */
+void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
+/* For the client: may this attempt be put on the wire? */
+bool dt_pool_may_send(void *arg, void *tag);
+
+/* ---- pool_recorder.c: its thread; pool_keeper.c: the ticks ---- */
+
+void dt_pool_record(void *arg);
+/* A number is wanted, or its lease is to be renewed. */
+int64_t dt_pool_renew(void *arg, void *store);
+/* There is something unwanted, or a claim in doubt, or it is time to look for what is lost. */
+int64_t dt_pool_keep(void *arg, void *store);
+
+#endif

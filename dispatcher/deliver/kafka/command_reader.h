@@ -1,0 +1,34 @@
+/*
+ * Carries out the messages of <installation>.commands. One thread a process, which reads its share of the partitions.
+ *
+ *   where our partitions stand (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index
+ *                                          ▲                                                  │
+ *                                          └──────────────────────────────────────────────────┘
+ *
+ * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects.
+ * Answers are stored with the effects; a sender of the outbox sends them.
+ */
+#ifndef DT_DISPATCHER_COMMAND_READER_H
+#define DT_DISPATCHER_COMMAND_READER_H
+
+#include "intake.h"
+#include "kafka.h"
+#include "features/intents/commands.h"
+
+typedef struct dt_command_reader dt_command_reader;
+
+/* Shared parts; must outlive the reader. Callbacks run on its thread. */
+struct dt_command_reader_env {
+    struct dt_intake_env intake;
+    const struct dt_kafka_env *kafka;
+    /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
+    bool (*place)(void *arg, unsigned *rank, unsigned *members);
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
+    void (*topics_changed)(void *arg);
+};
+
+DT_MUST_CHECK dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
+                                                struct dt_error *err);
+void dt_command_reader_stop(dt_command_reader *reader); /* joins, frees; NULL is accepted */
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * The inside of the delivery by Kafka, shared by the files of this folder that make it up:
+ *
+ *   delivery_kafka.c    a batch: its messages and its ledger record in one transaction; records in the ledger that no
+ *                       dispatcher wrote; doing without Kafka
+ *   ledger_judge.c      a takeover: the barrier, and what the ledger says that was sent
+ *   ledger_upkeep.c     deleting old records of the ledger
+ *   writable_topics.c   which topics can be written
+ */
+#ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
+#define DT_DISPATCHER_DELIVERY_KAFKA_H
+
+#include "base/text/json.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "deliver/delivery.h"
+#include "kafka_ledger.h"
+#include "kafka_producer.h"
+#include "writable_topics.h"
+
+/*
+ * A ledger of fewer offsets than this may be another one than the row knows, because one that was made anew has the
+ * row's offset soon again. So a takeover reads a young ledger from its beginning, and no leader deletes anything below
+ * this offset.
+ */
+#define DT_LEDGER_YOUNG 1000
+
+/* Written by delivery_kafka.c: a transaction on its way from its beginning to its commit. */
+struct dt_kafka_sending {
+    bool begun;       /* or tried to: status says how that went */
+    dt_status status; /* with err */
+    struct dt_error err;
+    struct dt_kafka_message *messages; /* in the batch's arena */
+    size_t n;
+    int64_t start_us; /* mono */
+    int64_t offset;   /* of its ledger record, once it is committed */
+};
+
+/* Written by delivery_kafka.c: the remembered refusal, all that is kept from one leadership to the next. */
+struct dt_kafka_refused {
+    struct dt_inflight list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
+    char why[320];
+};
+
+/* Records in the shard's ledger that no dispatcher wrote. They are counted, and logged at most once a minute; they
+ * change nothing that is sent. */
+struct dt_ledger_strangers {
+    dt_metric *meter;        /* counts the records */
+    int64_t n, told;         /* since the process took the shard on; of these, told in the log */
+    int64_t met_us, told_us; /* mono; 0 = never */
+    int64_t barrier_at;      /* offset of this leadership's barrier */
+    int64_t batches;         /* since then */
+    int64_t counted;         /* by the offsets of these batches */
+    int64_t found, found_at; /* by the last reading of the ledger: how many, and the offset of the first */
+};
+
+/* An installation without Kafka: due jobs wait for it. */
+struct dt_kafka_missed {
+    int64_t asked_us;    /* mono: when a topic with due jobs was last asked for; 0 = never */
+    int64_t told_us;     /* mono: when the outage was last logged */
+    struct dt_error why; /* jobs wait */
+    struct dt_outage_part outage;
+};
+
+/* Written by ledger_upkeep.c, except the metric. */
+struct dt_ledger_upkeep {
+    dt_ledger_trim *trim;  /* under way; NULL: none */
+    int64_t again_us;      /* mono: no request before this, after a failure */
+    int64_t trimmed_below; /* this leadership has seen Kafka delete all records below this offset */
+    struct dt_outage_part outage;
+    dt_metric *trims;
+};
+
+struct dt_delivery {
+    struct dt_delivery_env env;
+    const struct dt_kafka_env *kafka; /* NULL: the installation has none. Then what follows is not there … */
+    dt_writable_topics *writable_topics;
+    dt_json *json;         /* scratch */
+    dt_producer *producer; /* NULL: the delivery is closed */
+    struct dt_kafka_sending sending;
+    struct dt_kafka_refused refused;
+    struct dt_ledger_strangers strangers;
+    struct dt_ledger_upkeep upkeep;
+    dt_metric *send_seconds, *refusals;
+    dt_metric *unwritable;         /* … except this metric, */
+    struct dt_kafka_missed missed; /* and this is written in its place */
+};
+
+/* ---- ledger_upkeep.c ---- */
+/* Forgets the request that is under way; Kafka may still carry it out. */
+void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
+
+#endif

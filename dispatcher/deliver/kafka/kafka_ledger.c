@@ -1,0 +1,134 @@
+/*
+ * Owns: reading one shard's ledger partition, committed records only, at a takeover.
+ * Refuses to know: what the records say; the caller looks for its barrier in them.
+ * Invariants: an end of the partition proves nothing (a new partition leader, a lagging mark): only the caller's
+ * function ends the reading with success (without one: that the offset is there at all). An offset that the partition
+ * does not have is an error, never a jump.
+ */
+#include "kafka_ledger.h"
+
+#include "kafka_common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct reader {
+    rd_kafka_t *rk;
+    rd_kafka_topic_t *topic;
+    rd_kafka_queue_t *queue;
+    int32_t partition;
+    bool started;
+};
+
+static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, struct dt_error *err)
+{
+    const char *const pairs[] = {
+        "isolation.level",
+        "read_committed",
+        "auto.offset.reset",
+        "error",
+        "enable.auto.commit",
+        "false",
+        "fetch.wait.max.ms",
+        "5", /* with the default each look at the partition's end takes 500 ms */
+        "fetch.error.backoff.ms",
+        "10",
+        "enable.partition.eof",
+        "true",
+        "check.crcs",
+        "true",
+        NULL,
+    };
+    char name[DT_KAFKA_TOPIC_MAX + 1];
+    rd_kafka_conf_t *conf;
+    dt_status status = dt_kafka_topic_name(env, "ledger", name, err);
+
+    if (status == DT_OK)
+        status = dt_kafka_conf_new(env, NULL, &conf, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_kafka_conf_set(conf, pairs, err);
+    if (status != DT_OK) {
+        rd_kafka_conf_destroy(conf);
+        return status;
+    }
+    status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err);
+    if (status != DT_OK)
+        return status;
+    r->topic = rd_kafka_topic_new(r->rk, name, NULL);
+    r->queue = rd_kafka_queue_new(r->rk);
+    return r->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), name);
+}
+
+/* Stopping waits for the broker's thread: both halves run on the reaper's. */
+static void reader_stop(void *arg)
+{
+    struct reader *r = arg;
+    if (r->started)
+        rd_kafka_consume_stop(r->topic, r->partition);
+    if (r->queue)
+        rd_kafka_queue_destroy(r->queue);
+    if (r->topic)
+        rd_kafka_topic_destroy(r->topic);
+}
+
+/* Each record extends the deadline. Otherwise, if a busy broker sends a long ledger slowly, the reader would start
+ * again from the beginning and never reach the end. */
+static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
+{
+    int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
+    dt_status status = DT_OK;
+    bool done = false; /* the caller's function has found what it looked for */
+    while (status == DT_OK && !done) {
+        if (reading->stop && *reading->stop)
+            return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
+        if (dt_clock_mono_us(reading->clock) >= deadline_us)
+            return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
+        rd_kafka_message_t *m = rd_kafka_consume_queue(r->queue, 20);
+        if (!m)
+            continue;
+        switch ((int)m->err) {
+        case RD_KAFKA_RESP_ERR_NO_ERROR:
+            reading->next = m->offset + 1;
+            done = !reading->fn || !reading->fn(reading->arg, m->offset, (struct dt_str){m->key, m->key_len},
+                                                (struct dt_str){m->payload, m->len});
+            deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
+            break;
+        case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+            done = !reading->fn;
+            break;
+        case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+        case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+            status = dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
+            break;
+        default: /* librdkafka tries again what is not refused; the deadline ends it */
+            if (dt_kafka_error_status(m->err) == DT_REFUSED)
+                status = dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
+        }
+        rd_kafka_message_destroy(m);
+    }
+    return status;
+}
+
+dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
+                         struct dt_error *err)
+{
+    const int64_t left_us = reading->deadline_us - dt_clock_mono_us(reading->clock);
+    struct reader *r = calloc(1, sizeof(*r));
+    reading->next = reading->from;
+    if (!r)
+        return dt_fail(err, DT_NOMEM, "ledger");
+    r->partition = (int32_t)shard;
+    dt_status status = reader_open(env, r, err);
+    if (status == DT_OK)
+        status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, reading->stop, NULL, err);
+    if (status == DT_OK) {
+        r->started = rd_kafka_consume_start_queue(r->topic, r->partition, reading->from, r->queue) == 0;
+        status = r->started ? read_on(r, reading, left_us, err) : dt_kafka_fail(err, rd_kafka_last_error(), "ledger");
+    }
+    if (r->rk)
+        dt_kafka_reap(r->rk, reader_stop, free, r);
+    else
+        free(r);
+    return status;
+}

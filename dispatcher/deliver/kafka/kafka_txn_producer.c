@@ -1,0 +1,784 @@
+/*
+ * Owns:            one transactional id of a shard, its producer, and its one way to send: messages and their ledger
+ *                  record in one transaction, begun and, when its owner wants it, committed.
+ * Refuses to know: what the messages mean, and what became of a transaction in doubt (the ledger knows).
+ *
+ * Invariants:
+ *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
+ *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
+ *     offset is known.
+ *   - After any other answer the handle sends nothing more: dt_txn_producer_free, take over. What was begun is aborted
+ *     by that, but never once its commit may have been asked for.
+ *   - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while a transaction
+ *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys
+ *     the handle.
+ */
+#include "kafka_producer.h"
+
+#include "kafka_common.h"
+#include "kafka_watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "base/metrics.h"
+
+enum {
+    CAUSE_WAIT_US = 500000,
+    SILENCE_US = 1500000, /* without its reports a transaction asks whether its topics are still there */
+    LOOKS_MAX = 16,
+    PARTITION_FILL = 100, /* messages that may lie anywhere, before one more partition joins the transaction */
+    TOPIC_BUCKETS = 256,
+    ABORT_WAIT_MS = 500,
+    METADATA_WAIT_MS = 1000,
+    METADATA_TRIES = 3,
+    MEET_WAIT_MS = 200, /* short: the loop's thread asks, and no batch needs these topics yet */
+};
+
+struct topic {
+    struct topic *next;
+    rd_kafka_topic_t *rkt;
+    size_t limit;     /* bytes of a batch that the topic takes */
+    size_t in_flight; /* bytes produced, delivery report not in yet */
+    uint32_t loose;   /* messages of the open batch that may lie in any partition */
+    size_t name_n;
+    char name[];
+};
+
+/* The message that a delivery report belongs to. */
+struct report {
+    struct topic *topic; /* NULL: the ledger record */
+    size_t bytes;
+};
+
+struct dt_txn_producer {
+    const struct dt_kafka_env *env;
+    unsigned shard;
+    rd_kafka_t *rk;
+    rd_kafka_topic_t *ledger;
+    struct topic *topics[TOPIC_BUCKETS];
+    int64_t transaction_timeout_us;
+    dt_metric *too_soon;
+    bool failed;
+    bool uncommitted; /* a transaction is open, and its commit was not asked for */
+    bool fenced;      /* init_transactions is done */
+    const _Atomic bool *stop;
+    uint32_t nth; /* transaction of its owner: with each, messages that may lie anywhere begin at another partition */
+    struct dt_kafka_watch watch;
+
+    /* the open transaction, written by delivery reports (served on this thread) */
+    size_t outstanding;              /* messages produced whose report is not in */
+    rd_kafka_resp_err_t first_error; /* of a delivery report, the ledger's included */
+    char first_topic[DT_KAFKA_TOPIC_MAX + 1];
+    rd_kafka_resp_err_t refusal; /* of a message, for good; one message's failure fails the others, too */
+    char refused[DT_KAFKA_TOPIC_MAX + 1];
+    int64_t ledger_offset;
+    struct topic **open_topics; /* of its messages, one a message */
+    struct report *reports;     /* one a message, and one of the ledger record */
+    size_t n_open;
+    int64_t deadline_us;
+    int64_t look_us; /* when to ask for the topics */
+};
+
+/* ---- librdkafka's threads ---- */
+
+static int on_close(int fd, void *opaque)
+{
+    return dt_kafka_watch_close_socket(&((dt_txn_producer *)opaque)->watch, fd);
+}
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    dt_txn_producer *p = rk ? rd_kafka_opaque(rk) : NULL;
+
+    if (p)
+        dt_kafka_watch_log(&p->watch, facility, text);
+    dt_kafka_on_log(rk, level, facility, text);
+}
+
+/* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
+
+static void note_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const char *topic)
+{
+    if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    p->refusal = code;
+    snprintf(p->refused, sizeof(p->refused), "%s", topic);
+}
+
+static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+{
+    dt_txn_producer *p = opaque;
+    struct report *r = m->_private;
+
+    (void)rk;
+    if (p->failed || !r)
+        return; /* of a purge: nobody waits for it */
+    dt_assert_cmp(p->outstanding, >, 0);
+    p->outstanding--;
+    if (r->topic) {
+        dt_assert_cmp(r->topic->in_flight, >=, r->bytes);
+        r->topic->in_flight -= r->bytes;
+    }
+    if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        if (!r->topic)
+            p->ledger_offset = m->offset;
+        return;
+    }
+    if (p->first_error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        p->first_error = m->err;
+        snprintf(p->first_topic, sizeof(p->first_topic), "%s", m->rkt ? rd_kafka_topic_name(m->rkt) : "?");
+    }
+    if (r->topic && dt_kafka_refuses_message(m->err))
+        note_refusal(p, m->err, r->topic->name);
+}
+
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    (void)rk, (void)opaque;
+    DT_LOG(DEBUG, "kafka", reason, DT_S("error", rd_kafka_err2name((rd_kafka_resp_err_t)code)));
+}
+
+/* ---- partitions ---- */
+
+/*
+ * Each partition that a transaction touches costs a request to join it and one to write it, which the broker verifies
+ * and serves one after the other: a small batch over four partitions takes twice the time of one over one. What has no
+ * key therefore fills one partition after the other, and the next batch begins with the next. (librdkafka would choose
+ * for it by the clock, and not ask: sticky.partitioning.linger.ms is 0.)
+ */
+static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
+                                void *topic_opaque, void *message_opaque)
+{
+    const dt_txn_producer *p = topic_opaque;
+    const struct report *r = message_opaque;
+    int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
+
+    if (!r || key)
+        return chosen;
+    const uint32_t spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
+    if (spread >= (uint32_t)partitions)
+        return chosen;
+    return (int32_t)((p->nth + (uint32_t)chosen % spread) % (uint32_t)partitions);
+}
+
+/* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
+static dt_status over(dt_txn_producer *p, dt_status status, struct dt_error *err)
+{
+    if (status == DT_OK)
+        return DT_OK;
+    p->failed = true;
+    if (status == DT_REFUSED)
+        return status;
+    if (err)
+        err->status = DT_DOUBT; /* its text says why */
+    return DT_DOUBT;
+}
+
+/* ---- topics ---- */
+
+static struct topic **topic_slot(dt_txn_producer *p, struct dt_str name)
+{
+    struct topic **at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS];
+    while (*at && !((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic **out, struct dt_error *err)
+{
+    struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
+    *out = NULL;
+    if (!t)
+        return dt_fail(err, DT_NOMEM, "kafka producer: topic");
+    memcpy(t->name, name.p, name.n);
+    t->name_n = name.n;
+    t->limit = DT_KAFKA_BATCH_BYTES;
+    t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
+    if (!t->rkt) {
+        dt_status status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
+        free(t);
+        return status;
+    }
+    *out = t;
+    return DT_OK;
+}
+
+/* A topic whose limit is below that of our batches gets batches that it takes. */
+static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
+{
+    struct dt_kafka_topic_info info;
+
+    if (!p->env->admin || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
+        return;
+    t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
+}
+
+/* It is missing, or we have no right to it: whatever the reason is called. */
+static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
+{
+    p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    snprintf(p->refused, sizeof(p->refused), "%.*s", (int)topic.n, topic.p);
+}
+
+static bool same_topic_again(const struct dt_kafka_message *messages, size_t i)
+{
+    return i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic);
+}
+
+/* Topics of messages that this producer has not used yet, perhaps more than once each. */
+struct strangers {
+    struct dt_str *names;
+    size_t n, n_unsure; /* the first ones: their metadata is not known to be there */
+};
+
+/*
+ * Has librdkafka ask for the metadata of all of them at once: a topic that it meets for the first time costs a request
+ * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
+ * topics; of some that were just made the first try fails and brings their metadata all the same.
+ */
+static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
+{
+    for (unsigned tries = 0; s->n_unsure > 1 && tries < max_tries; tries++) {
+        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_unsure);
+        for (size_t i = 0; i < s->n_unsure; i++) {
+            char name[DT_KAFKA_TOPIC_MAX + 1];
+            snprintf(name, sizeof(name), "%.*s", (int)s->names[i].n, s->names[i].p);
+            rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
+        }
+        (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
+        /* Keeps, in front, the strangers of which no partition's end was told; the others are known for sure. */
+        s->n_unsure = 0;
+        for (int i = 0; i < list->cnt; i++) {
+            const struct dt_str name = s->names[i];
+            if (list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && list->elems[i].offset >= 0)
+                continue;
+            s->names[i] = s->names[s->n_unsure];
+            s->names[s->n_unsure++] = name;
+        }
+        rd_kafka_topic_partition_list_destroy(list);
+    }
+}
+
+/* Metadata before first use: without it the first transaction to a topic stalls for a second. */
+static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    size_t at_fault;
+    /* Asks for all of them at once whether they exist, and for their limits. */
+    if (p->env->admin) {
+        status = dt_kafka_admin_topics(p->env->admin, s->names, s->n, &at_fault, err);
+        if (status == DT_REFUSED)
+            refuse_topic(p, s->names[at_fault]);
+    }
+    if (status == DT_OK)
+        fetch_metadata(p, s, METADATA_TRIES, METADATA_WAIT_MS);
+    for (size_t i = 0; status == DT_OK && i < s->n; i++) {
+        struct topic **slot = topic_slot(p, s->names[i]);
+        if (*slot)
+            continue;
+        status = topic_new(p, s->names[i], slot, err);
+        if (status == DT_OK && i < s->n_unsure)
+            status = dt_kafka_await_topic(p->rk, (*slot)->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2,
+                                          p->stop, NULL, err);
+        if (status == DT_REFUSED)
+            refuse_topic(p, s->names[i]);
+    }
+    return status;
+}
+
+dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                                struct dt_error *err)
+{
+    struct strangers s = {0};
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic))
+            continue;
+        if (!s.names && (s.names = calloc(n - i, sizeof(*s.names))) == NULL)
+            status = dt_fail(err, DT_NOMEM, "kafka producer: topics of a batch");
+        else
+            s.names[s.n++] = messages[i].topic;
+    }
+    s.n_unsure = s.n;
+    if (status == DT_OK && s.n > 0)
+        status = meet_strangers(p, &s, err);
+    free(s.names);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        if (!same_topic_again(messages, i))
+            topic_refresh_limit(p, *topic_slot(p, messages[i].topic));
+    }
+    return over(p, status, err);
+}
+
+void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n)
+{
+    struct strangers s = {.names = calloc(n ? n : 1, sizeof(*s.names))};
+
+    for (size_t i = 0; s.names && i < n; i++) {
+        if (*topic_slot(p, names[i]) == NULL)
+            s.names[s.n++] = names[i];
+    }
+    s.n_unsure = s.n;
+    fetch_metadata(p, &s, 1, MEET_WAIT_MS);
+    for (size_t i = s.n_unsure; i < s.n; i++) {
+        struct topic **slot = topic_slot(p, s.names[i]);
+        struct dt_error ignored;
+
+        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may stand here twice */
+            topic_refresh_limit(p, *slot);
+    }
+    free(s.names);
+}
+
+/* ---- one transaction ---- */
+
+static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
+{
+    dt_status status = dt_fail(err, DT_DOUBT, "%s: %s", what, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
+{
+    if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
+    if (p->first_error != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return dt_fail(err, DT_DOUBT, "delivery to %s: %s", p->first_topic, rd_kafka_err2str(p->first_error));
+    if (dt_kafka_watch_broken(&p->watch))
+        return dt_fail(err, DT_DOUBT, "transaction: a connection that carried it was closed");
+    return DT_OK;
+}
+
+/* librdkafka tries for the whole transaction's time to add a topic that was deleted: the next takeover would find out.
+ */
+static void look_for_deleted(dt_txn_producer *p)
+{
+    unsigned looks = 0;
+    p->look_us = INT64_MAX;
+    for (size_t i = 0; p->env->admin && i < p->n_open && looks < LOOKS_MAX; i++) {
+        const struct topic *t = p->open_topics[i];
+        const struct dt_str name = {t->name, t->name_n};
+        struct dt_kafka_topic_info info;
+        if (t->in_flight == 0 || (i > 0 && t == p->open_topics[i - 1]))
+            continue;
+        looks++;
+        dt_kafka_admin_forget(p->env->admin, name);
+        dt_status status = dt_kafka_admin_topic(p->env->admin, name, &info, NULL);
+        if (status == DT_REFUSED)
+            refuse_topic(p, name);
+        if (status != DT_OK)
+            return;
+    }
+}
+
+/* Serves reports until *count <= most. */
+static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t most, int64_t deadline_us,
+                               struct dt_error *err)
+{
+    for (;;) {
+        dt_status status = check_reports(p, err);
+        if (status != DT_OK || *count <= most)
+            return status;
+        if (p->stop && *p->stop)
+            return dt_fail(err, DT_DOUBT, "transaction: stopped while delivery reports were missing");
+        if (dt_kafka_now_us() >= deadline_us)
+            return dt_fail(err, DT_DOUBT, "transaction: delivery reports are missing at its timeout");
+        if (dt_kafka_now_us() >= p->look_us)
+            look_for_deleted(p);
+        else
+            rd_kafka_poll(p->rk, 100);
+    }
+}
+
+/*
+ * A transaction that has failed in librdkafka refuses further messages, and one message's failure fails others: the
+ * report that names the cause may still be on its way. Waits for it a moment; a refusal for good is returned as such.
+ */
+static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
+{
+    const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
+    while (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR && p->outstanding > 0 && !dt_kafka_watch_broken(&p->watch) &&
+           dt_kafka_now_us() < until_us)
+        rd_kafka_poll(p->rk, 10);
+    if (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        /* Was it a topic of a message that may not join the transaction? A call that no open transaction allows returns
+         * the transaction's error, or __STATE if it has not failed, and does nothing else. */
+        char topic[DT_KAFKA_TOPIC_MAX + 1];
+        rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
+        rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR__STATE;
+        if (error)
+            rd_kafka_error_destroy(error);
+        dt_kafka_watch_unjoined(&p->watch, topic, sizeof(topic));
+        if (topic[0] != '\0' && code != RD_KAFKA_RESP_ERR__STATE && dt_kafka_refuses_message(code) &&
+            strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
+            note_refusal(p, code, topic);
+    }
+    return p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR ? check_reports(p, err) : status;
+}
+
+/* Copies the message into librdkafka's queue; a full queue is served and asked again. */
+static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition, const struct dt_kafka_message *m,
+                         struct report *report, int64_t deadline_us, struct dt_error *err)
+{
+    bool ok;
+    rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
+    rd_kafka_vu_t v[] = {
+        {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = rkt},
+        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)m->key.p, m->key.n}},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)m->value.p, m->value.n}},
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+    };
+    const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
+    dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: headers");
+
+    while (status == DT_OK) {
+        rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
+        if (!error) {
+            p->outstanding++;
+            return DT_OK; /* the headers are librdkafka's now */
+        }
+        const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+        if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && dt_kafka_now_us() < deadline_us) {
+            rd_kafka_error_destroy(error);
+            rd_kafka_poll(p->rk, 10);
+            status = check_reports(p, err);
+            continue;
+        }
+        /* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt
+         * like any other. */
+        const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
+        if (refused)
+            note_refusal(p, code, rd_kafka_topic_name(rkt));
+        status = dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "%s: %s", rd_kafka_topic_name(rkt),
+                         rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+    }
+    if (headers)
+        rd_kafka_headers_destroy(headers);
+    return status;
+}
+
+/* Opens the transaction and hands everything to librdkafka, which sends it by itself. */
+static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                           const struct dt_kafka_message *record, struct dt_error *err)
+{
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
+    dt_status status = DT_OK;
+    if (error)
+        return fail_with(err, "begin", error);
+    p->uncommitted = true;
+    p->look_us = dt_kafka_now_us() + SILENCE_US;
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        struct topic *t = p->open_topics[i];
+        struct report *r = &p->reports[i];
+        *r = (struct report){.topic = t, .bytes = dt_kafka_message_size(&messages[i])};
+        /* A topic that takes less than a whole batch of ours gets its messages a few at a time. */
+        if (t->limit < DT_KAFKA_BATCH_BYTES && t->in_flight + r->bytes > t->limit)
+            status =
+                await_reports(p, &t->in_flight, t->limit > r->bytes ? t->limit - r->bytes : 0, p->deadline_us, err);
+        if (status == DT_OK)
+            status = produce(p, t->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
+        if (status == DT_OK) {
+            t->in_flight += r->bytes;
+            DT_FAIL_POINT_STATUS("produce.message", status, err);
+        }
+    }
+    if (status == DT_OK)
+        status = produce(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
+    DT_FAIL_POINT_STATUS("produce.record", status, err);
+    return status == DT_DOUBT ? find_cause(p, status, err) : status;
+}
+
+/* Every report in and right, then EndTxn. */
+static dt_status finish(dt_txn_producer *p, struct dt_error *err)
+{
+    p->look_us = dt_kafka_now_us() + SILENCE_US; /* what was reported since the beginning has not been served yet */
+    dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
+    if (status == DT_DOUBT)
+        status = find_cause(p, status, err);
+    if (status == DT_OK && p->ledger_offset < 0)
+        status = dt_fail(err, DT_DOUBT, "transaction: the ledger record's offset is not known");
+    DT_FAIL_POINT_STATUS("endtxn.before", status, err);
+    if (status == DT_OK) {
+        dt_assert_cmp(p->outstanding, ==, 0);
+        dt_assert(p->uncommitted);
+        p->uncommitted = false;
+        /* No report is outstanding, so nothing needs serving while the commit is waited for. */
+        rd_kafka_error_t *error = rd_kafka_commit_transaction(p->rk, -1);
+        while (error && rd_kafka_error_is_retriable(error) && dt_kafka_now_us() < p->deadline_us) {
+            rd_kafka_error_destroy(error);
+            error = rd_kafka_commit_transaction(p->rk, -1);
+        }
+        status = error ? fail_with(err, "commit", error) : DT_OK;
+    }
+    DT_FAIL_POINT_STATUS("endtxn.after", status, err);
+    return status;
+}
+
+static void close_open(dt_txn_producer *p)
+{
+    free(p->open_topics);
+    free(p->reports);
+    p->open_topics = NULL;
+    p->reports = NULL;
+    p->n_open = 0;
+}
+
+bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
+{
+    if (p->failed)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (same_topic_again(messages, i))
+            continue;
+        struct topic *t = *topic_slot(p, messages[i].topic);
+        if (!t)
+            return false;
+        topic_refresh_limit(p, t);
+        if (t->limit < DT_KAFKA_BATCH_BYTES)
+            return false;
+    }
+    return true;
+}
+
+dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
+                                const struct dt_kafka_message *record, struct dt_error *err)
+{
+    if (p->failed || p->reports)
+        return over(p, dt_fail(err, DT_DOUBT, "producer: it has failed before"), err);
+    p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
+    p->reports = calloc(n + 1, sizeof(*p->reports));
+    if (!p->open_topics || !p->reports)
+        return over(p, dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n), err);
+    p->n_open = n;
+    p->nth = nth;
+    for (size_t i = 0; i < n; i++) {
+        p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
+        dt_assert(p->open_topics[i]); /* the caller had them all known */
+        p->open_topics[i]->loose = 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        p->open_topics[i]->loose += messages[i].key.p == NULL;
+    while (rd_kafka_poll(p->rk, 0) > 0)
+        ;
+    p->outstanding = 0;
+    p->first_error = p->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
+    p->refused[0] = '\0';
+    p->ledger_offset = -1;
+    p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
+    dt_kafka_watch_open(&p->watch);
+    return over(p, hand_over(p, messages, n, record, err), err);
+}
+
+dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
+{
+    dt_status status =
+        p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "producer: no transaction is open") : finish(p, err);
+    const struct dt_kafka_watched seen = dt_kafka_watch_close(&p->watch);
+    if (!seen.clean && status == DT_OK)
+        status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", seen.end_txns);
+    dt_metric_add(p->too_soon, seen.too_soon);
+    if (status == DT_OK) {
+        *ledger_offset = p->ledger_offset;
+        close_open(p);
+    }
+    return over(p, status, err);
+}
+
+struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
+{
+    return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
+}
+
+/* ---- life ---- */
+
+static void producer_leave(void *arg)
+{
+    dt_txn_producer *p = arg;
+    /*
+     * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes
+     * the shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives:
+     * the next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that one: a
+     * doubt, and one takeover more.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) when it is destroyed
+     * while partitions wait to join a transaction; after this none joins, answered or not.
+     *
+     * Not so after a connection broke that carried something of it: a message may still be on its way then, and must
+     * meet the markers of a newer epoch, which only the next producer's fencing writes.
+     */
+    rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
+    if (error)
+        rd_kafka_error_destroy(error);
+    rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+    for (size_t i = 0; i < TOPIC_BUCKETS; i++)
+        for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
+            rd_kafka_topic_destroy(t->rkt);
+    if (p->ledger)
+        rd_kafka_topic_destroy(p->ledger);
+}
+
+/* librdkafka's threads, which looked at reports and topics, are gone. */
+static void producer_done(void *arg)
+{
+    dt_txn_producer *p = arg;
+    for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
+        struct topic *next;
+        for (struct topic *t = p->topics[i]; t != NULL; t = next) {
+            next = t->next;
+            free(t);
+        }
+    }
+    close_open(p);
+    dt_kafka_watch_clear(&p->watch);
+    free(p);
+}
+
+void dt_txn_producer_free(dt_txn_producer *p)
+{
+    if (!p)
+        return;
+    p->failed = true;
+    p->uncommitted = p->uncommitted && !dt_kafka_watch_broken(&p->watch);
+    (void)dt_kafka_watch_close(&p->watch);
+    if (!p->rk)
+        producer_done(p);
+    else
+        dt_kafka_reap(p->rk, producer_leave, producer_done, p);
+}
+
+static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
+{
+    char id[512];
+    char timeout[24];
+    char most[24];
+    char batch[24];
+    const char *const pairs[] = {
+        "transactional.id",
+        id,
+        "transaction.timeout.ms",
+        timeout,
+        "message.timeout.ms",
+        timeout,
+        "enable.idempotence",
+        "true",
+        "acks",
+        "all",
+        "linger.ms",
+        "0",
+        "sticky.partitioning.linger.ms",
+        "0",
+        "message.max.bytes",
+        most,
+        "batch.size",
+        batch,
+        "batch.num.messages",
+        "10000",
+        "queue.buffering.max.messages",
+        "100000",
+        "queue.buffering.max.kbytes",
+        "131072",
+        NULL,
+    };
+    dt_status status = dt_kafka_conf_new(p->env, p, out, err);
+
+    snprintf(id, sizeof(id), "%s-%s-%u%s", p->env->installation, p->env->uuid, p->shard, suffix);
+    snprintf(timeout, sizeof(timeout), "%lld", (long long)p->env->config->kafka_transaction_timeout);
+    snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
+    snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
+    if (status == DT_OK)
+        status = dt_kafka_conf_set(*out, pairs, err);
+    if (status != DT_OK)
+        return status;
+    /* There is one: acks is a topic's setting. */
+    rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
+    rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
+    rd_kafka_topic_conf_set_opaque(topic_conf, p);
+    rd_kafka_conf_set_dr_msg_cb(*out, on_report);
+    rd_kafka_conf_set_error_cb(*out, on_error);
+    rd_kafka_conf_set_log_cb(*out, on_log);
+    rd_kafka_conf_set_closesocket_cb(*out, on_close);
+    return dt_kafka_watch_requests(&p->watch, *out, err);
+}
+
+/* It goes on in the background when timeout_ms is not enough; *again: ask once more. */
+static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
+{
+    rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
+    *again = error && rd_kafka_error_is_retriable(error);
+    p->fenced = error == NULL;
+    rd_kafka_poll(p->rk, 0);
+    if (!error)
+        return DT_OK;
+    bool refused = !*again && dt_kafka_error_status(rd_kafka_error_code(error)) == DT_REFUSED;
+    dt_status status =
+        dt_fail(err, refused ? DT_REFUSED : DT_UNAVAILABLE, "init_transactions: %s", rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+{
+    char name[DT_KAFKA_TOPIC_MAX + 1];
+    struct dt_kafka_shape shape = {0};
+    bool again;
+    dt_status status = dt_kafka_topic_name(p->env, "ledger", name, err);
+    p->stop = stop;
+    if (status != DT_OK)
+        return status;
+    p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
+    if (!p->ledger)
+        return dt_kafka_fail(err, rd_kafka_last_error(), name);
+    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &shape, err);
+    if (status == DT_OK && shape.partitions <= (int)p->shard)
+        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, shape.partitions, p->shard);
+    if (status != DT_OK)
+        return status;
+    status = ask_to_fence(p, 1, &again, err);
+    return status != DT_OK && again ? DT_OK : status;
+}
+
+dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
+                                       struct dt_error *err)
+{
+    while (!p->fenced) {
+        bool again;
+        if (stop && *stop)
+            return dt_fail(err, DT_SHUTDOWN, "kafka producer: stopped while taking over");
+        dt_status status = ask_to_fence(p, 100, &again, err);
+        if (status != DT_OK && (!again || dt_kafka_now_us() >= deadline_us))
+            return status;
+    }
+    dt_kafka_watch_nice(&p->watch);
+    return DT_OK;
+}
+
+dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_txn_producer **out,
+                              struct dt_error *err)
+{
+    dt_txn_producer *p = calloc(1, sizeof(*p));
+    rd_kafka_conf_t *conf = NULL;
+    *out = p;
+    if (!p)
+        return dt_fail(err, DT_NOMEM, "kafka producer");
+    p->env = env;
+    p->shard = shard;
+    dt_kafka_watch_init(&p->watch);
+    p->too_soon = dt_counter(
+        "duetime_kafka_too_soon_total",
+        "Transactions that waited for 20 ms because Kafka was not through with the one before under their id.", "");
+    p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
+    dt_status status = producer_conf(p, suffix, &conf, err);
+    if (status == DT_OK)
+        return dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
+    if (conf)
+        rd_kafka_conf_destroy(conf);
+    return status;
+}

@@ -1,0 +1,406 @@
+/*
+ * poll ─▶ decode ─▶ apply (MySQL, one transaction) ─▶ tell the index ─▶ commit offsets
+ *
+ * Killed anywhere, the batch comes again: applying is idempotent on (job, attempt), so a repeat is a `duplicate` or
+ * `stale`. The offsets are committed last; a MySQL that is away makes the batch wait, never skip.
+ *
+ * A job whose row another session keeps locked must not hold up the others of its partition: the transaction stores
+ * its results in MySQL, however many they are, and they are tried again from there, a page at a time, until the row is
+ * let go. So nothing waits in memory, and offsets are committed for what is in MySQL alone.
+ */
+#include "results.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/text/json.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "shard/room.h"
+#include "index/index.h"
+#include "job/results/result_json.h"
+#include "store/store.h"
+
+#define LINGER_MS      10
+#define PAUSE_FIRST_US INT64_C(50000)
+#define PAUSE_MAX_US   INT64_C(2000000)
+#define REJECT_MS      10000
+#define REASON_MAX     300
+#define LOCK_MS        1000              /* longest wait for a row before its results are stored for later */
+#define WAIT_MS        1000              /* longest wait for records, so that a new share is seen */
+#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results that are still in the way */
+#define DEFERRED_COST  10                /* they get one part in so many of the thread's time */
+#define ASK_US         INT64_C(30000000) /* whether any are stored is asked this often without being told */
+#define DEFERRED_MAX   1000000           /* with so many stored nothing more is read */
+#define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
+
+struct rejected {
+    const struct dt_kafka_record *record;
+    struct dt_str reason;
+};
+
+struct dt_results {
+    struct dt_results_env env;
+    struct dt_thread thread;
+    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_store *store;
+    dt_index *index;
+    dt_json *json;
+    struct dt_config config; /* the process's, with a short wait for locks */
+    struct dt_arena arena;
+    struct dt_apply *batch; /* room for a whole one */
+    size_t n;
+    struct deferred {
+        bool some;        /* results may be stored: of this process, or of one whose partitions it has now */
+        int64_t after_id; /* where the walk over them stands */
+        size_t met;       /* so many were still locked since the walk began */
+        size_t stored;    /* at the last walk, and since: about so many there are */
+        int64_t next_us;  /* mono: when to go on */
+    } deferred;
+    unsigned rank, members; /* the share that was taken last */
+    struct rejected *rejected;
+    size_t n_rejected;
+    struct dt_outage_part outage;
+    dt_metric *applied, *duplicate, *stale, *unknown, *busy, *refused, *waiting, *batch_size, *seconds;
+};
+
+/* ---- decode ---- */
+
+static dt_status reject(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
+{
+    dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
+    struct rejected *rejected = &r->rejected[r->n_rejected++];
+    *rejected = (struct rejected){record, dt_arena_copy(&r->arena, reason)};
+    dt_metric_add(r->refused, 1);
+    return rejected->reason.p ? DT_OK : DT_NOMEM;
+}
+
+/* The reasons are "pointer reason; …". */
+static dt_status reject_faults(dt_results *r, const struct dt_kafka_record *record, const struct dt_faults *faults)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
+        dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults->v[i].pointer.p, faults->v[i].reason.p);
+    const dt_status status = text.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
+{
+    struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
+    struct dt_error err = {0};
+    struct dt_result result = {.job_id = -1};
+    struct dt_faults faults;
+    if (!record->value.p)
+        return reject(r, record, DT_STR_LIT("no value"));
+    dt_status status = dt_json_parse(r->json, record->value, &limits, &err);
+    if (status == DT_NOMEM)
+        return status;
+    if (status != DT_OK)
+        return reject(r, record, dt_str(err.text));
+    dt_faults_init(&faults, &r->arena);
+    status = dt_result_decode(r->json, dt_json_root(r->json), NULL, &faults, &result);
+    if (status == DT_INVALID)
+        return reject_faults(r, record, &faults);
+    dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
+    if (status == DT_OK)
+        r->batch[r->n++] = (struct dt_apply){.result = result};
+    return status;
+}
+
+/* ---- what follows from applied results ---- */
+
+/* Counts the outcomes. Returns how many results wait for a locked row. */
+static size_t count(dt_results *r, const struct dt_apply *v, size_t n)
+{
+    dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
+                       [DT_OUTCOME_DUPLICATE] = r->duplicate,
+                       [DT_OUTCOME_STALE] = r->stale,
+                       [DT_OUTCOME_UNKNOWN_JOB] = r->unknown,
+                       [DT_OUTCOME_BUSY] = r->busy};
+    size_t busy = 0;
+    for (size_t i = 0; i < n; i++) {
+        dt_metric_add(of[v[i].outcome], 1);
+        busy += v[i].outcome == DT_OUTCOME_BUSY;
+    }
+    return busy;
+}
+
+static void tell_index(dt_results *r, const struct dt_shard_map *map, const struct dt_apply *v, size_t n_results)
+{
+    struct dt_error err = {0};
+    size_t n = 0;
+    struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * n_results + 1) * sizeof(*entries));
+    for (size_t i = 0; entries && i < n_results; i++) {
+        const struct dt_apply *a = &v[i];
+        if (a->outcome != DT_OUTCOME_APPLIED)
+            continue;
+        n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
+        if (a->outbox)
+            r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
+    }
+    int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
+    if (entries && (n == 0 || !r->index || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
+        return;
+    DT_LOG(DEBUG, "results", "the index was not told", DT_S("reason", err.text));
+    r->env.index_untold(r->env.arg, r->index);
+}
+
+static dt_status send_rejected(dt_results *r, struct dt_error *err)
+{
+    if (r->n_rejected == 0)
+        return DT_OK;
+    char topic[150];
+    snprintf(topic, sizeof(topic), "%s.results.rejected", r->env.kafka->installation);
+    struct dt_kafka_message *messages = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*messages));
+    struct dt_kafka_header *headers = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*headers));
+    bool *sent = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*sent));
+    if (!messages || !headers || !sent)
+        return DT_NOMEM;
+    for (size_t i = 0; i < r->n_rejected; i++) {
+        headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
+        struct dt_str value = r->rejected[i].record->value;
+        struct dt_str key = r->rejected[i].record->key;
+        /* With its reason a very large one would be refused, and keep all that follows it from being applied. */
+        value.n = value.n < REJECTED_MAX ? value.n : REJECTED_MAX;
+        key.n = key.n < REJECTED_MAX ? key.n : REJECTED_MAX;
+        messages[i] = (struct dt_kafka_message){
+            .topic = dt_str(topic), .key = key, .value = value, .headers = &headers[i], .n_headers = 1};
+    }
+    dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
+    if (status != DT_REFUSED)
+        return status;
+    /* They stay where they were read from; to wait for Kafka to change its mind would hold up everybody's results. */
+    for (size_t i = 0; i < r->n_rejected; i++) {
+        const struct dt_kafka_record *record = r->rejected[i].record;
+        if (!sent[i])
+            DT_LOG_PER_TOPIC(ERROR, "results",
+                             "a result that cannot be understood, and Kafka refuses to have it put aside",
+                             dt_str(topic), DT_I("partition", record->partition), DT_I("offset", record->offset),
+                             DT_S("error", err->text));
+    }
+    return DT_OK;
+}
+
+/* ---- results of locked jobs ---- */
+
+/* One page of what is stored. Where something could be applied the next page follows at once. */
+static dt_status apply_deferred(dt_results *r, struct dt_error *err)
+{
+    struct deferred *d = &r->deferred;
+    struct dt_shard_map map;
+    struct dt_deferred_page page = {.limit = (size_t)r->env.config->results_batch, .after_id = d->after_id};
+    int64_t start_us = dt_clock_mono_us(r->env.clock);
+    dt_arena_reset(&r->arena);
+    r->env.map(r->env.arg, &map);
+    dt_status status = dt_store_apply_deferred(r->store, &map, &r->arena, &page, err);
+    if (status != DT_OK)
+        return status;
+    size_t busy = count(r, page.v, page.n);
+    d->after_id = page.after_id;
+    tell_index(r, &map, page.v, page.n);
+    d->met += busy;
+    if (page.n < page.limit) { /* the walk ends here, and begins again unless it has met nothing */
+        d->some = d->met > 0;
+        d->stored = d->met;
+        d->met = 0;
+        d->after_id = 0;
+        dt_metric_set(r->waiting, (double)d->stored);
+    }
+    int64_t now_us = dt_clock_mono_us(r->env.clock);
+    int64_t took_us = now_us - start_us;
+    int64_t pause_us = took_us * DEFERRED_COST > DEFERRED_US ? took_us * DEFERRED_COST : DEFERRED_US;
+    d->next_us = busy < page.n ? now_us : now_us + (d->some ? pause_us : ASK_US);
+    return DT_OK;
+}
+
+/* ---- the loop ---- */
+
+static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
+{
+    struct deferred *d = &r->deferred;
+    struct dt_shard_map map;
+    int64_t start_us = dt_clock_mono_us(r->env.clock);
+    r->env.map(r->env.arg, &map);
+    dt_status status = DT_OK;
+    r->n = r->n_rejected = 0;
+    dt_arena_reset(&r->arena);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        status = decode(r, &records[i]);
+    if (status == DT_OK && r->n)
+        status = dt_store_apply_or_defer(r->store, &map, r->batch, r->n, r->deferred.some, err);
+    if (status == DT_OK)
+        status = send_rejected(r, err);
+    if (status != DT_OK)
+        return status;
+    size_t busy = count(r, r->batch, r->n);
+    if (r->env.room)
+        dt_room_news(*r->env.room);
+    dt_metric_observe(r->batch_size, (double)r->n);
+    tell_index(r, &map, r->batch, r->n);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
+    if (busy == 0)
+        return DT_OK;
+    int64_t soon_us = dt_clock_mono_us(r->env.clock) + DEFERRED_US;
+    if (!d->some)
+        DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
+    d->stored += busy;
+    d->some = true;
+    if (d->next_us > soon_us) /* nothing was stored so far, and nobody was in a hurry to ask */
+        d->next_us = soon_us;
+    return DT_OK;
+}
+
+static void pause_after_failure(dt_results *r, unsigned failures)
+{
+    int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
+    int64_t until = dt_clock_mono_us(r->env.clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
+    dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
+}
+
+/* Tries stored results when it is time to, then reads a batch; without a consumer it sleeps until then. */
+static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
+{
+    const struct dt_kafka_record *records;
+    size_t n = 0;
+    dt_status status = DT_OK;
+    unsigned rank;
+    unsigned members;
+    /* Before the election was seen for the first time there is no share, and nothing to read. */
+    if (r->env.place(r->env.arg, &rank, &members)) {
+        if (rank != r->rank || members != r->members) { /* with other partitions comes what was stored of them */
+            r->deferred.some = true;
+            r->deferred.next_us = 0;
+        }
+        r->rank = rank;
+        r->members = members;
+        status = consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
+    }
+    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
+        status = apply_deferred(r, err);
+    if (status != DT_OK)
+        return status;
+    if (!consumer) {
+        dt_mailbox_pause(r->mailbox, r->deferred.next_us, DT_THREAD_STOP);
+        return DT_OK;
+    }
+    if (r->deferred.stored > DEFERRED_MAX)
+        return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
+    /* How long records may be waited for: until stored results are to be tried. */
+    int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env.clock), 0);
+    int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
+    status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms, LINGER_MS,
+                                  &r->thread.stopping, &records, &n, err);
+    if (status != DT_OK || n == 0)
+        return status;
+    DT_FAIL_POINT("results.read");
+    status = apply(r, records, n, err);
+    DT_FAIL_POINT_STATUS("results.applied", status, err);
+    if (status != DT_OK) {
+        dt_kafka_reader_rewind(consumer);
+        return status;
+    }
+    return dt_kafka_reader_commit(consumer, err);
+}
+
+static void run(void *arg)
+{
+    dt_results *r = arg;
+    struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
+    dt_kafka_reader *consumer = NULL; /* stays so if there is no Kafka */
+    unsigned failures = 0;
+    reading.stop = &r->thread.stopping;
+    while (dt_config_has_kafka(r->env.kafka->config) && !dt_thread_stopping(&r->thread)) {
+        struct dt_error err = {0};
+        dt_status status = r->env.kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env.kafka->admin, &err);
+        if (status == DT_OK && dt_kafka_reader_new(r->env.kafka, &reading, &consumer, &err) == DT_OK)
+            break;
+        consumer = NULL;
+        dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);
+        pause_after_failure(r, failures++);
+    }
+    failures = 0;
+    while (!dt_thread_stopping(&r->thread)) {
+        struct dt_error err = {0};
+        dt_status status = serve(r, consumer, &err);
+        if (status == DT_OK) {
+            dt_outage_over(&r->outage);
+            failures = 0;
+            continue;
+        }
+        if (!dt_thread_stopping(&r->thread))
+            dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "results",
+                             "results wait", status, &err);
+        pause_after_failure(r, failures++);
+    }
+    dt_kafka_reader_free(consumer);
+}
+
+/* ---- life ---- */
+
+static void make_meters(dt_results *r)
+{
+    const char *name = "duetime_results_total";
+    const char *help = "Results read from Kafka, by outcome.";
+    r->applied = dt_counter(name, help, "outcome=\"applied\"");
+    r->duplicate = dt_counter(name, help, "outcome=\"duplicate\"");
+    r->stale = dt_counter(name, help, "outcome=\"stale\"");
+    r->unknown = dt_counter(name, help, "outcome=\"unknown_job\"");
+    r->busy = dt_counter(name, help, "outcome=\"busy\"");
+    r->refused = dt_counter(name, help, "outcome=\"rejected\"");
+    r->waiting =
+        dt_gauge("duetime_results_deferred",
+                 "Results that wait in MySQL for jobs which another session keeps locked, at the last look.", "");
+    r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
+    r->seconds = dt_histogram("duetime_results_apply_seconds", "Applying one batch of results.", "");
+}
+
+dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
+{
+    dt_results *r = calloc(1, sizeof(*r));
+    if (!r)
+        return DT_NOMEM;
+    r->env = *env;
+    r->config = *env->config;
+    r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
+    dt_arena_init(&r->arena);
+    make_meters(r);
+    r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));
+    r->rejected = calloc((size_t)env->config->results_batch, sizeof(*r->rejected));
+    dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_new(&r->config, env->ref, &r->store);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->kafka->installation, env->clock, &r->index, err);
+    if (status == DT_OK)
+        status = dt_json_new(&r->json);
+    if (status == DT_OK)
+        status = dt_thread_start(&r->thread, "results", run, r, err);
+    if (status != DT_OK) {
+        dt_results_stop(r);
+        return status;
+    }
+    *out = r;
+    return DT_OK;
+}
+
+void dt_results_stop(dt_results *r)
+{
+    if (!r)
+        return;
+    dt_thread_stop(&r->thread, r->mailbox);
+    dt_json_free(r->json);
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    free(r->batch);
+    free(r->rejected);
+    free(r);
+}
