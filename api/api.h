@@ -14,19 +14,19 @@ struct dt_api {
     const dt_clock *clock;
     dt_refclock *ref;                   /* MySQL's clock */
     struct dt_budget *memory;           /* request/budget.h: what all requests may hold */
-    struct dt_auth *auth;               /* auth/auth.h */
-    struct dt_quotas *quotas;           /* quota/quotas.h */
-    struct dt_topic_cache *topics;      /* topics/topic_cache.h */
+    struct dt_auth *auth;               /* request/auth.h */
+    struct dt_quotas *quotas;           /* request/quotas.h */
+    struct dt_topic_cache *topics;      /* request/topic_cache.h */
     struct dt_committer *committer;     /* intake/committer.h */
     struct dt_results_batcher *results; /* intake/results_batcher.h */
     struct dt_index_writer *index;      /* intake/index_writer.h */
-    struct dt_activity *activity;       /* work/activity.h */
-    struct dt_workers *workers;         /* work/workers.h */
+    struct dt_activity *activity;       /* request/activity.h */
+    struct dt_workers *workers;         /* request/workers.h */
     struct dt_gate *job_gate;           /* intake/batch_gate.h: of new jobs … */
     struct dt_gate *result_gate;        /* … and of results */
     struct dt_pop_room *pops;           /* pull/pop_room.h */
-    struct dt_health *health;           /* ops/health.h */
-    struct dt_overview *overview;       /* overview/overview.h */
+    struct dt_health *health;           /* rest/health.h */
+    struct dt_overview *overview;       /* rest/overview.h */
     struct dt_zone_files *zones;        /* base/text/zone_files.h */
     struct dt_tls_files *tls;           /* base/http/tls_files.h: the certificate for clients; NULL: there is none */
 };

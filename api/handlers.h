@@ -18,7 +18,7 @@ enum dt_next dt_handle_job_results(struct dt_request *req);
 /* pull/handlers_commands.c */
 enum dt_next dt_handle_commands(struct dt_request *req);
 
-/* jobs/handlers_jobs.c */
+/* rest/jobs_rest.c */
 enum dt_next dt_handle_job_by_id(struct dt_request *req); /* submits route->work, if the path holds an id */
 enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_job_patch(struct dt_request *req);
@@ -28,16 +28,16 @@ enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_job_attempts(struct dt_request *req);
 enum dt_next dt_handle_key_get(struct dt_request *req);
 
-/* jobs/handlers_explain.c */
+/* rest/explain_rest.c */
 enum dt_next dt_handle_job_explain(struct dt_request *req);
 
-/* jobs/handlers_list.c */
+/* rest/list_rest.c */
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
 /* pull/handlers_pop.c */
 enum dt_next dt_handle_pop(struct dt_request *req); /* both ways: the path names the topic, or the body topics */
 
-/* topics/handlers_topics.c */
+/* rest/topics_rest.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
@@ -45,7 +45,7 @@ enum dt_next dt_handle_topic_put(struct dt_request *req);
 enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
-/* schedules/handlers_schedules.c */
+/* rest/schedules_rest.c */
 enum dt_next dt_handle_schedule_list(struct dt_request *req);
 enum dt_next dt_handle_schedule_by_name(struct dt_request *req); /* submits route->work, if the name is well-formed */
 enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store);
@@ -56,7 +56,7 @@ enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_next(struct dt_request *req);
 
-/* operations/handlers_operations.c */
+/* rest/operations_rest.c */
 enum dt_next dt_handle_jobs_operate(struct dt_request *req); /* route->arg: enum dt_operation_kind */
 /* DELETE /v1/topics/{t}?cancel=true */
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
@@ -64,46 +64,46 @@ enum dt_next dt_handle_operation_list(struct dt_request *req);
 enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store);
 
-/* auth/handlers_tokens.c */
+/* rest/tokens_rest.c */
 enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_token_new(struct dt_request *req);
 enum dt_next dt_handle_usage(struct dt_request *req);
 enum dt_next dt_handle_token_set(struct dt_request *req);
 enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store);
 
-/* events/handlers_events.c */
+/* rest/events_rest.c */
 enum dt_next dt_handle_event_list(struct dt_request *req); /* with an id in the path: of that job */
 
-/* forecast/handlers_forecast.c */
+/* rest/forecast_rest.c */
 enum dt_next dt_handle_forecast(struct dt_request *req); /* route->arg: true = the spikes alone */
 
 /* console/handlers_console.c */
 enum dt_next dt_handle_console(struct dt_request *req); /* without a file in the path: index.html */
 enum dt_next dt_handle_console_moved(struct dt_request *req);
 
-/* overview/handlers_overview.c, overview/handlers_series.c */
+/* rest/overview_rest.c, rest/series_rest.c */
 enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_series(struct dt_request *req);
 enum dt_next dt_handle_dead_letters(struct dt_request *req);
 
-/* alerts/handlers_alerts.c */
+/* rest/alerts_rest.c */
 enum dt_next dt_handle_alert_list(struct dt_request *req);
 enum dt_next dt_handle_alert_silence(struct dt_request *req);
 
-/* doctor/handlers_doctor.c */
+/* rest/doctor_rest.c */
 enum dt_next dt_handle_doctor(struct dt_request *req);
 
-/* ops/handlers_admin.c */
+/* rest/admin_rest.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 
-/* ops/handlers_clock.c */
+/* rest/clock_rest.c */
 enum dt_next dt_handle_clock(struct dt_request *req);
 enum dt_next dt_handle_clock_set(struct dt_request *req);
 
-/* ops/handlers_caller.c */
+/* rest/caller_rest.c */
 enum dt_next dt_handle_caller(struct dt_request *req);
 
-/* ops/handlers_ops.c */
+/* rest/ops_rest.c */
 enum dt_next dt_handle_healthz(struct dt_request *req);
 enum dt_next dt_handle_readyz(struct dt_request *req);
 enum dt_next dt_handle_metrics(struct dt_request *req);

@@ -15,8 +15,8 @@
 
 #include "features/alerts/alerts_chores.h"
 #include "api.h"
-#include "auth/auth.h"
-#include "auth/token_new.h"
+#include "request/auth.h"
+#include "token_new.h"
 #include "base/assert.h"
 #include "base/secrets.h"
 #include "base/fail_point.h"
@@ -27,7 +27,7 @@
 #include "base/stop_bound.h"
 #include "base/streams.h"
 #include "base/text/zone_files.h"
-#include "http/front/http_listen.h"
+#include "http/http_listen.h"
 #include "http/http_server.h"
 #include "index/index.h"
 #include "intake/batch.h"
@@ -35,8 +35,8 @@
 #include "intake/committer.h"
 #include "intake/index_writer.h"
 #include "intake/results_batcher.h"
-#include "ops/health.h"
-#include "overview/overview.h"
+#include "rest/health.h"
+#include "rest/overview.h"
 #include "pull/pop_room.h"
 #include "request/budget.h"
 #include "request/router.h"
@@ -46,9 +46,9 @@
 #include "features/figures/figures.h"
 #include "features/doctor/process_findings.h"
 #include "store/store_chores.h"
-#include "topics/topic_cache.h"
-#include "work/session.h"
-#include "work/workers.h"
+#include "request/topic_cache.h"
+#include "request/session.h"
+#include "request/workers.h"
 
 #define DRAIN_US      INT64_C(10000000)
 #define CUT_US        INT64_C(2000000) /* for answers once nothing more is waited for */
@@ -496,7 +496,7 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
     }
     if (status == DT_OK) {
         /* While MySQL cannot be reached, or has no schema, requests wait for both, and readiness tells
-         * (ops/health.h). */
+         * (rest/health.h). */
         dt_status checked = dt_store_new(&s->config, NULL, &store);
         if (checked == DT_OK)
             checked = dt_store_check_test_clock(store, err);

@@ -7,7 +7,7 @@
 #include "intake/batch_feed.h"
 #include "request/router.h"
 #include "features/operations/operations.h"
-#include "work/workers.h"
+#include "request/workers.h"
 
 /* Of routes for which a worker does everything. */
 static enum dt_next submit_work(struct dt_request *req)

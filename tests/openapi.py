@@ -80,16 +80,16 @@ def references(node):
 BODIES = {
     "POST /v1/jobs": [("scheduler/job/job_decode.c", "fields")],
     "POST /v1/jobs/{id}/results": [("scheduler/job/results/result_json.c", "fields")],
-    "PUT /v1/topics/{topic}": [("api/topics/topic_json.c", "fields")],
-    "PUT /v1/topics/{topic} alerts": [("api/jobs/topic_alerts.c", "fields")],
-    "PUT /v1/schedules/{name}": [("api/schedules/schedule_json.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
-    "POST /v1/jobs:reschedule": [("api/operations/operation_json.c", "fields")],
-    "POST /v1/jobs:reschedule filter": [("api/operations/operation_json.c", "filter_fields")],
+    "PUT /v1/topics/{topic}": [("api/rest/topic_json.c", "fields")],
+    "PUT /v1/topics/{topic} alerts": [("api/rest/topic_alerts.c", "fields")],
+    "PUT /v1/schedules/{name}": [("api/rest/schedule_json.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
+    "POST /v1/jobs:reschedule": [("api/rest/operation_json.c", "fields")],
+    "POST /v1/jobs:reschedule filter": [("api/rest/operation_json.c", "filter_fields")],
     "POST /v1/pop": [("api/pull/pop_wish.c", "fields")],
     "POST /v1/commands": [("api/pull/command_decode.c", "fields")],
-    "POST /v1/alerts/{id}/silence": [("api/alerts/handlers_alerts.c", "fields")],
-    "POST /v1/admin/shards": [("api/ops/handlers_admin.c", "fields")],
-    "POST /v1/admin/clock": [("api/ops/handlers_clock.c", "fields")],
+    "POST /v1/alerts/{id}/silence": [("api/rest/alerts_rest.c", "fields")],
+    "POST /v1/admin/shards": [("api/rest/admin_rest.c", "fields")],
+    "POST /v1/admin/clock": [("api/rest/clock_rest.c", "fields")],
 }
 # Members that bodies may have, so that an answer can be put back or compared, and that nobody is told to send.
 BESIDE = {"PUT /v1/topics/{topic}": {"name"}, "PUT /v1/schedules/{name}": {"name", "key", "run_at", "delay"}}

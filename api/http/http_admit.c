@@ -1,20 +1,20 @@
 /*
  * Owns the checks of a request's head: what route it takes, who calls, how large and of what kind its body is, what its
- * query says. Refuses to know how an answer is sent. Heads come in sound framing (front/http_receiver.h).
+ * query says. Refuses to know how an answer is sent. Heads come in sound framing (http/http_receiver.h).
  */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "base/log.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "quota/over_problem.h"
+#include "request/over_problem.h"
 #include "request/origin.h"
 #include "request/wall.h"
-#include "work/activity.h"
+#include "request/activity.h"
 
 /* ---- headers ---- */
 

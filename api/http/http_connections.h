@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/metrics.h"
-#include "http/front/http_receiver.h"
+#include "http_receiver.h"
 #include "request/request.h"
 
 enum dt_phase { DT_PHASE_IDLE, DT_PHASE_READING, DT_PHASE_BUSY, DT_PHASE_SENDING };

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "api.h"
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "base/http/client_address.h"
 #include "base/http/head.h"
 #include "base/log.h"
-#include "http/front/http_receiver.h"
+#include "http_receiver.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "request/budget.h"

@@ -16,7 +16,7 @@
  *   - With 128 ready connections in one epoll round it forgets some (0.9.75 and later): a thread gets fewer.
  *   - A thread that reaches the library's own limit of connections never gives a lock back (0.9.75): the limit that it
  *     is told is never reached.
- *   - It answers heads and chunks that it does not understand with pages of HTML: it gets none (front/http_receiver.h).
+ *   - It answers heads and chunks that it does not understand with pages of HTML: it gets none (http/http_receiver.h).
  */
 #ifndef DT_API_HTTP_MHD_H
 #define DT_API_HTTP_MHD_H

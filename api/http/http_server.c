@@ -1,6 +1,6 @@
 /*
  * Owns the HTTP server: its threads, the slots for connections, the janitor. Refuses to know what happens on a
- * connection (http_exchange.c) and before it is let in (front/acceptor.c).
+ * connection (http_exchange.c) and before it is let in (http/acceptor.c).
  *
  * Every connection that was let in has a slot until its socket is closed. Slots are shared out evenly over the HTTP
  * threads, and some are kept for health and for callers with a token.
@@ -19,9 +19,9 @@
 #include "api.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "http/front/acceptor.h"
-#include "http/front/http_listen.h"
-#include "http/tls/terminator.h"
+#include "acceptor.h"
+#include "http_listen.h"
+#include "terminator.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "http_shared.h"

@@ -19,10 +19,10 @@
 #define DT_API_BATCH_H
 
 #include "api.h"
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "batch_chunk.h"
 #include "batch_gate.h"
-#include "jobs/job_json.h"
+#include "rest/job_json.h"
 #include "request/request.h"
 
 /* A chunk is full with this much text, or with the most rows of a unit. */
@@ -119,7 +119,7 @@ enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);
 /*
  * FIRST: see dt_batch_begin. LAST: after all chunks returned, a batch whose token has very many elements refused rests
- * before it is answered (quota/refusals.h). Waits as dt_batch_wait does; each once.
+ * before it is answered (request/refusals.h). Waits as dt_batch_wait does; each once.
  */
 enum dt_batch_rest { DT_BATCH_REST_FIRST, DT_BATCH_REST_LAST };
 bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when);

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/log.h"
@@ -31,8 +31,8 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "job/change/id_block.h"
-#include "work/commit_window.h"
-#include "work/session.h"
+#include "request/commit_window.h"
+#include "request/session.h"
 
 #define FEW_ROWS 16              /* of a unit that goes before batches */
 #define PASSES   8               /* so many commits of such units in a row, while a batch waits */

@@ -11,10 +11,10 @@
 #define DT_API_COMMITTER_H
 
 #include "index_writer.h"
-#include "quota/quotas.h"
+#include "request/quotas.h"
 #include "store/store.h"
-#include "topics/topic_cache.h"
-#include "work/session.h"
+#include "request/topic_cache.h"
+#include "request/session.h"
 
 #define DT_UNIT_ROWS    250 /* at most in one unit (and never more than a commit has: ask dt_committer_unit_rows) */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */

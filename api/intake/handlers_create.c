@@ -13,13 +13,13 @@
 #include "committer.h"
 #include "create.h"
 #include "handlers.h"
-#include "jobs/job_answer.h"
-#include "jobs/job_fit.h"
-#include "jobs/settle.h"
-#include "jobs/waiting.h"
+#include "rest/job_answer.h"
+#include "rest/job_fit.h"
+#include "rest/settle.h"
+#include "rest/waiting.h"
 #include "request/wall.h"
-#include "topics/topic_cache.h"
-#include "work/workers.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
 
 struct create {
     struct dt_unit unit;

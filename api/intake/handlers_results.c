@@ -6,10 +6,10 @@
 #include "api.h"
 #include "handlers.h"
 #include "job/results/result_json.h"
-#include "jobs/job_answer.h"
+#include "rest/job_answer.h"
 #include "request/wall.h"
 #include "results_batcher.h"
-#include "work/workers.h"
+#include "request/workers.h"
 
 struct reporting {
     struct dt_apply apply;

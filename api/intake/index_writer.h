@@ -7,8 +7,8 @@
 #define DT_API_INDEX_WRITER_H
 
 #include "index/index.h"
-#include "topics/topic_cache.h"
-#include "work/session.h"
+#include "request/topic_cache.h"
+#include "request/session.h"
 
 typedef struct dt_index_writer dt_index_writer;
 

@@ -17,7 +17,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "work/session.h"
+#include "request/session.h"
 
 struct dt_results_batcher {
     const struct dt_session_env *env;

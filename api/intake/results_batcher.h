@@ -7,8 +7,8 @@
 
 #include "index_writer.h"
 #include "store/store.h"
-#include "topics/topic_cache.h"
-#include "work/session.h"
+#include "request/topic_cache.h"
+#include "request/session.h"
 
 #define DT_RESULTS_QUEUE 20000 /* results that wait, at most */
 

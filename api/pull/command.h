@@ -11,9 +11,9 @@
 #ifndef DT_API_COMMAND_H
 #define DT_API_COMMAND_H
 
-#include "auth/scope.h"
+#include "request/scope.h"
 #include "base/text/json.h"
-#include "jobs/job_json.h"
+#include "rest/job_json.h"
 #include "pop_wish.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "answer.h"
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "base/assert.h"
 #include "command.h"
 #include "command_answer.h"
@@ -21,9 +21,9 @@
 #include "intake/results_batcher.h"
 #include "pop_room.h"
 #include "request/wall.h"
-#include "topics/topic_cache.h"
-#include "work/scratch.h"
-#include "work/workers.h"
+#include "request/topic_cache.h"
+#include "request/scratch.h"
+#include "request/workers.h"
 
 /* A command, and what became of it. */
 struct dt_run_command {
@@ -327,7 +327,7 @@ static enum dt_next begin_group(struct dt_run *run)
     return DT_PENDING;
 }
 
-/* ---- a rest before the answer, where very many are refused (quota/refusals.h) ---- */
+/* ---- a rest before the answer, where very many are refused (request/refusals.h) ---- */
 
 static struct dt_request *request_of(struct dt_gate_entry *entry)
 {

@@ -10,7 +10,7 @@
 #include "pop_take.h"
 #include "pop_wish.h"
 #include "request/wall.h"
-#include "work/workers.h"
+#include "request/workers.h"
 
 struct popping {
     struct dt_pop_wish wish;

@@ -32,7 +32,7 @@
 #include "index/index.h"
 #include "pop_lines.h"
 #include "pop_take.h"
-#include "topics/topic_cache.h"
+#include "request/topic_cache.h"
 
 #define LOOK_US        INT64_C(50000)   /* between two looks where offers cannot be heard of … */
 #define LOOK_HEARD_US  INT64_C(1000000) /* … and where they can */

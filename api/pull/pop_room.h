@@ -11,7 +11,7 @@
 #include "api.h"
 #include "pop_wish.h"
 #include "request/request.h"
-#include "work/session.h"
+#include "request/session.h"
 
 typedef struct dt_pop_room dt_pop_room;
 

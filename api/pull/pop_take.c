@@ -13,7 +13,7 @@
 #include "base/metrics.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"
-#include "work/scratch.h"
+#include "request/scratch.h"
 
 #define LOOKS 8 /* of somebody who does not wait, while others have locked what is offered */
 

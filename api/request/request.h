@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "auth/auth.h"
+#include "auth.h"
 #include "base/text/strbuf.h"
 #include "budget.h"
 #include "job/problem.h"
@@ -91,7 +91,7 @@ struct dt_request {
     struct dt_arena arena; /* reset when the answer was sent */
     struct dt_hold hold;   /* of the budget; ended with the request */
 
-    /* Of the workers (work/workers.c), while the request waits for one. */
+    /* Of the workers (request/workers.c), while the request waits for one. */
     struct {
         struct dt_request *prev, *next;
         enum dt_next (*run)(struct dt_request *req, struct dt_store *store);

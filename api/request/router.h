@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "auth/scope.h"
+#include "scope.h"
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
 

@@ -5,15 +5,15 @@
  * each element, or none at all. The committer, workers and the HTTP server are stood in for here.
  */
 #include "api.h"
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "fuzz.h"
 #include "intake/batch_feed.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "request/budget.h"
 #include "support/stub.h"
-#include "topics/topic_cache.h"
-#include "work/workers.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
 
 #define ROWS      4u
 #define LINES_MAX 500

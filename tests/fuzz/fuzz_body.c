@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 #include "job/retry.h"
-#include "jobs/job_json.h"
+#include "rest/job_json.h"
 
 #define NOW_MS INT64_C(1900000000000)
 

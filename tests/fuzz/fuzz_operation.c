@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 #include "topic/rate.h"
-#include "operations/operation_json.h"
+#include "rest/operation_json.h"
 
 #define NOW_MS INT64_C(1900000000000)
 

@@ -14,7 +14,7 @@
 #include "store/store_internal.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
-#include "topics/topic_cache.h"
+#include "request/topic_cache.h"
 
 static struct dt_error err;
 

@@ -11,13 +11,13 @@
 
 #include "support/suite.h"
 
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "intake/batch.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "request/budget.h"
-#include "topics/topic_cache.h"
-#include "work/workers.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
 
 #define ROWS  10u /* of a unit */
 #define QUEUE 80  /* of the committer: batches may have half of it, four units */

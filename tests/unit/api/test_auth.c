@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "auth/auth.h"
+#include "request/auth.h"
 
 #define TOKENS 3
 

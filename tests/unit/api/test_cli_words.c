@@ -4,7 +4,7 @@
 #include "support/suite.h"
 
 #include "cli/request.h"
-#include "cli/texts/help.h"
+#include "cli/help.h"
 #include "cli/times.h"
 #include "cli/words.h"
 

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "overview/kept.h"
+#include "rest/kept.h"
 
 #define SHARE 20
 

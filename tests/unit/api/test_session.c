@@ -7,7 +7,7 @@
 #include "support/suite.h"
 
 #include "mysql/db.h"
-#include "work/session.h"
+#include "request/session.h"
 
 #define MS      INT64_C(1000)
 #define SECOND  INT64_C(1000000)

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "work/workers.h"
+#include "request/workers.h"
 
 struct work {
     struct dt_slice slice; /* first: a slice is its work */

@@ -5,8 +5,8 @@
 
 #include "support/suite.h"
 
-#include "jobs/job_json.h"
-#include "jobs/topic_callback.h"
+#include "rest/job_json.h"
+#include "rest/topic_callback.h"
 #include "support/rigs/body_rig.h"
 
 static void make(struct body_rig *f)

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "jobs/waiting.h"
+#include "rest/waiting.h"
 #include "topic/topic_gate.h"
 
 #define NOW INT64_C(1795257000000)

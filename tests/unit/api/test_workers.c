@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "support/wait.h"
-#include "work/session.h"
-#include "work/workers.h"
+#include "request/session.h"
+#include "request/workers.h"
 
 #define MANY    4100 /* more than the queue takes */
 #define FULL    4096

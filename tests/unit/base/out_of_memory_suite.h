@@ -11,7 +11,7 @@
 
 #include "support/suite.h"
 
-#include "auth/cursor.h"
+#include "request/cursor.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/mailbox.h"
@@ -24,7 +24,7 @@
 #include "index/index.h"
 #include "redis/redis_link.h"
 #include "intake/batch_chunk.h"
-#include "jobs/job_json.h"
+#include "rest/job_json.h"
 #include "deliver/kafka/topic_queue.h"
 #include "topic/counts.h"
 #include "support/failing_calls.h"

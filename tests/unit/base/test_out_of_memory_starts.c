@@ -9,7 +9,7 @@
 
 #include "features/alerts/alerts_chores.h"
 #include "api.h"
-#include "auth/auth.h"
+#include "request/auth.h"
 #include "announcer.h"
 #include "shard/due_watch.h"
 #include "heartbeat.h"
@@ -24,15 +24,15 @@
 #include "intake/index_writer.h"
 #include "intake.h"
 #include "intake/results_batcher.h"
-#include "ops/health.h"
-#include "overview/overview.h"
+#include "rest/health.h"
+#include "rest/overview.h"
 #include "pull/pop_room.h"
-#include "quota/quotas.h"
+#include "request/quotas.h"
 #include "features/clock/clock_follower.h"
 #include "features/figures/figures.h"
 #include "store/store_chores.h"
-#include "topics/topic_cache.h"
-#include "work/workers.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
 
 /* ---- threads ---- */
 

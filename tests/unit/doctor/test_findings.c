@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "doctor/findings.h"
+#include "rest/findings.h"
 
 #define S(text) DT_STR_LIT(text)
 #define NOW     INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */

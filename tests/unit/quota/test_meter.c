@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "quota/meter.h"
+#include "request/meter.h"
 
 #define SECOND INT64_C(1000000)
 #define METERS 3

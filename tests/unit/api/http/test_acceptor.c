@@ -19,7 +19,7 @@
 #include <pthread.h>
 
 #include "base/metrics.h"
-#include "http/front/acceptor.h"
+#include "http/acceptor.h"
 #include "support/wait.h"
 
 #define SECOND  INT64_C(1000000)

@@ -1,0 +1,474 @@
+/*
+ * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, a batch at a time. A job with a key is made once however
+ * often it is sent, so that a batch whose answer was lost is sent again; one without a key is not, and its outcome is
+ * told as unknown.
+ *
+ *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
+ *
+ * CSV is that of RFC 4180: cells between commas, in double quotes where they hold commas, quotes or line breaks. The
+ * first line names the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the
+ * others are texts; an empty cell is a member that is absent. A byte order mark before the first line is passed over.
+ *
+ * Invariants: the text of the batch is its lines, in their order, each with its line feed. Memory is that of a batch.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/text/json_write.h"
+#include "request.h"
+#include "progress.h"
+#include "run.h"
+#include "show.h"
+#include "talk.h"
+
+#define LINE_BYTES  ((size_t)8 << 20)
+#define BATCH_LINES 5000
+#define BATCH_BYTES ((size_t)4 << 20)
+#define TELL_MAX    20 /* refused lines that are told */
+#define PAUSE_NS    500000000L
+#define PATIENCE    120 /* pauses without progress before it gives up */
+
+/* The file. */
+struct lines {
+    FILE *in; /* borrowed */
+    bool csv;
+    bool named;             /* the first line of a CSV was read */
+    struct dt_strbuf names; /* of its columns, each with a NUL behind it */
+    struct dt_strbuf cell;
+    int64_t line; /* of the file, from 1, at which the last job began */
+    int64_t at;   /* the line that is read now */
+    int64_t bytes;
+};
+
+struct line {
+    size_t begin, n; /* in the batch's text, without the line feed */
+    int64_t number;  /* in the file */
+};
+
+struct import {
+    struct dt_cli *cli;
+    struct lines lines;
+    struct dt_strbuf text; /* the batch */
+    struct line *batch;
+    unsigned n, most; /* lines of it; more are refused */
+    struct dt_rest_answer answer;
+    dt_json *json;
+    struct dt_cli_progress progress;
+    int64_t size; /* of the file; 0: not known */
+    int64_t made, existing, refused, unknown;
+    unsigned idle; /* pauses since something was done */
+    int code;
+};
+
+/* ---- the file ---- */
+
+static int next_byte(struct lines *lines)
+{
+    int c = getc_unlocked(lines->in);
+    lines->bytes += c != EOF;
+    lines->at += c == '\n';
+    return c;
+}
+
+static dt_status too_long(const struct lines *lines, struct dt_error *err)
+{
+    return dt_fail(err, DT_INVALID, "line %lld is longer than %zu MiB", (long long)lines->line, LINE_BYTES >> 20);
+}
+
+static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+{
+    size_t begin = out->n;
+    bool blank = true;
+    int c;
+    lines->line = lines->at;
+    while ((c = next_byte(lines)) != EOF) {
+        if (c == '\n' && !blank)
+            break;
+        if (c == '\n') {
+            out->n = begin;
+            lines->line = lines->at;
+            continue;
+        }
+        blank = blank && strchr(" \t\r", c);
+        dt_strbuf_addc(out, (char)c);
+        if (lines->bytes == 3 && out->n - begin == 3 && !out->failed &&
+            dt_str_without_bom((struct dt_str){out->p + begin, 3}).n == 0) {
+            out->n = begin;
+            blank = true;
+        }
+        if (out->n - begin > LINE_BYTES)
+            return too_long(lines, err);
+    }
+    if (blank) {
+        out->n = begin;
+        return DT_NOT_FOUND;
+    }
+    dt_strbuf_addc(out, '\n');
+    return DT_OK;
+}
+
+/* The text of a cell in double quotes, whose first one is read; gives the byte behind it. */
+static int quoted_cell(struct lines *lines)
+{
+    int c;
+    while ((c = next_byte(lines)) != EOF && lines->cell.n <= LINE_BYTES) {
+        if (c == '"' && (c = next_byte(lines)) != '"')
+            return c;
+        dt_strbuf_addc(&lines->cell, (char)c);
+    }
+    return -2; /* its end is missing */
+}
+
+/* Reads a cell; gives the byte that ends it: a comma, a line feed or EOF; -2: it is no cell. */
+static int next_cell(struct lines *lines)
+{
+    dt_strbuf_reset(&lines->cell);
+    int c = next_byte(lines);
+    if (c == '"') {
+        c = quoted_cell(lines);
+    } else {
+        for (; c != ',' && c != '\n' && c != EOF && c != '"' && lines->cell.n <= LINE_BYTES; c = next_byte(lines))
+            dt_strbuf_addc(&lines->cell, (char)c);
+        if (c == '\n' && lines->cell.n > 0 && lines->cell.p[lines->cell.n - 1] == '\r')
+            lines->cell.n--;
+    }
+    c = c == '\r' ? next_byte(lines) : c;
+    return c == ',' || c == '\n' || c == EOF ? c : -2;
+}
+
+static dt_status bad_cell(const struct lines *lines, struct dt_error *err)
+{
+    return lines->cell.n > LINE_BYTES
+               ? too_long(lines, err)
+               : dt_fail(err, DT_INVALID, "line %lld is no CSV: a quote stands where none may, or is missing",
+                         (long long)lines->line);
+}
+
+/* Reads the first line of a CSV. A byte order mark before it is passed over. */
+static dt_status read_names(struct lines *lines, struct dt_error *err)
+{
+    static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
+    lines->line = lines->at;
+    int c = next_byte(lines);
+    for (size_t i = 1; c == mark[0] && i < sizeof(mark); i++)
+        if (next_byte(lines) != mark[i])
+            return dt_fail(err, DT_INVALID, "the first line names the columns: this one is no UTF-8");
+    if (c != mark[0]) {
+        lines->bytes -= c != EOF;
+        lines->at -= c == '\n';
+        ungetc(c, lines->in);
+    }
+    for (c = ','; c == ',';) {
+        c = next_cell(lines);
+        if (c == -2)
+            return bad_cell(lines, err);
+        struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
+        if (name.n == 0)
+            return dt_fail(err, DT_INVALID, "the first line names the columns: one has no name");
+        dt_strbuf_add(&lines->names, name.p, name.n);
+        dt_strbuf_addc(&lines->names, '\0');
+    }
+    lines->named = true;
+    return DT_OK;
+}
+
+static void add_cell(struct dt_strbuf *out, const char *name, struct dt_str text, bool first)
+{
+    if (!first)
+        dt_strbuf_addc(out, ',');
+    dt_json_add_string(out, dt_str(name));
+    dt_strbuf_addc(out, ':');
+    if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
+        /* A line break in JSON can be a space as well, and has to be: the job stands in one line. */
+        for (size_t i = 0; i < text.n; i++)
+            dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
+    } else if (strcmp(name, "retry") == 0) {
+        dt_cli_add_list(out, text);
+    } else {
+        dt_json_add_string(out, text);
+    }
+}
+
+static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+{
+    bool first = true;
+    int c = 0;
+    dt_status status = lines->named ? DT_OK : read_names(lines, err);
+    if (status != DT_OK)
+        return status;
+    while ((c = next_byte(lines)) == '\n' || c == '\r')
+        ; /* an empty line */
+    if (c == EOF)
+        return DT_NOT_FOUND;
+    ungetc(c, lines->in);
+    lines->bytes--;
+    lines->line = lines->at;
+    dt_strbuf_addc(out, '{');
+    const char *name = lines->names.p;
+    for (c = ','; c == ','; name += strlen(name) + 1) {
+        c = next_cell(lines);
+        if (c == -2)
+            return bad_cell(lines, err);
+        if (name == lines->names.p + lines->names.n)
+            return dt_fail(err, DT_INVALID, "line %lld has more cells than the first line has names",
+                           (long long)lines->line);
+        if (lines->cell.n > 0) {
+            add_cell(out, name, dt_strbuf_str(&lines->cell), first);
+            first = false;
+        }
+    }
+    dt_strbuf_adds(out, "}\n");
+    return DT_OK;
+}
+
+/* Appends the next job as a JSON object in one line; empty lines are passed over. NOT_FOUND: there is none; INVALID:
+ * err says which line cannot be read. */
+static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+{
+    size_t begin = out->n;
+    dt_status status = lines->csv ? next_csv(lines, out, err) : next_json(lines, out, err);
+    if (ferror(lines->in)) /* what was read last may be half a job */
+        status = dt_fail(err, DT_INVALID, "line %lld cannot be read: %s", (long long)lines->at, strerror(errno));
+    if (status == DT_OK && out->failed)
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    if (status != DT_OK && !out->failed)
+        out->n = begin;
+    return status;
+}
+
+/* ---- the batch ---- */
+
+/* Keeps the chosen lines of the batch, in their order. */
+static void keep(struct import *im, const bool *chosen)
+{
+    size_t at = 0;
+    unsigned n = 0;
+    for (unsigned i = 0; i < im->n; i++) {
+        struct line line = im->batch[i];
+        if (!chosen[i])
+            continue;
+        dt_assert_cmp(line.begin + line.n, <, im->text.n);
+        memmove(im->text.p + at, im->text.p + line.begin, line.n + 1);
+        im->batch[n++] = (struct line){at, line.n, line.number};
+        at += line.n + 1;
+    }
+    im->n = n;
+    im->text.n = at;
+}
+
+/* ---- results ---- */
+
+static void tell(struct import *im, int64_t number, struct dt_str why)
+{
+    dt_cli_progress_end(&im->progress);
+    if (im->refused + im->unknown <= TELL_MAX)
+        dt_cli_say("line %lld: %.*s", (long long)number, (int)(why.n < 400 ? why.n : 400), why.p ? why.p : "");
+    if (im->refused + im->unknown == TELL_MAX)
+        dt_cli_say("further lines are counted alone");
+}
+
+/* Why a line was refused: the first member that is wrong, or the detail. */
+static void refuse(struct import *im, int64_t number, const struct dt_json_node *root)
+{
+    struct dt_strbuf why;
+    const struct dt_json_node *errors = dt_json_member(im->json, root, "errors");
+    const struct dt_json_node *first = errors && errors->type == DT_JSON_ARRAY ? dt_json_first(im->json, errors) : NULL;
+    struct dt_str detail = dt_json_text_of(im->json, root, first ? "" : "detail");
+    dt_strbuf_init(&why);
+    if (first) {
+        struct dt_str pointer = dt_json_text_of(im->json, first, "pointer");
+        struct dt_str reason = dt_json_text_of(im->json, first, "reason");
+        dt_strbuf_addf(&why, "%.*s: %.*s", (int)pointer.n, pointer.p ? pointer.p : "", (int)reason.n,
+                       reason.p ? reason.p : "");
+    } else {
+        dt_strbuf_add(&why, detail.p ? detail.p : "refused", detail.p ? detail.n : 7);
+    }
+    im->refused++;
+    tell(im, number, dt_strbuf_str(&why));
+    dt_strbuf_clear(&why);
+}
+
+/* It is not known what became of a line: it stays when its key makes that harmless. */
+static bool stays_unknown(struct import *im, unsigned i)
+{
+    struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
+    struct dt_json_limits limits = {.depth = 64, .opaque = "payload"};
+    if (dt_json_parse(im->json, text, &limits, NULL) == DT_OK &&
+        dt_json_member(im->json, dt_json_root(im->json), "key"))
+        return true;
+    im->unknown++;
+    tell(im, im->batch[i].number, DT_STR_LIT("it has no key, and no answer came: it may have been made"));
+    return false;
+}
+
+/* Judges one result; true: the line is to be sent again. rest: the result is of all that follow, of which nothing was
+ * made. */
+static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest)
+{
+    static const char limit[] = "limits.batch_";
+    const struct dt_json_node *root = NULL;
+    if (dt_json_parse(im->json, result, &(struct dt_json_limits){.depth = 16}, NULL) == DT_OK)
+        root = dt_json_root(im->json);
+    const int64_t status = dt_json_int_of(im->json, root, "status");
+    struct dt_str type = dt_json_text_of(im->json, root, "type");
+    struct dt_str detail = dt_json_text_of(im->json, root, "detail");
+    im->made += status == 201;
+    im->existing += status == 200;
+    if (status == 200 || status == 201)
+        return false;
+    /* A line that is refused because of the lines before it: the batches are shorter from here on. */
+    bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
+    bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
+    if (beyond && i < im->most)
+        im->most = i;
+    if (beyond || rest)
+        return true;
+    if (dt_str_is(type, "/problems/outcome-unknown"))
+        return stays_unknown(im, i);
+    if (status == 503 || status == 408)
+        return true;
+    refuse(im, im->batch[i].number, root);
+    return false;
+}
+
+static void pause_a_while(struct import *im)
+{
+    im->idle++;
+    nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+}
+
+/*
+ * The batch was answered: what is done leaves it. Results come in the order of the lines; if they end early, the last
+ * one is of all lines that follow, of which nothing was made.
+ */
+static int answered(struct import *im, unsigned sent, bool *again)
+{
+    const char *p = im->answer.body.p;
+    const char *end = p + im->answer.body.n;
+    unsigned most = im->most;
+    unsigned results = 0;
+    unsigned left = 0; /* of the lines that were sent: are to be sent again */
+    for (const char *q = p; q < end; q++)
+        results += *q == '\n' || q + 1 == end;
+    for (unsigned i = 0; i < im->n; i++)
+        again[i] = i >= sent || (results < sent && i + 1 >= results);
+    for (unsigned i = 0; i < sent && p < end; i++) {
+        const char *feed = memchr(p, '\n', (size_t)(end - p));
+        size_t length = (size_t)((feed ? feed : end) - p);
+        again[i] = judge(im, i, (struct dt_str){p, length}, again[i]);
+        p += length + 1;
+    }
+    for (unsigned i = 0; i < sent; i++)
+        left += again[i];
+    keep(im, again);
+    if (left < sent)
+        im->idle = 0;
+    if (left > 0 && im->most == most)
+        pause_a_while(im);
+    return im->idle < PATIENCE ? DT_CLI_DONE : DT_CLI_UNREACHED;
+}
+
+static int send_batch(struct import *im, bool *again)
+{
+    struct dt_error err = {0};
+    unsigned sent = im->n < im->most ? im->n : im->most;
+    dt_assert(sent > 0 && sent <= BATCH_LINES);
+    struct line last = im->batch[sent - 1];
+    struct dt_rest_request request = {.method = "POST",
+                                      .path = "/v1/jobs:batch",
+                                      .body = {im->text.p, last.begin + last.n + 1},
+                                      .type = "application/x-ndjson"};
+    dt_status status = dt_rest_ask(im->cli->rest, &request, &im->answer, &err);
+    if (status == DT_OK && im->answer.status == 200)
+        return answered(im, sent, again);
+    if (status == DT_OK && im->answer.status == 503 && im->idle < PATIENCE) {
+        pause_a_while(im);
+        return DT_CLI_DONE;
+    }
+    if (status == DT_OK)
+        return dt_cli_judge(im->cli, &im->answer);
+    if (status != DT_UNAVAILABLE || im->idle >= PATIENCE) {
+        dt_cli_progress_end(&im->progress);
+        return dt_cli_failed(status, &err);
+    }
+    /* No answer came to the batch as a whole: what may be sent again stays in it. */
+    for (unsigned i = 0; i < im->n; i++)
+        again[i] = i >= sent || !im->answer.reached || stays_unknown(im, i);
+    keep(im, again);
+    pause_a_while(im);
+    return DT_CLI_DONE;
+}
+
+static int import_all(struct import *im)
+{
+    bool again[BATCH_LINES];
+    struct dt_error err = {0};
+    dt_status status = DT_OK;
+    int code = DT_CLI_DONE;
+    dt_rest_catch_signals();
+    while (code == DT_CLI_DONE && !dt_rest_signal() && (status == DT_OK || im->n > 0)) {
+        while (status == DT_OK && im->n < im->most && im->text.n < BATCH_BYTES) {
+            size_t begin = im->text.n;
+            status = next_job(&im->lines, &im->text, &err);
+            if (status == DT_OK) {
+                dt_assert_cmp(im->n, <, BATCH_LINES);
+                im->batch[im->n++] = (struct line){begin, im->text.n - begin - 1, im->lines.line};
+            }
+        }
+        if (im->n > 0 && !dt_rest_signal())
+            code = send_batch(im, again);
+        dt_cli_progress_tell(&im->progress, im->made + im->existing, im->lines.bytes, im->size);
+    }
+    dt_cli_progress_end(&im->progress);
+    if (code == DT_CLI_DONE && status != DT_NOT_FOUND && !dt_rest_signal())
+        code = dt_cli_failed(status, &err);
+    if (code == DT_CLI_UNREACHED || dt_rest_signal())
+        dt_cli_say("%lld jobs are made; the same command goes on: a job with a key is not made twice",
+                   (long long)im->made);
+    return code;
+}
+
+int dt_cli_run_import(struct dt_cli *cli)
+{
+    const char *path = cli->call->n_args > 0 ? cli->call->args[0] : "-";
+    const char *format = dt_cli_value(cli->call, "format");
+    struct import im = {.cli = cli, .lines = {.at = 1}, .most = BATCH_LINES};
+    struct stat file;
+    char sums[256];
+    int code = DT_CLI_REFUSED;
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (!in) {
+        dt_cli_say("%s: %s", path, strerror(errno));
+        return DT_CLI_USAGE;
+    }
+    im.lines.in = in;
+    im.lines.csv = format ? strcmp(format, "csv") == 0 : dt_str_ends(dt_str(path), DT_STR_LIT(".csv"));
+    dt_rest_answer_init(&im.answer);
+    dt_cli_progress_begin(&im.progress, cli->clock, "jobs");
+    im.size = fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode) ? file.st_size : 0;
+    im.batch = calloc(BATCH_LINES, sizeof(*im.batch));
+    if (im.batch && dt_json_new(&im.json) == DT_OK) {
+        code = import_all(&im);
+        snprintf(sums, sizeof(sums), "{\"made\":%lld,\"existing\":%lld,\"refused\":%lld,\"unknown\":%lld}",
+                 (long long)im.made, (long long)im.existing, (long long)im.refused, (long long)im.unknown);
+        dt_strbuf_addf(&cli->done, "jobs import: %s", sums);
+        if (dt_json_parse(im.json, dt_str(sums), &(struct dt_json_limits){.depth = 2}, NULL) == DT_OK)
+            dt_cli_show(cli, im.json, dt_json_root(im.json));
+    }
+    if (code == DT_CLI_DONE && im.refused + im.unknown > 0)
+        code = DT_CLI_REFUSED;
+    dt_json_free(im.json);
+    free(im.batch);
+    dt_strbuf_clear(&im.answer.body);
+    dt_strbuf_clear(&im.text);
+    dt_strbuf_clear(&im.lines.names);
+    dt_strbuf_clear(&im.lines.cell);
+    if (in != stdin)
+        fclose(in);
+    return code;
+}

@@ -1,0 +1,193 @@
+/*
+ * Lists and exports: a page at a time, so that memory is that of a page, to the end or to --limit. How far it is, is
+ * told of exports, and of lists at a terminal: a page that has found nothing shows nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/json_write.h"
+#include "base/text/timetext.h"
+#include "request.h"
+#include "progress.h"
+#include "run.h"
+#include "show.h"
+#include "talk.h"
+
+#define PAGE 500
+
+struct listing {
+    struct dt_cli *cli;
+    struct dt_rest_answer answer;
+    dt_json *json;
+    struct dt_cli_list *list;
+    uint64_t left;           /* rows to show */
+    bool exports;            /* jobs are written as import takes them */
+    int64_t overdue_ms;      /* jobs alone that were due before; 0: all */
+    unsigned long long held; /* with overdue_ms: of paused topics, which are not listed */
+    char *cursor;
+    struct dt_cli_progress progress;
+    int64_t done, whole; /* rows that were shown, and that there are; whole 0: nobody knows */
+};
+
+/* Writes a job as a request that makes one like it, due when this one next is. */
+static void export_job(struct listing *l, const struct dt_json_node *job)
+{
+    static const char *const members[] = {"topic",          "key",          "run_at",        "payload",
+                                          "payload_base64", "content_type", "partition_key", "retry",
+                                          "ack_timeout",    "headers",      "callback_url"};
+    const struct dt_json_node *next = dt_json_member(l->json, job, "next_at");
+    struct dt_strbuf line;
+    dt_strbuf_init(&line);
+    dt_json_begin_object(&line, NULL);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        const struct dt_json_node *m = dt_json_member(l->json, job, members[i]);
+        if (!m)
+            continue;
+        if (strcmp(members[i], "run_at") == 0 && next && next->type == DT_JSON_STRING)
+            m = next;
+        dt_json_put_raw(&line, members[i], m->raw);
+    }
+    dt_json_end_object(&line);
+    dt_cli_show_json(l->cli, dt_strbuf_str(&line));
+    dt_strbuf_clear(&line);
+}
+
+static int show_page(struct listing *l)
+{
+    const struct dt_json_node *root = dt_json_root(l->json);
+    const char *name = l->cli->call->verb->list;
+    const struct dt_json_node *items = dt_json_member(l->json, root, name);
+    if (!items || items->type != DT_JSON_ARRAY) {
+        dt_cli_say("%s answers without %s", l->cli->settings.url, name);
+        return DT_CLI_REFUSED;
+    }
+    if (dt_json_first(l->json, items) && l->cli->width) /* rows come where the progress stands */
+        dt_cli_progress_end(&l->progress);
+    for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
+         item = dt_json_sibling(l->json, items, item)) {
+        const bool object = item->type == DT_JSON_OBJECT;
+        if (l->overdue_ms && dt_str_is(dt_json_text_of(l->json, item, "waiting_for"), "paused")) {
+            l->held++;
+            continue;
+        }
+        if (l->exports && object)
+            export_job(l, item);
+        else
+            dt_cli_list_row(l->list, l->json, item);
+        l->left--;
+        l->done++;
+    }
+    dt_cli_list_page(l->list);
+    free(l->cursor);
+    const struct dt_str next = dt_json_text_of(l->json, root, "next_cursor");
+    l->cursor = next.p ? strndup(next.p, next.n) : NULL;
+    return DT_CLI_DONE;
+}
+
+static int ask_page(struct listing *l)
+{
+    const struct dt_cli_call *call = l->cli->call;
+    const bool any_state = !dt_cli_value(call, "state");
+    struct dt_cli_request request;
+    struct dt_error err = {0};
+    char now[25];
+    char limit[24];
+    dt_cli_request_init(&request);
+    dt_status status = dt_cli_request_build(call, call->verb->path, call->args, &request, &err);
+    if (any_state && (l->overdue_ms || l->exports))
+        dt_cli_request_add_query(&request, "state", "scheduled");
+    if (l->overdue_ms && !dt_cli_value(call, "due-to")) {
+        dt_time_format(l->overdue_ms, now);
+        dt_cli_request_add_query(&request, "due_to", now);
+    }
+    if (l->exports)
+        dt_cli_request_add_query(&request, "include", "payload");
+    snprintf(limit, sizeof(limit), "%llu", (unsigned long long)(l->left < PAGE ? l->left : PAGE));
+    dt_cli_request_add_query(&request, "limit", limit);
+    if (l->cursor)
+        dt_cli_request_add_query(&request, "cursor", l->cursor);
+    const struct dt_rest_request rest = {.method = "GET", .path = request.path.p};
+    int code = status == DT_OK ? dt_cli_ask(l->cli, &rest, &l->answer, l->json) : dt_cli_failed(status, &err);
+    dt_cli_request_clear(&request);
+    return code == DT_CLI_DONE ? show_page(l) : code;
+}
+
+/*
+ * How many jobs an export will write; 0: it is not known. The topic's counters know it if nothing but a topic and a
+ * state choose the jobs.
+ */
+static int64_t count_jobs(struct listing *l)
+{
+    const struct dt_cli_call *call = l->cli->call;
+    const char *topic = dt_cli_value(call, "topic");
+    const char *state = dt_cli_value(call, "state");
+    bool counted = l->exports && topic;
+    struct dt_strbuf path;
+    for (unsigned i = 0; i < call->n_given; i++) {
+        const struct dt_cli_option *option = call->given[i].option;
+        bool counts = strcmp(option->name, "topic") == 0 || strcmp(option->name, "state") == 0;
+        counted = counted && (option->place != DT_CLI_QUERY || counts);
+    }
+    if (!counted)
+        return 0;
+    dt_strbuf_init(&path);
+    dt_strbuf_adds(&path, "/v1/topics/");
+    dt_rest_add_encoded(&path, topic);
+    const struct dt_rest_request rest = {.method = "GET", .path = path.p};
+    struct dt_error err = {0};
+    const struct dt_json_node *n = NULL;
+    if (dt_rest_ask(l->cli->rest, &rest, &l->answer, &err) == DT_OK &&
+        dt_json_parse(l->json, dt_strbuf_str(&l->answer.body), &(struct dt_json_limits){.depth = 64}, NULL) == DT_OK)
+        n = dt_json_root(l->json);
+    dt_strbuf_clear(&path);
+    return dt_json_int_of(l->json, dt_json_member(l->json, n, "counts"), state ? state : "scheduled");
+}
+
+static int read_all(struct listing *l)
+{
+    int code;
+    dt_cli_progress_begin(&l->progress, l->cli->clock, l->cli->call->verb->list);
+    l->whole = count_jobs(l);
+    if (l->whole > 0 && (uint64_t)l->whole > l->left)
+        l->whole = (int64_t)l->left;
+    do {
+        code = ask_page(l);
+        if (l->exports || l->cli->width)
+            dt_cli_progress_tell(&l->progress, l->done, l->done, l->whole);
+    } while (code == DT_CLI_DONE && l->cursor && l->left > 0 && !ferror(stdout));
+    dt_cli_progress_end(&l->progress);
+    if (code == DT_CLI_DONE && l->held)
+        dt_cli_say("%s%llu due jobs are held, and not listed: their topics are paused", l->cursor ? "at least " : "",
+                   l->held);
+    return code;
+}
+
+int dt_cli_run_list(struct dt_cli *cli)
+{
+    struct listing l = {.cli = cli, .exports = cli->call->verb->way == DT_CLI_BY_EXPORT, .left = UINT64_MAX};
+    const char *limit = dt_cli_value(cli->call, "limit");
+    size_t digits = limit ? strspn(limit, "0123456789") : 0;
+    int code = DT_CLI_DONE;
+    if (limit && (digits == 0 || digits > 18 || limit[digits] || limit[0] == '0')) {
+        dt_cli_say("--limit: \"%.80s\" is no number from 1", limit);
+        return DT_CLI_USAGE;
+    }
+    if (limit)
+        l.left = strtoull(limit, NULL, 10);
+    if (dt_cli_value(cli->call, "overdue"))
+        l.overdue_ms = dt_clock_real_ms(cli->clock);
+    dt_rest_answer_init(&l.answer);
+    l.list = dt_cli_list_begin(cli, cli->call->verb->thing);
+    if (!l.list || dt_json_new(&l.json) != DT_OK)
+        code = DT_CLI_REFUSED;
+    if (code == DT_CLI_DONE)
+        code = read_all(&l);
+    dt_cli_list_end(l.list);
+    if (code == DT_CLI_DONE && l.done == 0)
+        dt_cli_say_nothing(cli);
+    dt_json_free(l.json);
+    dt_strbuf_clear(&l.answer.body);
+    free(l.cursor);
+    return code;
+}

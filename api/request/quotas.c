@@ -1,0 +1,496 @@
+/*
+ * See quotas.h. Owns the table of tenants and the keeper; refuses to know requests and jobs.
+ *
+ *   a tenant without a share is asked -> the keeper is woken, settles all that are in use, then once a second, until
+ *   nobody asks
+ */
+#include "quotas.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "refusals.h"
+#include "session.h"
+
+#define USAGE_US   INT64_C(5000000) /* of writing usage */
+#define COUNT_PART 20               /* of the time, at most: counting pending jobs */
+#define PERIOD_US  INT64_C(1000000) /* of taking shares anew */
+#define APART_US   INT64_C(20000)   /* of two transactions, at least */
+
+struct dt_tenant {
+    dt_quotas *quotas;
+    dt_meter *meter;
+    struct dt_refusals refusals;
+    _Atomic int places; /* that are taken */
+    int64_t token;
+    char *name;
+    char *topics;  /* under the lock of quotas */
+    unsigned refs; /* under the lock of quotas */
+    UT_hash_handle hh;
+};
+
+struct dt_quotas {
+    const struct dt_session_env *env;
+    struct dt_quota_limits defaults;
+    struct dt_chore keeper;
+    _Atomic bool wanted; /* somebody was asked who has no share */
+    /* The keeper's, up to expired_day. */
+    int64_t process;     /* a random number: under it the shares of this process stand in MySQL */
+    int64_t apis;        /* API processes that live */
+    int64_t settle_us;   /* when shares are taken next */
+    int64_t usage_us;    /* when usage is written next */
+    int64_t again_us;    /* the next tick that works */
+    int64_t count_us;    /* when pending jobs may be counted next */
+    int64_t expired_day; /* when old usage was removed last */
+    _Atomic bool used;   /* since usage was written */
+    pthread_mutex_t lock;
+    dt_tenant *tenants; /* by name; under the lock */
+    dt_metric *refused[DT_QUOTAS];
+};
+
+static void want(dt_quotas *q)
+{
+    atomic_store(&q->wanted, true);
+    dt_chore_wake(&q->keeper);
+}
+
+/* ---- tenants ---- */
+
+static void tenant_free(dt_tenant *tenant)
+{
+    if (!tenant)
+        return;
+    dt_meter_free(tenant->meter);
+    free(tenant->name);
+    free(tenant->topics);
+    free(tenant);
+}
+
+/* The tenant of this name, made if needed. NULL: memory is out. */
+static dt_tenant *find_locked(dt_quotas *q, struct dt_str name)
+{
+    dt_tenant *tenant = NULL;
+    HASH_FIND(hh, q->tenants, name.p, name.n, tenant);
+    if (tenant)
+        return tenant;
+    tenant = calloc(1, sizeof(*tenant));
+    if (!tenant)
+        return NULL;
+    tenant->quotas = q;
+    tenant->meter = dt_meter_new();
+    tenant->name = strndup(name.p, name.n);
+    if (tenant->meter && tenant->name) {
+        HASH_ADD_KEYPTR(hh, q->tenants, tenant->name, strlen(tenant->name), tenant);
+        if (tenant->hh.tbl)
+            return tenant;
+    }
+    tenant_free(tenant);
+    return NULL;
+}
+
+dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
+{
+    const struct dt_quota_limits limits = dt_quota_effective(&token->quotas, &q->defaults);
+    pthread_mutex_lock(&q->lock);
+    dt_tenant *tenant = find_locked(q, token->name);
+    if (tenant) {
+        tenant->refs++;
+        tenant->token = dt_quota_token_id(token->name);
+        if (!tenant->topics || !dt_str_is(token->topics, tenant->topics)) {
+            char *copy = strndup(token->topics.p ? token->topics.p : "", token->topics.n);
+            if (copy) { /* else they stay what they were */
+                free(tenant->topics);
+                tenant->topics = copy;
+            }
+        }
+        if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
+            want(q); /* pending jobs are counted for the first time */
+    }
+    pthread_mutex_unlock(&q->lock);
+    return tenant;
+}
+
+void dt_tenant_release(dt_tenant *tenant)
+{
+    if (!tenant)
+        return;
+    dt_quotas *q = tenant->quotas;
+    pthread_mutex_lock(&q->lock);
+    dt_assert_cmp(tenant->refs, >, 0);
+    bool last = --tenant->refs == 0;
+    if (last)
+        HASH_DEL(q->tenants, tenant);
+    pthread_mutex_unlock(&q->lock);
+    if (last)
+        tenant_free(tenant);
+}
+
+static void note_use(dt_quotas *q)
+{
+    if (!atomic_load_explicit(&q->used, memory_order_relaxed) && !atomic_exchange(&q->used, true))
+        dt_chore_wake(&q->keeper);
+}
+
+bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
+{
+    bool wake;
+    bool passed = dt_meter_request(tenant->meter, now_us, over, &wake);
+    note_use(tenant->quotas);
+    if (!passed)
+        dt_metric_add(tenant->quotas->refused[over->quota], 1);
+    if (wake)
+        want(tenant->quotas);
+    return passed;
+}
+
+bool dt_tenant_limits_jobs(const dt_tenant *tenant)
+{
+    return dt_meter_limits_jobs(tenant->meter);
+}
+
+bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over)
+{
+    bool wake;
+    bool passed = dt_meter_job(tenant->meter, payload_bytes, now_us, over, &wake);
+    if (!passed)
+        dt_metric_add(tenant->quotas->refused[over->quota], 1);
+    if (wake)
+        want(tenant->quotas);
+    return passed;
+}
+
+void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done)
+{
+    dt_meter_jobs_done(tenant->meter, done);
+    note_use(tenant->quotas);
+}
+
+void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs)
+{
+    dt_metric_add(tenant->quotas->refused[over->quota], jobs);
+    dt_meter_refuse(tenant->meter, jobs);
+}
+
+static int64_t add_refused(dt_tenant *tenant, size_t elements)
+{
+    int64_t now_us = dt_clock_mono_us(tenant->quotas->env->clock);
+    int64_t rest_us = dt_refusals_add(&tenant->refusals, (int64_t)elements, now_us);
+    return rest_us ? now_us + rest_us : 0;
+}
+
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
+{
+    return tenant && elements > 0 ? add_refused(tenant, elements) : 0;
+}
+
+int64_t dt_tenant_rests_until(dt_tenant *tenant)
+{
+    return tenant ? add_refused(tenant, 0) : 0;
+}
+
+bool dt_tenant_take_place(dt_tenant *tenant)
+{
+    bool free = atomic_fetch_add(&tenant->places, 1) < DT_TENANT_PLACES;
+    if (!free)
+        dt_tenant_give_place(tenant);
+    return free;
+}
+
+void dt_tenant_give_place(dt_tenant *tenant)
+{
+    const int places = atomic_fetch_sub(&tenant->places, 1);
+    dt_assert_cmp(places, >, 0);
+}
+
+bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)
+{
+    dt_tenant *tenant = NULL;
+    pthread_mutex_lock(&q->lock);
+    HASH_FIND(hh, q->tenants, name.p, name.n, tenant);
+    if (tenant)
+        *out = dt_meter_limits(tenant->meter);
+    pthread_mutex_unlock(&q->lock);
+    return tenant != NULL;
+}
+
+/* ---- shares ---- */
+
+struct round {
+    struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
+    dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* counted */
+    size_t n;
+    bool fresh; /* somebody has no share yet */
+};
+
+static int by_token(const void *a, const void *b)
+{
+    const dt_tenant *x = *(dt_tenant *const *)a;
+    const dt_tenant *y = *(dt_tenant *const *)b;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+/* All tenants, counted; NULL when there is none, or no memory. */
+static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
+{
+    *n = 0;
+    pthread_mutex_lock(&q->lock);
+    dt_tenant **all = calloc(HASH_COUNT(q->tenants) + 1, sizeof(*all));
+    for (dt_tenant *tenant = all ? q->tenants : NULL; tenant; tenant = tenant->hh.next) {
+        tenant->refs++;
+        all[(*n)++] = tenant;
+    }
+    pthread_mutex_unlock(&q->lock);
+    if (all)
+        qsort(all, *n, sizeof(dt_tenant *), by_token);
+    return all;
+}
+
+static dt_status take_shares(dt_quotas *q, dt_store *store, struct round *round, struct dt_error *err)
+{
+    dt_status status = store ? DT_OK : dt_fail(err, DT_UNAVAILABLE, "MySQL was not reached");
+    if (status == DT_OK && round->fresh)
+        status = dt_store_quota_apis(store, &q->apis, err);
+    const int64_t asked_us = dt_clock_mono_us(q->env->clock);
+    if (status == DT_OK)
+        status = dt_store_quota_settle(store, q->process, round->claims, round->n, err);
+    for (size_t i = 0; status == DT_OK && i < round->n; i++)
+        dt_meter_settled(round->tenants[i]->meter, &round->claims[i], asked_us + DT_QUOTA_BELIEF_US,
+                         dt_clock_mono_us(q->env->clock));
+    return status;
+}
+
+/* Takes shares for tenants that were asked of late. False: none was. */
+static bool settle_all(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+{
+    bool used = false;
+    struct round round = {.n = 0};
+    for (size_t i = 0; i < n; i++) {
+        struct dt_quota_claim *claim = &round.claims[round.n];
+        *claim = (struct dt_quota_claim){.token = all[i]->token};
+        dt_meter_set_apis(all[i]->meter, q->apis);
+        if (dt_meter_wish(all[i]->meter, claim, &round.fresh, dt_clock_mono_us(q->env->clock)))
+            round.tenants[round.n++] = all[i];
+        dt_assert_cmp(round.n, <=, DT_QUOTA_CLAIMS);
+        if (round.n < DT_QUOTA_CLAIMS && i + 1 < n)
+            continue;
+        struct dt_error err = {0};
+        used = used || round.n > 0;
+        if (round.n > 0 && take_shares(q, store, &round, &err) != DT_OK)
+            DT_LOG(DEBUG, "quotas", "no shares were taken", DT_S("error", err.text));
+        round.n = 0;
+        round.fresh = false;
+    }
+    return used;
+}
+
+/* ---- pending jobs ---- */
+
+int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *pending, size_t n)
+{
+    int64_t jobs = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct dt_str remainder = topics;
+        bool within = dt_str_is(topics, DT_TOPICS_ALL);
+        while (!within && remainder.n > 0) {
+            struct dt_str prefix = dt_str_next_element(&remainder);
+            within = prefix.n > 0 && dt_str_begins(pending[i].topic, prefix);
+        }
+        jobs += within ? pending[i].jobs : 0;
+    }
+    return jobs > 0 ? jobs : 0;
+}
+
+/* One count for all who were asked about new jobs since the last one, and never much of the time. */
+static void look_at_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+{
+    struct dt_error err = {0};
+    const int64_t began_us = dt_clock_mono_us(q->env->clock);
+    size_t k = 0;
+    if (began_us < q->count_us || !store)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (dt_meter_wants_pending(all[i]->meter)) {
+            dt_tenant *wants = all[i];
+            all[i] = all[k]; /* those who want it come first */
+            all[k++] = wants;
+        }
+    if (k > 0) {
+        struct dt_topic_pending *pending = NULL;
+        struct dt_arena arena;
+        size_t topics = 0;
+        dt_arena_init(&arena);
+        dt_status status = dt_store_quota_apis(store, &q->apis, &err);
+        if (status == DT_OK)
+            status = dt_store_pending(store, &arena, &pending, &topics, &err);
+        if (status != DT_OK)
+            DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
+        pthread_mutex_lock(&q->lock); /* under which alone the topics of a tenant change */
+        for (size_t i = 0; status == DT_OK && i < k; i++)
+            dt_meter_set_pending(all[i]->meter, dt_pending_within(dt_str(all[i]->topics), pending, topics), q->apis);
+        pthread_mutex_unlock(&q->lock);
+        dt_arena_clear(&arena);
+    }
+    q->count_us = began_us + COUNT_PART * (dt_clock_mono_us(q->env->clock) - began_us);
+}
+
+/* ---- usage ---- */
+
+/* In parts; what could not be written is counted again. */
+static dt_status write_usage(dt_quotas *q, dt_tenant **all, size_t n, dt_store *store, struct dt_error *err)
+{
+    struct dt_usage rows[DT_QUOTA_CLAIMS];
+    dt_tenant *tenants[DT_QUOTA_CLAIMS];
+    size_t k = 0;
+    dt_status status = DT_OK;
+    atomic_store(&q->used, false);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        if (dt_meter_take_usage(all[i]->meter, &rows[k])) {
+            rows[k].token = dt_str(all[i]->name);
+            tenants[k++] = all[i];
+        }
+        if (k == 0 || (k < DT_QUOTA_CLAIMS && i + 1 < n))
+            continue;
+        status = dt_store_usage_add(store, rows, k, dt_refclock_earliest_ms(q->env->ref), err);
+        for (size_t j = 0; status != DT_OK && j < k; j++)
+            dt_meter_put_usage(tenants[j]->meter, &rows[j]);
+        k = 0;
+    }
+    return status;
+}
+
+static void release_all(dt_tenant **all, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dt_tenant_release(all[i]);
+    free(all);
+}
+
+dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *err)
+{
+    size_t n;
+    dt_tenant **all = all_tenants(q, &n);
+    dt_status status = write_usage(q, all, n, store, err);
+    release_all(all, n);
+    return status;
+}
+
+static void tell_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+{
+    struct dt_error err = {0};
+    dt_status status = store ? write_usage(q, all, n, store, &err) : DT_UNAVAILABLE;
+    const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
+    if (status == DT_OK && now_ms / DT_DAY_MS != q->expired_day) { /* once a day */
+        q->expired_day = now_ms / DT_DAY_MS;
+        status = dt_store_usage_expire(store, now_ms, &err);
+    }
+    if (status == DT_OK)
+        return;
+    DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
+    note_use(q);
+}
+
+/* ---- the keeper ---- */
+
+/* What was woken within APART_US of the last transaction waits until then. */
+static int64_t tick(void *arg, void *context)
+{
+    dt_quotas *q = arg;
+    dt_store *store = context;
+    struct dt_error err = {0};
+    size_t n;
+    const int64_t now_us = dt_clock_mono_us(q->env->clock);
+    if (now_us < q->again_us)
+        return q->again_us;
+    if (atomic_load(&q->used) && q->usage_us == INT64_MAX)
+        q->usage_us = now_us + USAGE_US;
+    const bool settles = atomic_exchange(&q->wanted, false) || now_us >= q->settle_us;
+    if (settles || now_us >= q->usage_us) {
+        dt_tenant **all = all_tenants(q, &n);
+        /* The server may have ended an idle connection; a new one is worth a second try. */
+        dt_status status = dt_store_ping(store, &err);
+        if (status != DT_OK)
+            status = dt_store_ping(store, &err);
+        if (status != DT_OK)
+            store = NULL;
+        if (settles) {
+            q->settle_us = settle_all(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;
+            look_at_pending(q, store, all, n);
+        }
+        if (now_us >= q->usage_us) {
+            q->usage_us = INT64_MAX;
+            tell_usage(q, store, all, n);
+        }
+        release_all(all, n);
+    }
+    q->again_us = dt_clock_mono_us(q->env->clock) + APART_US;
+    return dt_earlier(q->settle_us, q->usage_us);
+}
+
+/* ---- beginning and end ---- */
+
+dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out, struct dt_error *err)
+{
+    uint64_t number = 0;
+    dt_status status = DT_OK;
+    *out = NULL;
+    dt_quotas *q = calloc(1, sizeof(*q));
+    if (!q)
+        return dt_fail(err, DT_NOMEM, "no memory for quotas");
+    q->env = env;
+    q->apis = 1;
+    q->settle_us = q->usage_us = INT64_MAX;
+#define X(kind, name, words) q->defaults.v[DT_QUOTA_##kind] = env->config->quotas_##name;
+    DT_QUOTA_MAP(X)
+#undef X
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        char labels[60];
+        snprintf(labels, sizeof(labels), "quota=\"%s\"", dt_quota_name((enum dt_quota)i));
+        q->refused[i] = dt_counter("duetime_api_quota_refused_total",
+                                   "Requests and new jobs that were over a quota of their token.", labels);
+    }
+    pthread_mutex_init(&q->lock, NULL);
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+        status = dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    q->process = (int64_t)(number >> 1) | 1;
+    if (status != DT_OK) {
+        dt_quotas_free(q);
+        return status;
+    }
+    q->keeper = (struct dt_chore){.name = "quotas", .tick = tick, .arg = q};
+    dt_chores_add(chores, &q->keeper);
+    *out = q;
+    return DT_OK;
+}
+
+/* What was used since usage was written last is written by the caller's thread. */
+void dt_quotas_stop(dt_quotas *q)
+{
+    struct dt_session session;
+    struct dt_error err = {0};
+    dt_chore_remove(&q->keeper);
+    if (!atomic_load(&q->used) || dt_session_init(&session, q->env) != DT_OK)
+        return;
+    dt_status status = dt_session_begin(&session, &err);
+    if (status == DT_OK)
+        status = dt_quotas_write_usage(q, session.store, &err);
+    if (status != DT_OK)
+        DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
+    dt_session_end(&session);
+    dt_session_clear(&session);
+}
+
+void dt_quotas_free(dt_quotas *q)
+{
+    if (!q)
+        return;
+    pthread_mutex_destroy(&q->lock);
+    free(q);
+}

@@ -1,0 +1,104 @@
+/*
+ * Snapshots of what MySQL said at most about a second ago: topics' settings, the installation with its shard map, and
+ * what leaders say about shards. A snapshot never changes. They are refreshed by the chore of health every second, by
+ * committers and workers when they find it older, and at once after dt_topic_cache_invalidate. Reading a snapshot never
+ * blocks and needs no store, so HTTP threads may.
+ */
+#ifndef DT_API_TOPIC_CACHE_H
+#define DT_API_TOPIC_CACHE_H
+
+#include <stdbool.h>
+
+#include "auth.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "job/callback_fit.h"
+#include "job/shard.h"
+#include "store/store.h"
+
+typedef struct dt_topic_cache dt_topic_cache;
+
+struct dt_topic_settings {
+    struct dt_str name, kafka_topic; /* never absent */
+    struct dt_str retry;             /* never absent: the default when the topic has none */
+    int64_t ack_timeout_ms, retention_ms;
+    int64_t owner; /* topic/owner.h */
+    enum dt_delivery_id delivery;
+    bool paused, limited, deleting; /* limited: it has max_in_flight or rate_limit */
+    struct dt_callback_terms callback;
+};
+
+/* A snapshot of topics and installation. Nobody changes it; its slices live as long as it does. */
+struct dt_view {
+    _Atomic unsigned refs; /* freed with the last one */
+    struct dt_installation installation;
+    struct dt_shard_map map;
+    unsigned char cursor_key[DT_CURSOR_KEY]; /* see cursor.h */
+    struct dt_topic_table *topics;
+};
+/* A snapshot of what leaders say. */
+struct dt_shards_view {
+    _Atomic unsigned refs;
+    struct dt_shard_info *shards; /* by number; n of them */
+    size_t n;
+    int64_t read_us; /* mono */
+    struct dt_dispatchers dispatchers;
+    struct dt_arena arena;
+};
+
+/* Makes a cache without snapshots. Both are borrowed and outlive it. NOMEM: *out is NULL. */
+DT_MUST_CHECK dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out);
+/* Accepts NULL. Snapshots that somebody still refers to live on. */
+void dt_topic_cache_free(dt_topic_cache *cache);
+
+/* Gives a reference to the latest snapshot, to be released; NULL before MySQL was first reached. Any thread. */
+struct dt_view *dt_topic_cache_view(dt_topic_cache *cache);
+/* Says whether a snapshot was asked for since the last call. One thread. */
+bool dt_topic_cache_was_asked(dt_topic_cache *cache);
+/* Gives the reference back. Accepts NULL. Any thread. */
+void dt_view_release(struct dt_view *view);
+/* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */
+const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
+/* The owner of a topic (topic/owner.h); by its name, if the snapshot has no such topic or is NULL. */
+int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
+
+/* Gives a reference to the latest snapshot of the shards, to be released; NULL before MySQL was first reached. Any
+ * thread. */
+struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache);
+/* Gives the reference back. Accepts NULL. Any thread. */
+void dt_shards_release(struct dt_shards_view *shards);
+/* Finds what a shard's leader says. NULL: nothing is known of the shard. */
+const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, unsigned shard);
+
+enum dt_snapshots { DT_SNAPSHOT_TOPICS, DT_SNAPSHOT_TOPICS_AND_SHARDS };
+/* Makes the snapshots at most a second old, asking MySQL through the caller's store unless they are so already. Any
+ * thread that has a store. Statuses as of store/store.h; the last snapshots hold then. */
+DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store,
+                                               struct dt_error *err);
+/* Makes the next refresh read again, after this process has changed a topic. Any thread. */
+void dt_topic_cache_invalidate(dt_topic_cache *cache);
+/* A topic that a job names and the snapshot has not. */
+struct dt_topic_wish {
+    struct dt_str name;
+    const struct dt_caller *caller; /* whose job it is */
+    enum dt_delivery_id delivery;   /* UNSET = the default */
+    int64_t since_us;               /* monotonic: when the caller's work began */
+    /* Out. OK: it is there. NOT_FOUND: it may not be made. INVALID: reason says why, for the caller. */
+    dt_status status;
+    const char *reason; /* lives as long as the cache */
+};
+/*
+ * Makes those topics with defaults, when topics.auto_create allows it, that do not exist; the next refresh has them.
+ * Too many topics are told by a snapshot that is younger than since_us, so that a flood of new names takes no lock in
+ * MySQL and costs one statement. Any status but OK: some may have been made.
+ */
+DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
+                                              size_t n, struct dt_error *err);
+/* Puts a refusal of the store into words for the caller, with limits and their settings; they live as long as the
+ * cache. */
+const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
+/* The rights of this caller as a maker of topics. kafka_topic: the one that it wants to name; absent = none. */
+struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
+                                        struct dt_str kafka_topic);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * GET /v1/forecast: what comes due; GET /v1/forecast/spikes: when that is too much. The question is read on the HTTP
+ * thread, with every fault in it; a worker asks the store, whose work is bounded (features/forecast/forecast.h).
+ */
+#include "answer.h"
+#include "api.h"
+#include "base/assert.h"
+#include "base/text/timetext.h"
+#include "handlers.h"
+#include "job/job.h"
+#include "overview.h"
+#include "request/wall.h"
+#include "features/forecast/forecast.h"
+#include "request/workers.h"
+
+#define SECOND_MS    INT64_C(1000)
+#define HOUR_MS      INT64_C(3600000)
+#define DAYS_MAX_MS  (INT64_C(3660) * 86400000)
+#define STEP_DEFAULT INT64_C(60000)
+#define ASSUMED      1000              /* jobs a second, where nobody has measured yet what the installation drains */
+#define ROOM         ((size_t)8 << 20) /* of what is read while it is made */
+#define KEPT_STEPS   240
+#define STEP_BYTES   ((size_t)80) /* of the answer, at most */
+#define PART_BYTES   ((size_t)DT_TOPIC_MAX + 60)
+
+struct question {
+    struct dt_forecast_ask ask;
+    bool spikes; /* only the steps that are too much */
+};
+
+/* ---- the answer ---- */
+
+/* Appends {"from":…,"to":…,"step":…,"steps":[{"from":…,"due":…,"topics":[…]},…],…}. */
+static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
+{
+    size_t at = 0; /* the parts are in the order of the steps */
+    dt_json_begin_object(out, NULL);
+    dt_json_put_time(out, "from", ask->from_ms);
+    dt_json_put_time(out, "to", ask->from_ms + (int64_t)ask->steps * ask->step_ms);
+    dt_json_put_duration(out, "step", ask->step_ms);
+    dt_json_put_time(out, "counted_until", forecast->counted_until_ms);
+    dt_json_put_bool(out, "topics_counted", forecast->topics_counted);
+    dt_json_begin_array(out, "steps");
+    for (size_t step = 0; step < ask->steps; step++) {
+        dt_json_begin_object(out, NULL);
+        dt_json_put_time(out, "from", ask->from_ms + (int64_t)step * ask->step_ms);
+        dt_json_put_int(out, "due", forecast->due[step]);
+        dt_json_begin_array(out, "topics");
+        for (; at < forecast->n_parts && forecast->parts[at].step == step; at++) {
+            dt_json_begin_object(out, NULL);
+            dt_json_put_string(out, "topic", forecast->parts[at].topic);
+            dt_json_put_int(out, "due", forecast->parts[at].due);
+            dt_json_end_object(out);
+        }
+        dt_json_end_array(out);
+        dt_json_end_object(out);
+    }
+    dt_json_end_array(out);
+    dt_json_end_object(out);
+}
+
+/*
+ * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps that exceed what is drained in
+ * one. takes: until a step's jobs have gone, with the jobs that steps before it left over.
+ */
+static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
+                       int64_t measured_per_second)
+{
+    const int64_t per_second = measured_per_second > 0 ? measured_per_second : ASSUMED;
+    int64_t a_step = per_second * ask->step_ms / 1000;
+    int64_t waiting = 0;
+    dt_json_begin_object(out, NULL);
+    dt_json_begin_array(out, "spikes");
+    for (size_t step = 0; step < ask->steps; step++) {
+        waiting += forecast->due[step];
+        if (forecast->due[step] > a_step) {
+            dt_json_begin_object(out, NULL);
+            dt_json_put_time(out, "from", ask->from_ms + (int64_t)step * ask->step_ms);
+            dt_json_put_int(out, "due", forecast->due[step]);
+            dt_json_put_int(out, "drains", a_step);
+            dt_json_put_duration(out, "takes", (int64_t)((double)waiting * 1000 / (double)per_second));
+            dt_json_end_object(out);
+        }
+        waiting = waiting > a_step ? waiting - a_step : 0;
+    }
+    dt_json_end_array(out);
+    dt_json_put_bool(out, "measured", measured_per_second > 0);
+    dt_json_end_object(out);
+}
+
+/* ---- on a worker ---- */
+
+struct making {
+    struct dt_request *req;
+    dt_store *store;
+    bool no_room;
+};
+
+static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    struct making *m = arg;
+    const struct question *q = m->req->state;
+    struct dt_arena arena;
+    struct dt_forecast found;
+    int64_t per_second = 0;
+    dt_arena_init(&arena);
+    dt_status status = dt_store_forecast(m->store, &q->ask, &arena, &found, err);
+    if (status == DT_OK && q->spikes)
+        status = dt_store_drains(m->store, &per_second, err);
+    if (status == DT_OK) {
+        size_t most = (q->ask.steps + 4) * STEP_BYTES + found.n_parts * PART_BYTES;
+        m->no_room = !dt_hold_more(&m->req->hold, 2 * most);
+        status = m->no_room ? dt_fail(err, DT_FULL, "no room for the answer") : DT_OK;
+    }
+    if (status == DT_OK && q->spikes)
+        add_spikes(out, &q->ask, &found, per_second);
+    else if (status == DT_OK)
+        add_forecast(out, &q->ask, &found);
+    dt_arena_clear(&arena);
+    return status;
+}
+
+static enum dt_next forecast(struct dt_request *req, dt_store *store)
+{
+    const struct question *q = req->state;
+    const struct dt_forecast_ask *asked = &q->ask;
+    struct dt_error err = {0};
+    struct making m = {.req = req, .store = store};
+    struct dt_strbuf key;
+    dt_assert(asked->steps > 0 && asked->steps <= DT_FORECAST_STEPS);
+    if (!dt_hold_more(&req->hold, ROOM))
+        return dt_request_no_room(req);
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_init(&key);
+    dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
+                   asked->steps);
+    dt_overview_add_topics(&key, asked->topic, asked->bound);
+    /* Short ones are what many look at: they are kept for a moment. */
+    dt_status status = asked->steps > KEPT_STEPS ? make(&m, &req->out, &err)
+                                                 : dt_slow_answer(req->api->overview, &key, make, &m, &req->out, &err);
+    dt_strbuf_clear(&key);
+    if (m.no_room)
+        return dt_request_no_room(req);
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+/* ---- the question ---- */
+
+static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, name);
+    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0)) {
+        dt_faults_add_query(faults, dt_str(name),
+                            "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as "
+                            "%2B), and not before 1970");
+        return false;
+    }
+    return text.p != NULL;
+}
+
+/* Reads the step, and the stretch of time; without a beginning, it is that of this minute, or of a shorter step. */
+static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
+{
+    struct dt_str step = dt_request_query(req, "step");
+    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
+    int64_t to_ms = 0;
+    ask->step_ms = STEP_DEFAULT;
+    if (step.p &&
+        (dt_duration_parse(step, &ask->step_ms) != DT_OK || ask->step_ms < SECOND_MS || ask->step_ms > DAYS_MAX_MS)) {
+        ask->step_ms = STEP_DEFAULT;
+        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
+    }
+    if (!read_time(req, "from", &ask->from_ms, faults))
+        ask->from_ms = now_ms - now_ms % (ask->step_ms < STEP_DEFAULT ? ask->step_ms : STEP_DEFAULT);
+    if (!read_time(req, "to", &to_ms, faults))
+        to_ms = ask->from_ms + (ask->step_ms > HOUR_MS ? ask->step_ms : HOUR_MS);
+    if (to_ms <= ask->from_ms || to_ms - ask->from_ms > DAYS_MAX_MS)
+        dt_faults_add_query(faults, DT_STR_LIT("to"), "must be after from, by ten years at most");
+    else if ((to_ms - ask->from_ms - 1) / ask->step_ms >= DT_FORECAST_STEPS)
+        dt_faults_add_query(faults, DT_STR_LIT("step"), "makes more than 10000 steps");
+    else
+        ask->steps = (size_t)((to_ms - ask->from_ms - 1) / ask->step_ms) + 1;
+}
+
+enum dt_next dt_handle_forecast(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct question *q = dt_answer_state(req, sizeof(*q));
+    if (!q || !dt_answer_clock(req))
+        return DT_REPLY;
+    *q = (struct question){{.zones = req->api->zones, .bound = dt_wall_bound(req)}, req->route->arg};
+    q->ask.topic = dt_request_query(req, "topic");
+    dt_faults_init(&faults, &req->arena);
+    const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
+    read_stretch(req, &q->ask, &faults);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    return dt_workers_submit(req->api->workers, req, forecast);
+}

@@ -1,0 +1,278 @@
+/*
+ * Owns the API's row in `processes`, and what it last found out about MySQL. Refuses to serve requests. It is the only
+ * chore of a thread of its own, because readiness must not wait for a table that somebody keeps locked.
+ *
+ * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens, and
+ * whether jobs could be inserted. At rest, when nobody has asked this process anything since the last look and all is
+ * well, half as often, shards every other time, and then one of the three inserts. A server that is away costs one
+ * failed call a second, nothing else waits for it. The row alone also when the index writer lost something: leaders
+ * read it, and are called by the writer once it is there, if Redis can be had at all.
+ */
+#include "health.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "features/clock/test_clock.h"
+#include "request/session.h"
+
+#define TICK_US  INT64_C(1000000)
+#define REST_US  INT64_C(2000000) /* while all is well and nobody asks anything */
+#define APART_US INT64_C(50000)   /* rows, however much is lost */
+
+struct dt_health {
+    const dt_clock *clock;
+    dt_topic_cache *topics;
+    dt_auth *auth;
+    struct dt_chore chore;
+    struct dt_session session;
+    dt_index_writer *index;
+    int64_t id; /* of the row */
+    char name[100];
+    unsigned ticks;
+    bool schema_fits, inserts; /* as of the last look */
+    bool rests;                /* nobody asked anything since */
+    int64_t look_us;           /* mono: the next look */
+    int64_t losses_us;         /* mono: the row is written for losses from then on */
+    struct dt_outage_part outage;
+    _Atomic bool lost; /* the index writer lost something that leaders were not told of */
+    pthread_mutex_t lock;
+    struct dt_health_state state; /* under the lock */
+    dt_metric *mysql_up, *redis_up;
+};
+
+void dt_health_get(dt_health *h, struct dt_health_state *out)
+{
+    pthread_mutex_lock(&h->lock);
+    *out = h->state;
+    pthread_mutex_unlock(&h->lock);
+    if (out->mysql != DT_OK || !dt_session_stalled(&h->session))
+        return;
+    out->mysql = DT_UNAVAILABLE;
+    out->mysql_word = "unavailable";
+    snprintf(out->mysql_text, sizeof(out->mysql_text), "the server does not answer");
+}
+
+void dt_health_drain(dt_health *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->state.draining = true;
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- one look ---- */
+
+/* Its losses are told to leaders: the row first, the call second. */
+static dt_status beat(dt_health *h, struct dt_error *err)
+{
+    struct dt_index_verdict index;
+    dt_index_writer_verdict(h->index, &index);
+    struct dt_process row = {.id = h->id, .name = h->name, .index_down = index.down, .index_losses = index.losses};
+    return dt_store_beat(h->session.store, &row, err);
+}
+
+static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
+{
+    dt_store *store = h->session.store; /* whose clock was sampled when the session began */
+    const bool odd = h->ticks % 2;
+    dt_status status = DT_OK;
+    if (!h->schema_fits) {
+        status = dt_store_check_schema(store, err);
+        if (status == DT_OK)
+            status = dt_store_check_test_clock(store, err);
+        h->schema_fits = status == DT_OK;
+    }
+    /* Whatever else is wrong: a list of tokens that is not read again lets in whom it should not. */
+    dt_status known = DT_OK;
+    if (!odd || !dt_auth_known(h->auth))
+        known = dt_auth_load(h->auth, store, status == DT_OK ? err : NULL);
+    if (status == DT_OK)
+        status = known;
+    if (status == DT_OK)
+        status = beat(h, err);
+    if (status == DT_OK && !(h->inserts && odd)) /* at rest, one of the inserts */
+        status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
+                                     err);
+    h->inserts = status == DT_OK;
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh(h->topics, h->rests && odd ? DT_SNAPSHOT_TOPICS : DT_SNAPSHOT_TOPICS_AND_SHARDS,
+                                        store, err);
+    return status;
+}
+
+/* Chooses a word that everybody may see: one of ours, never the server's text, which has users and hosts in it. */
+static const char *word_of(dt_status status, const struct dt_error *err)
+{
+    static const char told[] = "MySQL "; /* as the port begins what a server told */
+    unsigned long number = 0;
+    if (status == DT_OK)
+        return "ok";
+    if (status == DT_SCHEMA)
+        return "schema";
+    if (strncmp(err->text, told, strlen(told)) == 0)
+        number = strtoul(err->text + strlen(told), NULL, 10);
+    if (number == 1290 || number == 1836 || number == 1792)
+        return "read-only";
+    if (status == DT_DENIED || number == 1044 || number == 1045 || number == 1698 || number == 1142 || number == 1143 ||
+        number == 1227 || number == 1370)
+        return "refused";
+    return status == DT_UNAVAILABLE ? "unavailable" : "failing";
+}
+
+static void publish_state(dt_health *h, dt_status status, const struct dt_error *err,
+                          const struct dt_index_verdict *index)
+{
+    bool redis = index->status == DT_OK;
+    pthread_mutex_lock(&h->lock);
+    h->state.mysql_word = word_of(status, err);
+    h->state.mysql_us = dt_clock_mono_us(h->clock);
+    h->state.redis_us = index->at_us;
+    snprintf(h->state.redis_text, sizeof(h->state.redis_text), "%s", index->text);
+    dt_status before = h->state.mysql;
+    h->state.mysql = status;
+    h->state.redis = redis;
+    snprintf(h->state.mysql_text, sizeof(h->state.mysql_text), "%s",
+             status == DT_OK ? "" : (err->text[0] ? err->text : dt_status_text(status)));
+    pthread_mutex_unlock(&h->lock);
+    dt_metric_set(h->mysql_up, status == DT_OK);
+    if (h->redis_up)
+        dt_metric_set(h->redis_up, redis);
+    if (before != status && status == DT_OK)
+        DT_LOG(INFO, "health", "MySQL is ready");
+    if (status != DT_OK)
+        dt_outage_failed(&h->outage, DT_OUTAGE_MYSQL, "health", "MySQL is not ready", status, err);
+    else
+        dt_outage_over(&h->outage);
+    dt_outage_look(dt_clock_mono_us(dt_clock_system()));
+}
+
+static void look(dt_health *h)
+{
+    struct dt_error err = {0};
+    struct dt_index_verdict index;
+    h->rests = !dt_topic_cache_was_asked(h->topics) && h->state.mysql == DT_OK;
+    if (h->rests &&
+        h->ticks % 5) /* the clock was sampled a moment ago, and whatever is asked finds a lost connection */
+        h->session.used_us = dt_clock_mono_us(h->clock);
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = look_at_mysql(h, &err);
+    if (status != DT_OK)
+        h->schema_fits = h->rests = false; /* it may be another server when it comes back */
+    dt_session_end(&h->session);
+    dt_index_writer_verdict(h->index, &index);
+    publish_state(h, status, &err, &index);
+    h->ticks++;
+}
+
+/* ---- the chore ---- */
+
+static void on_loss(void *arg)
+{
+    dt_health *h = arg;
+    atomic_store(&h->lost, true);
+    dt_chore_wake(&h->chore);
+}
+
+static void tell_losses(dt_health *h)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_session_begin(&h->session, &err);
+    if (status == DT_OK)
+        status = beat(h, &err);
+    dt_session_end(&h->session);
+    if (status == DT_OK)
+        dt_index_writer_topics(h->index);
+    else
+        DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
+    h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
+}
+
+static int64_t tick(void *arg, void *context)
+{
+    dt_health *h = arg;
+    const int64_t now_us = dt_clock_mono_us(h->clock);
+    (void)context;
+    if (now_us >= h->losses_us && atomic_exchange(&h->lost, false))
+        tell_losses(h);
+    if (now_us >= h->look_us) {
+        look(h);
+        h->look_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
+    }
+    return atomic_load(&h->lost) ? dt_earlier(h->look_us, h->losses_us) : h->look_us;
+}
+
+/* ---- beginning and end ---- */
+
+/* Numbers that are alike would only make two processes look like one for a while. */
+static void name_row(dt_health *h)
+{
+    char host[64] = "localhost";
+    uint64_t id = (uint64_t)getpid();
+    if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+        DT_LOG(WARN, "health", "no random number for the process's row");
+    h->id = (int64_t)(id >> 1);
+    gethostname(host, sizeof(host) - 1);
+    snprintf(h->name, sizeof(h->name), "%s:%ld", host, (long)getpid());
+}
+
+dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics, dt_auth *auth,
+                          dt_index_writer *index, dt_health **out, struct dt_error *err)
+{
+    *out = NULL;
+    dt_health *h = calloc(1, sizeof(*h));
+    if (!h)
+        return dt_fail(err, DT_NOMEM, "no memory for the health chore");
+    h->clock = env->clock;
+    h->topics = topics;
+    h->auth = auth;
+    h->index = index;
+    name_row(h);
+    h->state.mysql_word = "unavailable";
+    h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
+    h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
+    if (index)
+        h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
+    pthread_mutex_init(&h->lock, NULL);
+    dt_status status = dt_session_init(&h->session, env);
+    if (status != DT_OK) {
+        dt_health_free(h);
+        return dt_fail(err, status, "the health chore cannot start");
+    }
+    look(h);
+    h->look_us = dt_clock_mono_us(h->clock) + TICK_US;
+    h->chore = (struct dt_chore){.name = "health", .tick = tick, .arg = h};
+    dt_chores_add(urgent, &h->chore);
+    dt_index_writer_on_loss(index, on_loss, h);
+    *out = h;
+    return DT_OK;
+}
+
+void dt_health_stop(dt_health *h)
+{
+    dt_chore_remove(&h->chore);
+    dt_session_clear(&h->session);
+}
+
+int64_t dt_health_process(const dt_health *h)
+{
+    return h->id;
+}
+
+void dt_health_free(dt_health *h)
+{
+    if (!h)
+        return;
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}

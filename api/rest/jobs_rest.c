@@ -1,0 +1,313 @@
+/*
+ * One job that exists: GET, PATCH, cancel, run-now, redrive, attempts. What a request asks for is decoded on the HTTP
+ * thread, carried out by a worker through one function of the store, and answered with the row as it is afterwards;
+ * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
+ * did not exist: such a token's changes read the job first (a job's topic never changes).
+ */
+
+#include "answer.h"
+#include "api.h"
+#include "handlers.h"
+#include "intake/index_writer.h"
+#include "job/results/result_json.h"
+#include "job_answer.h"
+#include "job_fit.h"
+#include "request/wall.h"
+#include "settle.h"
+#include "features/operations/operations.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
+
+#define BY_ATTEMPT   'a'
+#define ATTEMPTS_MAX 1000 /* in a page */
+#define IF_MATCH_MAX 16   /* versions in one If-Match; more never match */
+
+struct change {
+    int64_t id;
+    struct dt_patch patch;
+    struct dt_str key; /* GET by key */
+    bool retries;      /* cancel the further attempts of a dispatched job */
+    struct dt_settle settle;
+    /* If-Match: n_versions < 0 = any (absent or "*"). */
+    int n_versions;
+    int64_t versions[IF_MATCH_MAX];
+};
+
+/* A page of a job's attempts. */
+struct attempts {
+    int64_t id, after;
+    struct dt_cursor_list cursor;
+};
+
+static struct change *change_new(struct dt_request *req)
+{
+    struct change *change = dt_answer_state(req, sizeof(*change));
+    if (change)
+        change->n_versions = -1;
+    return change;
+}
+
+/* ---- on a worker ---- */
+
+/* Reads the job when the token reaches some topics only. OK, NOT_FOUND, or what the store says. */
+static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
+{
+    struct dt_job job;
+    struct dt_arena row; /* with its payload: gone before the next one is read */
+    if (!dt_wall_bound(req))
+        return DT_OK;
+    dt_arena_init(&row);
+    dt_status status = dt_store_get(store, id, &row, &job, err);
+    if (status == DT_OK)
+        status = dt_wall_found(req, job.topic);
+    dt_arena_clear(&row);
+    return status;
+}
+
+enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job;
+    struct dt_error err = {0};
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
+    dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
+    if (status == DT_OK)
+        status = dt_wall_found(req, job.topic);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return dt_answer_read(req, store, &job);
+}
+
+static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
+{
+    struct change *change = req->state;
+    struct dt_error err = {0};
+    dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
+    if (status != DT_OK)
+        return dt_answer_failed(req, status, "job", &err);
+    return dt_handle_job_get(req, store);
+}
+
+/* The one version to ask for: 0 = any, -1 = none that a row has. */
+static dt_status version_wanted(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
+                                struct dt_error *err)
+{
+    struct dt_job job;
+    *version = change->n_versions < 0 ? 0 : change->n_versions == 1 ? change->versions[0] : -1;
+    if (change->n_versions <= 1)
+        return DT_OK;
+    dt_status status = dt_store_get(store, change->id, arena, &job, err);
+    for (int i = 0; status == DT_OK && i < change->n_versions; i++)
+        if (change->versions[i] == job.version)
+            *version = job.version;
+    return status;
+}
+
+/* Reads the topic of the job, which decides whether the patch fits. False: the answer is filled in. */
+static bool patch_fits(struct dt_request *req, dt_store *store, const struct change *change)
+{
+    const struct dt_patch *patch = &change->patch;
+    const struct dt_callback_asked asked = {.asks_url = patch->has_callback_url,
+                                            .url = patch->callback_url,
+                                            .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
+                                            .header_fault = patch->header_fault};
+    struct dt_job job;
+    struct dt_arena row; /* with its payload: gone before the next one is read */
+    if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
+        return true;
+    dt_arena_init(&row);
+    bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
+    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* what does not wait is too late, or not there */
+    dt_arena_clear(&row);
+    return fits;
+}
+
+static enum dt_next patch_job(struct dt_request *req, dt_store *store)
+{
+    struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    struct dt_patch patch = change->patch;
+    if (dt_settle_goes_on(req, store, &change->settle, patch_job))
+        return DT_PENDING;
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK && !patch_fits(req, store, change))
+        return DT_REPLY;
+    if (status == DT_OK)
+        status = version_wanted(change, store, &req->arena, &patch.if_version, &err);
+    if (status == DT_OK)
+        status = dt_store_patch(store, change->id, &patch, &req->arena, &job, &err);
+    if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, patch_job))
+        return DT_PENDING;
+    return dt_answer_changed(req, store, status, &job, &err);
+}
+
+static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
+{
+    struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (dt_settle_goes_on(req, store, &change->settle, cancel_job))
+        return DT_PENDING;
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
+    if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, cancel_job))
+        return DT_PENDING;
+    return dt_answer_changed(req, store, status, &job, &err);
+}
+
+enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store)
+{
+    const struct change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
+    dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK)
+        status = req->route->arg == DT_OPERATION_RUN_NOW ? dt_store_run_now(store, change->id, &req->arena, &job, &err)
+                                                         : dt_store_redrive(store, change->id, &req->arena, &job, &err);
+    return dt_answer_changed(req, store, status, &job, &err);
+}
+
+static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
+{
+    const struct attempts *list = req->state;
+    const struct dt_attempt_filter filter = {.job_id = list->id, .after = list->after, .limit = ATTEMPTS_MAX};
+    struct dt_attempt_list page;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    if (!dt_hold_more(&req->hold, dt_page_room(DT_PAGE_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = check_visible(req, store, list->id, &err);
+    if (status == DT_OK)
+        status = dt_store_attempts(store, &filter, &rows, &page, &err);
+    if (status == DT_OK) {
+        /* A page: like those of other lists, but that next_cursor is there only when there are more. */
+        size_t i = 0;
+        dt_answer_begin_list(req, "attempts");
+        for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++)
+            dt_attempt_add(&req->out, &page.v[i]);
+        if (page.more || i < page.n) {
+            dt_answer_next_id(req, &list->cursor, true, page.v[i - 1].attempt);
+        } else {
+            dt_json_end_array(&req->out);
+            dt_json_end_object(&req->out);
+        }
+    }
+    dt_arena_clear(&rows);
+    return status == DT_OK ? DT_REPLY : dt_answer_failed(req, status, "job", &err);
+}
+
+/* ---- on an HTTP thread ---- */
+
+/* A strong entity tag that holds digits becomes a version; weak and foreign ones never match. */
+static void read_if_match(struct change *change, struct dt_str header)
+{
+    if (!header.p || dt_str_is(dt_str_trimmed(header), "*"))
+        return;
+    change->n_versions = 0;
+    while (header.n > 0) {
+        const struct dt_str tag = dt_str_next_element(&header);
+        bool fine = tag.n >= 3 && tag.n <= 20 && tag.p[0] == '"' && tag.p[tag.n - 1] == '"' && tag.p[1] != '0';
+        int64_t version = 0;
+        for (size_t i = 1; fine && i < tag.n - 1; i++) {
+            fine = tag.p[i] >= '0' && tag.p[i] <= '9';
+            version = fine ? version * 10 + (tag.p[i] - '0') : 0;
+        }
+        if (fine && change->n_versions < IF_MATCH_MAX)
+            change->versions[change->n_versions++] = version;
+    }
+}
+
+enum dt_next dt_handle_job_by_id(struct dt_request *req)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    return dt_workers_submit(req->api->workers, req, req->route->work);
+}
+
+enum dt_next dt_handle_job_attempts(struct dt_request *req)
+{
+    struct attempts *list;
+    struct dt_faults faults;
+    struct dt_str position;
+    int64_t id;
+    if (!dt_answer_id(req, &id))
+        return DT_REPLY;
+    list = dt_arena_alloc(&req->arena, sizeof(*list));
+    if (!list)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *list = (struct attempts){.id = id};
+    dt_faults_init(&faults, &req->arena);
+    if (!dt_answer_list(req, BY_ATTEMPT, &req->params[0], 1, &list->cursor))
+        return DT_REPLY;
+    if (dt_answer_cursor(req, &list->cursor, &faults, &position) && position.p &&
+        !dt_job_id_parse(position, &list->after))
+        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    req->state = list;
+    return dt_workers_submit(req->api->workers, req, list_attempts);
+}
+
+enum dt_next dt_handle_key_get(struct dt_request *req)
+{
+    const char *reason = dt_key_check(req->params[1]);
+    if (reason)
+        return dt_answer_fault(req, "/key", reason);
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->key = req->params[1];
+    return dt_workers_submit(req->api->workers, req, get_by_key);
+}
+
+enum dt_next dt_handle_job_cancel(struct dt_request *req)
+{
+    bool retries;
+    int64_t id;
+    if (!dt_answer_id(req, &id) || !dt_answer_flag(req, "retries", &retries))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    change->retries = retries;
+    return dt_workers_submit(req->api->workers, req, cancel_job);
+}
+
+enum dt_next dt_handle_job_patch(struct dt_request *req)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id) || !dt_answer_clock(req))
+        return DT_REPLY;
+    struct change *change = change_new(req);
+    if (!change)
+        return DT_REPLY;
+    change->id = id;
+    read_if_match(change, req->if_match);
+    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct dt_faults faults;
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    if (!json)
+        return DT_REPLY;
+    dt_status status = dt_patch_decode(json, &rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, patch_job);
+}

@@ -1,0 +1,227 @@
+/*
+ * Tokens over REST: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics. A new token is
+ * shown in the answer that makes it, and never again. All APIs know of a change within seconds. An installation that
+ * had a token goes on asking for one, whatever is revoked here (tokens_store.c).
+ */
+#include "answer.h"
+#include "api.h"
+#include "base/text/json.h"
+#include "base/text/json_table.h"
+#include "handlers.h"
+#include "job/results/result_json.h"
+#include "topic/topic_owners.h"
+#include "token_new.h"
+#include "request/workers.h"
+
+#define TOKENS_ROOM ((size_t)1 << 20)
+
+struct ask {
+    struct dt_token_ask token;
+    char text[DT_TOKEN_TEXT_MAX];
+};
+
+/* ---- answers ---- */
+
+static void put_words(struct dt_strbuf *out, const char *name, struct dt_str words)
+{
+    dt_json_begin_array(out, name);
+    while (words.n > 0)
+        dt_json_put_string(out, NULL, dt_str_next_element(&words));
+    dt_json_end_array(out);
+}
+
+/* Begins an object: the caller may add more to it, and ends it. */
+static void begin_token(struct dt_strbuf *out, const struct dt_token *token)
+{
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "name", token->name);
+    put_words(out, "scopes", token->scopes);
+    if (dt_str_is(token->topics, DT_TOPICS_ALL))
+        dt_json_put_null(out, "topics");
+    else
+        put_words(out, "topics", token->topics);
+    for (int i = 0; i < DT_QUOTAS; i++)
+        dt_json_put_int_or_null(out, dt_quota_name((enum dt_quota)i), token->quotas.v[i] != DT_QUOTA_UNSET,
+                                token->quotas.v[i]);
+}
+
+enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
+{
+    struct dt_token *tokens;
+    size_t n;
+    struct dt_error err = {0};
+    if (!dt_hold_more(&req->hold, TOKENS_ROOM))
+        return dt_request_no_room(req);
+    dt_status status = dt_store_token_list(store, &req->arena, &tokens, &n, NULL, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    dt_answer_begin_list(req, "tokens");
+    for (size_t i = 0; i < n; i++) {
+        begin_token(&req->out, &tokens[i]);
+        dt_json_put_time(&req->out, "created_at", tokens[i].created_at_ms);
+        dt_json_end_object(&req->out);
+    }
+    dt_json_end_array(&req->out);
+    dt_json_end_object(&req->out);
+    return DT_REPLY;
+}
+
+static enum dt_next make_token(struct dt_request *req, dt_store *store)
+{
+    struct ask *ask = req->state;
+    struct dt_error err = {0};
+    char scopes[DT_SCOPES_TEXT];
+    dt_status status = dt_token_new(store, &ask->token, ask->text, &err);
+    if (status == DT_EXISTS)
+        return dt_answer_fault(req, "/name", "a token has this name");
+    if (status == DT_OK)
+        status = dt_token_judge(&ask->token, scopes, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
+    req->status = 201;
+    begin_token(&req->out,
+                &(struct dt_token){
+                    .name = ask->token.name, .scopes = dt_str(scopes), .topics = topics, .quotas = ask->token.quotas});
+    dt_json_put_word(&req->out, "token", ask->text);
+    dt_json_end_object(&req->out);
+    return DT_REPLY;
+}
+
+static enum dt_next set_token(struct dt_request *req, dt_store *store)
+{
+    const struct ask *ask = req->state;
+    struct dt_token token = {0};
+    struct dt_error err = {0};
+    dt_status status = dt_store_token_set(store, req->params[0], &ask->token.quotas, &req->arena, &token, &err);
+    if (status != DT_OK)
+        return dt_answer_failed(req, status, "token", &err);
+    req->status = 200;
+    begin_token(&req->out, &token);
+    dt_json_end_object(&req->out);
+    return DT_REPLY;
+}
+
+enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_store_token_revoke(store, req->params[0], &err);
+    if (status != DT_OK)
+        return dt_answer_failed(req, status, "token", &err);
+    dt_topic_owners_follow(store);
+    req->status = 200;
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_put_string(&req->out, "name", req->params[0]);
+    dt_json_end_object(&req->out);
+    return DT_REPLY;
+}
+
+/* ---- bodies ---- */
+
+/* Puts an array of texts without commas together, with commas between them. */
+static void read_words(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    struct dt_strbuf all;
+    bool fine = node->type == DT_JSON_ARRAY;
+    dt_strbuf_init(&all);
+    for (const struct dt_json_node *m = fine ? dt_json_first(r->json, node) : NULL; m;
+         m = dt_json_sibling(r->json, node, m)) {
+        fine &= m->type == DT_JSON_STRING && m->str.n > 0 && !memchr(m->str.p, ',', m->str.n);
+        dt_strbuf_adds(&all, all.n ? "," : "");
+        if (m->type == DT_JSON_STRING)
+            dt_strbuf_add(&all, m->str.p, m->str.n);
+    }
+    r->faults->failed |= all.failed;
+    if (!fine || (all.n == 0 && !all.failed))
+        dt_json_fault(r, field, "must be an array of strings, and not empty");
+    *(struct dt_str *)dt_json_place(r, field) = dt_json_keep(r->faults, all.n ? dt_strbuf_str(&all) : DT_STR_LIT(""));
+    dt_strbuf_clear(&all);
+}
+
+/* A quota of null is the default, also where others are kept. */
+static void read_quota(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    if (node->type == DT_JSON_NULL)
+        *(int64_t *)dt_json_place(r, field) = DT_QUOTA_UNSET;
+    else
+        dt_json_read_value(r, field, node);
+}
+
+#define BODY struct dt_token_ask
+#define QUOTA(name, quota)                                                                                             \
+    DT_FIELD(name, COUNT, BODY, quotas.v[quota], .read = read_quota, .max = DT_QUOTA_MAX, .absent = DT_QUOTA_UNSET,    \
+             .reason = "must be a number from 0 (no quota) to 10^12, or null for the default")
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD("name", TEXT, BODY, name), DT_FIELD("scopes", TEXT, BODY, scopes, .read = read_words),
+    DT_FIELD("topics", TEXT, BODY, topics, .read = read_words, .flags = DT_FIELD_NULLABLE),
+#define X(kind, name, words) QUOTA(#name, DT_QUOTA_##kind),
+    DT_QUOTA_MAP(X)
+#undef X
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+
+/* ---- on an HTTP thread ---- */
+
+/* Reads the members of the body, which begin as the quotas given. NULL: the answer is filled in. */
+static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
+{
+    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    dt_json *json = ask ? dt_answer_parse(req, &rules, faults) : NULL;
+    if (!ask)
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!json)
+        return NULL;
+    *ask = (struct ask){.token.quotas = dt_quota_all(quota)};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = &ask->token};
+    if (!dt_json_read(&r, &table, dt_json_root(json))) {
+        dt_answer_faults(req, DT_INVALID, faults);
+        return NULL;
+    }
+    return ask;
+}
+
+static enum dt_next submit(struct dt_request *req, struct ask *ask, const struct dt_faults *faults, dt_worker_fn work)
+{
+    if (dt_faults_status(faults) != DT_OK)
+        return dt_answer_faults(req, dt_faults_status(faults), faults);
+    req->state = ask;
+    return dt_workers_submit(req->api->workers, req, work);
+}
+
+enum dt_next dt_handle_token_new(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct ask *ask = read_body(req, DT_QUOTA_UNSET, &faults);
+    if (!ask)
+        return DT_REPLY;
+    if (faults.n == 0) {
+        const struct dt_token_ask *t = &ask->token;
+        struct dt_error err = {0};
+        unsigned bits;
+        if (!t->name.p || dt_token_name_check(t->name, &err) != DT_OK)
+            dt_faults_addf(&faults, "/name", "%s", t->name.p ? err.text : "is required");
+        if (!t->scopes.p || dt_scopes_parse(t->scopes, &bits, &err) != DT_OK)
+            dt_faults_addf(&faults, "/scopes", "%s", t->scopes.p ? err.text : "is required");
+        if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
+            dt_faults_addf(&faults, "/topics", "%s; leave it out for all topics", err.text);
+    }
+    return submit(req, ask, &faults, make_token);
+}
+
+enum dt_next dt_handle_token_set(struct dt_request *req)
+{
+    struct dt_faults faults;
+    if (req->if_match.p) {
+        dt_request_refuse(req, DT_PROBLEM_INVALID, "a token has no version that If-Match could be about");
+        return DT_REPLY;
+    }
+    struct ask *ask = read_body(req, DT_QUOTA_KEPT, &faults);
+    if (!ask)
+        return DT_REPLY;
+    if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
+        dt_faults_add(&faults, "", "of a token that is made its quotas alone can be changed");
+    return submit(req, ask, &faults, set_token);
+}
