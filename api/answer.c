@@ -6,8 +6,8 @@
 #include "base/outage.h"
 #include "base/text/timetext.h"
 #include "job/results/result_json.h"
-#include "request/topic_cache.h"
 #include "request/scratch.h"
+#include "request/topic_cache.h"
 
 void *dt_answer_state(struct dt_request *req, size_t n)
 {

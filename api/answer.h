@@ -10,8 +10,8 @@
 
 #include "api.h"
 #include "request/cursor.h"
-#include "rest/job_json.h"
 #include "request/request.h"
+#include "rest/job_json.h"
 #include "store/store.h"
 
 struct dt_view;

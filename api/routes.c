@@ -3,10 +3,10 @@
  * columns are method, path, scope, wall (request/wall.h), body and query; a row that lacks one does not compile.
  */
 #include "api.h"
+#include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/batch_feed.h"
 #include "request/router.h"
-#include "features/operations/operations.h"
 #include "request/workers.h"
 
 /* Of routes for which a worker does everything. */

@@ -5,8 +5,8 @@
 #include "base/streams.h"
 #include "base/text/timetext.h"
 #include "mysql/db.h"
-#include "topic/topic_owners.h"
 #include "token_new.h"
+#include "topic/topic_owners.h"
 
 static int failed(const struct dt_error *err, dt_status status)
 {

@@ -20,14 +20,14 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "dispatch/pop.h"
+#include "dispatch/shard_stats.h"
+#include "features/events/events.h"
 #include "index/index.h"
 #include "index/reconcile/reconcile.h"
 #include "job/archive/archive.h"
 #include "job/archive/housekeeping.h"
-#include "features/events/events.h"
 #include "topic/counts_audit.h"
-#include "dispatch/pop.h"
-#include "dispatch/shard_stats.h"
 
 #define STATS_AT_ONCE 64
 #define STEP_ROWS     1000

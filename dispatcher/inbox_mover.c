@@ -13,11 +13,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/text/json.h"
 #include "base/thread.h"
 #include "features/intents/inbox.h"
 #include "tell_index.h"

@@ -13,17 +13,17 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/secrets.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/secrets.h"
 #include "base/service.h"
 #include "base/stop_bound.h"
 #include "base/streams.h"
 #include "base/thread.h"
-#include "metrics_server.h"
+#include "deliver/kafka/kafka.h"
 #include "dispatcher.h"
 #include "index/index.h"
-#include "deliver/kafka/kafka.h"
+#include "metrics_mhd.h"
 #include "mysql/db.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */

@@ -14,14 +14,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/fair.h"
 #include "base/fail_point.h"
+#include "base/fair.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
-#include "topic/topic_owners.h"
 #include "tell_index.h"
+#include "topic/topic_owners.h"
 
 #define LOOK_US INT64_C(500000)
 #define REST_US INT64_C(15000000) /* where no operation was under way for BUSY_US */

@@ -14,9 +14,9 @@
 
 #include "base/streams.h"
 #include "cli.h"
+#include "help.h"
 #include "run.h"
 #include "talk.h"
-#include "help.h"
 #include "times.h"
 
 #define NARROWEST 40

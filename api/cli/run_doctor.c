@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "base/streams.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
+#include "features/doctor/finding.h"
 #include "request.h"
 #include "run.h"
 #include "show.h"
 #include "talk.h"
-#include "features/doctor/finding.h"
 
 #define SKEW_MS 2500 /* what an API says of the time may be a second old */
 

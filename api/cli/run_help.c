@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "help.h"
 #include "run.h"
 #include "talk.h"
-#include "help.h"
 
 static int print(struct dt_strbuf *text)
 {

@@ -20,8 +20,8 @@
 
 #include "base/assert.h"
 #include "base/text/json_write.h"
-#include "request.h"
 #include "progress.h"
+#include "request.h"
 #include "run.h"
 #include "show.h"
 #include "talk.h"

@@ -8,8 +8,8 @@
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "request.h"
 #include "progress.h"
+#include "request.h"
 #include "run.h"
 #include "show.h"
 #include "talk.h"

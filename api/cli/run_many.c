@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "request.h"
 #include "progress.h"
+#include "request.h"
 #include "run.h"
 #include "show.h"
 #include "talk.h"

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "base/streams.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "request.h"
 #include "run.h"

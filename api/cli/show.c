@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "base/streams.h"
+#include "base/text/json_write.h"
 #include "base/text/utf8.h"
 #include "request.h"
 

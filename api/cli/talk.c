@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/json_write.h"
 #include "base/streams.h"
+#include "base/text/json_write.h"
 #include "request.h"
 #include "show.h"
 

@@ -23,10 +23,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "base/networks.h"
-#include "base/http/head.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/networks.h"
 #include "base/thread.h"
 
 #define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "api.h"
-#include "request/auth.h"
 #include "base/log.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "request/over_problem.h"
-#include "request/origin.h"
-#include "request/wall.h"
 #include "request/activity.h"
+#include "request/auth.h"
+#include "request/origin.h"
+#include "request/over_problem.h"
+#include "request/wall.h"
 
 /* ---- headers ---- */
 

@@ -12,13 +12,12 @@
 #include <unistd.h>
 
 #include "api.h"
-#include "request/auth.h"
-#include "base/http/client_address.h"
-#include "base/http/head.h"
 #include "base/log.h"
-#include "http_receiver.h"
+#include "client_address.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
+#include "http_receiver.h"
+#include "request/auth.h"
 #include "request/budget.h"
 #include "request/wall.h"
 

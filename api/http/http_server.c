@@ -16,15 +16,15 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "acceptor.h"
 #include "api.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "acceptor.h"
-#include "http_listen.h"
-#include "terminator.h"
 #include "http_exchange.h"
+#include "http_listen.h"
 #include "http_mhd.h"
 #include "http_shared.h"
+#include "terminator.h"
 
 #define SLOTS_PER_THREAD 112u /* the library forgets connections when it has more: http_mhd.h */
 #define SLOTS_KEPT       8u   /* a thread, for health and for callers who show a token */

@@ -18,11 +18,11 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "request/quotas.h"
 #include "request/budget.h"
-#include "request/wall.h"
-#include "request/topic_cache.h"
+#include "request/quotas.h"
 #include "request/scratch.h"
+#include "request/topic_cache.h"
+#include "request/wall.h"
 #include "request/workers.h"
 
 #define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be all of it */

@@ -23,7 +23,6 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "request/auth.h"
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/log.h"
@@ -31,6 +30,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "job/change/id_block.h"
+#include "request/auth.h"
 #include "request/commit_window.h"
 #include "request/session.h"
 

@@ -12,9 +12,9 @@
 
 #include "index_writer.h"
 #include "request/quotas.h"
-#include "store/store.h"
-#include "request/topic_cache.h"
 #include "request/session.h"
+#include "request/topic_cache.h"
+#include "store/store.h"
 
 #define DT_UNIT_ROWS    250 /* at most in one unit (and never more than a commit has: ask dt_committer_unit_rows) */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */

@@ -1,8 +1,8 @@
 /* The outcome of a row in words: see create.h. */
 #include "create.h"
 
-#include "request/over_problem.h"
 #include "job/change/insert_problem.h"
+#include "request/over_problem.h"
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem)

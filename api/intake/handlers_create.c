@@ -13,13 +13,13 @@
 #include "committer.h"
 #include "create.h"
 #include "handlers.h"
+#include "request/topic_cache.h"
+#include "request/wall.h"
+#include "request/workers.h"
 #include "rest/job_answer.h"
 #include "rest/job_fit.h"
 #include "rest/settle.h"
 #include "rest/waiting.h"
-#include "request/wall.h"
-#include "request/topic_cache.h"
-#include "request/workers.h"
 
 struct create {
     struct dt_unit unit;

@@ -6,10 +6,10 @@
 #include "api.h"
 #include "handlers.h"
 #include "job/results/result_json.h"
-#include "rest/job_answer.h"
 #include "request/wall.h"
-#include "results_batcher.h"
 #include "request/workers.h"
+#include "rest/job_answer.h"
+#include "results_batcher.h"
 
 struct reporting {
     struct dt_apply apply;

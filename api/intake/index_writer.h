@@ -7,8 +7,8 @@
 #define DT_API_INDEX_WRITER_H
 
 #include "index/index.h"
-#include "request/topic_cache.h"
 #include "request/session.h"
+#include "request/topic_cache.h"
 
 typedef struct dt_index_writer dt_index_writer;
 

@@ -6,9 +6,9 @@
 #define DT_API_RESULTS_BATCHER_H
 
 #include "index_writer.h"
-#include "store/store.h"
-#include "request/topic_cache.h"
 #include "request/session.h"
+#include "request/topic_cache.h"
+#include "store/store.h"
 
 #define DT_RESULTS_QUEUE 20000 /* results that wait, at most */
 

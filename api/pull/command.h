@@ -11,10 +11,10 @@
 #ifndef DT_API_COMMAND_H
 #define DT_API_COMMAND_H
 
-#include "request/scope.h"
 #include "base/text/json.h"
-#include "rest/job_json.h"
 #include "pop_wish.h"
+#include "request/scope.h"
+#include "rest/job_json.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */
 

@@ -11,7 +11,6 @@
 #include <stddef.h>
 
 #include "answer.h"
-#include "request/auth.h"
 #include "base/assert.h"
 #include "command.h"
 #include "command_answer.h"
@@ -20,9 +19,10 @@
 #include "intake/create.h"
 #include "intake/results_batcher.h"
 #include "pop_room.h"
-#include "request/wall.h"
-#include "request/topic_cache.h"
+#include "request/auth.h"
 #include "request/scratch.h"
+#include "request/topic_cache.h"
+#include "request/wall.h"
 #include "request/workers.h"
 
 /* A command, and what became of it. */

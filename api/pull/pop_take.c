@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "base/metrics.h"
+#include "base/text/json_write.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"
 #include "request/scratch.h"

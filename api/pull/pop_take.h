@@ -3,9 +3,9 @@
 #define DT_API_POP_TAKE_H
 
 #include "api.h"
+#include "dispatch/pop.h"
 #include "pop_wish.h"
 #include "request/request.h"
-#include "dispatch/pop.h"
 
 /* One that takes a part of what a pop claims, with a time to report of its own. */
 struct dt_pop_taker {

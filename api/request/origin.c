@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/networks.h"
 #include "base/http/host_name.h"
+#include "base/networks.h"
 
 #define NAME_MAX_BYTES 253 /* of a name in DNS */
 

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "scope.h"
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
+#include "scope.h"
 
 struct dt_request;
 struct dt_store;

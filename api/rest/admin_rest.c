@@ -7,8 +7,8 @@
 #include "base/text/json.h"
 #include "base/text/json_table.h"
 #include "handlers.h"
-#include "topic_deleted.h"
 #include "request/workers.h"
+#include "topic_deleted.h"
 
 struct ask {
     int64_t count;

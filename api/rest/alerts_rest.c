@@ -5,11 +5,11 @@
 #include "api.h"
 #include "base/text/json_table.h"
 #include "base/text/timetext.h"
+#include "features/alerts/alerts.h"
 #include "handlers.h"
 #include "job/job_encode.h"
 #include "job/results/result_json.h"
 #include "request/wall.h"
-#include "features/alerts/alerts.h"
 #include "request/workers.h"
 
 #define BY_ALERT    'l'

@@ -8,8 +8,8 @@
 #include "base/text/json.h"
 #include "base/text/json_table.h"
 #include "base/text/timetext.h"
-#include "handlers.h"
 #include "features/clock/test_clock.h"
+#include "handlers.h"
 #include "request/workers.h"
 
 #define WAIT_MS      500

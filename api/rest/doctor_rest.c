@@ -6,11 +6,10 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "base/http/tls_files.h"
+#include "features/intents/inbox.h"
 #include "findings.h"
 #include "handlers.h"
 #include "job/job_encode.h"
-#include "features/intents/inbox.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

@@ -6,10 +6,10 @@
 #include "api.h"
 #include "base/assert.h"
 #include "base/text/json.h"
+#include "features/events/events.h"
 #include "handlers.h"
 #include "job/results/result_json.h"
 #include "request/wall.h"
-#include "features/events/events.h"
 #include "request/workers.h"
 
 #define BY_EVENT    'e'

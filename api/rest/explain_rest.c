@@ -3,13 +3,13 @@
  * put into words.
  */
 #include "answer.h"
+#include "explain.h"
 #include "handlers.h"
 #include "index/index.h"
-#include "explain.h"
-#include "waiting.h"
-#include "request/wall.h"
 #include "request/topic_cache.h"
+#include "request/wall.h"
 #include "request/workers.h"
+#include "waiting.h"
 
 static enum dt_entry_state look_at_entry(const struct dt_api *api, const struct dt_view *view,
                                          const struct dt_explained *e, int64_t *entry_ms)

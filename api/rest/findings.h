@@ -7,13 +7,13 @@
 #ifndef DT_API_FINDINGS_H
 #define DT_API_FINDINGS_H
 
-#include "index/index.h"
 #include "features/doctor/finding.h"
-#include "waiting.h"
-#include "features/figures/figures.h"
 #include "features/doctor/process_findings.h"
-#include "store/server_settings.h"
+#include "features/figures/figures.h"
+#include "index/index.h"
 #include "request/topic_cache.h"
+#include "store/server_settings.h"
+#include "waiting.h"
 
 /* The facts to judge; those that could not be read are absent. */
 struct dt_examined {

@@ -6,11 +6,11 @@
 #include "api.h"
 #include "base/assert.h"
 #include "base/text/timetext.h"
+#include "features/forecast/forecast.h"
 #include "handlers.h"
 #include "job/job.h"
 #include "overview.h"
 #include "request/wall.h"
-#include "features/forecast/forecast.h"
 #include "request/workers.h"
 
 #define SECOND_MS    INT64_C(1000)

@@ -6,11 +6,11 @@
 #ifndef DT_API_HEALTH_H
 #define DT_API_HEALTH_H
 
-#include "request/auth.h"
 #include "base/chores.h"
 #include "intake/index_writer.h"
-#include "request/topic_cache.h"
+#include "request/auth.h"
 #include "request/session.h"
+#include "request/topic_cache.h"
 
 typedef struct dt_health dt_health;
 

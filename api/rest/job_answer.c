@@ -4,9 +4,9 @@
 #include "answer.h"
 #include "api.h"
 #include "intake/index_writer.h"
+#include "request/scratch.h"
 #include "request/topic_cache.h"
 #include "waiting.h"
-#include "request/scratch.h"
 
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome)
 {

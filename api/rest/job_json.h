@@ -6,8 +6,8 @@
 #ifndef DT_API_JOB_JSON_H
 #define DT_API_JOB_JSON_H
 
-#include "job/job_encode.h"
 #include "job/job_decode.h"
+#include "job/job_encode.h"
 #include "store/store.h"
 
 struct dt_topic_setting {

@@ -7,16 +7,16 @@
 
 #include "answer.h"
 #include "api.h"
+#include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/results/result_json.h"
 #include "job_answer.h"
 #include "job_fit.h"
-#include "request/wall.h"
-#include "settle.h"
-#include "features/operations/operations.h"
 #include "request/topic_cache.h"
+#include "request/wall.h"
 #include "request/workers.h"
+#include "settle.h"
 
 #define BY_ATTEMPT   'a'
 #define ATTEMPTS_MAX 1000 /* in a page */

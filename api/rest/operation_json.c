@@ -7,8 +7,8 @@
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
-#include "topic/rate.h"
 #include "job/results/result_json.h"
+#include "topic/rate.h"
 
 #define ERROR_CODE_MAX 100
 #define FILTER_MAX     65535 /* bytes of the filter as it is kept, without white space */

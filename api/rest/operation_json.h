@@ -5,8 +5,8 @@
 #ifndef DT_API_OPERATION_JSON_H
 #define DT_API_OPERATION_JSON_H
 
-#include "job/job_decode.h"
 #include "features/operations/operations.h"
+#include "job/job_decode.h"
 
 #define DT_OPERATION_WAIT_MS     5000
 #define DT_OPERATION_WAIT_MAX_MS 60000

@@ -13,17 +13,17 @@
 
 #include "answer.h"
 #include "api.h"
-#include "request/auth.h"
 #include "base/assert.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
-#include "topic/owner.h"
 #include "job/results/result_json.h"
 #include "operation_json.h"
-#include "request/wall.h"
+#include "request/auth.h"
 #include "request/topic_cache.h"
-#include "topic_deleted.h"
+#include "request/wall.h"
 #include "request/workers.h"
+#include "topic/owner.h"
+#include "topic_deleted.h"
 
 #define BY_OPERATION    'o'
 #define OWN_PIECES      12 /* done here; each is some tens of ms at most */

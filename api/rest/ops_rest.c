@@ -7,18 +7,17 @@
 
 #include "api.h"
 #include "base/assert.h"
-#include "base/http/tls_files.h"
-#include "base/text/json_write.h"
 #include "base/metrics.h"
+#include "base/text/json_write.h"
 #include "handlers.h"
 #include "health.h"
 #include "job/job.h"
 #include "job_json.h"
-#include "shard_json.h"
 #include "openapi.h"
 #include "request/budget.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
+#include "shard_json.h"
 
 #define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
 

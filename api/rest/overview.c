@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "overview_parts.h"
 #include "features/forecast/forecast.h"
+#include "overview_parts.h"
 
 #define ANSWER_US  INT64_C(1000000)
 #define OVERDUE_US INT64_C(2000000)

@@ -7,9 +7,9 @@
 #define DT_API_OVERVIEW_H
 
 #include "api.h"
-#include "kept.h"
-#include "job/results/dead.h"
 #include "features/figures/figures.h"
+#include "job/results/dead.h"
+#include "kept.h"
 #include "store/store.h"
 
 typedef struct dt_overview dt_overview;

@@ -2,8 +2,8 @@
 #include "base/text/json_write.h"
 #include "job/delivery.h"
 #include "job/job_encode.h"
-#include "shard_json.h"
 #include "overview_parts.h"
+#include "shard_json.h"
 
 void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds)
 {

@@ -1,8 +1,8 @@
 /* The table of the members of a schedule's own; those of its jobs are read by job_decode.c. See schedule_json.h. */
 #include "schedule_json.h"
 
-#include "base/text/json_write.h"
 #include "base/text/base64.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
 

@@ -4,8 +4,8 @@
 #ifndef DT_API_SCHEDULE_JSON_H
 #define DT_API_SCHEDULE_JSON_H
 
-#include "job_json.h"
 #include "features/schedules/schedules.h"
+#include "job_json.h"
 
 struct dt_schedule_body {
     struct dt_schedule schedule;

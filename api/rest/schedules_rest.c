@@ -12,10 +12,10 @@
 #include "job_answer.h"
 #include "job_fit.h"
 #include "request/over_problem.h"
-#include "request/wall.h"
-#include "schedule_json.h"
 #include "request/topic_cache.h"
+#include "request/wall.h"
 #include "request/workers.h"
+#include "schedule_json.h"
 
 #define BY_SCHEDULE    's'
 #define NEXT_MAX       100

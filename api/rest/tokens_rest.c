@@ -9,9 +9,9 @@
 #include "base/text/json_table.h"
 #include "handlers.h"
 #include "job/results/result_json.h"
-#include "topic/topic_owners.h"
-#include "token_new.h"
 #include "request/workers.h"
+#include "token_new.h"
+#include "topic/topic_owners.h"
 
 #define TOKENS_ROOM ((size_t)1 << 20)
 

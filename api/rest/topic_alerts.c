@@ -1,11 +1,11 @@
 /* Alert settings: reading, keeping what is secret, and showing. See topic_alerts.h. */
 #include "topic_alerts.h"
 
+#include "base/http/host_name.h"
+#include "base/http/secret.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "features/alerts/alert.h"
-#include "base/http/host_name.h"
-#include "base/http/secret.h"
 #include "job/job_encode.h"
 #include "topic_secret.h"
 

@@ -1,11 +1,11 @@
 /* Callback settings: reading, keeping what is secret, and showing that it is there. See topic_callback.h. */
 #include "topic_callback.h"
 
-#include "base/text/json_write.h"
 #include "base/http/header.h"
 #include "base/http/host_name.h"
-#include "job/callback_timeout.h"
 #include "base/http/url.h"
+#include "base/text/json_write.h"
+#include "job/callback_timeout.h"
 #include "topic_secret.h"
 
 #define HIDDEN DT_TOPIC_HIDDEN

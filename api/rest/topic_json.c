@@ -5,9 +5,9 @@
  */
 #include "base/text/json_write.h"
 #include "job/callback_timeout.h"
-#include "topic/rate.h"
 #include "job/retry.h"
 #include "job_json.h"
+#include "topic/rate.h"
 #include "topic_alerts.h"
 #include "topic_callback.h"
 #include "topic_secret.h"

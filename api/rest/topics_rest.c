@@ -7,16 +7,16 @@
  */
 #include "answer.h"
 #include "api.h"
+#include "features/operations/topic_deletion.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "request/scratch.h"
+#include "request/topic_cache.h"
+#include "request/wall.h"
+#include "request/workers.h"
 #include "topic_alerts.h"
 #include "topic_callback.h"
-#include "request/wall.h"
-#include "features/operations/topic_deletion.h"
-#include "request/topic_cache.h"
 #include "topic_deleted.h"
-#include "request/scratch.h"
-#include "request/workers.h"
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \

@@ -20,8 +20,8 @@
 
 #include "base/chores.h"
 #include "base/config.h"
-#include "index/index.h"
 #include "dispatch/leader_txn.h"
+#include "index/index.h"
 
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;

@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/secrets.h"
 #include "base/log.h"
+#include "base/secrets.h"
 #include "elector_parts.h"
 #include "zk.h"
 

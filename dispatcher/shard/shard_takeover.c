@@ -19,8 +19,8 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "shard_parts.h"
 #include "features/doctor/process_findings.h"
+#include "shard_parts.h"
 
 #define PAUSE_FIRST_US INT64_C(20000)
 #define PAUSE_MAX_US   INT64_C(2000000)

@@ -1,6 +1,6 @@
 /* Reads until when the certificates hold that the configuration names by files, for the warnings of GET /v1/doctor. */
-#ifndef DT_BASE_CONNECTION_CERTIFICATES_H
-#define DT_BASE_CONNECTION_CERTIFICATES_H
+#ifndef DT_BASE_CERTIFICATES_H
+#define DT_BASE_CERTIFICATES_H
 
 #include <stdint.h>
 

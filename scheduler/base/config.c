@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 #include "assert.h"
+#include "base/text/hex.h"
+#include "base/text/strbuf.h"
+#include "base/text/timetext.h"
 #include "config_options.h"
 #include "properties.h"
 #include "secrets.h"
 #include "tls.h"
-#include "base/text/strbuf.h"
-#include "base/text/hex.h"
-#include "base/text/timetext.h"
 
 /* ---- loading ---- */
 

@@ -7,12 +7,12 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/text/timetext.h"
 #include "host.h"
 #include "listen.h"
+#include "log.h"
 #include "networks.h"
 #include "tls.h"
-#include "log.h"
-#include "base/text/timetext.h"
 
 #define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)
 #define INT(s, k, def_, min_, max_, flags_, help_)                                                                     \

@@ -11,9 +11,9 @@
 
 #include <stddef.h>
 
+#include "base/text/strbuf.h"
 #include "config.h"
 #include "config_table.h"
-#include "base/text/strbuf.h"
 
 enum dt_option_type { DT_OPTION_INT, DT_OPTION_DURATION, DT_OPTION_BOOL, DT_OPTION_TEXT };
 

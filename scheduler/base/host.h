@@ -1,6 +1,6 @@
 /* Reads hosts of the configuration from text: "host", "host:port", "[::1]", "[::1]:port". Pure. */
-#ifndef DT_BASE_CONNECTION_HOST_H
-#define DT_BASE_CONNECTION_HOST_H
+#ifndef DT_BASE_HOST_H
+#define DT_BASE_HOST_H
 
 #include <stdbool.h>
 

@@ -2,13 +2,13 @@
  * The addresses that a server listens on, as text: a comma list of "address", "address:port", "[::1]:port" (each
  * possibly behind "tls:" or "plain:"), and "unix:/path". Pure.
  */
-#ifndef DT_BASE_CONNECTION_LISTEN_H
-#define DT_BASE_CONNECTION_LISTEN_H
+#ifndef DT_BASE_LISTEN_H
+#define DT_BASE_LISTEN_H
 
 #include <stdbool.h>
 
-#include "host.h"
 #include "base/text/strbuf.h"
+#include "host.h"
 
 #define DT_LISTENERS_MAX 16
 

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "assert.h"
+#include "base/text/timetext.h"
 #include "clock.h"
 #include "metrics.h"
-#include "base/text/timetext.h"
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 

@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "status.h"
 #include "base/text/strbuf.h"
+#include "status.h"
 
 enum dt_log_level { DT_LOG_DEBUG, DT_LOG_INFO, DT_LOG_WARN, DT_LOG_ERROR };
 

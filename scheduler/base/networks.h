@@ -2,14 +2,14 @@
  * Addresses and lists of networks. Every address has one form, 16 bytes, in which an IPv4 address stands behind
  * ::ffff:0:0/96. Pure.
  */
-#ifndef DT_BASE_CONNECTION_NETWORKS_H
-#define DT_BASE_CONNECTION_NETWORKS_H
+#ifndef DT_BASE_NETWORKS_H
+#define DT_BASE_NETWORKS_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "status.h"
 #include "base/text/strbuf.h"
+#include "status.h"
 
 #define DT_NETWORKS_MAX  64
 #define DT_ADDRESS_BYTES 16

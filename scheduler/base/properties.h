@@ -3,15 +3,15 @@
  * client.security.protocol. The list belongs to the struct dt_config that dt_config_load made; copies share it. Whoever
  * reads it while the program runs holds it, because SIGHUP may give it other values.
  */
-#ifndef DT_BASE_CONNECTION_PROPERTIES_H
-#define DT_BASE_CONNECTION_PROPERTIES_H
+#ifndef DT_BASE_PROPERTIES_H
+#define DT_BASE_PROPERTIES_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "status.h"
 #include "base/text/strbuf.h"
+#include "status.h"
 
 struct dt_property {
     char *name;

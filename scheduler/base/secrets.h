@@ -7,11 +7,11 @@
  * dt_config that dt_config_load did not make has no secrets of this kind: the texts in it are taken as they are.
  * Thread-safe.
  */
-#ifndef DT_BASE_CONNECTION_SECRETS_H
-#define DT_BASE_CONNECTION_SECRETS_H
+#ifndef DT_BASE_SECRETS_H
+#define DT_BASE_SECRETS_H
 
-#include "config.h"
 #include "base/text/strbuf.h"
+#include "config.h"
 
 #define DT_SECRET_MAX 4096
 

@@ -2,8 +2,8 @@
  * The standard streams of a program: none of their descriptors becomes a connection's, and output that could not be
  * written is an error.
  */
-#ifndef DT_STREAMS_H
-#define DT_STREAMS_H
+#ifndef DT_BASE_STREAMS_H
+#define DT_BASE_STREAMS_H
 
 /* Opens /dev/null in the place of a standard descriptor that is closed; reading or writing there fails, as before. Must
  * be called first: a connection that got the descriptor would receive what the program prints. */

@@ -4,8 +4,8 @@
  * cert_file and key_file are our own certificate, for servers that ask for one. Files are PEM, and are read anew by
  * whoever connects. Pure.
  */
-#ifndef DT_BASE_CONNECTION_TLS_H
-#define DT_BASE_CONNECTION_TLS_H
+#ifndef DT_BASE_TLS_H
+#define DT_BASE_TLS_H
 
 #include "config.h"
 

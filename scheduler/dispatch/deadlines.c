@@ -9,7 +9,7 @@
 
 #include "base/guard.h"
 #include "mysql/id_list.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
                               struct dt_error *err)

@@ -2,12 +2,12 @@
  * Deadlines of attempts that were sent. The time for a result begins with the claim; if sending took long, the leader
  * has it begin anew, in the transaction in which it settles the batch. For store/ only.
  */
-#ifndef DT_STORE_DEADLINES_H
-#define DT_STORE_DEADLINES_H
+#ifndef DT_DISPATCH_DEADLINES_H
+#define DT_DISPATCH_DEADLINES_H
 
-#include "mysql/db.h"
 #include "inflight.h"
 #include "leader_txn.h"
+#include "mysql/db.h"
 
 /*
  * Puts the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only

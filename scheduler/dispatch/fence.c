@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "fence_txn.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 /* Says whether the row is as this leadership wrote it last. Its first columns are epoch, token, version, halted. */

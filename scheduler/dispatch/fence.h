@@ -7,8 +7,8 @@
  * updates the fence it is given, after the commit; after any status but OK the row may hold either, and the leadership
  * is over.
  */
-#ifndef DT_STORE_FENCE_H
-#define DT_STORE_FENCE_H
+#ifndef DT_DISPATCH_FENCE_H
+#define DT_DISPATCH_FENCE_H
 
 #include "store/store.h"
 

@@ -1,10 +1,10 @@
 /* The fence inside a leader's transaction: its beginning with the lock, and the row that it writes. For store/ only. */
-#ifndef DT_STORE_FENCE_TXN_H
-#define DT_STORE_FENCE_TXN_H
+#ifndef DT_DISPATCH_FENCE_TXN_H
+#define DT_DISPATCH_FENCE_TXN_H
 
-#include "mysql/db.h"
 #include "fence.h"
 #include "inflight.h"
+#include "mysql/db.h"
 
 /* Values that are read together with the locked row. */
 struct dt_fence_row {

@@ -10,8 +10,8 @@
  *   lost     The leader of a job's shard ends attempts in the hands of an owner that is gone; dt_store_hands_lost finds
  *            them.
  */
-#ifndef DT_STORE_HANDS_H
-#define DT_STORE_HANDS_H
+#ifndef DT_DISPATCH_HANDS_H
+#define DT_DISPATCH_HANDS_H
 
 #include "store/store.h"
 

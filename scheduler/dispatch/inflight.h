@@ -5,8 +5,8 @@
  * The list stands in shards.inflight; its first `send_n` entries are the batch that goes next, or that was sent last.
  * An attempt enters the list with its claim and leaves it at the head, when the batch is known to be sent.
  */
-#ifndef DT_STORE_INFLIGHT_H
-#define DT_STORE_INFLIGHT_H
+#ifndef DT_DISPATCH_INFLIGHT_H
+#define DT_DISPATCH_INFLIGHT_H
 
 #include "base/status.h"
 #include "base/text/strbuf.h"

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "leader_parts.h"
 #include "mysql/id_in.h"
 #include "mysql/id_list.h"
-#include "leader_parts.h"
+#include "mysql/statements.h"
 #include "outgoing.h"
 #include "topic_snapshot.h"
-#include "store/sql/statements.h"
 
 static int by_id(const void *a, const void *b)
 {

@@ -15,10 +15,10 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "job/job_id.h"
-#include "mysql/id_in.h"
 #include "leader_parts.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "outgoing.h"
-#include "store/sql/statements.h"
 
 /* Claims that go one way: into the list of the shard, or into the hands of this process. */
 struct group {

@@ -13,9 +13,9 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "job/job_state.h"
-#include "mysql/id_list.h"
 #include "leader_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/id_list.h"
+#include "mysql/statements.h"
 
 /* ---- what is in hands ---- */
 

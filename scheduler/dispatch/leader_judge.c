@@ -11,8 +11,8 @@
 #include "base/guard.h"
 #include "job/job_state.h"
 #include "leader_parts.h"
+#include "mysql/statements.h"
 #include "topic_snapshot.h"
-#include "store/sql/statements.h"
 
 /* May the topic take the candidate's message now? */
 static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)

@@ -7,9 +7,9 @@
  * Invariants: the row of pop_queue and the mark in the job's row are one commit; an offer that is there already stays,
  * so a job may be offered again whenever it is met.
  */
-#include "mysql/id_in.h"
 #include "leader_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 
 static bool is_offered(const struct dt_candidate *c)
 {

@@ -14,16 +14,16 @@
  * All of it is one thread's, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
  * struct dt_leader_txn; only `foreign`, `frozen` and `counts` are freed, by leader_txn.c.
  */
-#ifndef DT_STORE_LEADER_PARTS_H
-#define DT_STORE_LEADER_PARTS_H
+#ifndef DT_DISPATCH_LEADER_PARTS_H
+#define DT_DISPATCH_LEADER_PARTS_H
 
 #include "base/assert.h"
-#include "mysql/db.h"
 #include "fence_txn.h"
+#include "job/results/store_results.h"
 #include "leader_txn.h"
+#include "mysql/db.h"
 #include "topic/counts.h"
 #include "topic/topic_gate.h"
-#include "job/results/store_results.h"
 
 /* The outcome of a hint in this transaction. */
 enum dt_fate {

@@ -4,9 +4,9 @@
  * Owns:            `timed_out` of struct dt_leader_txn.
  * Refuses to know: what a timeout makes of a job: it goes the way of every other result (store_results.h).
  */
-#include "mysql/id_in.h"
 #include "leader_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 
 static bool times_out(const struct dt_candidate *c)
 {

@@ -6,8 +6,8 @@
  * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was OK.
  * Everything goes on in the leader's thread. What goes in is borrowed for the call; what comes out lies in the arena.
  */
-#ifndef DT_STORE_LEADER_TXN_H
-#define DT_STORE_LEADER_TXN_H
+#ifndef DT_DISPATCH_LEADER_TXN_H
+#define DT_DISPATCH_LEADER_TXN_H
 
 #include "base/fair.h"
 #include "fence.h"

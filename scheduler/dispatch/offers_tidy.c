@@ -14,8 +14,8 @@
 #include "base/text/json_write.h"
 #include "job/job_id.h"
 #include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "pop.h"
-#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 struct tidying {

@@ -1,6 +1,6 @@
 /* The messages of claimed attempts, read from the rows of their jobs, for the leader that is going to send them. */
-#ifndef DT_STORE_OUTGOING_H
-#define DT_STORE_OUTGOING_H
+#ifndef DT_DISPATCH_OUTGOING_H
+#define DT_DISPATCH_OUTGOING_H
 
 #include "inflight.h"
 #include "store/store.h"

@@ -9,8 +9,8 @@
  *
  * Statuses and times as of store/store.h.
  */
-#ifndef DT_STORE_POP_H
-#define DT_STORE_POP_H
+#ifndef DT_DISPATCH_POP_H
+#define DT_DISPATCH_POP_H
 
 #include "store/store.h"
 

@@ -17,10 +17,10 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "mysql/id_in.h"
 #include "hands.h"
 #include "job/results/store_results.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 
 struct recording {
     struct dt_hand_answer *answers; /* by job */

@@ -5,8 +5,8 @@
  *
  * A scan reads near rows (due_band 1) in the order of (next_at, id), of any shard unless it says otherwise.
  */
-#ifndef DT_STORE_SCAN_H
-#define DT_STORE_SCAN_H
+#ifndef DT_DISPATCH_SCAN_H
+#define DT_DISPATCH_SCAN_H
 
 #include "store/store.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "mysql/db.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
 {

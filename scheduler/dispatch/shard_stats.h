@@ -3,8 +3,8 @@
  * overdue, how far the index has drifted). The housekeeper of a dispatcher writes them for the shards that are led
  * there. Nothing is decided by them.
  */
-#ifndef DT_STORE_SHARD_STATS_H
-#define DT_STORE_SHARD_STATS_H
+#ifndef DT_DISPATCH_SHARD_STATS_H
+#define DT_DISPATCH_SHARD_STATS_H
 
 #include "store/store.h"
 

@@ -20,7 +20,7 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "features/events/event_txn.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)

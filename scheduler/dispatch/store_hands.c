@@ -3,9 +3,9 @@
  * Refuses to know: when a process lets go of its number.
  */
 #include "base/assert.h"
-#include "mysql/id_in.h"
 #include "hands.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 /* ---- owners ---- */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "mysql/db.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 /* Where the claim of an id stands in the caller's order. */
 struct place {

@@ -17,14 +17,14 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "job/job_id.h"
 #include "inflight.h"
-#include "topic/counts.h"
 #include "job/change/store_row.h"
-#include "topic/topic_gate.h"
+#include "job/job_id.h"
+#include "mysql/statements.h"
 #include "pop.h"
-#include "store/sql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
+#include "topic/topic_gate.h"
 
 #define ROUNDS  8  /* pages of offers that one pop looks at */
 #define SOON_MS 20 /* an offer of a job that was made a moment ago may be due only now: clocks differ */

@@ -12,7 +12,7 @@
 #include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/id_list.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 /* Who takes the rows of a scan one by one: false = it wants no more. */
 struct visitor {

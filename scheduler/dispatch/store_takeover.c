@@ -13,13 +13,13 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "job/archive/housekeeping.h"
 #include "deadlines.h"
 #include "fence_txn.h"
-#include "topic/counts.h"
+#include "job/archive/housekeeping.h"
 #include "job/results/store_results.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* ---- step 1 ---- */
 

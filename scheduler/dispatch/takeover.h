@@ -4,8 +4,8 @@
  *
  * Both calls are made by the shard's thread. What goes in is borrowed for the call.
  */
-#ifndef DT_STORE_TAKEOVER_H
-#define DT_STORE_TAKEOVER_H
+#ifndef DT_DISPATCH_TAKEOVER_H
+#define DT_DISPATCH_TAKEOVER_H
 
 #include "fence.h"
 #include "inflight.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "job/callback_timeout.h"
-#include "topic/owner.h"
 #include "mysql/db.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
+#include "topic/owner.h"
 
 struct dt_topic_snapshot {
     struct dt_arena arena;

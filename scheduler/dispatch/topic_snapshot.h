@@ -2,8 +2,8 @@
  * The topic snapshot: a copy of all rows of `topics`, one for each leader, so that no claim has to read them. It is
  * read again when installation.topics_version has changed. Owned by its leader's thread.
  */
-#ifndef DT_STORE_TOPIC_SNAPSHOT_H
-#define DT_STORE_TOPIC_SNAPSHOT_H
+#ifndef DT_DISPATCH_TOPIC_SNAPSHOT_H
+#define DT_DISPATCH_TOPIC_SNAPSHOT_H
 
 #include "store/store.h"
 

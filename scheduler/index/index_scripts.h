@@ -2,8 +2,8 @@
  * The scripts of lua/, which alone change and read the sets. What a script takes and gives is at the top of its file.
  * The texts are generated at build time (embed.cmake). Internal to index/.
  */
-#ifndef DT_INDEX_LUA_INDEX_SCRIPTS_H
-#define DT_INDEX_LUA_INDEX_SCRIPTS_H
+#ifndef DT_INDEX_INDEX_SCRIPTS_H
+#define DT_INDEX_INDEX_SCRIPTS_H
 
 extern const char dt_lua_change[], dt_lua_hold[], dt_lua_unhold[], dt_lua_mark[];
 extern const char dt_lua_due[], dt_lua_range[], dt_lua_count[], dt_lua_scores[];

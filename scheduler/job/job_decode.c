@@ -6,12 +6,12 @@
 #include "job_decode.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/text/json_write.h"
-#include "base/text/base64.h"
 #include "base/http/header.h"
 #include "base/http/host_name.h"
-#include "retry.h"
+#include "base/text/base64.h"
+#include "base/text/json_write.h"
 #include "job_fields.h"
+#include "retry.h"
 
 /* Of a body without its payload: a value of two bytes is a node of eighty, and no member that there is has so many. A
  * payload's names are as many as it has room for. */

@@ -1,8 +1,8 @@
 /* A job as JSON: see job_encode.h. */
 #include "job_encode.h"
 
-#include "base/text/json_write.h"
 #include "base/text/base64.h"
+#include "base/text/json_write.h"
 #include "retry.h"
 
 #define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */

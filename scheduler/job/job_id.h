@@ -1,6 +1,6 @@
 /* The order of job ids, for qsort and bsearch over arrays of int64_t. */
-#ifndef DT_JOB_ID_H
-#define DT_JOB_ID_H
+#ifndef DT_JOB_JOB_ID_H
+#define DT_JOB_JOB_ID_H
 
 #include <stdint.h>
 

@@ -17,8 +17,8 @@
  *
  * Pure: whoever asks finds out the facts.
  */
-#ifndef DT_JOB_WAIT_H
-#define DT_JOB_WAIT_H
+#ifndef DT_JOB_JOB_WAIT_H
+#define DT_JOB_JOB_WAIT_H
 
 #include "delivery.h"
 #include "job.h"

@@ -17,8 +17,8 @@
  * too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN (the connection
  * broke while the COMMIT was under way).
  */
-#ifndef DT_STORE_DB_H
-#define DT_STORE_DB_H
+#ifndef DT_MYSQL_DB_H
+#define DT_MYSQL_DB_H
 
 #include "base/config.h"
 #include "base/status.h"

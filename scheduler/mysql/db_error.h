@@ -2,8 +2,8 @@
  * Turns error numbers of MySQL and MariaDB (1000 and up: the server; 2000 to 2999: the client library) into statuses.
  * Pure.
  */
-#ifndef DT_STORE_DB_ERROR_H
-#define DT_STORE_DB_ERROR_H
+#ifndef DT_MYSQL_DB_ERROR_H
+#define DT_MYSQL_DB_ERROR_H
 
 #include "base/status.h"
 

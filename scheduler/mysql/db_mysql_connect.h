@@ -1,6 +1,6 @@
 /* How a connection to MySQL is made; for db_mysql.c. */
-#ifndef DT_STORE_DB_MYSQL_CONNECT_H
-#define DT_STORE_DB_MYSQL_CONNECT_H
+#ifndef DT_MYSQL_DB_MYSQL_CONNECT_H
+#define DT_MYSQL_DB_MYSQL_CONNECT_H
 
 #include "base/config.h"
 #include "base/status.h"

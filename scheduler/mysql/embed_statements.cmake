@@ -1,4 +1,4 @@
-# Writes OUT (statements.c) and HEADER (statements.h): every statement of FILES (store/sql/*.sql) as a constant
+# Writes OUT (statements.c) and HEADER (statements.h): every statement of FILES (*.sql of each subject) as a constant
 # dt_sql_<name>. The form of a file is described in store/README.md:
 #
 #     -- name: lock_job
@@ -118,6 +118,6 @@ endforeach()
 set(told "Generated from store/sql/ by mysql/embed_statements.cmake. For store/ only.")
 get_filename_component(folder ${HEADER} DIRECTORY)
 file(MAKE_DIRECTORY ${folder})
-file(WRITE ${OUT} "/* ${told} */\n#include \"store/sql/statements.h\"\n\n#include \"base/guard.h\"\n\n${definitions}")
-file(WRITE ${HEADER} "/* ${told} */\n#ifndef DT_STORE_SQL_STATEMENTS_H\n#define DT_STORE_SQL_STATEMENTS_H\n\n"
+file(WRITE ${OUT} "/* ${told} */\n#include \"mysql/statements.h\"\n\n#include \"base/guard.h\"\n\n${definitions}")
+file(WRITE ${HEADER} "/* ${told} */\n#ifndef DT_MYSQL_STATEMENTS_H\n#define DT_STORE_SQL_STATEMENTS_H\n\n"
   "#include \"mysql/id_in.h\"\n\n${declarations}\n#endif\n")

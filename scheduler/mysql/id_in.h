@@ -8,8 +8,8 @@
  * A statement of store/sql/ with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for
  * it.
  */
-#ifndef DT_STORE_ID_IN_H
-#define DT_STORE_ID_IN_H
+#ifndef DT_MYSQL_ID_IN_H
+#define DT_MYSQL_ID_IN_H
 
 #include "db.h"
 

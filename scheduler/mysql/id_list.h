@@ -2,8 +2,8 @@
  * A list of ids as the one parameter of statements that join JSON_TABLE(?, '$[*]' …): begins empty, grows by one id at
  * a time, is ended once. A failed allocation shows in list->failed. For store/ only.
  */
-#ifndef DT_STORE_ID_LIST_H
-#define DT_STORE_ID_LIST_H
+#ifndef DT_MYSQL_ID_LIST_H
+#define DT_MYSQL_ID_LIST_H
 
 #include "base/text/strbuf.h"
 #include "id_in.h"

@@ -2,8 +2,8 @@
  * A file of SQL as statements, split as the mysql client does: at the delimiter, outside quotes and comments; a line
  * "DELIMITER xx" between statements changes it. Comments between statements are left out, those inside stay.
  */
-#ifndef DT_STORE_SQL_SPLIT_H
-#define DT_STORE_SQL_SPLIT_H
+#ifndef DT_MYSQL_SQL_SPLIT_H
+#define DT_MYSQL_SQL_SPLIT_H
 
 #include "base/text/strbuf.h"
 

@@ -1,7 +1,7 @@
 /* See walk.h. */
 #include "walk.h"
 
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id, bool *cut,
                       struct dt_error *err)

@@ -6,8 +6,8 @@
  *
  * Statements that find windows take the place that a window begins after and, last, an offset. For store/ only.
  */
-#ifndef DT_STORE_WALK_H
-#define DT_STORE_WALK_H
+#ifndef DT_MYSQL_WALK_H
+#define DT_MYSQL_WALK_H
 
 #include "db.h"
 

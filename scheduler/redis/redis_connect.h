@@ -2,8 +2,8 @@
  * A connection to the Redis server of an endpoint: its address (which Sentinels may have to be asked for), TCP, TLS.
  * For the files of index/redis/ alone.
  */
-#ifndef DT_INDEX_INDEX_CONNECT_H
-#define DT_INDEX_INDEX_CONNECT_H
+#ifndef DT_REDIS_REDIS_CONNECT_H
+#define DT_REDIS_REDIS_CONNECT_H
 
 #include "base/config.h"
 #include "base/host.h"

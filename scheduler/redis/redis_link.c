@@ -20,10 +20,10 @@
 #include <sys/socket.h>
 
 #include "base/assert.h"
-#include "base/secrets.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/secrets.h"
 #include "redis_connect.h"
 
 #define BACKOFF_FIRST_US INT64_C(20000)

@@ -13,8 +13,8 @@
  * (READONLY, OOM, LOADING, …) leaves the connection as it is; only a master that answers READONLY is looked for anew.
  * Where our user may not load scripts they are sent whole each time. One thread uses a link at a time.
  */
-#ifndef DT_INDEX_INDEX_LINK_H
-#define DT_INDEX_INDEX_LINK_H
+#ifndef DT_REDIS_REDIS_LINK_H
+#define DT_REDIS_REDIS_LINK_H
 
 #include "base/clock.h"
 #include "base/config.h"

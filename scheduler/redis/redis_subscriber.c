@@ -31,10 +31,10 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/secrets.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/secrets.h"
 #include "base/thread.h"
 #include "redis_connect.h"
 #include "redis_link.h"

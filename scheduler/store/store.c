@@ -3,7 +3,7 @@
  * Knows nothing of tables.
  */
 #include "store.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #include <stdlib.h>
 #include <time.h>

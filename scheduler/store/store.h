@@ -23,11 +23,11 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/http/host_name.h"
+#include "features/quotas/quota.h"
 #include "job/delivery.h"
 #include "job/job.h"
 #include "job/job_state.h"
 #include "job/patch.h"
-#include "features/quotas/quota.h"
 #include "job/shard.h"
 
 typedef struct dt_store dt_store;

@@ -12,9 +12,9 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "mysql/sql_split.h"
 #include "migrations.h"
-#include "store/sql/statements.h"
+#include "mysql/sql_split.h"
+#include "mysql/statements.h"
 #include "store_internal.h"
 
 #define LOCK_WAIT_S    5

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store_internal.h"
 
 dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err)

@@ -2,8 +2,8 @@
  * One way to run a transaction: begin, work, count, commit, and the repetition of all of it when another transaction
  * was in the way.
  */
-#include "topic/counts.h"
 #include "store_internal.h"
+#include "topic/counts.h"
 
 dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                struct dt_error *err)

@@ -2,7 +2,7 @@
 #include "watch.h"
 
 #include "mysql/db.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store_internal.h"
 
 /* The first column of a row, as dt_wait has it. */

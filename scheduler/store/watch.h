@@ -4,8 +4,8 @@
  * woken looks itself. It locks nothing. A process at rest costs the server a statement in a few seconds this way, and
  * still hears in time. Who asks about what: watcher.h.
  */
-#ifndef DT_STORE_WATCH_WATCH_H
-#define DT_STORE_WATCH_WATCH_H
+#ifndef DT_STORE_WATCH_H
+#define DT_STORE_WATCH_H
 
 #include "dispatch/scan.h"
 

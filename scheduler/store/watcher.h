@@ -9,8 +9,8 @@
  *
  * Both run on the watcher's thread, and return at once; told may use the watcher's store for one quick statement.
  */
-#ifndef DT_STORE_WATCH_WATCHER_H
-#define DT_STORE_WATCH_WATCHER_H
+#ifndef DT_STORE_WATCHER_H
+#define DT_STORE_WATCHER_H
 
 #include "base/clock.h"
 #include "base/config.h"

@@ -3,7 +3,7 @@
 
 #include <sys/random.h>
 
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store_internal.h"
 
 static dt_status take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 _Static_assert(DT_SCHEDULED == 0 && DT_CANCELLED == 4, "columns stand in the order of states");
 

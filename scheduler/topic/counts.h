@@ -15,12 +15,12 @@
  *     dt_counts_move(&counts, topic, id, was, is);   // what has really changed, after it has
  *     status = dt_counts_commit(db, &counts, status, err);   // in place of dt_store_commit
  */
-#ifndef DT_STORE_COUNTS_H
-#define DT_STORE_COUNTS_H
+#ifndef DT_TOPIC_COUNTS_H
+#define DT_TOPIC_COUNTS_H
 
+#include "features/figures/tally.h"
 #include "job/job.h"
 #include "mysql/db.h"
-#include "features/figures/tally.h"
 
 #define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have both numbers, too */
 #define DT_COUNT_WRITERS 32

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "counts_audit.h"
 #include "counts.h"
-#include "store/sql/statements.h"
+#include "counts_audit.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 struct dt_audit {

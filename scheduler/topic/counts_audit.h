@@ -4,8 +4,8 @@
  * A transaction that reads stays open between the steps of a piece: they get the same store, which nothing else uses
  * meanwhile.
  */
-#ifndef DT_STORE_AUDIT_H
-#define DT_STORE_AUDIT_H
+#ifndef DT_TOPIC_COUNTS_AUDIT_H
+#define DT_TOPIC_COUNTS_AUDIT_H
 
 #include "store/store.h"
 

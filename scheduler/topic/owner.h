@@ -5,8 +5,8 @@
  * name begins with. If no prefix covers the topic, its owner is the part of its name before the first dot. An owner is
  * a number above 0: a hash of the set of prefixes, or of that part of the name.
  */
-#ifndef DT_JOB_OWNER_H
-#define DT_JOB_OWNER_H
+#ifndef DT_TOPIC_OWNER_H
+#define DT_TOPIC_OWNER_H
 
 #include "base/text/strbuf.h"
 

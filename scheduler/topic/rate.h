@@ -7,8 +7,8 @@
  * most 10 r + max(0.9 r, 1) attempts begin within any ten seconds: of those the first leaves next_ns at its own time +
  * 1/r at least, each further one adds 1/r, and the last found next_ns no later than its own time + the burst.
  */
-#ifndef DT_JOB_RATE_H
-#define DT_JOB_RATE_H
+#ifndef DT_TOPIC_RATE_H
+#define DT_TOPIC_RATE_H
 
 #include "base/text/strbuf.h"
 

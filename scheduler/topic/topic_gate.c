@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "mysql/db.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #define AT_ONCE        8   /* topics of a statement */
 #define FIRST_LIMIT_MS 500 /* claims that do not know a topic's first limit are through by then */

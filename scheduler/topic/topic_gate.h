@@ -21,8 +21,8 @@
  * Order of locks: gates are only tried (SKIP LOCKED) by whoever holds other locks, and who has to make a gate makes one
  * at most in a transaction. So it does not matter whether rows of jobs or gates are locked first.
  */
-#ifndef DT_STORE_TOPIC_GATE_H
-#define DT_STORE_TOPIC_GATE_H
+#ifndef DT_TOPIC_TOPIC_GATE_H
+#define DT_TOPIC_TOPIC_GATE_H
 
 #include "rate.h"
 #include "store/store.h"

@@ -5,7 +5,7 @@
 #include "topic_owners.h"
 
 #include "base/log.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topics_version.h"
 

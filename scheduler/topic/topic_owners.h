@@ -1,6 +1,6 @@
 /* topics.owner, as the tokens decide it (topic/owner.h). 0: not decided yet; the reader takes dt_owner_by_name. */
-#ifndef DT_STORE_TOPIC_OWNERS_H
-#define DT_STORE_TOPIC_OWNERS_H
+#ifndef DT_TOPIC_TOPIC_OWNERS_H
+#define DT_TOPIC_TOPIC_OWNERS_H
 
 #include "owner.h"
 #include "store/store.h"

@@ -11,9 +11,9 @@
 #include "base/guard.h"
 #include "features/events/event_of.h"
 #include "job/change/change_txn.h"
-#include "topic_gate.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic_gate.h"
 #include "topic_owners.h"
 #include "topics_version.h"
 

@@ -1,6 +1,6 @@
 /* The reason why a topic cannot be made, in words for whoever asked for it. Pure. */
-#ifndef DT_STORE_TOPIC_REFUSAL_H
-#define DT_STORE_TOPIC_REFUSAL_H
+#ifndef DT_TOPIC_TOPIC_REFUSAL_H
+#define DT_TOPIC_TOPIC_REFUSAL_H
 
 #include "store/store.h"
 

@@ -1,9 +1,9 @@
 /* Reading topics and counting their jobs; and what leaders say about their shards. */
 #include <stdlib.h>
 
-#include "owner.h"
 #include "job/change/change_txn.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
+#include "owner.h"
 #include "store/store_internal.h"
 
 #define OVERDUE_ROWS 20000

@@ -7,7 +7,7 @@
 
 #include <sys/random.h>
 
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err)
 {

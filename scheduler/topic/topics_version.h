@@ -1,6 +1,6 @@
 /* The version of all topics together, by which processes know that what they have read of topics is old. */
-#ifndef DT_STORE_TOPICS_VERSION_H
-#define DT_STORE_TOPICS_VERSION_H
+#ifndef DT_TOPIC_TOPICS_VERSION_H
+#define DT_TOPIC_TOPICS_VERSION_H
 
 #include "mysql/db.h"
 

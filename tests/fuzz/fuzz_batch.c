@@ -5,11 +5,11 @@
  * each element, or none at all. The committer, workers and the HTTP server are stood in for here.
  */
 #include "api.h"
-#include "request/auth.h"
 #include "fuzz.h"
 #include "intake/batch_feed.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
+#include "request/auth.h"
 #include "request/budget.h"
 #include "support/stub.h"
 #include "request/topic_cache.h"

@@ -3,8 +3,8 @@
  * names what is wrong, or becomes what REST would have made of it: a job with a key, a change of a job that is named, a topic,
  * a report.
  */
-#include "fuzz.h"
 #include "features/intents/intent_decode.h"
+#include "fuzz.h"
 
 #define NOW_MS INT64_C(1800000000000)
 

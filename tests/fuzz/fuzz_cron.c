@@ -1,7 +1,7 @@
 /* Cron expressions and rules of zones: whatever is taken comes, comes later each time, and comes when it says. */
 #include "base/text/zone_rule.h"
-#include "fuzz.h"
 #include "features/schedules/cron.h"
+#include "fuzz.h"
 
 static void check_cron(struct dt_str text, int64_t from_s)
 {

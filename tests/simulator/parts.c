@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "features/alerts/alerts_chores.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "deliver/kafka/examiner.h"
-#include "simulator/world.h"
-#include "mysql/db.h"
+#include "features/alerts/alerts_chores.h"
 #include "features/figures/figures.h"
+#include "mysql/db.h"
+#include "simulator/world.h"
 
 /* ---- mailbox.h ---- */
 

@@ -4,8 +4,8 @@
  */
 #include "support/suite.h"
 
-#include "topic/counts_audit.h"
 #include "support/mysql_fixture.h"
+#include "topic/counts_audit.h"
 
 dt_store *mysql_fixture_store(struct mysql_fixture *fx)
 {

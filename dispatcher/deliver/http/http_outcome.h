@@ -15,8 +15,8 @@
 #ifndef DT_DISPATCHER_HTTP_OUTCOME_H
 #define DT_DISPATCHER_HTTP_OUTCOME_H
 
-#include "base/text/json.h"
 #include "base/http/http_client.h"
+#include "base/text/json.h"
 #include "job/job_state.h"
 
 #define DT_HTTP_MESSAGE_BYTES 500 /* of an answer's body that an error message keeps */

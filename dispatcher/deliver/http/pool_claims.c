@@ -5,11 +5,11 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "base/log.h"
-#include "request_head.h"
 #include "base/http/host_name.h"
 #include "base/http/url.h"
+#include "base/log.h"
 #include "pool_parts.h"
+#include "request_head.h"
 
 #define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, those that were answered included */
 

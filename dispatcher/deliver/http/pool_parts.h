@@ -17,16 +17,16 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
-#include "base/text/json.h"
+#include "base/http/http_client.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/text/json.h"
 #include "base/thread.h"
 #include "deliver/hands.h"
-#include "http_places.h"
-#include "election/lease.h"
-#include "base/http/http_client.h"
 #include "dispatch/hands.h"
+#include "election/lease.h"
+#include "http_places.h"
 
 /* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given
  * away. */

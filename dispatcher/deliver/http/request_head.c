@@ -7,9 +7,9 @@
 #include <strings.h>
 
 #include "base/assert.h"
+#include "base/http/header.h"
 #include "deliver/caller_headers.h"
 #include "deliver/cloud_event.h"
-#include "base/http/header.h"
 
 #define OWN_HEADERS_MAX 16
 

@@ -7,9 +7,9 @@
 #ifndef DT_DISPATCHER_REQUEST_HEAD_H
 #define DT_DISPATCHER_REQUEST_HEAD_H
 
-#include "base/text/json.h"
 #include "base/http/http_client.h"
 #include "base/http/webhook_sign.h"
+#include "base/text/json.h"
 #include "dispatch/outgoing.h"
 
 /* The part that all jobs of a topic share. Borrowed. */

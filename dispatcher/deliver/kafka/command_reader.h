@@ -11,9 +11,9 @@
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H
 
+#include "features/intents/commands.h"
 #include "intake.h"
 #include "kafka.h"
-#include "features/intents/commands.h"
 
 typedef struct dt_command_reader dt_command_reader;
 

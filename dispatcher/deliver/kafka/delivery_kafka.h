@@ -10,9 +10,9 @@
 #ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
 #define DT_DISPATCHER_DELIVERY_KAFKA_H
 
-#include "base/text/json.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/text/json.h"
 #include "deliver/delivery.h"
 #include "kafka_ledger.h"
 #include "kafka_producer.h"

@@ -18,8 +18,8 @@
 #include "base/certificates.h"
 #include "base/log.h"
 #include "base/text/strbuf.h"
-#include "kafka_judge.h"
 #include "features/doctor/process_findings.h"
+#include "kafka_judge.h"
 
 #define FIRST_US   INT64_C(1000000)   /* the first look: clocks are known by then */
 #define REST_US    INT64_C(30000000)  /* between looks, where nothing is wrong */

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/properties.h"
 #include "base/secrets.h"
-#include "base/log.h"
 #include "kafka_token.h"
 
 /* ---- what may be set ---- */

@@ -11,10 +11,11 @@
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
 
+#include "command_reader.h"
+#include "features/alerts/alerts_chores.h"
+#include "outbox.h"
 #include "results.h"
 #include "results_watermark.h"
-#include "command_reader.h"
-#include "features/outbox/outbox.h"
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/secrets.h"
-#include "base/text/json.h"
 #include "base/text/base64.h"
+#include "base/text/json.h"
 
 #define OTHER_SOURCE "sasl.oauthbearer.config"
 

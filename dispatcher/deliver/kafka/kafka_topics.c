@@ -21,8 +21,8 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "topic/owner.h"
 #include "kafka_admin_parts.h"
+#include "topic/owner.h"
 #include "topic_queue.h"
 
 enum {

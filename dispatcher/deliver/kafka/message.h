@@ -9,9 +9,9 @@
 #define DT_DISPATCHER_MESSAGE_H
 
 #include "base/text/json.h"
-#include "kafka.h"
 #include "dispatch/outgoing.h"
-#include "features/outbox/outbox_store.h"
+#include "job/results/outbox.h"
+#include "kafka.h"
 
 /* Everything in *message lives in the arena, or is borrowed from `from`. json is scratch for the caller's headers. */
 DT_MUST_CHECK dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installation, int64_t now_ms,

@@ -14,15 +14,15 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "base/text/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/text/json.h"
 #include "base/thread.h"
-#include "shard/room.h"
 #include "index/index.h"
 #include "job/results/result_json.h"
+#include "shard/room.h"
 #include "store/store.h"
 
 #define LINGER_MS      10

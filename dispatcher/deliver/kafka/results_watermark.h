@@ -13,8 +13,8 @@
 #define DT_DISPATCHER_RESULTS_WATERMARK_H
 
 #include "base/chores.h"
-#include "kafka.h"
 #include "dispatch/leader_txn.h"
+#include "kafka.h"
 
 typedef struct dt_results_watermark dt_results_watermark;
 

@@ -5,8 +5,8 @@
 #ifndef DT_DISPATCHER_WRITABLE_TOPICS_H
 #define DT_DISPATCHER_WRITABLE_TOPICS_H
 
-#include "kafka.h"
 #include "dispatch/leader_txn.h"
+#include "kafka.h"
 
 typedef struct dt_writable_topics dt_writable_topics;
 

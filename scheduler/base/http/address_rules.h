@@ -8,8 +8,8 @@
  * 64:ff9b:1::/48 is refused whole, because an address in it does not say where its IPv4 address stands. An exception
  * for an IPv4 network covers the IPv6 forms of its addresses. Families other than IPv4 and IPv6 are refused.
  */
-#ifndef DT_ADDRESS_RULES_H
-#define DT_ADDRESS_RULES_H
+#ifndef DT_BASE_ADDRESS_RULES_H
+#define DT_BASE_ADDRESS_RULES_H
 
 #include <sys/socket.h>
 

@@ -1,8 +1,8 @@
 /*
  * Headers that a caller may add to a callback: which names and values are allowed. Pure.
  */
-#ifndef DT_JOB_CALLBACK_HEADER_H
-#define DT_JOB_CALLBACK_HEADER_H
+#ifndef DT_BASE_HEADER_H
+#define DT_BASE_HEADER_H
 
 #include "base/text/strbuf.h"
 

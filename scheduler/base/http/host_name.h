@@ -4,8 +4,8 @@
  *
  * And which hosts a topic's secrets may go to: headers and signature are the topic's, and a job may name any URL.
  */
-#ifndef DT_JOB_CALLBACK_HOST_H
-#define DT_JOB_CALLBACK_HOST_H
+#ifndef DT_BASE_HOST_NAME_H
+#define DT_BASE_HOST_NAME_H
 
 #include "base/text/strbuf.h"
 

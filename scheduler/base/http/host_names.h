@@ -17,8 +17,8 @@
  *
  * All functions are called by one thread, the table's.
  */
-#ifndef DT_HOST_NAMES_H
-#define DT_HOST_NAMES_H
+#ifndef DT_BASE_HOST_NAMES_H
+#define DT_BASE_HOST_NAMES_H
 
 #include "base/hash.h"
 #include "base/text/strbuf.h"

@@ -14,8 +14,8 @@
  *  - No redirect is followed; no proxy and no setting is taken from the environment; certificates are verified.
  *  - Sockets connect only to addresses that address_rules.h allows; they are judged after the name is resolved.
  */
-#ifndef DT_HTTP_CLIENT_H
-#define DT_HTTP_CLIENT_H
+#ifndef DT_BASE_HTTP_CLIENT_H
+#define DT_BASE_HTTP_CLIENT_H
 
 #include "address_rules.h"
 #include "base/clock.h"

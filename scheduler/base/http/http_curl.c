@@ -26,8 +26,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "http_curl.h"
 #include "host_name.h"
+#include "http_curl.h"
 #include "wire_guard.h"
 
 #define TURN_AGAIN_US  INT64_C(250000) /* names without a turn are asked for again this often */

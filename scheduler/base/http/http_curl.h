@@ -5,8 +5,8 @@
  *
  * An exchange belongs to the client's thread once it was taken. It is in one list at a time.
  */
-#ifndef DT_HTTP_CURL_H
-#define DT_HTTP_CURL_H
+#ifndef DT_BASE_HTTP_CURL_H
+#define DT_BASE_HTTP_CURL_H
 
 #include "host_names.h"
 #include "http_client.h"

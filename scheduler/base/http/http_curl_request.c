@@ -26,8 +26,8 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "http_curl.h"
 #include "header.h"
+#include "http_curl.h"
 #include "wire_guard.h"
 
 #define LIBCURL_LEAST       0x075700 /* 7.87: CURLOPT_QUICK_EXIT; PROTOCOLS_STR is of 7.85 */

@@ -2,8 +2,8 @@
  * The secrets of a callback as Standard Webhooks 1.0 writes them: "whsec_" and the key in base64. Two secrets stand
  * side by side while one replaces the other. Pure; logs nothing.
  */
-#ifndef DT_JOB_CALLBACK_SECRET_H
-#define DT_JOB_CALLBACK_SECRET_H
+#ifndef DT_BASE_SECRET_H
+#define DT_BASE_SECRET_H
 
 #include "base/text/strbuf.h"
 

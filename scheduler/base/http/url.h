@@ -4,8 +4,8 @@
  * The text is taken literally and is sent as it stands. A text that two programs could read differently is refused, and
  * the parser is the one of the HTTP client (libcurl's), so the host judged here is the host that it connects to.
  */
-#ifndef DT_JOB_CALLBACK_URL_H
-#define DT_JOB_CALLBACK_URL_H
+#ifndef DT_BASE_URL_H
+#define DT_BASE_URL_H
 
 #include "base/text/strbuf.h"
 

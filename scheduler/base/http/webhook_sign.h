@@ -2,8 +2,8 @@
  * Signatures of Standard Webhooks 1.0: HMAC-SHA256 over "<id>.<timestamp>.<body>". Owns the use of libcrypto in this
  * room; knows nothing of HTTP. Any thread.
  */
-#ifndef DT_WEBHOOK_SIGN_H
-#define DT_WEBHOOK_SIGN_H
+#ifndef DT_BASE_WEBHOOK_SIGN_H
+#define DT_BASE_WEBHOOK_SIGN_H
 
 #include "base/text/strbuf.h"
 #include "secret.h"

@@ -14,8 +14,8 @@
  * The timer counts the time of a suspended machine, too. It fires at the end of the lease, two thirds of the timeout;
  * others take the lease for over after all of it, so a signal may come late by the last third.
  */
-#ifndef DT_WIRE_GUARD_H
-#define DT_WIRE_GUARD_H
+#ifndef DT_BASE_WIRE_GUARD_H
+#define DT_BASE_WIRE_GUARD_H
 
 #include <signal.h>
 #include <stdbool.h>

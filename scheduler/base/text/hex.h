@@ -1,6 +1,6 @@
 /* Reads hexadecimal digits. Pure. */
-#ifndef DT_BASE_TEXT_HEX_H
-#define DT_BASE_TEXT_HEX_H
+#ifndef DT_BASE_HEX_H
+#define DT_BASE_HEX_H
 
 /* The value of a hexadecimal digit in either case; -1: the character is none. */
 static inline int dt_hex_digit(char c)

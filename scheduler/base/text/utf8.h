@@ -1,6 +1,6 @@
 /* Checks UTF-8, one character at a time. Pure. */
-#ifndef DT_BASE_TEXT_UTF8_H
-#define DT_BASE_TEXT_UTF8_H
+#ifndef DT_BASE_UTF8_H
+#define DT_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * An alert is about one kind of one topic, or of the installation (its topic is absent then). It stands while its
  * figure is not below its limit. The setting of a topic is stored as a JSON object with numbers (column topics.alerts).
  */
-#ifndef DT_JOB_ALERT_H
-#define DT_JOB_ALERT_H
+#ifndef DT_ALERTS_ALERT_H
+#define DT_ALERTS_ALERT_H
 
 #include "base/text/json_table.h"
 

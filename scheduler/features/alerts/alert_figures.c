@@ -4,11 +4,11 @@
  */
 #include <stdio.h>
 
-#include "base/assert.h"
-#include "topic/owner.h"
 #include "alerts.h"
-#include "store/sql/statements.h"
+#include "base/assert.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/owner.h"
 
 #define SLICE_ROWS 10000
 

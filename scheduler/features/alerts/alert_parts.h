@@ -5,15 +5,17 @@
  *   alert_judge.c     a chore: what stands, begins and ends
  *   alert_topics.c    the topics that are watched, and their figures
  */
-#ifndef DT_ALERT_PARTS_H
-#define DT_ALERT_PARTS_H
+#ifndef DT_ALERTS_ALERT_PARTS_H
+#define DT_ALERTS_ALERT_PARTS_H
 
 #include <stdatomic.h>
 
+#include "alerts.h"
 #include "alerts_chores.h"
 #include "base/hash.h"
+#include "base/http/http_client.h"
+#include "base/http/secret.h"
 #include "base/metrics.h"
-#include "alerts.h"
 
 /* ---- alert_topics.c: the judge's ---- */
 

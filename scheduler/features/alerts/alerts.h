@@ -7,8 +7,8 @@
  * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a process
  * that was stopped and goes on after its lease changes nothing.
  */
-#ifndef DT_STORE_ALERTS_H
-#define DT_STORE_ALERTS_H
+#ifndef DT_ALERTS_ALERTS_H
+#define DT_ALERTS_ALERTS_H
 
 #include "alert.h"
 #include "store/store.h"

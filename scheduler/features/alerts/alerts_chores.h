@@ -2,8 +2,8 @@
  * Alerts: one process at a time judges them and sends their messages, by webhook and to Kafka. Two chores: one
  * judges, and a sender of the outbox sends. Neither waits for the other.
  */
-#ifndef DT_ALERTS_H
-#define DT_ALERTS_H
+#ifndef DT_ALERTS_ALERTS_CHORES_H
+#define DT_ALERTS_ALERTS_CHORES_H
 
 #include "base/chores.h"
 #include "base/config.h"

@@ -1,7 +1,7 @@
 /* Alerts that stand: their beginning, reminders and end, each one transaction with its messages. */
-#include "base/text/json_write.h"
 #include "alerts.h"
-#include "store/sql/statements.h"
+#include "base/text/json_write.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 /* ---- reading ---- */

@@ -3,8 +3,8 @@
  * for a change. The follower then reads the clock, feeds the reference clock and calls `changed`. If the configuration
  * has no test clock there is no follower.
  */
-#ifndef DT_STORE_CLOCK_FOLLOWER_H
-#define DT_STORE_CLOCK_FOLLOWER_H
+#ifndef DT_CLOCK_CLOCK_FOLLOWER_H
+#define DT_CLOCK_CLOCK_FOLLOWER_H
 
 #include "base/clock.h"
 #include "base/config.h"

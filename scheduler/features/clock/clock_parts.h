@@ -1,10 +1,10 @@
 /* What the files of the test clock share: the lease under which it is changed, and the change of its row. */
-#ifndef DT_STORE_CLOCK_PARTS_H
-#define DT_STORE_CLOCK_PARTS_H
+#ifndef DT_CLOCK_CLOCK_PARTS_H
+#define DT_CLOCK_CLOCK_PARTS_H
 
-#include "test_clock.h"
 #include "mysql/db.h"
 #include "store/work_lease.h"
+#include "test_clock.h"
 
 /* Longer than a statement takes (api.database_timeout). A request that continues later than this finds its version of
  * the row gone. */

@@ -10,9 +10,9 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "job/archive/housekeeping.h"
 #include "clock_parts.h"
-#include "store/sql/statements.h"
+#include "job/archive/housekeeping.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 #define LOOK_US     INT64_C(10000)

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "clock_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 /* ---- reading ---- */

@@ -12,8 +12,8 @@
  * It is never set back. What is about servers and processes (leases, heartbeats, hands, time-outs) runs by the
  * server's own clock: statements about them say SYSDATE(), which SET timestamp does not move.
  */
-#ifndef DT_STORE_TEST_CLOCK_H
-#define DT_STORE_TEST_CLOCK_H
+#ifndef DT_CLOCK_TEST_CLOCK_H
+#define DT_CLOCK_TEST_CLOCK_H
 
 #include "store/store.h"
 

@@ -3,8 +3,8 @@
  * Pure. The API finds most of them (GET /v1/doctor), dispatchers those that an API cannot see (process_findings), and
  * the command those of the way to the API.
  */
-#ifndef DT_JOB_FINDING_H
-#define DT_JOB_FINDING_H
+#ifndef DT_DOCTOR_FINDING_H
+#define DT_DOCTOR_FINDING_H
 
 #include "base/text/strbuf.h"
 

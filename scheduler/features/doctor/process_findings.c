@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 #define OLD_MS        3600000

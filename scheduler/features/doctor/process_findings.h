@@ -6,8 +6,8 @@
  * number of the process, so that no other thread of the process replaces it, and counts for an hour. The finding
  * `chore-stuck` is the heartbeat's, because the chore that puts the other findings may be the one that is stuck.
  */
-#ifndef DT_STORE_PROCESS_FINDINGS_H
-#define DT_STORE_PROCESS_FINDINGS_H
+#ifndef DT_DOCTOR_PROCESS_FINDINGS_H
+#define DT_DOCTOR_PROCESS_FINDINGS_H
 
 #include "store/store.h"
 

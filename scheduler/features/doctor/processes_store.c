@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mysql/db.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store.h"
 #include "store/store_internal.h"
 

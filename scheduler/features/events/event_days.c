@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "events.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 #define DAY_MS     INT64_C(86400000)

@@ -2,8 +2,8 @@
  * Events of each kind of change, for store/ only: what differs between before and after. at_ms, actor and action of the
  * event are the caller's. Where nothing differs nothing is written.
  */
-#ifndef DT_STORE_EVENT_OF_H
-#define DT_STORE_EVENT_OF_H
+#ifndef DT_EVENTS_EVENT_OF_H
+#define DT_EVENTS_EVENT_OF_H
 
 #include "event_txn.h"
 #include "features/schedules/schedules.h"

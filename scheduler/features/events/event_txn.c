@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/text/json_write.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #define COLUMNS 9
 

@@ -1,9 +1,9 @@
 /* Writing events inside the transaction of what they tell; for store/ only. */
-#ifndef DT_STORE_EVENT_TXN_H
-#define DT_STORE_EVENT_TXN_H
+#ifndef DT_EVENTS_EVENT_TXN_H
+#define DT_EVENTS_EVENT_TXN_H
 
-#include "mysql/db.h"
 #include "events.h"
+#include "mysql/db.h"
 
 /* Writes events, in one statement. */
 DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);

@@ -6,8 +6,8 @@
  * So neither making jobs nor dispatching them has any part in it. The inbox and messages act for themselves. An
  * operation is an event when it is asked for and when it is stopped, and each job that it changes has one as well.
  */
-#ifndef DT_STORE_EVENTS_H
-#define DT_STORE_EVENTS_H
+#ifndef DT_EVENTS_EVENTS_H
+#define DT_EVENTS_EVENTS_H
 
 #include "store/store.h"
 

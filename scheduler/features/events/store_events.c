@@ -1,6 +1,6 @@
 /* Events, read page by page: see events.h. */
 #include "events.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 static dt_status read_event(const dt_db *db, struct dt_arena *arena, void *row, void *arg)

@@ -2,8 +2,8 @@
  * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). MySQL is asked
  * only while something is due, so that an installation at rest pays nothing. One thread's.
  */
-#ifndef DT_STORE_BACKLOG_H
-#define DT_STORE_BACKLOG_H
+#ifndef DT_FIGURES_BACKLOG_H
+#define DT_FIGURES_BACKLOG_H
 
 #include "base/metrics.h"
 #include "store/store.h"

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "backlog.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "backlog.h"
 
 #define BUCKETS    32
 #define EXPIRE_MS  INT64_C(300000)      /* old rows are removed so often, while something happens */

@@ -11,12 +11,12 @@
  * Figures are no audit: what a process counted within its last step is lost when it ends, or when MySQL does not take
  * it.
  */
-#ifndef DT_STORE_FIGURES_H
-#define DT_STORE_FIGURES_H
+#ifndef DT_FIGURES_FIGURES_H
+#define DT_FIGURES_FIGURES_H
 
 #include "base/chores.h"
-#include "tally.h"
 #include "store/store.h"
+#include "tally.h"
 
 #define DT_FINE_MS        INT64_C(5000)
 #define DT_COARSE_MS      INT64_C(300000)

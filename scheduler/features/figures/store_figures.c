@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "dispatch/scan.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 static const int64_t steps_ms[] = {DT_FINE_MS, DT_COARSE_MS};

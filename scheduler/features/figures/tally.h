@@ -6,8 +6,8 @@
  * tally names at most DT_TALLY_TOPICS topics; what happens in others meanwhile is counted for all topics together only.
  * Every function is thread-safe and waits for nothing but a mutex that is held for microseconds.
  */
-#ifndef DT_STORE_TALLY_H
-#define DT_STORE_TALLY_H
+#ifndef DT_FIGURES_TALLY_H
+#define DT_FIGURES_TALLY_H
 
 #include "job/job.h"
 

@@ -8,8 +8,8 @@
  * up, of more a sample is; topics of what is far, or too much for that, are those of the counters of the day. If some
  * topics alone are asked for, up to DT_FORECAST_BOUND jobs are looked up, near and far, and theirs are counted.
  */
-#ifndef DT_STORE_FORECAST_H
-#define DT_STORE_FORECAST_H
+#ifndef DT_FORECAST_FORECAST_H
+#define DT_FORECAST_FORECAST_H
 
 #include "base/text/zone_files.h"
 #include "store/store.h"

@@ -4,7 +4,7 @@
  * topics alone, and there are no more than DT_FORECAST_BOUND jobs, each row is looked up: exact.
  */
 #include "forecast_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #define ESTIMATED_DAYS  400 /* one by one … */
 #define ESTIMATED_LATER 100 /* … and so many stretches of days behind them */

@@ -4,9 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "forecast_parts.h"
 #include "features/schedules/schedule_row.h"
-#include "store/sql/statements.h"
+#include "forecast_parts.h"
+#include "mysql/statements.h"
 
 /* What is behind the fires of a schedule that were reckoned. */
 struct evenly {

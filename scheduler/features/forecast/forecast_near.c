@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "job/job_id.h"
 #include "dispatch/scan.h"
 #include "forecast_parts.h"
-#include "store/sql/statements.h"
+#include "job/job_id.h"
+#include "mysql/statements.h"
 
 #define SLOTS     1024
 #define ESTIMATES 240

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "job/job_id.h"
 #include "forecast_parts.h"
-#include "topic/counts.h"
-#include "store/sql/statements.h"
+#include "job/job_id.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* ---- adding ---- */
 

@@ -1,11 +1,11 @@
 /*
  * A forecast that is being made: sums by step, and by step and topic. For forecast/ only.
  */
-#ifndef DT_STORE_FORECAST_PARTS_H
-#define DT_STORE_FORECAST_PARTS_H
+#ifndef DT_FORECAST_FORECAST_PARTS_H
+#define DT_FORECAST_FORECAST_PARTS_H
 
-#include "mysql/db.h"
 #include "forecast.h"
+#include "mysql/db.h"
 #include "topic/counts.h"
 
 #define DT_FORECAST_DAY_MS INT64_C(86400000)

@@ -1,6 +1,6 @@
 /* The forecast as a whole: see forecast.h. */
 #include "forecast_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,

@@ -7,12 +7,13 @@
 
 #include <stdlib.h>
 
+#include "base/text/base64.h"
 #include "base/text/json.h"
 #include "base/text/json_write.h"
-#include "base/text/base64.h"
-#include "mysql/id_in.h"
-#include "store/sql/statements.h"
+#include "mysql/id_list.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/owner.h"
 
 #define ROW_BYTES ((size_t)1 << 20) /* or a quarter of what MySQL takes, if that is less */
 

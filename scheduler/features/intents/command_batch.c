@@ -14,15 +14,15 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "job/job_encode.h"
-#include "job/job_wait.h"
-#include "mysql/id_in.h"
 #include "commands.h"
 #include "intent_decode.h"
 #include "intents_txn.h"
 #include "job/change/change_txn.h"
+#include "job/job_encode.h"
+#include "job/job_wait.h"
 #include "job/results/store_results.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 
 #define REPLY_MAX 1000000 /* bytes, below Kafka's default limit of a message */
 

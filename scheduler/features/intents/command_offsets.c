@@ -1,7 +1,7 @@
 /* Rows of command_offsets outside of the transaction that raises them: see commands.h. */
-#include "mysql/id_in.h"
 #include "commands.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 /* Reading rows into places that are ascending, as the rows are. */

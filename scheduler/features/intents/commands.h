@@ -11,12 +11,12 @@
  * (for its topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has them: each
  * leaves at least once.
  */
-#ifndef DT_STORE_COMMANDS_H
-#define DT_STORE_COMMANDS_H
+#ifndef DT_INTENTS_COMMANDS_H
+#define DT_INTENTS_COMMANDS_H
 
+#include "intents.h"
 #include "job/job_decode.h"
 #include "job/shard.h"
-#include "intents.h"
 
 /* ---- where partitions stand (command_offsets.c) ---- */
 

@@ -8,11 +8,11 @@
  * same time: rows that one has locked are passed by, and so are later rows of their keys. Rows are looked for from the
  * first one on each time: those of a transaction that lasted long have low ids.
  */
-#ifndef DT_STORE_INBOX_H
-#define DT_STORE_INBOX_H
+#ifndef DT_INTENTS_INBOX_H
+#define DT_INTENTS_INBOX_H
 
-#include "job/job_decode.h"
 #include "intents.h"
+#include "job/job_decode.h"
 
 #define DT_INBOX_AT_ONCE  1000 /* rows in one transaction */
 #define DT_INBOX_PATIENCE 64

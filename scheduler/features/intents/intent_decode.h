@@ -6,11 +6,11 @@
  *   a row of job_inbox                     its columns are put into the form of a REST body, which is then decoded as
  *                                          one, so that the two cannot part
  */
-#ifndef DT_STORE_INTENT_DECODE_H
-#define DT_STORE_INTENT_DECODE_H
+#ifndef DT_INTENTS_INTENT_DECODE_H
+#define DT_INTENTS_INTENT_DECODE_H
 
-#include "job/job_decode.h"
 #include "intents.h"
+#include "job/job_decode.h"
 
 /* The actions on one job come first, in the order of dt_intent_action. */
 enum dt_command_action {

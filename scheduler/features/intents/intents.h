@@ -8,14 +8,14 @@
  * Those that name one job are carried out in their order. One that waits keeps later ones of its job waiting, and
  * nothing else.
  */
-#ifndef DT_STORE_INTENTS_H
-#define DT_STORE_INTENTS_H
+#ifndef DT_INTENTS_INTENTS_H
+#define DT_INTENTS_INTENTS_H
 
+#include "job/change/id_block.h"
 #include "job/patch.h"
 #include "job/problem.h"
-#include "job/change/id_block.h"
-#include "topic/topic_refusal.h"
 #include "store/store.h"
+#include "topic/topic_refusal.h"
 
 /* In the order of the ENUM job_inbox.action. */
 enum dt_intent_action {

@@ -9,11 +9,11 @@
 #include "base/guard.h"
 #include "job/callback_fit.h"
 #include "job/callback_timeout.h"
-#include "job/job_decode.h"
 #include "job/change/change_txn.h"
 #include "job/change/insert_problem.h"
 #include "job/change/insert_txn.h"
-#include "store/sql/statements.h"
+#include "job/job_decode.h"
+#include "mysql/statements.h"
 
 /* A topic as this transaction sees it. */
 struct dt_intent_topic {

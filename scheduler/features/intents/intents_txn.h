@@ -2,12 +2,12 @@
  * Carries out intents (intents.h) inside a transaction of the caller, which holds the rows or offsets that they came
  * from: store_inbox.c and command_batch.c. For store/ only.
  */
-#ifndef DT_STORE_INTENTS_TXN_H
-#define DT_STORE_INTENTS_TXN_H
+#ifndef DT_INTENTS_INTENTS_TXN_H
+#define DT_INTENTS_INTENTS_TXN_H
 
 #include "intents.h"
-#include "topic/counts.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* Names of jobs, by their hashes; two names may share one. In an arena, with room for a number that is known before. */
 struct dt_name_set {

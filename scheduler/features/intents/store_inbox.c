@@ -12,10 +12,10 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "mysql/id_list.h"
 #include "intent_decode.h"
 #include "intents_txn.h"
-#include "store/sql/statements.h"
+#include "mysql/id_list.h"
+#include "mysql/statements.h"
 
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* of rows in one transaction, but one goes always */
 #define NAMES_AT_ONCE (DT_INBOX_AT_ONCE + 1000)

@@ -10,15 +10,15 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "job/job_id.h"
-#include "topic/rate.h"
+#include "features/events/event_txn.h"
 #include "job/archive/housekeeping.h"
+#include "job/change/change_txn.h"
+#include "job/job_id.h"
 #include "mysql/id_in.h"
 #include "mysql/id_list.h"
-#include "features/events/event_txn.h"
-#include "job/change/change_txn.h"
+#include "mysql/statements.h"
 #include "operation_parts.h"
-#include "store/sql/statements.h"
+#include "topic/rate.h"
 
 #define REDRIVE_JOBS  128
 #define RATE_PIECE_NS INT64_C(200000000) /* what the rate allows in so long goes at once */

@@ -6,10 +6,10 @@
  * The counters say which days they are, by pieces (home day modulo DT_COUNT_PIECES): all states of a topic together,
  * since an edit by hand may change a state uncounted, and never makes a row.
  */
-#include "topic/counts.h"
-#include "operation_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "mysql/walk.h"
+#include "operation_parts.h"
+#include "topic/counts.h"
 
 /* A topic has 32 pieces with 32 writers each at most: the rows of ten topics, at least. */
 #define ROWS_MOST 10240

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "base/text/json_write.h"
-#include "mysql/id_in.h"
 #include "job/list/key_range.h"
-#include "operation_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "mysql/walk.h"
+#include "operation_parts.h"
 
 enum { FILTER_PARAMS = 15, MATCH_PARAMS = FILTER_PARAMS + 7 };
 

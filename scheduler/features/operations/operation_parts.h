@@ -3,12 +3,12 @@
  * (operation_row.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its
  * jobs (topic_cancel.c), events (operation_event.c). All of it runs inside the transaction of one step.
  */
-#ifndef DT_STORE_OPERATION_PARTS_H
-#define DT_STORE_OPERATION_PARTS_H
+#ifndef DT_OPERATIONS_OPERATION_PARTS_H
+#define DT_OPERATIONS_OPERATION_PARTS_H
 
-#include "topic/counts.h"
 #include "operations.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* operations.walk, as its ENUM counts. */
 enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WALK_OVER };

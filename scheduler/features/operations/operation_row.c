@@ -1,7 +1,7 @@
 /* Rows of `operations`, both ways. */
-#include "topic/owner.h"
+#include "mysql/statements.h"
 #include "operation_parts.h"
-#include "store/sql/statements.h"
+#include "topic/owner.h"
 
 #define ANY_TOPIC       "\x7F"           /* above all names, which have no byte above 0x7E */
 #define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of an operation that runs is due sooner */

@@ -15,8 +15,8 @@
  * about several topics, to the owner whose token asked for it. If a token for all topics asked, the operation has the
  * same number below zero: what an administrator does to the topics of an owner waits for nothing that the owner does.
  */
-#ifndef DT_STORE_OPERATIONS_H
-#define DT_STORE_OPERATIONS_H
+#ifndef DT_OPERATIONS_OPERATIONS_H
+#define DT_OPERATIONS_OPERATIONS_H
 
 #include "store/store.h"
 

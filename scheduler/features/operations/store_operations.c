@@ -2,8 +2,8 @@
  * The steps of operations: see operations.h. Statements about the operation itself, and which step comes next.
  */
 #include "base/fail_point.h"
+#include "mysql/statements.h"
 #include "operation_parts.h"
-#include "store/sql/statements.h"
 
 #define CLEAN_ROWS 5000
 #define KEEP_MS    (30 * INT64_C(86400000)) /* finished operations are shown for so long */

@@ -8,9 +8,9 @@
  * Nothing is noted beforehand: a walk that begins anew changes what came meanwhile (of an API that had not heard yet,
  * by a redrive), and passes by what it has changed. The counters of the topic say whether jobs live.
  */
-#include "operation_parts.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "mysql/walk.h"
+#include "operation_parts.h"
 
 #define LOOK_MS 1000 /* between two looks at what is dispatched still */
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "features/events/event_of.h"
+#include "mysql/statements.h"
 #include "operation_parts.h"
-#include "store/sql/statements.h"
 #include "topic/topics_version.h"
 
 #define REMEMBERED_MS INT64_C(86400000)

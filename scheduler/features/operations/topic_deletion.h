@@ -6,8 +6,8 @@
  * for a while. So a job may still be made in a topic that is gone. It is treated as the first job of a new topic: the
  * topic is made again, with defaults. dt_store_topics_revive sees to that for a day.
  */
-#ifndef DT_STORE_TOPIC_DELETION_H
-#define DT_STORE_TOPIC_DELETION_H
+#ifndef DT_OPERATIONS_TOPIC_DELETION_H
+#define DT_OPERATIONS_TOPIC_DELETION_H
 
 #include "operations.h"
 

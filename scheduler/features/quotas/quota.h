@@ -6,8 +6,8 @@
  * holds a lock on those of the token: the sum never exceeds the whole. A process asks for the part that its demand is
  * of everybody's, and gets at most what nobody holds; who holds more than its part takes less the next time.
  */
-#ifndef DT_JOB_QUOTA_H
-#define DT_JOB_QUOTA_H
+#ifndef DT_QUOTAS_QUOTA_H
+#define DT_QUOTAS_QUOTA_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  *
  * Nothing is written for a token without a quota but its usage, and that a few times a minute while it is used.
  */
-#ifndef DT_STORE_QUOTAS_H
-#define DT_STORE_QUOTAS_H
+#ifndef DT_QUOTAS_QUOTAS_H
+#define DT_QUOTAS_QUOTAS_H
 
 #include "quota.h"
 #include "store/store.h"

@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/assert.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 #define COLUMNS       9     /* of put_quota_shares */

@@ -1,8 +1,8 @@
 /* See quotas.h: what tokens were used for, and how many jobs are pending in which topics. */
 #include <stdlib.h>
 
+#include "mysql/statements.h"
 #include "quotas.h"
-#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 static int64_t day_of(int64_t now_ms)

@@ -20,8 +20,8 @@
  * Where it has one, fires follow elapsed time: each instant at which clocks show a matching time is a fire, and no
  * other one.
  */
-#ifndef DT_JOB_CRON_H
-#define DT_JOB_CRON_H
+#ifndef DT_SCHEDULES_CRON_H
+#define DT_SCHEDULES_CRON_H
 
 #include "base/text/zone.h"
 

@@ -12,7 +12,7 @@
 #include "job/change/change_txn.h"
 #include "job/change/insert_txn.h"
 #include "job/change/store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #define WITHDRAWN     "withdrawn"
 #define AGAIN_MS      INT64_C(60000) /* a schedule that cannot have jobs is looked at so often */

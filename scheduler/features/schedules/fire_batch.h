@@ -2,14 +2,14 @@
  * The work of one transaction on schedules whose rows it holds: jobs for their fires, fires withdrawn and returned, and
  * how far each schedule is afterwards. For schedules/ only.
  */
-#ifndef DT_STORE_FIRE_BATCH_H
-#define DT_STORE_FIRE_BATCH_H
+#ifndef DT_SCHEDULES_FIRE_BATCH_H
+#define DT_SCHEDULES_FIRE_BATCH_H
 
-#include "topic/counts.h"
 #include "features/quotas/quotas.h"
 #include "fire_plan.h"
 #include "schedule_row.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* ---- the quotas that fires spend (fire_quota.c) ---- */
 

@@ -1,8 +1,8 @@
 /*
  * Keys of fires: `<name of the schedule>@<nominal time, ms since 1970>`. Pure.
  */
-#ifndef DT_JOB_FIRE_KEY_H
-#define DT_JOB_FIRE_KEY_H
+#ifndef DT_SCHEDULES_FIRE_KEY_H
+#define DT_SCHEDULES_FIRE_KEY_H
 
 #include "base/text/strbuf.h"
 

@@ -1,8 +1,8 @@
 /*
  * Which fires of a schedule are to have jobs now, and when to look again. Pure. For schedules/ only.
  */
-#ifndef DT_STORE_FIRE_PLAN_H
-#define DT_STORE_FIRE_PLAN_H
+#ifndef DT_SCHEDULES_FIRE_PLAN_H
+#define DT_SCHEDULES_FIRE_PLAN_H
 
 #include "schedules.h"
 

@@ -11,11 +11,11 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "topic/owner.h"
+#include "fire_batch.h"
 #include "job/change/change_txn.h"
 #include "job/change/store_row.h"
-#include "fire_batch.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
+#include "topic/owner.h"
 #include "topic/topic_owners.h"
 
 #define MILLI         1000

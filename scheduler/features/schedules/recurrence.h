@@ -2,8 +2,8 @@
  * When a schedule fires: by a cron expression in a zone, or in whole steps of elapsed time; within its bounds. Pure.
  * All times in ms since 1970.
  */
-#ifndef DT_JOB_RECURRENCE_H
-#define DT_JOB_RECURRENCE_H
+#ifndef DT_SCHEDULES_RECURRENCE_H
+#define DT_SCHEDULES_RECURRENCE_H
 
 #include "cron.h"
 

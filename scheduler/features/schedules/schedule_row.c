@@ -5,7 +5,7 @@
 
 #include "base/text/timetext.h"
 #include "job/change/store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 #define PROGRESS_COLUMNS 10

@@ -2,8 +2,8 @@
  * Reads and writes rows of the tables `schedules` and `schedule_fires`. For the files of store/ that have a connection
  * already: schedules/, and forecast/, which reads schedules.
  */
-#ifndef DT_STORE_SCHEDULE_ROW_H
-#define DT_STORE_SCHEDULE_ROW_H
+#ifndef DT_SCHEDULES_SCHEDULE_ROW_H
+#define DT_SCHEDULES_SCHEDULE_ROW_H
 
 #include "schedules.h"
 #include "store/store_internal.h"

@@ -13,8 +13,8 @@
  * A change or a pause makes what is due first, as it was to be. Fires that lie ahead are withdrawn: they are cancelled
  * jobs with the error code `withdrawn`, and go back to scheduled when their fire is wanted again.
  */
-#ifndef DT_STORE_SCHEDULES_H
-#define DT_STORE_SCHEDULES_H
+#ifndef DT_SCHEDULES_SCHEDULES_H
+#define DT_SCHEDULES_SCHEDULES_H
 
 #include "base/fair.h"
 #include "base/text/zone_files.h"

@@ -8,9 +8,9 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "features/events/event_of.h"
-#include "job/change/change_txn.h"
 #include "fire_batch.h"
-#include "store/sql/statements.h"
+#include "job/change/change_txn.h"
+#include "mysql/statements.h"
 
 #define SCHEDULES_AT_ONCE 64
 #define IDS_AT_ONCE       (2 * DT_FIRES_AT_ONCE)

@@ -6,7 +6,7 @@
  * behind.
  */
 #include "features/events/event_txn.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 static enum dt_token_rule rule_of(const dt_db *db, unsigned column)

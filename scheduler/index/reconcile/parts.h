@@ -2,16 +2,16 @@
  * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (compare.c), the
  * repair (repair.c), the rebuild (rebuild.c). Internal.
  */
-#ifndef DT_RECONCILE_PARTS_H
-#define DT_RECONCILE_PARTS_H
+#ifndef DT_INDEX_PARTS_H
+#define DT_INDEX_PARTS_H
 
 #include <stdatomic.h>
 
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "reconcile.h"
-#include "job/archive/housekeeping.h"
 #include "dispatch/scan.h"
+#include "job/archive/housekeeping.h"
+#include "reconcile.h"
 
 /* Whoever changed a row has told the index by then, or does not any more. */
 #define DT_RECONCILE_DOUBT_US INT64_C(2000000)

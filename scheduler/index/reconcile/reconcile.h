@@ -18,8 +18,8 @@
  *
  * When MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
  */
-#ifndef DT_RECONCILE_RECONCILE_H
-#define DT_RECONCILE_RECONCILE_H
+#ifndef DT_INDEX_RECONCILE_H
+#define DT_INDEX_RECONCILE_H
 
 #include "base/config.h"
 #include "index/index.h"

@@ -3,8 +3,8 @@
  * the dispatcher that keeps house. Each step is one short transaction over a bounded number of rows; it may be repeated
  * or cut off at any point. now_ms is MySQL's clock.
  */
-#ifndef DT_STORE_ARCHIVE_H
-#define DT_STORE_ARCHIVE_H
+#ifndef DT_JOB_ARCHIVE_H
+#define DT_JOB_ARCHIVE_H
 
 #include "store/store.h"
 

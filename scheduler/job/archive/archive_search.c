@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "job/job.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #define BEFORE_ALL (-1)
 

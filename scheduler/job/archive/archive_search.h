@@ -11,8 +11,8 @@
  *
  * NOT_FOUND: nowhere. And its way back into `jobs`, if it is redriven. For store/ only.
  */
-#ifndef DT_STORE_ARCHIVE_SEARCH_H
-#define DT_STORE_ARCHIVE_SEARCH_H
+#ifndef DT_JOB_ARCHIVE_SEARCH_H
+#define DT_JOB_ARCHIVE_SEARCH_H
 
 #include "mysql/db.h"
 #include "store/store.h"

@@ -21,17 +21,17 @@
  */
 #include <stdlib.h>
 
+#include "archive.h"
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "archive.h"
-#include "mysql/id_list.h"
 #include "dispatch/inflight.h"
-#include "topic/counts.h"
 #include "job/change/store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/id_list.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 #ifndef YOUNG_MS
 #define YOUNG_MS 30000

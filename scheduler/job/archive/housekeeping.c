@@ -8,11 +8,11 @@
  */
 #include "housekeeping.h"
 
-#include "mysql/id_list.h"
-#include "topic/counts.h"
 #include "job/change/store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/id_list.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
                         struct dt_arena *arena, struct dt_error *err)

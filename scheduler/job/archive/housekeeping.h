@@ -3,11 +3,11 @@
  * their exact time, jobs that a manual edit ended are counted, notices that no process sends are removed. A step reads
  * at most `limit` rows. *done: the number of rows that it found; 0: nothing is left to do now.
  */
-#ifndef DT_STORE_HOUSEKEEPING_H
-#define DT_STORE_HOUSEKEEPING_H
+#ifndef DT_JOB_HOUSEKEEPING_H
+#define DT_JOB_HOUSEKEEPING_H
 
-#include "topic/counts.h"
 #include "store/store.h"
+#include "topic/counts.h"
 
 /* Sets `near` in far rows whose day has come (now_ms: MySQL's clock). Ends what a manual edit ended: its row gets the
  * status of the attempt and the times at which it leaves, and is counted in its new state. *done: the larger of both

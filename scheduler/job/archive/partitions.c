@@ -17,10 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "archive.h"
 #include "base/assert.h"
 #include "base/text/timetext.h"
-#include "archive.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "store/work_lease.h"
 

@@ -2,11 +2,11 @@
  * Changing jobs and topics inside a transaction of the caller; for store/ only. The judgement is that of
  * dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace.
  */
-#ifndef DT_STORE_CHANGE_TXN_H
-#define DT_STORE_CHANGE_TXN_H
+#ifndef DT_JOB_CHANGE_TXN_H
+#define DT_JOB_CHANGE_TXN_H
 
-#include "topic/counts.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* The open transaction, which began at now_ms. */
 struct dt_change_txn {

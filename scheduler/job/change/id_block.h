@@ -7,8 +7,8 @@
  * same block. So each block has a random number, its maker, which is written into the rows: by it a process tells its
  * own rows from those of the other.
  */
-#ifndef DT_STORE_ID_BLOCK_H
-#define DT_STORE_ID_BLOCK_H
+#ifndef DT_JOB_ID_BLOCK_H
+#define DT_JOB_ID_BLOCK_H
 
 #include "store/store.h"
 

@@ -1,6 +1,6 @@
 /* The outcome of a row that was to be a new job, in words for whoever asked for it. Pure. */
-#ifndef DT_STORE_INSERT_PROBLEM_H
-#define DT_STORE_INSERT_PROBLEM_H
+#ifndef DT_JOB_INSERT_PROBLEM_H
+#define DT_JOB_INSERT_PROBLEM_H
 
 #include "job/callback_fit.h"
 #include "job/problem.h"

@@ -2,11 +2,11 @@
  * Making jobs inside a transaction of the caller (intents, fires of schedules), by the code with which dt_store_insert
  * makes them in a transaction of its own. For store/ only.
  */
-#ifndef DT_STORE_INSERT_TXN_H
-#define DT_STORE_INSERT_TXN_H
+#ifndef DT_JOB_INSERT_TXN_H
+#define DT_JOB_INSERT_TXN_H
 
-#include "topic/counts.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* The rows to insert. maker: the random number of the block that their ids come from (id_block.h). */
 struct dt_insert_rows {

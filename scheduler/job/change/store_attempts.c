@@ -3,9 +3,9 @@
  */
 #include "base/assert.h"
 #include "job/archive/archive_search.h"
-#include "store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "store_row.h"
 
 /* A page of attempts being filled. */
 struct attempt_page {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #include "base/text/json_write.h"
+#include "change_txn.h"
 #include "job/job_id.h"
 #include "job/results/result_json.h"
 #include "mysql/id_in.h"
-#include "change_txn.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 struct lookup {

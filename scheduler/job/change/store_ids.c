@@ -1,5 +1,5 @@
 /* Blocks of numbers for ids of jobs: none is given out twice, also by a server that was restored. */
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 #define NUMBERS_A_MS INT64_C(16)

@@ -30,9 +30,9 @@
 #include "base/text/json_write.h"
 #include "features/schedules/fire_key.h"
 #include "insert_txn.h"
-#include "store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "store_row.h"
 
 #define KEY_COLUMNS     3
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */

@@ -18,14 +18,14 @@
  */
 #include "base/assert.h"
 #include "base/guard.h"
+#include "change_txn.h"
+#include "features/events/event_of.h"
 #include "features/schedules/fire_key.h"
 #include "job/archive/archive_search.h"
 #include "job/archive/housekeeping.h"
-#include "features/events/event_of.h"
-#include "change_txn.h"
-#include "store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "store_row.h"
 
 /* One change of one job (or a look at it): what it is asked, and what it works with. */
 struct change {

@@ -1,6 +1,6 @@
 /* Where the keys end that begin with a prefix, for statements that read a range of job_keys. For store/ only. */
-#ifndef DT_STORE_KEY_RANGE_H
-#define DT_STORE_KEY_RANGE_H
+#ifndef DT_JOB_KEY_RANGE_H
+#define DT_JOB_KEY_RANGE_H
 
 #include "base/text/strbuf.h"
 

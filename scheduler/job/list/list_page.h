@@ -6,8 +6,8 @@
  * reads them all; list_times.c finds those of the due index, and of the dead in history. Functions fill in p->err when
  * they fail.
  */
-#ifndef DT_STORE_LIST_PAGE_H
-#define DT_STORE_LIST_PAGE_H
+#ifndef DT_JOB_LIST_PAGE_H
+#define DT_JOB_LIST_PAGE_H
 
 #include "store/store_internal.h"
 

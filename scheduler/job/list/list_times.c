@@ -17,7 +17,7 @@
  */
 #include "base/clock.h"
 #include "list_page.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "mysql/walk.h"
 
 #define DAY_MS        86400000

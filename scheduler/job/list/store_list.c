@@ -19,7 +19,7 @@
 #include "base/assert.h"
 #include "job/change/store_row.h"
 #include "list_page.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "mysql/walk.h"
 
 #define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */

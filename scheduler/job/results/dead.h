@@ -10,8 +10,8 @@
  * Who looks at all of them sees exact numbers; else those of the newest. A dead job that is about to leave `jobs` for
  * history may be missed for that while, where more than DT_DEAD_LEAVING others leave with it.
  */
-#ifndef DT_STORE_DEAD_H
-#define DT_STORE_DEAD_H
+#ifndef DT_JOB_DEAD_H
+#define DT_JOB_DEAD_H
 
 #include "store/store.h"
 

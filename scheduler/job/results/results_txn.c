@@ -5,8 +5,8 @@
  * Refuses to know what a result changes: store_results.c reads, judges and writes.
  */
 #include "base/fail_point.h"
-#include "store_results.h"
 #include "store/store_internal.h"
+#include "store_results.h"
 
 /* The work, and the transaction of its latest try. */
 struct trying {

@@ -12,9 +12,9 @@
 #include "job/job_id.h"
 #include "mysql/id_in.h"
 #include "mysql/id_list.h"
-#include "store_results.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "store_results.h"
 
 struct deferring {
     struct dt_apply *results;

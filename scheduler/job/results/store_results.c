@@ -32,9 +32,9 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "mysql/id_in.h"
 #include "job/change/store_row.h"
-#include "store/sql/statements.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
 #include "store/store_internal.h"
 
 /* A job that results speak of. */

@@ -2,12 +2,12 @@
  * Applying results inside a transaction: the caller's (a leader's), or one that is begun, repeated and committed here.
  * For store/ only.
  */
-#ifndef DT_STORE_STORE_RESULTS_H
-#define DT_STORE_STORE_RESULTS_H
+#ifndef DT_JOB_STORE_RESULTS_H
+#define DT_JOB_STORE_RESULTS_H
 
 #include "mysql/db.h"
-#include "topic/counts.h"
 #include "store/store.h"
+#include "topic/counts.h"
 
 /* How rows are locked while they are read: not at all, so that a change that comes between is noticed when they are
  * written; waiting for others; or passing by what others hold, whose results are BUSY then. */

@@ -11,10 +11,10 @@
 
 #include "support/suite.h"
 
+#include "request/topic_cache.h"
 #include "store/store_internal.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
-#include "request/topic_cache.h"
 
 static struct dt_error err;
 

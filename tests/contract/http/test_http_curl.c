@@ -13,8 +13,8 @@
 
 #include "support/suite.h"
 
-#include "deliver/http/http_outcome.h"
 #include "base/http/http_client.h"
+#include "deliver/http/http_outcome.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
 

@@ -3,10 +3,10 @@
 
 #include "support/suite.h"
 
-#include "topic/owner.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
 #include "support/store_suite.h"
+#include "topic/owner.h"
 
 static struct dt_operation op;
 static struct dt_operation_piece piece;

@@ -6,9 +6,9 @@
 
 #include "support/suite.h"
 
-#include "topic/owner.h"
 #include "features/operations/operations.h"
 #include "support/store_suite.h"
+#include "topic/owner.h"
 
 #define HOUR_MS INT64_C(3600000)
 

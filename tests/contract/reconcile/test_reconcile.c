@@ -1,6 +1,6 @@
 /* The reconciler against real servers: what it compares near and far, and what it mends. */
-#include "contract/reconcile/reconcile_suite.h"
 #include "base/http/url.h"
+#include "contract/reconcile/reconcile_suite.h"
 
 /* Is there an entry of the job at its row's time, whatever there is beside it? */
 static bool is_where_its_row_says(struct fixture *fx, int64_t id)

@@ -8,12 +8,12 @@
 
 #include "support/suite.h"
 
+#include "dispatch/pop.h"
 #include "features/alerts/alerts.h"
-#include "mysql/db.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
-#include "dispatch/pop.h"
 #include "features/schedules/schedules.h"
+#include "mysql/db.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
 

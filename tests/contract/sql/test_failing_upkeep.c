@@ -6,23 +6,23 @@
 
 #include "support/suite.h"
 
-#include "features/alerts/alerts.h"
-#include "job/archive/archive.h"
-#include "job/archive/housekeeping.h"
-#include "features/clock/test_clock.h"
 #include "dispatch/scan.h"
+#include "features/alerts/alerts.h"
+#include "features/clock/test_clock.h"
+#include "features/doctor/process_findings.h"
 #include "features/figures/figures.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
-#include "features/outbox/outbox_store.h"
-#include "features/doctor/process_findings.h"
 #include "features/quotas/quotas.h"
 #include "features/schedules/schedules.h"
+#include "job/archive/archive.h"
+#include "job/archive/housekeeping.h"
+#include "job/results/outbox.h"
 #include "store/server_settings.h"
 #include "store/store_leases.h"
-#include "topic/topic_owners.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
+#include "topic/topic_owners.h"
 
 #define MOST    400 /* calls of a work */
 #define LATE_MS INT64_C(9000000000000)

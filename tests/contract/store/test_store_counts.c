@@ -10,17 +10,17 @@
 
 #include "support/suite.h"
 
-#include "job/archive/archive.h"
-#include "job/archive/housekeeping.h"
 #include "dispatch/fence.h"
 #include "dispatch/inflight.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
-#include "topic/counts_audit.h"
-#include "topic/counts.h"
+#include "job/archive/archive.h"
+#include "job/archive/housekeeping.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
+#include "topic/counts.h"
+#include "topic/counts_audit.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define SHARDS     2

@@ -5,10 +5,10 @@
 #include "support/suite.h"
 
 #include "base/http/url.h"
-#include "job/archive/housekeeping.h"
+#include "dispatch/hands.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/takeover.h"
-#include "dispatch/hands.h"
+#include "job/archive/housekeeping.h"
 #include "support/store_suite.h"
 
 #define SHARDS  4

@@ -4,16 +4,16 @@
 
 #include "support/suite.h"
 
-#include "job/archive/housekeeping.h"
-#include "mysql/db.h"
 #include "dispatch/fence.h"
 #include "dispatch/leader_txn.h"
-#include "dispatch/takeover.h"
-#include "topic/topic_gate.h"
 #include "dispatch/pop.h"
+#include "dispatch/takeover.h"
+#include "job/archive/housekeeping.h"
+#include "mysql/db.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
+#include "topic/topic_gate.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define SHARDS     4

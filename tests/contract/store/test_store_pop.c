@@ -5,9 +5,9 @@
 #include "support/suite.h"
 
 #include "dispatch/leader_txn.h"
+#include "dispatch/pop.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
-#include "dispatch/pop.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 

@@ -3,8 +3,8 @@
 
 #include "support/suite.h"
 
-#include "topic/topic_owners.h"
 #include "support/mysql_fixture.h"
+#include "topic/topic_owners.h"
 
 static struct dt_error err;
 

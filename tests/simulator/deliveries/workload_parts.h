@@ -9,9 +9,9 @@
 #ifndef DT_SIMULATOR_WORKLOAD_PARTS_H
 #define DT_SIMULATOR_WORKLOAD_PARTS_H
 
+#include "dispatch/pop.h"
 #include "index/index.h"
 #include "simulator/workload.h"
-#include "dispatch/pop.h"
 
 struct op {
     enum ask ask;

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "features/operations/operations.h"
 #include "job/job_id.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/oracles.h"
-#include "features/operations/operations.h"
 
 #define SETS_MAX 2
 #define SET_JOBS 9

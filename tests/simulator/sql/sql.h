@@ -16,8 +16,8 @@
 
 #include "base/status.h"
 #include "base/text/strbuf.h"
-#include "simulator/world.h"
 #include "mysql/db.h"
+#include "simulator/world.h"
 
 enum val_type { V_NULL, V_INT, V_STR, V_ENUM };
 

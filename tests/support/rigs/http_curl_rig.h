@@ -20,8 +20,8 @@
 
 #include "support/suite.h"
 
-#include "deliver/http/http_outcome.h"
 #include "base/http/http_client.h"
+#include "deliver/http/http_outcome.h"
 #include "support/receiver.h"
 #include "support/wait.h"
 

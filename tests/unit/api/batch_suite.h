@@ -11,10 +11,10 @@
 
 #include "support/suite.h"
 
-#include "request/auth.h"
 #include "intake/batch.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
+#include "request/auth.h"
 #include "request/budget.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"

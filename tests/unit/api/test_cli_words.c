@@ -3,8 +3,8 @@
 
 #include "support/suite.h"
 
-#include "cli/request.h"
 #include "cli/help.h"
+#include "cli/request.h"
 #include "cli/times.h"
 #include "cli/words.h"
 

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "support/wait.h"
 #include "request/session.h"
 #include "request/workers.h"
+#include "support/wait.h"
 
 #define MANY    4100 /* more than the queue takes */
 #define FULL    4096

@@ -11,7 +11,6 @@
 
 #include "support/suite.h"
 
-#include "request/cursor.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/mailbox.h"
@@ -21,13 +20,14 @@
 #include "deliver/http/request_head.h"
 #include "deliver/kafka/ledger_record.h"
 #include "deliver/kafka/message.h"
-#include "index/index.h"
-#include "redis/redis_link.h"
-#include "intake/batch_chunk.h"
-#include "rest/job_json.h"
 #include "deliver/kafka/topic_queue.h"
+#include "index/index.h"
+#include "intake/batch_chunk.h"
+#include "redis/redis_link.h"
+#include "request/cursor.h"
+#include "rest/job_json.h"
+#include "store/store.h"
 #include "topic/counts.h"
-#include "support/failing_calls.h"
 
 #define MOST 5000 /* calls of a work */
 

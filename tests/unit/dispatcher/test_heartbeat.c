@@ -10,8 +10,8 @@
 
 #include <pthread.h>
 
-#include "heartbeat.h"
 #include "features/doctor/process_findings.h"
+#include "heartbeat.h"
 #include "store/store.h"
 #include "support/rigs/hand_clock.h"
 

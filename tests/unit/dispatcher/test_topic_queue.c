@@ -3,8 +3,8 @@
 
 #include "support/suite.h"
 
-#include "topic/owner.h"
 #include "deliver/kafka/topic_queue.h"
+#include "topic/owner.h"
 
 static dt_topic_queue *queue;
 

@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "job/job.h"
-#include "store/sql/statements.h"
+#include "mysql/statements.h"
 
 #define READ_INT(column)    "j." #column
 #define READ_FLAG(column)   "j." #column

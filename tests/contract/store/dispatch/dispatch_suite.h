@@ -10,15 +10,16 @@
 
 #include "support/suite.h"
 
-#include "job/archive/housekeeping.h"
 #include "dispatch/fence.h"
 #include "dispatch/inflight.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/outgoing.h"
 #include "dispatch/scan.h"
+#include "dispatch/shard_stats.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
-#include "dispatch/shard_stats.h"
+#include "job/archive/housekeeping.h"
+#include "job/results/outbox.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"

@@ -1,6 +1,6 @@
 /* store/dispatch/ on a real server: entries that were refused for good, ledgers that are trimmed, shards that halt. */
-#include "contract/store/dispatch/dispatch_suite.h"
 #include "base/http/url.h"
+#include "contract/store/dispatch/dispatch_suite.h"
 
 static struct dt_error err;
 

@@ -3,8 +3,8 @@
 
 #include "support/suite.h"
 
-#include "deliver/http/http_places.h"
 #include "base/http/url.h"
+#include "deliver/http/http_places.h"
 
 #define SECOND INT64_C(1000000)
 #define MANY   3000
