@@ -22,7 +22,7 @@
 #include "base/metrics.h"
 #include "dispatch/pop.h"
 #include "dispatch/shard_stats.h"
-#include "features/events/events.h"
+#include "events/events.h"
 #include "index/index.h"
 #include "index/reconcile/reconcile.h"
 #include "job/archive/archive.h"

@@ -1,7 +1,7 @@
 /*
  * woken ─▶ look ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ look … ─▶ rest
  *
- * While it rests, the process's watcher waits for rows (store/watcher.h), for operations and for schedules, and
+ * While it rests, the process's watcher waits for rows (dispatch/watcher.h), for operations and for schedules, and
  * this listener wakes whose time has come. While the watcher hears nothing, the mover looks every LOOK_US. A row that
  * another session has locked is looked at again when the watcher finds it again.
  *

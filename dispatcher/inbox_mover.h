@@ -6,10 +6,10 @@
 #ifndef DT_DISPATCHER_INBOX_MOVER_H
 #define DT_DISPATCHER_INBOX_MOVER_H
 
+#include "dispatch/watcher.h"
 #include "intake.h"
 #include "operation_runner.h"
 #include "schedule_maker.h"
-#include "store/watcher.h"
 
 typedef struct dt_inbox_chore dt_inbox_chore;
 

@@ -8,8 +8,8 @@
 
 #include "base/chores.h"
 #include "base/config.h"
+#include "dispatch/watcher.h"
 #include "index/index.h"
-#include "store/watcher.h"
 
 typedef struct dt_intake dt_intake;
 

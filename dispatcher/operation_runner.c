@@ -6,7 +6,7 @@
  *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
  * the index is found by the reconciler. If an operation is due, because it is new or an API has left it, the watcher of
- * the process sees it (store/watcher.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
+ * the process sees it (dispatch/watcher.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
  * REST_US apart.
  */
 #include "operation_runner.h"

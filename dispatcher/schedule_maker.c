@@ -3,7 +3,7 @@
  *
  * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
  * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
- * already. If one is to be looked at sooner, the watcher of the process sees it (store/watcher.h) and
+ * already. If one is to be looked at sooner, the watcher of the process sees it (dispatch/watcher.h) and
  * wakes this chore; if the watcher cannot, this one looks within LOOK_US.
  */
 #include "schedule_maker.h"

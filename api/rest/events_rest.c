@@ -6,7 +6,7 @@
 #include "api.h"
 #include "base/assert.h"
 #include "base/text/json.h"
-#include "features/events/events.h"
+#include "events/events.h"
 #include "handlers.h"
 #include "job/results/result_json.h"
 #include "request/wall.h"

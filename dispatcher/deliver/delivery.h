@@ -26,9 +26,9 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "dispatch/fence.h"
-#include "dispatch/inflight.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/outgoing.h"
+#include "job/inflight.h"
 
 typedef struct dt_delivery dt_delivery;
 

@@ -1,5 +1,5 @@
 /*
- * The watch of a dispatcher without an index: a listener of the watcher (store/watcher.h), which waits in MySQL
+ * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watcher.h), which waits in MySQL
  * until something is due, so that leaders need neither look by themselves nor hear of it through Redis. It tells the
  * shard loops of this process, and nobody else.
  *
@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "dispatch/watcher.h"
 #include "index/index.h"
 #include "job/shard.h"
-#include "store/watcher.h"
 
 typedef struct dt_due_watch dt_due_watch;
 

@@ -9,9 +9,9 @@
 #include "base/config.h"
 #include "base/outage.h"
 #include "deliver/delivery.h"
+#include "dispatch/watch.h"
 #include "index/index.h"
 #include "job/shard.h"
-#include "store/watch.h"
 
 typedef struct dt_shard_loop dt_shard_loop;
 

@@ -5,7 +5,7 @@
 #ifndef DT_DISPATCH_DEADLINES_H
 #define DT_DISPATCH_DEADLINES_H
 
-#include "inflight.h"
+#include "job/inflight.h"
 #include "leader_txn.h"
 #include "mysql/db.h"
 

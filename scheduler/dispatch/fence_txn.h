@@ -3,7 +3,7 @@
 #define DT_DISPATCH_FENCE_TXN_H
 
 #include "fence.h"
-#include "inflight.h"
+#include "job/inflight.h"
 #include "mysql/db.h"
 
 /* Values that are read together with the locked row. */

@@ -11,7 +11,7 @@
 
 #include "base/fair.h"
 #include "fence.h"
-#include "inflight.h"
+#include "job/inflight.h"
 #include "outgoing.h"
 #include "topic_snapshot.h"
 

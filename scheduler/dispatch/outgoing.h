@@ -2,7 +2,7 @@
 #ifndef DT_DISPATCH_OUTGOING_H
 #define DT_DISPATCH_OUTGOING_H
 
-#include "inflight.h"
+#include "job/inflight.h"
 #include "store/store.h"
 
 /* The message of one claim: what the caller gave, by the table of columns (job/job_columns.h), and where it goes.

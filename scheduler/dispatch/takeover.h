@@ -8,7 +8,7 @@
 #define DT_DISPATCH_TAKEOVER_H
 
 #include "fence.h"
-#include "inflight.h"
+#include "job/inflight.h"
 
 /* Who takes a shard over. */
 struct dt_leadership {

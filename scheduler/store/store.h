@@ -44,7 +44,7 @@ void dt_store_free(dt_store *store);
  * the end of the one that waits. */
 void dt_store_cut(dt_store *store);
 #define DT_ACTOR_MAX 100
-/* Says for whom the store acts from here on, to be noted with what it changes (features/events/events.h); absent: nobody, as at
+/* Says for whom the store acts from here on, to be noted with what it changes (events/events.h); absent: nobody, as at
  * first. */
 void dt_store_act_as(dt_store *store, struct dt_str actor);
 /* Asserts that nothing of one user's remains for the next: no open transaction, no result that is not

@@ -18,9 +18,9 @@
 #ifndef DT_TOPIC_COUNTS_H
 #define DT_TOPIC_COUNTS_H
 
-#include "features/figures/tally.h"
 #include "job/job.h"
 #include "mysql/db.h"
+#include "tally.h"
 
 #define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have both numbers, too */
 #define DT_COUNT_WRITERS 32

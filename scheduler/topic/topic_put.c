@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/guard.h"
-#include "features/events/event_of.h"
+#include "events/event_of.h"
 #include "job/change/change_txn.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"

@@ -1,6 +1,6 @@
 /* The in-flight list as text, from shards.inflight (which people can edit) and from the ledger. */
-#include "dispatch/inflight.h"
 #include "fuzz.h"
+#include "job/inflight.h"
 
 /* What was read is written as a text that reads the same, and is written the same. */
 static void check_stable(const struct dt_inflight *claims)

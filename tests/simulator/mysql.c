@@ -5,8 +5,8 @@
  * under way when the connection broke may still happen, and its locks are held until the server notices.
  */
 #include "simulator/mysql.h"
+#include "events/events.h"
 #include "features/clock/test_clock.h"
-#include "features/events/events.h"
 #include "job/archive/archive.h"
 #include "topic/counts_audit.h"
 

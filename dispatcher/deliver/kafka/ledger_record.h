@@ -13,7 +13,7 @@
 
 #include "base/text/json.h"
 #include "dispatch/fence.h"
-#include "dispatch/inflight.h"
+#include "job/inflight.h"
 
 #define DT_LEDGER_BATCH   DT_STR_LIT("batch")
 #define DT_LEDGER_BARRIER DT_STR_LIT("barrier")

@@ -1,5 +1,5 @@
 /*
- * How a process follows the test clock: a listener of the watcher (store/watcher.h), which waits in the server
+ * How a process follows the test clock: a listener of the watcher (dispatch/watcher.h), which waits in the server
  * for a change. The follower then reads the clock, feeds the reference clock and calls `changed`. If the configuration
  * has no test clock there is no follower.
  */
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "store/watcher.h"
+#include "dispatch/watcher.h"
 
 typedef struct dt_clock_follower dt_clock_follower;
 struct dt_clock_follower_env {

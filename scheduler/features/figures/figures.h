@@ -16,7 +16,7 @@
 
 #include "base/chores.h"
 #include "store/store.h"
-#include "tally.h"
+#include "topic/tally.h"
 
 #define DT_FINE_MS        INT64_C(5000)
 #define DT_COARSE_MS      INT64_C(300000)

@@ -10,7 +10,7 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "features/events/event_txn.h"
+#include "events/event_txn.h"
 #include "job/archive/housekeeping.h"
 #include "job/change/change_txn.h"
 #include "job/job_id.h"

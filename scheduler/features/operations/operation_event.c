@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/text/json_write.h"
-#include "features/events/event_txn.h"
+#include "events/event_txn.h"
 #include "operation_parts.h"
 
 static const char *const kinds[] = {[DT_OPERATION_CANCEL] = "cancel",

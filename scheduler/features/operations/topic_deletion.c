@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "features/events/event_of.h"
+#include "events/event_of.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
 #include "topic/topics_version.h"

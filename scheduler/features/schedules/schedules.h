@@ -18,7 +18,7 @@
 
 #include "base/fair.h"
 #include "base/text/zone_files.h"
-#include "fire_key.h"
+#include "job/fire_key.h"
 #include "recurrence.h"
 #include "store/store.h"
 

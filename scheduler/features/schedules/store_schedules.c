@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "features/events/event_of.h"
+#include "events/event_of.h"
 #include "fire_batch.h"
 #include "job/change/change_txn.h"
 #include "mysql/statements.h"

@@ -5,7 +5,7 @@
  * takes as well. So tokens that go (revoked, deleted by a manual edit, lost with their table) leave a closed door
  * behind.
  */
-#include "features/events/event_txn.h"
+#include "events/event_txn.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 

@@ -11,12 +11,12 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
-#include "dispatch/inflight.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
 #include "job/archive/housekeeping.h"
+#include "job/inflight.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "topic/counts.h"

@@ -5,8 +5,8 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
-#include "dispatch/inflight.h"
 #include "dispatch/takeover.h"
+#include "job/inflight.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

@@ -8,7 +8,7 @@
 #include "support/suite.h"
 
 #include "base/thread.h"
-#include "store/watch.h"
+#include "dispatch/watch.h"
 #include "store/work_lease.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"

@@ -1,7 +1,7 @@
 /* Keys of fires, and keys that resemble them. */
 #include "support/suite.h"
 
-#include "features/schedules/fire_key.h"
+#include "job/fire_key.h"
 
 static int64_t time_of(const char *key)
 {

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "dispatch/inflight.h"
+#include "job/inflight.h"
 
 static struct dt_claim five[5] = {{100, 1, 10}, {101, 2, 20}, {102, 1, 30}, {103, 1, 40}, {104, 9, 50}};
 static const struct dt_inflight list = {.v = five, .n = 5};

@@ -4,7 +4,7 @@
  */
 #include "support/suite.h"
 
-#include "features/events/events.h"
+#include "events/events.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

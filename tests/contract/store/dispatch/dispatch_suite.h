@@ -11,7 +11,6 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
-#include "dispatch/inflight.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/outgoing.h"
 #include "dispatch/scan.h"
@@ -19,6 +18,7 @@
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/housekeeping.h"
+#include "job/inflight.h"
 #include "job/results/outbox.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"

@@ -3,7 +3,7 @@
 
 #include "mysql/db.h"
 #include "mysql/statements.h"
-#include "store_internal.h"
+#include "store/store_internal.h"
 
 /* The first column of a row, as dt_wait has it. */
 enum { DUE, ROW, PRESENT, FOUND };

@@ -7,8 +7,8 @@
 
 #include "mysql/db.h"
 #include "mysql/statements.h"
-#include "store/store.h"
-#include "store/store_internal.h"
+#include "store.h"
+#include "store_internal.h"
 
 #define OLD_MS 3600000
 

@@ -7,7 +7,7 @@
 #ifndef DT_STORE_WATCH_H
 #define DT_STORE_WATCH_H
 
-#include "dispatch/scan.h"
+#include "scan.h"
 
 #define DT_WATCH_DUE 1000 /* as dt_wait has it */
 
