@@ -5,6 +5,7 @@
 
 #include "base/outage.h"
 #include "base/text/timetext.h"
+#include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "request/scratch.h"
 #include "request/topic_cache.h"

@@ -9,6 +9,7 @@
 #define DT_API_ANSWER_H
 
 #include "api.h"
+#include "job/list/list.h"
 #include "request/cursor.h"
 #include "request/request.h"
 #include "rest/job_json.h"

@@ -4,6 +4,7 @@
 
 #include "base/streams.h"
 #include "base/text/timetext.h"
+#include "features/tokens/tokens.h"
 #include "mysql/db.h"
 #include "token_new.h"
 #include "topic/topic_owners.h"

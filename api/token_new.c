@@ -1,5 +1,6 @@
 /* Making a token: see token_new.h. */
 #include "token_new.h"
+#include "features/tokens/tokens.h"
 #include "topic/topic_owners.h"
 
 #include <string.h>

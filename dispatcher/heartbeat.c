@@ -18,6 +18,7 @@
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
 #include "features/doctor/process_findings.h"
+#include "store/processes.h"
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* the row is written */

@@ -28,15 +28,18 @@ PRODUCT = ("scheduler/", "dispatcher/", "api/")
 # Room of scheduler/ -> the rooms that it may include. A subroom is of its room, but for those that are named here.
 LAYERS = {
     "base": {"base"},
+    "job": {"base", "job"},
     "mysql": {"base", "mysql"},
-    "redis": {"base", "redis"},
-    "store": {"base", "mysql", "job", "topic", "store"},
-    "job": {"base", "mysql", "store", "job", "topic"},
-    "topic": {"base", "mysql", "store", "job", "topic"},
-    "dispatch": {"base", "mysql", "store", "job", "topic", "dispatch"},
+    "redis": {"base", "job", "redis"},
+    "store": {"base", "mysql", "job", "store"},
+    "topic": {"base", "mysql", "store", "job", "topic", "events", "job/change"},
+    "events": {"base", "mysql", "store", "job", "topic", "events"},
+    **{f"job/{room}": {"base", "mysql", "store", "job", "topic", "events", "job/change", "job/results", "job/archive", "job/list"}
+       for room in ("change", "results", "archive", "list")},
+    "dispatch": {"base", "mysql", "store", "job", "topic", "events", "job/change", "job/results", "job/archive", "job/list", "dispatch"},
     "index": {"base", "redis", "job", "index"},
-    "index/reconcile": {"base", "store", "job", "topic", "dispatch", "index", "index/reconcile"},
-    "features": {"base", "mysql", "store", "job", "topic", "dispatch", "features"},
+    "index/reconcile": {"base", "store", "job", "job/archive", "topic", "dispatch", "index", "index/reconcile"},
+    "features": {"base", "mysql", "store", "job", "topic", "events", "job/change", "job/results", "job/archive", "job/list", "dispatch", "features"},
 }
 
 # One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.

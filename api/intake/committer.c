@@ -30,6 +30,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "job/change/id_block.h"
+#include "job/change/jobs.h"
 #include "request/auth.h"
 #include "request/commit_window.h"
 #include "request/session.h"

@@ -11,6 +11,7 @@
 #define DT_API_COMMITTER_H
 
 #include "index_writer.h"
+#include "job/change/jobs.h"
 #include "request/quotas.h"
 #include "request/session.h"
 #include "request/topic_cache.h"

@@ -2,6 +2,7 @@
 #include "create.h"
 
 #include "job/change/insert_problem.h"
+#include "job/change/jobs.h"
 #include "request/over_problem.h"
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,

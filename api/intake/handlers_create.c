@@ -13,6 +13,7 @@
 #include "committer.h"
 #include "create.h"
 #include "handlers.h"
+#include "job/change/jobs.h"
 #include "request/topic_cache.h"
 #include "request/wall.h"
 #include "request/workers.h"

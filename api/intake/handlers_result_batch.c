@@ -2,6 +2,7 @@
 #include "base/text/json_write.h"
 #include "batch_feed.h"
 #include "job/results/result_json.h"
+#include "job/results/results.h"
 #include "results_batcher.h"
 
 static struct dt_gate *gate_of(const struct dt_api *api)

@@ -17,6 +17,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "job/results/results.h"
 #include "request/session.h"
 
 struct dt_results_batcher {

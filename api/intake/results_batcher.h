@@ -6,6 +6,7 @@
 #define DT_API_RESULTS_BATCHER_H
 
 #include "index_writer.h"
+#include "job/results/results.h"
 #include "request/session.h"
 #include "request/topic_cache.h"
 #include "store/store.h"

@@ -3,6 +3,7 @@
 
 #include "base/text/json.h"
 #include "base/text/json_write.h"
+#include "job/change/jobs.h"
 
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped)

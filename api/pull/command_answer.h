@@ -5,6 +5,7 @@
 #ifndef DT_API_COMMAND_ANSWER_H
 #define DT_API_COMMAND_ANSWER_H
 
+#include "job/change/jobs.h"
 #include "pop_take.h"
 
 /* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be known now; each goes

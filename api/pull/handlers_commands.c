@@ -18,6 +18,8 @@
 #include "intake/batch_gate.h"
 #include "intake/create.h"
 #include "intake/results_batcher.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "pop_room.h"
 #include "request/auth.h"
 #include "request/scratch.h"

@@ -30,8 +30,10 @@
 #include "command_answer.h"
 #include "http/http_detached.h"
 #include "index/index.h"
+#include "job/change/jobs.h"
 #include "pop_lines.h"
 #include "pop_take.h"
+#include "redis/redis_subscriber.h"
 #include "request/topic_cache.h"
 
 #define LOOK_US        INT64_C(50000)   /* between two looks where offers cannot be heard of … */

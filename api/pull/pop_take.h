@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "dispatch/pop.h"
+#include "job/change/jobs.h"
 #include "pop_wish.h"
 #include "request/request.h"
 

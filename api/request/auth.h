@@ -18,6 +18,8 @@
 
 #include "base/status.h"
 #include "base/text/strbuf.h"
+#include "features/tokens/tokens.h"
+#include "job/job.h"
 #include "quotas.h"
 #include "scope.h"
 #include "store/store.h"

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "features/tokens/tokens.h"
 #include "refusals.h"
 #include "session.h"
 

@@ -12,6 +12,7 @@
 #define DT_API_QUOTAS_H
 
 #include "base/chores.h"
+#include "features/tokens/tokens.h"
 #include "meter.h"
 
 struct dt_session_env;

@@ -15,9 +15,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "dispatch/shards.h"
 #include "job/callback_timeout.h"
 #include "topic/owner.h"
 #include "topic/topic_refusal.h"
+#include "topic/topics.h"
 
 #define MAX_AGE_US INT64_C(1000000)
 #define PAGE       1000u

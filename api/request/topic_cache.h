@@ -12,9 +12,12 @@
 #include "auth.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "dispatch/shards.h"
 #include "job/callback_fit.h"
 #include "job/shard.h"
+#include "store/processes.h"
 #include "store/store.h"
+#include "topic/topics.h"
 
 typedef struct dt_topic_cache dt_topic_cache;
 

@@ -6,6 +6,7 @@
 #include "api.h"
 #include "base/text/json.h"
 #include "base/text/json_table.h"
+#include "dispatch/shards.h"
 #include "handlers.h"
 #include "request/workers.h"
 #include "topic_deleted.h"

@@ -12,6 +12,7 @@
 #include "job/job_encode.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
+#include "store/processes.h"
 
 #define DUE_ROWS     10000
 #define LATE_MS      60000

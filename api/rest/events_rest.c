@@ -8,6 +8,8 @@
 #include "base/text/json.h"
 #include "events/events.h"
 #include "handlers.h"
+#include "job/change/jobs.h"
+#include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "request/wall.h"
 #include "request/workers.h"

@@ -3,6 +3,7 @@
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
+#include "dispatch/shards.h"
 #include "job/delivery.h"
 #include "shard_json.h"
 

@@ -5,7 +5,9 @@
 #ifndef DT_API_EXPLAIN_H
 #define DT_API_EXPLAIN_H
 
+#include "dispatch/shards.h"
 #include "shard_json.h"
+#include "store/processes.h"
 #include "waiting.h"
 
 struct dt_explained {

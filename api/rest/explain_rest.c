@@ -6,6 +6,7 @@
 #include "explain.h"
 #include "handlers.h"
 #include "index/index.h"
+#include "job/change/jobs.h"
 #include "request/topic_cache.h"
 #include "request/wall.h"
 #include "request/workers.h"

@@ -6,7 +6,9 @@
 
 #include "base/assert.h"
 #include "base/certificates.h"
+#include "dispatch/shards.h"
 #include "explain.h"
+#include "store/processes.h"
 
 #define SKEW_MS      1000
 #define DETAIL       600

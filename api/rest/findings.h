@@ -12,6 +12,7 @@
 #include "features/figures/figures.h"
 #include "index/index.h"
 #include "request/topic_cache.h"
+#include "store/processes.h"
 #include "store/server_settings.h"
 #include "waiting.h"
 

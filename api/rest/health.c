@@ -25,6 +25,7 @@
 #include "base/outage.h"
 #include "features/clock/test_clock.h"
 #include "request/session.h"
+#include "store/processes.h"
 
 #define TICK_US  INT64_C(1000000)
 #define REST_US  INT64_C(2000000) /* while all is well and nobody asks anything */

@@ -1,6 +1,7 @@
 /* Answers about jobs and attempts: see job_json.h. The JSON of a job itself is scheduler/job/job_encode.c. */
 #include "job_json.h"
 #include "base/text/json_write.h"
+#include "job/change/jobs.h"
 
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {

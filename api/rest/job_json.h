@@ -6,9 +6,11 @@
 #ifndef DT_API_JOB_JSON_H
 #define DT_API_JOB_JSON_H
 
+#include "job/change/jobs.h"
 #include "job/job_decode.h"
 #include "job/job_encode.h"
 #include "store/store.h"
+#include "topic/topics.h"
 
 struct dt_topic_setting {
     struct dt_topic topic;

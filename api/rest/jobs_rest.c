@@ -10,6 +10,7 @@
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "job/change/jobs.h"
 #include "job/results/result_json.h"
 #include "job_answer.h"
 #include "job_fit.h"

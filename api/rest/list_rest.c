@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "api.h"
 #include "handlers.h"
+#include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "job/retry.h"
 #include "request/scratch.h"

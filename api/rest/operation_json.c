@@ -7,6 +7,7 @@
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
+#include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "topic/rate.h"
 

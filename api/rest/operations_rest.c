@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "operation_json.h"
 #include "request/auth.h"

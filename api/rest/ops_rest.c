@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/metrics.h"
 #include "base/text/json_write.h"
+#include "dispatch/shards.h"
 #include "handlers.h"
 #include "health.h"
 #include "job/job.h"
@@ -18,6 +19,7 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "shard_json.h"
+#include "store/processes.h"
 
 #define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
 

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "features/forecast/forecast.h"
 #include "overview_parts.h"
+#include "store/processes.h"
 
 #define ANSWER_US  INT64_C(1000000)
 #define OVERDUE_US INT64_C(2000000)

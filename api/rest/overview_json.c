@@ -1,9 +1,11 @@
 /* The overview, and dead letters by topic and error, as JSON. Pure: everything was read before. */
 #include "base/text/json_write.h"
+#include "dispatch/shards.h"
 #include "job/delivery.h"
 #include "job/job_encode.h"
 #include "overview_parts.h"
 #include "shard_json.h"
+#include "store/processes.h"
 
 void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds)
 {

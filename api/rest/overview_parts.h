@@ -7,6 +7,8 @@
 #include "kept.h"
 #include "overview.h"
 #include "request/topic_cache.h"
+#include "store/processes.h"
+#include "topic/counts.h"
 
 #define DT_OVERVIEW_TOPICS    100
 #define DT_OVERVIEW_COUNTED   10000 /* due jobs that are looked at */

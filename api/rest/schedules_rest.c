@@ -9,6 +9,7 @@
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "job/list/list.h"
 #include "job_answer.h"
 #include "job_fit.h"
 #include "request/over_problem.h"
@@ -16,6 +17,7 @@
 #include "request/wall.h"
 #include "request/workers.h"
 #include "schedule_json.h"
+#include "topic/topics.h"
 
 #define BY_SCHEDULE    's'
 #define NEXT_MAX       100

@@ -2,6 +2,7 @@
 #include "settle.h"
 
 #include "api.h"
+#include "job/change/jobs.h"
 
 #define WAIT_US INT64_C(200000)
 

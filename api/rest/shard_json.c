@@ -2,6 +2,8 @@
 #include "shard_json.h"
 
 #include "base/text/json_write.h"
+#include "dispatch/shards.h"
+#include "store/processes.h"
 
 #define SILENT_MS 15000
 

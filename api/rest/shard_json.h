@@ -3,6 +3,8 @@
 #ifndef DT_API_SHARD_JSON_H
 #define DT_API_SHARD_JSON_H
 
+#include "dispatch/shards.h"
+#include "store/processes.h"
 #include "store/store.h"
 
 /* Why a shard does not dispatch, the first that holds. This judge serves explain, the doctor, the overview, and what a

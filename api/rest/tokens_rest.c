@@ -7,6 +7,7 @@
 #include "api.h"
 #include "base/text/json.h"
 #include "base/text/json_table.h"
+#include "features/tokens/tokens.h"
 #include "handlers.h"
 #include "job/results/result_json.h"
 #include "request/workers.h"

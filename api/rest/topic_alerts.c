@@ -7,6 +7,7 @@
 #include "base/text/timetext.h"
 #include "features/alerts/alert.h"
 #include "job/job_encode.h"
+#include "topic/topics.h"
 #include "topic_secret.h"
 
 static const char at_secret[] = "/alerts/secret";

@@ -6,6 +6,7 @@
 #define DT_API_TOPIC_ALERTS_H
 
 #include "job_json.h"
+#include "topic/topics.h"
 
 /* Reads the member, for the table of a topic's body. A secret of "***" stays as it is, and sets `keeps`. */
 void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,

@@ -6,6 +6,7 @@
 #include "base/http/url.h"
 #include "base/text/json_write.h"
 #include "job/callback_timeout.h"
+#include "topic/topics.h"
 #include "topic_secret.h"
 
 #define HIDDEN DT_TOPIC_HIDDEN

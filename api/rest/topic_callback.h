@@ -6,6 +6,7 @@
 #define DT_API_TOPIC_CALLBACK_H
 
 #include "job_json.h"
+#include "topic/topics.h"
 
 /* Read the members callback_hosts and callback_headers, for the table of a topic's body. A value "***" stays as it is,
  * and sets `keeps`. */

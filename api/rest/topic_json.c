@@ -8,6 +8,7 @@
 #include "job/retry.h"
 #include "job_json.h"
 #include "topic/rate.h"
+#include "topic/topics.h"
 #include "topic_alerts.h"
 #include "topic_callback.h"
 #include "topic_secret.h"

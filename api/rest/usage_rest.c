@@ -5,6 +5,7 @@
 #include "answer.h"
 #include "api.h"
 #include "base/text/json.h"
+#include "features/tokens/tokens.h"
 #include "handlers.h"
 #include "request/quotas.h"
 #include "request/wall.h"

@@ -1,6 +1,8 @@
 /* The facts about what a job waits for: see waiting.h. */
 #include "waiting.h"
 
+#include "dispatch/shards.h"
+#include "job/change/jobs.h"
 #include "job/job_wait.h"
 #include "shard_json.h"
 #include "topic/topic_gate.h"

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "deliver/kafka/kafka.h"
 #include "dispatch/fence.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/outgoing.h"

@@ -22,6 +22,7 @@
 #include "base/config.h"
 #include "dispatch/leader_txn.h"
 #include "index/index.h"
+#include "topic/topics.h"
 
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;

@@ -13,6 +13,7 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "base/mailbox.h"
+#include "job/shard.h"
 #include "lease.h"
 #include "store/store_leases.h"
 

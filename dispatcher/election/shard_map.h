@@ -8,6 +8,7 @@
 
 #include "base/chores.h"
 #include "base/config.h"
+#include "dispatch/shards.h"
 #include "job/shard.h"
 #include "store/store.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/metrics.h"
+#include "job/job.h"
 #include "job/shard.h"
 #include "topic/topic_gate.h"
 

@@ -4,6 +4,7 @@
  * Answers from memory. Refuses to know what follows from that (dt_closed_rule).
  */
 #include "shard_parts.h"
+#include "topic/topics.h"
 
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes)
 {

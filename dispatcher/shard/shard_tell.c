@@ -5,6 +5,7 @@
  */
 #include "base/guard.h"
 #include "base/log.h"
+#include "job/results/results.h"
 #include "job/shard_set.h"
 #include "shard_parts.h"
 

@@ -13,6 +13,7 @@
 #ifndef DT_DISPATCH_HANDS_H
 #define DT_DISPATCH_HANDS_H
 
+#include "job/results/results.h"
 #include "store/store.h"
 
 /* ---- owners (store_hands.c) ---- */

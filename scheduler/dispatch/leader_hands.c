@@ -13,9 +13,11 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "job/job_state.h"
+#include "job/results/results.h"
 #include "leader_parts.h"
 #include "mysql/id_list.h"
 #include "mysql/statements.h"
+#include "topic/topics.h"
 
 /* ---- what is in hands ---- */
 

@@ -4,6 +4,7 @@
  * Owns:            `timed_out` of struct dt_leader_txn.
  * Refuses to know: what a timeout makes of a job: it goes the way of every other result (store_results.h).
  */
+#include "job/results/results.h"
 #include "leader_parts.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"

@@ -12,6 +12,7 @@
 #include "base/fair.h"
 #include "fence.h"
 #include "job/inflight.h"
+#include "job/shard.h"
 #include "outgoing.h"
 #include "topic_snapshot.h"
 

@@ -1,5 +1,6 @@
 /* Offers jobs to pops as they are made. See insert_txn.h. */
 #include "job/change/insert_txn.h"
+#include "job/change/jobs.h"
 #include "mysql/statements.h"
 
 #define AHEAD_MS 50 /* clocks differ by less */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text/json_write.h"
+#include "job/delivery.h"
 #include "job/job_id.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"

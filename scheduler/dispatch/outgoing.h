@@ -3,6 +3,7 @@
 #define DT_DISPATCH_OUTGOING_H
 
 #include "job/inflight.h"
+#include "job/job_columns.h"
 #include "store/store.h"
 
 /* The message of one claim: what the caller gave, by the table of columns (job/job_columns.h), and where it goes.

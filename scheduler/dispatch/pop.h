@@ -12,6 +12,7 @@
 #ifndef DT_DISPATCH_POP_H
 #define DT_DISPATCH_POP_H
 
+#include "job/job.h"
 #include "store/store.h"
 
 /* ---- looking ---- */

@@ -18,6 +18,7 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 #include "hands.h"
+#include "job/results/results.h"
 #include "job/results/store_results.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"

@@ -8,6 +8,8 @@
 #ifndef DT_DISPATCH_SCAN_H
 #define DT_DISPATCH_SCAN_H
 
+#include "job/job.h"
+#include "job/shard.h"
 #include "store/store.h"
 
 struct dt_due {

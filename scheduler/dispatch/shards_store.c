@@ -21,7 +21,9 @@
 #include "base/guard.h"
 #include "events/event_txn.h"
 #include "mysql/statements.h"
+#include "shards.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 static dt_status lock_number(dt_db *db, struct dt_installation *inst, struct dt_error *err)
 {
@@ -109,4 +111,55 @@ dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *in
             out->standing[shard] = dt_db_i64(db, 3);
     }
     return dt_db_end(db, err);
+}
+
+static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, void *dispatchers)
+{
+    bool ok = true;
+    *(struct dt_shard_info *)row = (struct dt_shard_info){
+        .shard = (unsigned)dt_db_i64(db, 0),
+        .epoch = dt_db_i64(db, 1),
+        .owner = dt_store_text(db, 2, arena, &ok),
+        .halted = dt_store_text(db, 3, arena, &ok),
+        .inflight = dt_db_i64(db, 4),
+        .seen_at_ms = dt_db_i64(db, 5),
+        .waiting = dt_store_text(db, 6, arena, &ok),
+        .detail = dt_store_text(db, 7, arena, &ok),
+        .overdue = dt_db_i64(db, 8),
+        .oldest_due_at_ms = dt_db_i64(db, 9),
+        .drift_missing = dt_db_i64(db, 10),
+        .drift_extra = dt_db_i64(db, 11),
+        .drift_wrong = dt_db_i64(db, 12),
+        .generation = dt_db_i64(db, 13),
+        .callbacks = dt_store_text(db, 14, arena, &ok),
+        .held = dt_db_i64(db, 20),
+    };
+    *(struct dt_dispatchers *)dispatchers = (struct dt_dispatchers){
+        .now_ms = dt_db_i64(db, 15),
+        .n = (unsigned)dt_db_i64(db, 16),
+        .seen_ms_ago = dt_db_i64(db, 17),
+        .waits_kafka = dt_db_i64(db, 18) != 0,
+        .waits_redis = dt_db_i64(db, 19) != 0,
+    };
+    return ok ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
+                          struct dt_dispatchers *dispatchers, struct dt_error *err)
+{
+    const struct dt_param fresh = DT_P_INT(DT_PROCESS_FRESH_MS);
+    dt_db *db;
+    *out = NULL;
+    *n = 0;
+    *dispatchers = (struct dt_dispatchers){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_shards, DT_PARAMS(fresh, fresh), err);
+    if (status != DT_OK)
+        return status;
+    struct dt_rows shards = {.row_bytes = sizeof(**out), .read = read_shard, .arg = dispatchers};
+    status = dt_store_read_rows(db, arena, &shards, err);
+    *out = shards.v;
+    *n = shards.n;
+    return status;
 }

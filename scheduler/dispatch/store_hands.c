@@ -7,6 +7,7 @@
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* ---- owners ---- */
 

@@ -16,6 +16,7 @@
 #include "deadlines.h"
 #include "fence_txn.h"
 #include "job/archive/housekeeping.h"
+#include "job/results/results.h"
 #include "job/results/store_results.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"

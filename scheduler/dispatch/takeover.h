@@ -9,6 +9,7 @@
 
 #include "fence.h"
 #include "job/inflight.h"
+#include "job/results/results.h"
 
 /* Who takes a shard over. */
 struct dt_leadership {

@@ -10,6 +10,7 @@
 #include "mysql/db.h"
 #include "mysql/statements.h"
 #include "topic/owner.h"
+#include "topic/topics.h"
 
 struct dt_topic_snapshot {
     struct dt_arena arena;

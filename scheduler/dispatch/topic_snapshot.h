@@ -6,6 +6,7 @@
 #define DT_DISPATCH_TOPIC_SNAPSHOT_H
 
 #include "store/store.h"
+#include "topic/topics.h"
 
 /* One thread's. Empty until the first reading. */
 typedef struct dt_topic_snapshot dt_topic_snapshot;

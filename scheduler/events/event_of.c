@@ -62,36 +62,3 @@ dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const s
     dt_event_diff_hidden(&d, "callback_secret", a->callback.secret, b->callback.secret);
     return dt_event_diff_write(&d, db, &e, err);
 }
-
-dt_status dt_event_of_schedule(dt_db *db, const struct dt_job_event *event, const struct dt_schedule *before,
-                               const struct dt_schedule *after, struct dt_error *err)
-{
-    static const struct dt_schedule none;
-    const struct dt_schedule *a = before ? before : &none;
-    const struct dt_schedule *b = after ? after : &none;
-    struct dt_job_event e = *event;
-    struct dt_event_diff d;
-    e.topic = after ? after->job.topic : before->job.topic;
-    e.subject = after ? after->name : before->name;
-    if (before == after)
-        return dt_events_write(db, &e, 1, err);
-    dt_event_diff_begin(&d);
-    dt_event_diff_text(&d, "topic", a->job.topic, b->job.topic);
-    dt_event_diff_text(&d, "cron", a->cron, b->cron);
-    dt_event_diff_duration(&d, "every", a->every_ms, b->every_ms);
-    dt_event_diff_text(&d, "time_zone", a->time_zone, b->time_zone);
-    dt_event_diff_time(&d, "starts_at", a->starts_at_ms, b->starts_at_ms);
-    dt_event_diff_time(&d, "ends_at", a->ends_at_ms, b->ends_at_ms);
-    dt_event_diff_text(&d, "overlap", dt_str(dt_overlap_name(a->overlap)), dt_str(dt_overlap_name(b->overlap)));
-    dt_event_diff_duration(&d, "catch_up", a->catch_up_ms, b->catch_up_ms);
-    dt_event_diff_number(&d, "catch_up_max", a->catch_up_max, b->catch_up_max);
-    dt_event_diff_duration(&d, "jitter", a->jitter_ms, b->jitter_ms);
-    dt_event_diff_bool(&d, "paused", a->paused, b->paused);
-    dt_event_diff_text(&d, "retry", a->job.retry, b->job.retry);
-    dt_event_diff_duration(&d, "ack_timeout", a->job.ack_timeout_ms, b->job.ack_timeout_ms);
-    dt_event_diff_text(&d, "callback_url", a->job.callback_url, b->job.callback_url);
-    dt_event_diff_hidden(&d, "headers", a->job.headers, b->job.headers);
-    dt_event_diff_hidden(&d, "payload", a->job.payload, b->job.payload);
-    dt_event_diff_number(&d, "version", a->version, b->version);
-    return dt_event_diff_write(&d, db, &e, err);
-}

@@ -6,7 +6,8 @@
 #define DT_EVENTS_EVENT_OF_H
 
 #include "event_txn.h"
-#include "features/schedules/schedules.h"
+#include "job/job.h"
+#include "topic/topics.h"
 
 /* A job was changed. */
 DT_MUST_CHECK dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,
@@ -14,10 +15,5 @@ DT_MUST_CHECK dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *ev
 /* A topic was made (before NULL), changed, or deleted (after NULL). */
 DT_MUST_CHECK dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const struct dt_topic *before,
                                           const struct dt_topic *after, struct dt_error *err);
-/* A schedule was made (before NULL), changed, or deleted (after NULL); the same before and after: made a job at
- * once. */
-DT_MUST_CHECK dt_status dt_event_of_schedule(dt_db *db, const struct dt_job_event *event,
-                                             const struct dt_schedule *before, const struct dt_schedule *after,
-                                             struct dt_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef DT_EVENTS_EVENTS_H
 #define DT_EVENTS_EVENTS_H
 
+#include "job/job.h"
 #include "store/store.h"
 
 struct dt_job_event {

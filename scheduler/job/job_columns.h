@@ -13,6 +13,8 @@
  * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column holds -1 for none; STATE
  * and STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
  */
+#include "job.h"
+
 #ifndef DT_JOB_JOB_COLUMNS_H
 #define DT_JOB_JOB_COLUMNS_H
 

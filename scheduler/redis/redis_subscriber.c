@@ -15,7 +15,7 @@
  * Reaching UP and leaving it both say on_wake(-1): what was published in between is lost, and the leaders look by
  * themselves.
  */
-#include "index/index.h"
+#include "redis_subscriber.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +36,7 @@
 #include "base/outage.h"
 #include "base/secrets.h"
 #include "base/thread.h"
+#include "job/shard.h"
 #include "redis_connect.h"
 #include "redis_link.h"
 
@@ -362,7 +363,7 @@ static dt_status start(const struct dt_wake *made, const char *installation, con
     sigset_t before;
 
     *out = NULL;
-    if (!dt_index_configured(made->config))
+    if (!made->config->redis_endpoints || !made->config->redis_endpoints[0])
         return DT_OK;
     wake = calloc(1, sizeof(*wake));
     if (!wake)

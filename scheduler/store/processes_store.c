@@ -7,6 +7,7 @@
 
 #include "mysql/db.h"
 #include "mysql/statements.h"
+#include "processes.h"
 #include "store.h"
 #include "store_internal.h"
 

@@ -2,7 +2,7 @@
  * The inside of the store, which its files share and nobody else includes: connections, transactions and how they are
  * repeated, rows of one type.
  *
- * A transaction that may be repeated is a function of its work, given to dt_store_commit_work. What a leader does under
+ * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h). What a leader does under
  * its fence is never repeated (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
  * and applying results, which lock more the second time, have loops of their own (job/change/store_insert.c,
  * job/results/results_txn.c).
@@ -10,6 +10,7 @@
 #ifndef DT_STORE_STORE_INTERNAL_H
 #define DT_STORE_STORE_INTERNAL_H
 
+#include "job/job.h"
 #include "mysql/db.h"
 #include "store.h"
 
@@ -46,14 +47,6 @@ static inline bool dt_store_read_again(unsigned *tries, dt_status status)
 
 /* The work of one transaction, between its beginning and its COMMIT. now_ms: the server's time in it. */
 typedef dt_status dt_work_fn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err);
-struct dt_counts;
-/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the
- * work, written with the COMMIT (topic/counts.h). Returns the status of the first step that failed. */
-DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
-                                             struct dt_error *err);
-/* Repeats dt_store_commit_once while it is BUSY, as dt_store_again says: the work sets all of its outputs each time. */
-DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
-                                             struct dt_error *err);
 
 /* Rows of one type, and how each is read. */
 struct dt_rows {

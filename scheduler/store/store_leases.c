@@ -9,6 +9,7 @@
 #include "store_leases.h"
 
 #include "mysql/statements.h"
+#include "processes.h"
 #include "store_internal.h"
 
 static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards, size_t n,

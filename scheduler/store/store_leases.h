@@ -12,6 +12,7 @@
 #ifndef DT_STORE_STORE_LEASES_H
 #define DT_STORE_STORE_LEASES_H
 
+#include "job/shard.h"
 #include "store.h"
 
 /* Members beyond these lead nothing: there are no more shards. */

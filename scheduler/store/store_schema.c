@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "job/shard.h"
 #include "migrations.h"
 #include "mysql/sql_split.h"
 #include "mysql/statements.h"

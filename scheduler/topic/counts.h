@@ -1,6 +1,5 @@
 /*
- * How many jobs of a topic are in which state: what one transaction changes about it, written with its COMMIT; for
- * store/ only.
+ * How many jobs of a topic are in which state: what one transaction changes about it, written with its COMMIT.
  *
  * job_counts has a row for each topic, piece of `jobs` and writer; the number of jobs is their sum. A row is touched by
  * one statement, the last of its transaction and sent together with the COMMIT: nobody holds one longer than a commit
@@ -20,6 +19,7 @@
 
 #include "job/job.h"
 #include "mysql/db.h"
+#include "store/store_internal.h"
 #include "tally.h"
 
 #define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have both numbers, too */
@@ -70,5 +70,13 @@ void dt_counts_merge(struct dt_counts *counts);
  * fails. Returns status, or the failure of the commit. What was committed is added to the process's tally. Clears the
  * counts in any case. db may be NULL (begin failed). */
 DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
+
+/* Begins, does the work, and commits if that was OK; else rolls back. counts (may be NULL): made empty, filled by the
+ * work, written with the COMMIT. Returns the status of the first step that failed. */
+DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
+                                             struct dt_error *err);
+/* Repeats dt_store_commit_once while it is BUSY, as dt_store_again says: the work sets all of its outputs each time. */
+DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
+                                             struct dt_error *err);
 
 #endif

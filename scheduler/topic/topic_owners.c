@@ -8,6 +8,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topics_version.h"
+#include "counts.h"
 
 #define PIECE 1000 /* topics */
 

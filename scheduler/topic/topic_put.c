@@ -15,6 +15,7 @@
 #include "store/store_internal.h"
 #include "topic_gate.h"
 #include "topic_owners.h"
+#include "topics.h"
 #include "topics_version.h"
 
 #define ENSURED_AT_ONCE 16 /* topics of a transaction: others who change topics wait for it */

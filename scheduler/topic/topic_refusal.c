@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "topics.h"
 
 void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config *config,
                            char text[DT_TOPIC_REFUSAL_MAX])

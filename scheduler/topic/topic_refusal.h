@@ -3,6 +3,7 @@
 #define DT_TOPIC_TOPIC_REFUSAL_H
 
 #include "store/store.h"
+#include "topics.h"
 
 #define DT_TOPIC_REFUSAL_MAX 200 /* room for a text */
 /* Writes the text, terminated, with limits and their settings. */

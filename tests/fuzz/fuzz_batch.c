@@ -9,6 +9,7 @@
 #include "intake/batch_feed.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
+#include "job/change/jobs.h"
 #include "request/auth.h"
 #include "request/budget.h"
 #include "support/stub.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "index/index.h"
+#include "redis/redis_subscriber.h"
 #include "simulator/faults.h"
 #include "simulator/processes.h"
 

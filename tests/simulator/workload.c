@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/shards.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/processes.h"
+#include "topic/topics.h"
 
 #define OPS_MAX      1024
 #define WORKERS      3

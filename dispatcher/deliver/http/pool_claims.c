@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "pool_parts.h"
 #include "request_head.h"
+#include "topic/topics.h"
 
 #define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, those that were answered included */
 

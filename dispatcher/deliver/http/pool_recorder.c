@@ -17,6 +17,7 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "job/results/results.h"
 #include "pool_parts.h"
 
 #define BATCH     500

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "job/job.h"
 #include "kafka_common.h"
 #include "kafka_handle.h"
 

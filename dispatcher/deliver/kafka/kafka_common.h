@@ -7,10 +7,10 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "job/job.h"
 #include "kafka.h"
 
 enum {
-    DT_KAFKA_TOPIC_MAX = 249,       /* Kafka's own limit of a topic's name */
     DT_KAFKA_MESSAGE_MAX = 1200000, /* client's limit: 900,000 bytes of payload, 8 KiB of headers, keys and ours */
     DT_KAFKA_BATCH_BYTES = 1000000, /* messages put together for one partition; below Kafka's default limit of 1 MiB */
     DT_KAFKA_RECORD_OVERHEAD = 96,  /* of a batch of one record: its own header and the record's */

@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "index/index.h"
 #include "job/results/result_json.h"
+#include "job/results/results.h"
 #include "shard/room.h"
 #include "store/store.h"
 

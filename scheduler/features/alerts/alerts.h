@@ -11,6 +11,7 @@
 #define DT_ALERTS_ALERTS_H
 
 #include "alert.h"
+#include "job/job.h"
 #include "store/store.h"
 
 /* ---- what alerts are about (alert_figures.c) ---- */

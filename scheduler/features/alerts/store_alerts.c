@@ -3,6 +3,7 @@
 #include "base/text/json_write.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 /* ---- reading ---- */
 

@@ -6,7 +6,9 @@
 
 #include "base/log.h"
 #include "mysql/statements.h"
+#include "store/processes.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 #define OLD_MS        3600000
 #define DEATHS_MAX    3

@@ -6,6 +6,7 @@
 #define DT_FIGURES_BACKLOG_H
 
 #include "base/metrics.h"
+#include "job/job.h"
 #include "store/store.h"
 
 #define DT_BACKLOG_TOPICS 100 /* those that came first have a gauge each, as long as the process lives */

@@ -16,6 +16,7 @@
 
 #include "base/chores.h"
 #include "store/store.h"
+#include "topic/counts.h"
 #include "topic/tally.h"
 
 #define DT_FINE_MS        INT64_C(5000)

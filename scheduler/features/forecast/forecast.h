@@ -12,6 +12,7 @@
 #define DT_FORECAST_FORECAST_H
 
 #include "base/text/zone_files.h"
+#include "job/job.h"
 #include "store/store.h"
 
 #define DT_FORECAST_STEPS     10000

@@ -18,11 +18,14 @@
 #include "intent_decode.h"
 #include "intents_txn.h"
 #include "job/change/change_txn.h"
+#include "job/change/jobs.h"
 #include "job/job_encode.h"
 #include "job/job_wait.h"
+#include "job/results/results.h"
 #include "job/results/store_results.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
+#include "topic/topics.h"
 
 #define REPLY_MAX 1000000 /* bytes, below Kafka's default limit of a message */
 

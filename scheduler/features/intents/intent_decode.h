@@ -11,6 +11,7 @@
 
 #include "intents.h"
 #include "job/job_decode.h"
+#include "job/job_state.h"
 
 /* The actions on one job come first, in the order of dt_intent_action. */
 enum dt_command_action {

@@ -12,6 +12,7 @@
 #define DT_INTENTS_INTENTS_H
 
 #include "job/change/id_block.h"
+#include "job/change/jobs.h"
 #include "job/patch.h"
 #include "job/problem.h"
 #include "store/store.h"

@@ -12,8 +12,10 @@
 #include "job/change/change_txn.h"
 #include "job/change/insert_problem.h"
 #include "job/change/insert_txn.h"
+#include "job/change/jobs.h"
 #include "job/job_decode.h"
 #include "mysql/statements.h"
+#include "topic/topics.h"
 
 /* A topic as this transaction sees it. */
 struct dt_intent_topic {

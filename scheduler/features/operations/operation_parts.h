@@ -6,6 +6,7 @@
 #ifndef DT_OPERATIONS_OPERATION_PARTS_H
 #define DT_OPERATIONS_OPERATION_PARTS_H
 
+#include "job/list/list.h"
 #include "operations.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"

@@ -1,4 +1,5 @@
 /* Rows of `operations`, both ways. */
+#include "job/list/list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
 #include "topic/owner.h"

@@ -18,6 +18,8 @@
 #ifndef DT_OPERATIONS_OPERATIONS_H
 #define DT_OPERATIONS_OPERATIONS_H
 
+#include "job/job.h"
+#include "job/list/list.h"
 #include "store/store.h"
 
 #define DT_OPERATION_IDS_MAX  1000

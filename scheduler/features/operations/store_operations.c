@@ -2,6 +2,7 @@
  * The steps of operations: see operations.h. Statements about the operation itself, and which step comes next.
  */
 #include "base/fail_point.h"
+#include "job/list/list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
 

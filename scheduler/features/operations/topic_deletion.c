@@ -6,6 +6,7 @@
 #include "events/event_of.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
+#include "topic/topics.h"
 #include "topic/topics_version.h"
 
 #define REMEMBERED_MS INT64_C(86400000)

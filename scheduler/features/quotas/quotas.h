@@ -7,6 +7,7 @@
 #ifndef DT_QUOTAS_QUOTAS_H
 #define DT_QUOTAS_QUOTAS_H
 
+#include "job/job.h"
 #include "quota.h"
 #include "store/store.h"
 

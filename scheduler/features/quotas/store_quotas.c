@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 #define COLUMNS       9     /* of put_quota_shares */
 #define APIS_FRESH_MS 15000 /* nobody takes himself for alone because others' heartbeats are late */

@@ -11,6 +11,7 @@
 #include "base/text/timetext.h"
 #include "job/change/change_txn.h"
 #include "job/change/insert_txn.h"
+#include "job/change/jobs.h"
 #include "job/change/store_row.h"
 #include "mysql/statements.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "features/tokens/tokens.h"
 #include "fire_batch.h"
 #include "job/change/change_txn.h"
 #include "job/change/store_row.h"

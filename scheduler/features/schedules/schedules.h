@@ -19,6 +19,8 @@
 #include "base/fair.h"
 #include "base/text/zone_files.h"
 #include "job/fire_key.h"
+#include "job/job.h"
+#include "job/list/list.h"
 #include "recurrence.h"
 #include "store/store.h"
 

@@ -10,6 +10,8 @@
 #include "events/event_of.h"
 #include "fire_batch.h"
 #include "job/change/change_txn.h"
+#include "job/change/jobs.h"
+#include "job/list/list.h"
 #include "mysql/statements.h"
 
 #define SCHEDULES_AT_ONCE 64
@@ -280,6 +282,41 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
     return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
 }
 
+/* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL); the same before and
+ * after: made a job at once. */
+static dt_status write_event(dt_db *db, const struct dt_job_event *event, const struct dt_schedule *before,
+                             const struct dt_schedule *after, struct dt_error *err)
+{
+    static const struct dt_schedule none;
+    const struct dt_schedule *a = before ? before : &none;
+    const struct dt_schedule *b = after ? after : &none;
+    struct dt_job_event e = *event;
+    struct dt_event_diff d;
+    e.topic = after ? after->job.topic : before->job.topic;
+    e.subject = after ? after->name : before->name;
+    if (before == after)
+        return dt_events_write(db, &e, 1, err);
+    dt_event_diff_begin(&d);
+    dt_event_diff_text(&d, "topic", a->job.topic, b->job.topic);
+    dt_event_diff_text(&d, "cron", a->cron, b->cron);
+    dt_event_diff_duration(&d, "every", a->every_ms, b->every_ms);
+    dt_event_diff_text(&d, "time_zone", a->time_zone, b->time_zone);
+    dt_event_diff_time(&d, "starts_at", a->starts_at_ms, b->starts_at_ms);
+    dt_event_diff_time(&d, "ends_at", a->ends_at_ms, b->ends_at_ms);
+    dt_event_diff_text(&d, "overlap", dt_str(dt_overlap_name(a->overlap)), dt_str(dt_overlap_name(b->overlap)));
+    dt_event_diff_duration(&d, "catch_up", a->catch_up_ms, b->catch_up_ms);
+    dt_event_diff_number(&d, "catch_up_max", a->catch_up_max, b->catch_up_max);
+    dt_event_diff_duration(&d, "jitter", a->jitter_ms, b->jitter_ms);
+    dt_event_diff_bool(&d, "paused", a->paused, b->paused);
+    dt_event_diff_text(&d, "retry", a->job.retry, b->job.retry);
+    dt_event_diff_duration(&d, "ack_timeout", a->job.ack_timeout_ms, b->job.ack_timeout_ms);
+    dt_event_diff_text(&d, "callback_url", a->job.callback_url, b->job.callback_url);
+    dt_event_diff_hidden(&d, "headers", a->job.headers, b->job.headers);
+    dt_event_diff_hidden(&d, "payload", a->job.payload, b->job.payload);
+    dt_event_diff_number(&d, "version", a->version, b->version);
+    return dt_event_diff_write(&d, db, &e, err);
+}
+
 /* ---- changes ---- */
 
 static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
@@ -288,7 +325,7 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
     const struct dt_fire_batch *b = &t->batch;
     const struct dt_job_event event = {
         .at_ms = b->now_ms, .actor = dt_store_actor(b->maker->store), .action = dt_str(action)};
-    return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
+    return event.actor.p ? write_event(b->db, &event, before, after, b->err) : DT_OK;
 }
 
 /* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has

@@ -8,6 +8,8 @@
 #include "events/event_txn.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "tokens.h"
+#include "topic/counts.h"
 
 static enum dt_token_rule rule_of(const dt_db *db, unsigned column)
 {

@@ -14,6 +14,7 @@
 #ifndef DT_JOB_ARCHIVE_SEARCH_H
 #define DT_JOB_ARCHIVE_SEARCH_H
 
+#include "job/job.h"
 #include "mysql/db.h"
 #include "store/store.h"
 

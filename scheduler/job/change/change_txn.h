@@ -5,8 +5,10 @@
 #ifndef DT_JOB_CHANGE_TXN_H
 #define DT_JOB_CHANGE_TXN_H
 
+#include "job/patch.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"
+#include "topic/topics.h"
 
 /* The open transaction, which began at now_ms. */
 struct dt_change_txn {

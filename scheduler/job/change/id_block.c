@@ -1,5 +1,6 @@
 /* Owns one block of sequence numbers. See id_block.h. */
 #include "id_block.h"
+#include "jobs.h"
 
 #include <sys/random.h>
 

@@ -1,5 +1,6 @@
 /* The outcome of a row in words: see insert_problem.h. */
 #include "insert_problem.h"
+#include "jobs.h"
 
 static bool say_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)
 {

@@ -4,6 +4,7 @@
 
 #include "job/callback_fit.h"
 #include "job/problem.h"
+#include "jobs.h"
 #include "store/store.h"
 
 /*

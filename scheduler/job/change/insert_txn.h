@@ -5,6 +5,7 @@
 #ifndef DT_JOB_INSERT_TXN_H
 #define DT_JOB_INSERT_TXN_H
 
+#include "jobs.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"
 

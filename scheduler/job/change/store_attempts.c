@@ -3,6 +3,7 @@
  */
 #include "base/assert.h"
 #include "job/archive/archive_search.h"
+#include "jobs.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "store_row.h"

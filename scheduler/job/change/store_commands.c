@@ -10,6 +10,7 @@
 #include "change_txn.h"
 #include "job/job_id.h"
 #include "job/results/result_json.h"
+#include "jobs.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"

@@ -1,6 +1,8 @@
 /* Blocks of numbers for ids of jobs: none is given out twice, also by a server that was restored. */
+#include "jobs.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
+#include "topic/counts.h"
 
 #define NUMBERS_A_MS INT64_C(16)
 

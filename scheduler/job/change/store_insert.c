@@ -30,6 +30,7 @@
 #include "base/text/json_write.h"
 #include "insert_txn.h"
 #include "job/fire_key.h"
+#include "jobs.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "store_row.h"

@@ -23,6 +23,8 @@
 #include "job/archive/archive_search.h"
 #include "job/archive/housekeeping.h"
 #include "job/fire_key.h"
+#include "job/job_state.h"
+#include "jobs.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "store_row.h"

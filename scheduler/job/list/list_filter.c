@@ -4,6 +4,7 @@
  */
 #include "base/assert.h"
 #include "key_range.h"
+#include "list.h"
 #include "list_page.h"
 
 static bool is_topic_text(struct dt_str s)

@@ -9,6 +9,7 @@
 #ifndef DT_JOB_LIST_PAGE_H
 #define DT_JOB_LIST_PAGE_H
 
+#include "list.h"
 #include "store/store_internal.h"
 
 /* The index that a window is a range of. */

@@ -16,6 +16,7 @@
  * done.
  */
 #include "base/clock.h"
+#include "list.h"
 #include "list_page.h"
 #include "mysql/statements.h"
 #include "mysql/walk.h"

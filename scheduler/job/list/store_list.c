@@ -18,6 +18,7 @@
  */
 #include "base/assert.h"
 #include "job/change/store_row.h"
+#include "list.h"
 #include "list_page.h"
 #include "mysql/statements.h"
 #include "mysql/walk.h"

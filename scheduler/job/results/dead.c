@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "job/list/list.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 

@@ -13,6 +13,7 @@
 #ifndef DT_JOB_DEAD_H
 #define DT_JOB_DEAD_H
 
+#include "job/list/list.h"
 #include "store/store.h"
 
 #define DT_DEAD_LOOKED_AT 100000

@@ -5,6 +5,7 @@
  * Refuses to know what a result changes: store_results.c reads, judges and writes.
  */
 #include "base/fail_point.h"
+#include "results.h"
 #include "store/store_internal.h"
 #include "store_results.h"
 

@@ -13,6 +13,7 @@
 #include "mysql/id_in.h"
 #include "mysql/id_list.h"
 #include "mysql/statements.h"
+#include "results.h"
 #include "store/store_internal.h"
 #include "store_results.h"
 

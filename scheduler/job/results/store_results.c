@@ -35,6 +35,7 @@
 #include "job/change/store_row.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
+#include "results.h"
 #include "store/store_internal.h"
 
 /* A job that results speak of. */

@@ -6,6 +6,7 @@
 #define DT_JOB_STORE_RESULTS_H
 
 #include "mysql/db.h"
+#include "results.h"
 #include "store/store.h"
 #include "topic/counts.h"
 

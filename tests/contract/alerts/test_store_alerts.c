@@ -10,6 +10,7 @@
 #include "features/outbox/outbox_store.h"
 #include "store/store_internal.h"
 #include "support/store_suite.h"
+#include "topic/topics.h"
 
 #define FIGURE(watched, kind) ((watched).figures[(kind)-DT_ALERT_TOPIC_KINDS - 1])
 

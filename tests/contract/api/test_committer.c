@@ -1,5 +1,6 @@
 /* The committer on a real MySQL: what is answered is there, once; what is refused is not. */
 #include "contract/api/committer_suite.h"
+#include "job/change/jobs.h"
 
 #define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
 

@@ -15,6 +15,7 @@
 #include "store/store_internal.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
+#include "topic/topics.h"
 
 static struct dt_error err;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dispatch/takeover.h"
+#include "store/processes.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "support/tcp_proxy.h"

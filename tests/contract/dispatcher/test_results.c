@@ -10,6 +10,7 @@
 #include "support/suite.h"
 
 #include "deliver/kafka/results.h"
+#include "job/results/results.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "index/index.h"
+#include "redis/redis_subscriber.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"
 

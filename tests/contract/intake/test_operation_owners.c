@@ -7,6 +7,7 @@
 #include "features/operations/topic_deletion.h"
 #include "support/store_suite.h"
 #include "topic/owner.h"
+#include "topic/topics.h"
 
 static struct dt_operation op;
 static struct dt_operation_piece piece;

@@ -2,7 +2,10 @@
 #include "support/rigs/schedules_rig.h"
 
 #include "features/quotas/quotas.h"
+#include "features/tokens/tokens.h"
+#include "job/change/jobs.h"
 #include "topic/topic_owners.h"
+#include "topic/topics.h"
 
 #define SECOND_MS 1000
 

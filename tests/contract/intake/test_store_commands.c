@@ -10,6 +10,7 @@
 #include "features/outbox/outbox_store.h"
 #include "support/fail_rule.h"
 #include "support/store_suite.h"
+#include "topic/topics.h"
 
 #define HOUR "3600000"
 #define MOST 64

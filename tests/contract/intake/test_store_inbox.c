@@ -9,6 +9,7 @@
 #include "features/intents/inbox.h"
 #include "support/fail_rule.h"
 #include "support/store_suite.h"
+#include "topic/topics.h"
 
 #define HOUR "3600000"
 

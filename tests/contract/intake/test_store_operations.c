@@ -7,6 +7,7 @@
 #include "support/suite.h"
 
 #include "features/operations/operations.h"
+#include "job/list/list.h"
 #include "support/store_suite.h"
 #include "topic/owner.h"
 

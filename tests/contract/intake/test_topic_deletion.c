@@ -11,6 +11,7 @@
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
 #include "support/store_suite.h"
+#include "topic/topics.h"
 
 static struct dt_operation op;
 static struct dt_operation_piece piece;

@@ -9,13 +9,18 @@
 #include "support/suite.h"
 
 #include "dispatch/pop.h"
+#include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
 #include "features/schedules/schedules.h"
+#include "features/tokens/tokens.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "mysql/db.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
+#include "topic/topics.h"
 
 #define MOST    400 /* calls of a work */
 #define HOUR_MS INT64_C(3600000)

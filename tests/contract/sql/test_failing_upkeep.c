@@ -7,6 +7,7 @@
 #include "support/suite.h"
 
 #include "dispatch/scan.h"
+#include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
 #include "features/clock/test_clock.h"
 #include "features/doctor/process_findings.h"
@@ -15,14 +16,19 @@
 #include "features/operations/topic_deletion.h"
 #include "features/quotas/quotas.h"
 #include "features/schedules/schedules.h"
+#include "features/tokens/tokens.h"
 #include "job/archive/archive.h"
 #include "job/archive/housekeeping.h"
+#include "job/change/jobs.h"
+#include "job/list/list.h"
 #include "job/results/outbox.h"
+#include "store/processes.h"
 #include "store/server_settings.h"
 #include "store/store_leases.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
 #include "topic/topic_owners.h"
+#include "topic/topics.h"
 
 #define MOST    400 /* calls of a work */
 #define LATE_MS INT64_C(9000000000000)

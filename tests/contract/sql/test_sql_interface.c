@@ -5,6 +5,8 @@
 #include "support/suite.h"
 
 #include "job/archive/housekeeping.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
 

@@ -4,6 +4,8 @@
 
 #include "support/suite.h"
 
+#include "job/job.h"
+#include "job/shard.h"
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
 

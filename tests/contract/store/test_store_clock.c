@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "features/clock/clock_follower.h"
 #include "features/clock/test_clock.h"
+#include "job/change/jobs.h"
 #include "store/work_lease.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"

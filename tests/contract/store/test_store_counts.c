@@ -16,11 +16,14 @@
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
 #include "job/archive/housekeeping.h"
+#include "job/change/jobs.h"
 #include "job/inflight.h"
+#include "job/results/results.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "topic/counts.h"
 #include "topic/counts_audit.h"
+#include "topic/topics.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define SHARDS     2

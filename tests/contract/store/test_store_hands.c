@@ -9,6 +9,8 @@
 #include "dispatch/leader_txn.h"
 #include "dispatch/takeover.h"
 #include "job/archive/housekeeping.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "support/store_suite.h"
 
 #define SHARDS  4

@@ -4,6 +4,7 @@
 
 #include "support/suite.h"
 
+#include "job/change/jobs.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "support/rigs/insert_rig.h"

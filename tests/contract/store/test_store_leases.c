@@ -4,6 +4,7 @@
 
 #include "support/suite.h"
 
+#include "store/processes.h"
 #include "store/store_leases.h"
 #include "support/mysql_fixture.h"
 

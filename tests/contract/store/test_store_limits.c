@@ -9,11 +9,13 @@
 #include "dispatch/pop.h"
 #include "dispatch/takeover.h"
 #include "job/archive/housekeeping.h"
+#include "job/results/results.h"
 #include "mysql/db.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 #include "topic/topic_gate.h"
+#include "topic/topics.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define SHARDS     4

@@ -8,6 +8,8 @@
 #include "dispatch/pop.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
 

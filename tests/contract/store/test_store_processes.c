@@ -5,6 +5,7 @@
 #include "support/suite.h"
 
 #include "features/doctor/process_findings.h"
+#include "store/processes.h"
 #include "store/store.h"
 #include "support/mysql_fixture.h"
 

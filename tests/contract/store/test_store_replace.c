@@ -11,6 +11,7 @@
 
 #include "job/change/change_txn.h"
 #include "job/change/insert_txn.h"
+#include "job/change/jobs.h"
 #include "support/store_suite.h"
 
 static struct dt_job job;

@@ -7,7 +7,9 @@
 
 #include "support/suite.h"
 
+#include "job/change/jobs.h"
 #include "support/rigs/schedules_rig.h"
+#include "topic/topics.h"
 
 #define FRESH_TEST(name) TEST_WITH(name, with_topic, NULL)
 

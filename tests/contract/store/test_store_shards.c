@@ -5,8 +5,10 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
+#include "dispatch/shards.h"
 #include "dispatch/takeover.h"
 #include "job/inflight.h"
+#include "store/processes.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

@@ -3,8 +3,10 @@
 
 #include "support/suite.h"
 
+#include "features/tokens/tokens.h"
 #include "support/mysql_fixture.h"
 #include "topic/topic_owners.h"
+#include "topic/topics.h"
 
 static struct dt_error err;
 

@@ -6,8 +6,11 @@
 
 #include "support/suite.h"
 
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 #include "support/job_rows.h"
 #include "support/mysql_wire.h"
+#include "topic/topics.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define FAR        "next_at = 4000000000000"

@@ -2,6 +2,7 @@
 #include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
+#include "topic/topics.h"
 
 #define FAR_MS       30000 /* for what is due later nobody waits */
 #define CALLBACK_URL "http://receiver.example/jobs"

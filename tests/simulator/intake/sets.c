@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "features/operations/operations.h"
+#include "job/change/jobs.h"
 #include "job/job_id.h"
+#include "job/list/list.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"

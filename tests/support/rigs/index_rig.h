@@ -13,6 +13,7 @@
 
 #include "index/index.h"
 #include "job/job.h"
+#include "redis/redis_subscriber.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"
 

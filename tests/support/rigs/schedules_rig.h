@@ -8,6 +8,7 @@
 
 #include "features/schedules/schedules.h"
 #include "support/store_suite.h"
+#include "topic/topics.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define NAME    "nightly"

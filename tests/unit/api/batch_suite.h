@@ -14,6 +14,7 @@
 #include "intake/batch.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
+#include "job/change/jobs.h"
 #include "request/auth.h"
 #include "request/budget.h"
 #include "request/topic_cache.h"

@@ -1,6 +1,7 @@
 /* An attempt as an answer shows it. */
 #include "support/suite.h"
 
+#include "job/change/jobs.h"
 #include "rest/job_json.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */

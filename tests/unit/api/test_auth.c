@@ -4,6 +4,7 @@
 
 #include "support/suite.h"
 
+#include "features/tokens/tokens.h"
 #include "request/auth.h"
 
 #define TOKENS 3

@@ -8,6 +8,7 @@
 #include "rest/job_json.h"
 #include "rest/topic_callback.h"
 #include "support/rigs/body_rig.h"
+#include "topic/topics.h"
 
 static void make(struct body_rig *f)
 {

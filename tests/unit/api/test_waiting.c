@@ -4,6 +4,8 @@
 
 #include "support/suite.h"
 
+#include "dispatch/shards.h"
+#include "job/change/jobs.h"
 #include "rest/waiting.h"
 #include "topic/topic_gate.h"
 

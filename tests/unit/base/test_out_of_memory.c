@@ -1,4 +1,5 @@
 /* Each call for memory fails once, in the base, the store and the index. */
+#include "redis/redis_subscriber.h"
 #include "unit/base/out_of_memory_suite.h"
 
 static struct dt_error err;

@@ -1,4 +1,5 @@
 /* Each call for memory fails once, in the deliveries and the API. */
+#include "features/tokens/tokens.h"
 #include "unit/base/out_of_memory_suite.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */

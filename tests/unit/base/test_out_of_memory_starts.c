@@ -11,6 +11,7 @@
 #include "api.h"
 #include "deliver/hands.h"
 #include "deliver/kafka/examiner.h"
+#include "dispatch/shards.h"
 #include "dispatcher.h"
 #include "election/shard_map.h"
 #include "features/alerts/alerts_chores.h"

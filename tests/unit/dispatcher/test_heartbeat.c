@@ -12,6 +12,7 @@
 
 #include "features/doctor/process_findings.h"
 #include "heartbeat.h"
+#include "store/processes.h"
 #include "store/store.h"
 #include "support/rigs/hand_clock.h"
 

@@ -4,7 +4,9 @@
 
 #include "support/suite.h"
 
+#include "dispatch/shards.h"
 #include "rest/findings.h"
+#include "store/processes.h"
 
 #define S(text) DT_STR_LIT(text)
 #define NOW     INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */

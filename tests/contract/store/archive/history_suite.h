@@ -11,6 +11,9 @@
 #include "support/suite.h"
 
 #include "job/archive/archive.h"
+#include "job/archive/housekeeping.h"
+#include "job/job.h"
+#include "job/shard.h"
 #include "support/store_suite.h"
 
 #define DAY    INT64_C(86400000)

@@ -1,6 +1,7 @@
 /* Finished jobs on a real server: how they leave `jobs`, what is told of them from `history`, and how they come back. */
 #include "contract/store/archive/history_suite.h"
-#include "job/archive/housekeeping.h"
+#include "job/change/jobs.h"
+#include "job/results/results.h"
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
 

@@ -1,5 +1,9 @@
 /* The archive on a real server: its keys, its lists and counts, and its partitions from their making to their end. */
 #include "contract/store/archive/history_suite.h"
+#include "job/change/jobs.h"
+#include "job/list/list.h"
+#include "job/results/results.h"
+#include "topic/topics.h"
 
 /* ---- keys ---- */
 

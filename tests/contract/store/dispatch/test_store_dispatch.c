@@ -1,5 +1,6 @@
 /* store/dispatch/ on a real server: the list, takeover and claims. */
 #include "contract/store/dispatch/dispatch_suite.h"
+#include "topic/topics.h"
 
 static struct dt_error err;
 

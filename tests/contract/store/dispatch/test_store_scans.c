@@ -1,5 +1,6 @@
 /* store/dispatch/ on a real server: scans, housekeeping, lost connections, rows that say no, the snapshot of topics. */
 #include "contract/store/dispatch/dispatch_suite.h"
+#include "topic/topics.h"
 
 static struct dt_error err;
 

@@ -11,6 +11,7 @@
 
 #include "support/suite.h"
 
+#include "job/change/jobs.h"
 #include "support/store_suite.h"
 
 static struct dt_job job;

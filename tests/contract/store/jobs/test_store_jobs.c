@@ -1,5 +1,6 @@
 /* Single jobs on a real server: reading, patching, cancelling, running now, driving back, attempts. */
 #include "contract/store/jobs/jobs_suite.h"
+#include "job/change/jobs.h"
 
 STORE_SUITE("jobs", 0)
 

@@ -3,6 +3,7 @@
  * which are played by hand on the test's own connection, as a leader would do it.
  */
 #include "contract/store/jobs/jobs_suite.h"
+#include "job/change/jobs.h"
 
 STORE_SUITE("jobs", 0)
 

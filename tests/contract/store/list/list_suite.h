@@ -9,6 +9,7 @@
 
 #include "support/suite.h"
 
+#include "job/list/list.h"
 #include "support/store_suite.h"
 
 #define MANY 24000

@@ -1,5 +1,6 @@
 /* Lists by due time and by when jobs finished, on a real server. */
 #include "contract/store/list/list_suite.h"
+#include "job/list/list.h"
 
 STORE_SUITE("list", 0)
 

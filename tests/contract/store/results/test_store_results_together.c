@@ -1,5 +1,6 @@
 /* Results on a real server: together with others, without deadlocks, and those that wait for a locked row. */
 #include "contract/store/results/results_suite.h"
+#include "job/results/results.h"
 
 /* ---- together with others ---- */
 

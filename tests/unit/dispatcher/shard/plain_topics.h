@@ -6,7 +6,7 @@
 #define DT_UNIT_PLAIN_TOPICS_H
 
 #include "shard/shard_parts.h"
-#include "support/stub.h"
+#include "topic/topics.h"
 
 static struct {
     char called_back;             /* the first letter of these topics; 0: there are none */

@@ -1,0 +1,119 @@
+/*
+ * Jobs as callers make, read and change them. Each function is one transaction, or one read.
+ */
+#ifndef DT_JOB_JOBS_H
+#define DT_JOB_JOBS_H
+
+#include "job/patch.h"
+#include "store/store.h"
+
+/*
+ * Reserves a block of n sequence numbers, [*first, *first + n), never below 16 for each millisecond of the server's
+ * clock (since 1970): a server that was restored from a copy goes on above what it gave out since, whoever still has a
+ * block of that time, and whatever became of the jobs. dt_job_id takes 39 bits of them: numbers come round in 397 days,
+ * for the jobs of one home day.
+ */
+DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
+
+enum dt_insert_outcome {
+    DT_INSERT_CREATED,
+    DT_INSERT_SAME,     /* the key exists, with an equal request */
+    DT_INSERT_CONFLICT, /* the key exists, with another request */
+    DT_INSERT_NO_TOPIC,
+    DT_INSERT_ID_TAKEN, /* give the row another id and insert it again */
+    DT_INSERT_REFUSED,  /* the server does not take this row */
+    DT_INSERT_TOO_LARGE /* it is larger than max_allowed_packet of MySQL */,
+    DT_INSERT_RESERVED, /* the key is that of a schedule's fire */
+    DT_INSERT_DELETING  /* the topic is being deleted, as the caller knows and the store does not ask */
+};
+struct dt_insert {
+    struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
+    bool popped;                    /* in: workers pop the topic's jobs: one that is due is offered at once */
+    bool replace;                   /* in: a job that is finished hands its key over, whatever made it */
+    enum dt_insert_outcome outcome; /* out */
+    int64_t existing_id;            /* out: of SAME and CONFLICT */
+    int64_t near;                   /* scratch */
+};
+/*
+ * Inserts all rows in one transaction. OK: every outcome is set, and CREATED is durable. UNAVAILABLE, BUSY: nothing
+ * happened. UNKNOWN: the COMMIT's answer was lost and reading back by id did not succeed either: any of them may exist.
+ * Other statuses: nothing happened. maker: the random number of this process's block of ids, by which it knows its rows
+ * again. *created_ms: MySQL's time at the transaction.
+ */
+DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
+                                        int64_t *created_ms, struct dt_error *err);
+
+/*
+ * ---- one job (store_jobs.c) ----
+ *
+ * Each change fills *job with the row as it is afterwards, also with TOO_LATE, NOT_DEAD and VERSION, which change
+ * nothing. NOT_FOUND: there is no such job, neither in `jobs` nor in `history`. TOO_LATE with job->unsettled: only an
+ * earlier attempt's batch is in the way, which its leader settles within milliseconds as a rule; the caller may ask
+ * again.
+ */
+
+/* Reads a job, archived ones too, with its payload. */
+DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                     struct dt_error *err);
+/* Finds the id of the job that has the key. NOT_FOUND: none has it. */
+DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
+                                          struct dt_error *err);
+/* Says whether an attempt of the job stands in this shard's in-flight list; to tell, not to decide. */
+DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
+
+/* Changes the members that the patch has; equal values write nothing. VERSION: the row has another one. */
+DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
+                                       struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
+/*
+ * Gives the job that has the body's topic and key that body in place of its own: its times, its message, its policy,
+ * and a new count of failures; the id stays, and attempts go on upward. retry and ack_timeout as in dt_insert's job,
+ * absent and 0 = the topic's; the id is not looked at. Decided under the locks of the key and the job's row, so that an
+ * attempt is claimed before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no job that is
+ * not finished has the key, and nothing was changed; insert the body with `replace` set then, which is SAME or CONFLICT
+ * when there is such a job by then.
+ */
+DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
+                                         struct dt_job *job, struct dt_error *err);
+/* Cancels a job. OK: it is cancelled (now or before). With keep_attempt further attempts of a dispatched job are
+ * cancelled; an attempt that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
+DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
+                                        struct dt_job *job, struct dt_error *err);
+/* Makes a scheduled job due now. TOO_LATE: it is not scheduled. */
+DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                         struct dt_error *err);
+/* Makes a dead job scheduled again, due now, with a new count of failures. NOT_DEAD: it is in another state. */
+DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                                         struct dt_error *err);
+
+/* A job as a command names it. */
+struct dt_command_job {
+    struct dt_str id;    /* in: as the command that added it gave it, or the job's number */
+    int64_t job_id;      /* out; 0 = there is none, or it is not kept any more */
+    struct dt_str topic; /* out, in the arena */
+    int64_t attempt;     /* out: the latest; 0 = there was none */
+};
+/* Finds jobs by what commands call them (store_commands.c), archived ones too where a command gave the id. */
+DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
+                                              struct dt_arena *arena, struct dt_error *err);
+
+struct dt_attempt {
+    int64_t attempt, due_at_ms, dispatched_at_ms, finished_at_ms;
+    enum dt_attempt_status status;
+    struct dt_str error_code, error_message;
+    int64_t http_status; /* that a receiver answered; 0 = none */
+    int64_t duration_ms; /* of a callback that ended; -1 = none */
+};
+struct dt_attempt_filter {
+    int64_t job_id, after; /* attempts with a higher number than `after` */
+    unsigned limit;
+};
+struct dt_attempt_list {
+    struct dt_attempt *v; /* in the arena */
+    size_t n;
+    bool more; /* there are more behind the last one */
+};
+/* Lists attempts in ascending order. NOT_FOUND: no such job. The list is empty unless OK. */
+DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
+                                          struct dt_arena *arena, struct dt_attempt_list *out, struct dt_error *err);
+
+#endif
