@@ -10,9 +10,9 @@
 
 #include "api.h"
 #include "job/list/list.h"
+#include "job_json.h"
 #include "request/cursor.h"
 #include "request/request.h"
-#include "rest/job_json.h"
 #include "store/store.h"
 
 struct dt_view;
@@ -27,8 +27,8 @@ void *dt_answer_state(struct dt_request *req, size_t n);
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
 /*
- * Parses the body with this thread's parser (request/scratch.h), and begins the list of its faults in the request's arena.
- * The tree lives until this thread parses again. NULL: a problem is filled in, and the list is not begun.
+ * Parses the body with this thread's parser (request/scratch.h), and begins the list of its faults in the request's
+ * arena. The tree lives until this thread parses again. NULL: a problem is filled in, and the list is not begun.
  */
 dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);
 
@@ -95,8 +95,8 @@ size_t dt_answer_job_room(const struct dt_api *api);
 DT_MUST_CHECK bool dt_answer_hold_job(struct dt_request *req);
 
 /*
- * Names a list for its cursors (request/cursor.h): its kind, the fields of its filter, and who asks. False: 503, MySQL was
- * never reached.
+ * Names a list for its cursors (request/cursor.h): its kind, the fields of its filter, and who asks. False: 503, MySQL
+ * was never reached.
  */
 bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
                     struct dt_cursor_list *list);

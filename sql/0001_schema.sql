@@ -732,5 +732,5 @@ DELIMITER ;
 -- defines dt_cancel_all f4d05aacd58e
 -- defines dt_clear_halt 917a8692e1c1
 -- defines dt_mark_sent 20c2688d3b2f
--- defines dt_renew_member ae18f7642cd1
+-- defines dt_renew_member b10819f30219
 -- defines dt_watch_alerts 752b6828382a

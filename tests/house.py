@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import house_functions
-import house_pages
+from house_rooms import ADAPTERS, CLOCK_FILES, LAYERS, SQL_IN_C, VENDORS
 from house_trees import BAD, GOOD
 
 TREE = Path(__file__).resolve().parent.parent
@@ -24,50 +24,6 @@ TREE = Path(__file__).resolve().parent.parent
 TOP = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CHANGELOG.md",
        "scheduler", "dispatcher", "api", "sql", "deploy", "tests"}
 PRODUCT = ("scheduler/", "dispatcher/", "api/")
-
-# Room of scheduler/ -> the rooms that it may include. A subroom is of its room, but for those that are named here.
-LAYERS = {
-    "base": {"base"},
-    "job": {"base", "job"},
-    "mysql": {"base", "mysql"},
-    "redis": {"base", "job", "redis"},
-    "store": {"base", "mysql", "job", "store"},
-    "topic": {"base", "mysql", "store", "job", "topic", "events", "job/change"},
-    "events": {"base", "mysql", "store", "job", "topic", "events"},
-    **{f"job/{room}": {"base", "mysql", "store", "job", "topic", "events", "job/change", "job/results", "job/archive", "job/list"}
-       for room in ("change", "results", "archive", "list")},
-    "dispatch": {"base", "mysql", "store", "job", "topic", "events", "job/change", "job/results", "job/archive", "job/list", "dispatch"},
-    "index": {"base", "redis", "job", "index"},
-    "index/reconcile": {"base", "store", "job", "job/archive", "topic", "dispatch", "index", "index/reconcile"},
-    "features": {"base", "mysql", "store", "job", "topic", "events", "job/change", "job/results", "job/archive", "job/list", "dispatch", "features"},
-}
-
-# One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.
-VENDORS = {
-    r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/mysql/db_mysql*.c"],
-    r"hiredis/.*|sds": ["scheduler/redis/redis_*.c"],
-    r"librdkafka/.*": ["dispatcher/deliver/kafka/kafka_*.[ch]"],
-    r"zookeeper/.*": ["dispatcher/election/zk.c"],
-    r"yajl/.*": ["scheduler/base/text/json.c"],
-    r"ini": ["scheduler/base/config.c", "api/cli/settings.c"],
-    r"microhttpd": ["api/http/http_mhd.c", "dispatcher/metrics_mhd.c"],
-    r"curl/.*": ["scheduler/base/http/http_curl*.c", "scheduler/base/http/url.c", "dispatcher/deliver/http/http_outcome.c", "api/cli/rest_curl.c"],
-    r"openssl/.*": ["scheduler/base/certificates.c", "scheduler/redis/redis_tls.c", "api/request/auth.c", "api/request/cursor.c", "api/http/tls_*.c", "scheduler/base/http/webhook_sign.c"],
-    r"zlib": ["scheduler/job/shard.c"],
-    r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owner.c", "scheduler/features/quotas/store_quotas.c", "scheduler/base/text/json.c", "scheduler/job/job_digest.c", "api/rest/list_rest.c"],
-    r"uthash|utlist": ["*"],
-    r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
-    r"(arpa|linux|net|netinet|sys)/\w+": ["*"],
-    r"assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic"
-    r"|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|wchar|wctype": ["*"],
-    r"dirent|dlfcn|endian|fcntl|fnmatch|getopt|glob|grp|ifaddrs|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn"
-    r"|strings|syslog|termios|unistd|wordexp": ["*"],
-}
-
-# What talks to one vendor's library may be longer, and so may what stands for one server in the simulator.
-ADAPTERS = {"scheduler/mysql/db_mysql.c", "scheduler/base/text/json.c", "dispatcher/deliver/kafka/kafka_txn_producer.c",
-            "tests/simulator/broker.c", "tests/simulator/mysql.c", "tests/simulator/redis.c", "tests/simulator/sql/sql_parse.c",
-            "tests/simulator/sql/sql_run.c", "tests/simulator/oracles.c"}
 
 SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
                  r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"
@@ -79,7 +35,6 @@ REDIS = re.compile(r'(?<!["\\]):\{|^(Z(ADD|REM|RANGE|REV|SCORE|CARD|COUNT|MSCORE
 # Who may ask for the time, or for chance that decides something. (Secrets and seeds come from the kernel, by getrandom.)
 CLOCK = re.compile(r"(?<![\w.>])(time|gettimeofday|clock_gettime|ftime|timespec_get|clock|s?rand|rand_r|s?random|random_r"
                    r"|[dlmn]rand48|erand48|srand48)\s*\(")
-CLOCK_FILES = ["scheduler/base/clock.c", "api/main.c", "dispatcher/main.c"]
 
 # Written in pieces, so that this file does not name them.
 HOSTS = re.compile(r"(?<![\w-])(%s)\b" % "|".join(a + r"\." + b for a, b in (
@@ -203,10 +158,6 @@ def check_includes(tree, names, found):
                 check_vendor(name, line, match[2], found)
 
 
-# Where SQL may stand in C: what a session says (mysql/), names that are no parameters (partitions), grants. Statements are in the *.sql of their subject.
-SQL_IN_C = ("scheduler/store/db/*", "scheduler/job/archive/partitions.c", "scheduler/events/event_days.c", "scheduler/store/grants.c")
-
-
 def check_strings(tree, names, found):
     """SQL is in files of its own, keys and commands of Redis in the index only."""
     for name in names:
@@ -323,9 +274,10 @@ def check_header_circles(tree, names, found):
                 continue
             files[name][target] = [match[2]]
             folders.setdefault(folder, {})
-            folders.setdefault(target.rsplit("/", 1)[0], {})
-            if folder != target.rsplit("/", 1)[0]:
-                folders[folder].setdefault(target.rsplit("/", 1)[0], []).append(f"{name} includes {target}")
+            other = target.rsplit("/", 1)[0]
+            folders.setdefault(other, {})
+            if not f"{folder}/".startswith(f"{other}/") and not other.startswith(f"{folder}/"):  # a subroom is of its room
+                folders[folder].setdefault(other, []).append(f"{name} includes {target}")
     for graph in (files, folders):
         for group in circles(graph):
             for name in group:
@@ -425,11 +377,11 @@ LIST = re.compile(r"\bIN \(\?,\.\.\.\)")
 
 
 def check_statements(tree, names, found):
-    """Every statement of store/sql/ is used, and names the index by which it looks for a list of values: the server walks a table that it
+    """Every statement is used, and names the index by which it looks for a list of values: the server walks a table that it
     believes to be small, and a change that does so waits for every row that somebody has locked."""
-    used = set(re.findall(r"\bdt_sql_(\w+)\b", "".join((tree / name).read_text() for name in names if name.startswith("scheduler/store/") and name.endswith(".c"))))
+    used = set(re.findall(r"\bdt_sql_(\w+)\b", "".join((tree / name).read_text() for name in names if name.startswith("scheduler/") and name.endswith(".c"))))
     for name in names:
-        if not name.startswith("scheduler/store/sql/") or not name.endswith(".sql"):
+        if not name.startswith("scheduler/") or not name.endswith(".sql"):
             continue
         text = (tree / name).read_text()
         matches = list(STATEMENT.finditer(text))

@@ -21,9 +21,9 @@
 #include "api.h"
 #include "batch_chunk.h"
 #include "batch_gate.h"
+#include "job_json.h"
 #include "request/auth.h"
 #include "request/request.h"
-#include "rest/job_json.h"
 
 /* A chunk is full with this much text, or with the most rows of a unit. */
 #define DT_BATCH_CHUNK_BYTES (1U << 20)

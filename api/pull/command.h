@@ -12,9 +12,9 @@
 #define DT_API_COMMAND_H
 
 #include "base/text/json.h"
+#include "job_json.h"
 #include "pop_wish.h"
 #include "request/scope.h"
-#include "rest/job_json.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */
 

@@ -1,6 +1,7 @@
 /*
  * Changes of the installation as a whole: the number of shards. The change itself is one row in MySQL
- * (scheduler/dispatch/shards_store.c); the dispatchers follow it by themselves, and are told so that they do it at once.
+ * (scheduler/dispatch/shards_store.c); the dispatchers follow it by themselves, and are told so that they
+ * do it at once.
  */
 #include "answer.h"
 #include "api.h"

@@ -1,5 +1,5 @@
 /*
- * Schedules between JSON and the domain, in the manner of rest/job_json.h. Pure.
+ * Schedules between JSON and the domain, in the manner of job_json.h. Pure.
  */
 #ifndef DT_API_SCHEDULE_JSON_H
 #define DT_API_SCHEDULE_JSON_H

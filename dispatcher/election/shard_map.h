@@ -1,7 +1,7 @@
 /*
  * The source of the shard map for every part of this process: how many shards there are, as MySQL says. An urgent
- * chore reads it, so that no other thread waits for MySQL. scheduler/dispatch/shards_store.c says what depends on the map
- * being the latest, and what does not.
+ * chore reads it, so that no other thread waits for MySQL. scheduler/dispatch/shards_store.c says what depends on the
+ * map being the latest, and what does not.
  */
 #ifndef DT_DISPATCHER_SHARD_MAP_H
 #define DT_DISPATCHER_SHARD_MAP_H

@@ -82,7 +82,7 @@ typedef struct dt_refclock {
     _Atomic bool follows;      /* a test clock: samples come from its follower alone */
 } dt_refclock;
 
-/* A test clock as its row in MySQL has it (store/clock/): the server's clock and ahead_ms, or an instant. */
+/* A test clock as its row in MySQL has it (features/clock/): the server's clock and ahead_ms, or an instant. */
 struct dt_test_time {
     int64_t ahead_ms;
     int64_t frozen_ms; /* 0 = it goes on */

@@ -2,7 +2,7 @@
  * The offers that a leader makes to pops, in a leader transaction.
  *
  * Owns:            `offered` of struct dt_leader_txn, and the rows that say that a job is offered.
- * Refuses to know: who pops (store/pop/).
+ * Refuses to know: who pops (pop.h).
  *
  * Invariants: the row of pop_queue and the mark in the job's row are one commit; an offer that is there already stays,
  * so a job may be offered again whenever it is met.

@@ -3,10 +3,10 @@
  *
  *   leader_txn.c         begins, goes through the others in this order, writes the shard's row, commits
  *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
- *   leader_hands.c       (in store/hands/) attempts in the hands of a process: ended when it is gone, and written
+ *   leader_hands.c       attempts in the hands of a process: ended when it is gone, and written
  *   leader_judge.c       what becomes of each
  *   leader_choose.c      which of those that may be claimed have room within limits, and fit into the batch
- *   leader_topics.c      (in store/limits/) and, when they are of more Kafka topics than a batch may have, of which
+ *   leader_topics.c      and, when they are of more Kafka topics than a batch may have, of which
  *   leader_timeouts.c    ends the attempts whose time for a result is over
  *   leader_claim.c       writes the claim, and reads its messages
  *   leader_offers.c      offers to pops what leaders do not claim

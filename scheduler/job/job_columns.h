@@ -1,7 +1,8 @@
 /*
  * The columns of a job, in one table. From it come the members of struct dt_job, struct dt_new_job, struct dt_patch and
  * struct dt_outgoing, and what the store does with each of them: insert it, read it, change it, compare it. Statements
- * that name the columns stand in job/change/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c).
+ * that name the columns stand in job/change/job_rows.sql, in the order of the table
+ * (tests/unit/job/test_job_columns.c).
  * The payload, which may be large, comes behind all of them and is not in the table.
  *
  * Whoever uses the table gives three macros of (kind, member, column), one a group:
@@ -13,7 +14,6 @@
  * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column holds -1 for none; STATE
  * and STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
  */
-#include "job.h"
 
 #ifndef DT_JOB_JOB_COLUMNS_H
 #define DT_JOB_JOB_COLUMNS_H

@@ -5,7 +5,7 @@
  * makes the server note the rows first and find and write them again afterwards: a quarter more a row, twice as much
  * for few rows. A SELECT of such a join has it make a table of the ids first, and read that. For store/ only.
  *
- * A statement of store/sql/ with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for
+ * A statement (*.sql) with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for
  * it.
  */
 #ifndef DT_MYSQL_ID_IN_H

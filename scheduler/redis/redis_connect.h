@@ -1,6 +1,6 @@
 /*
  * A connection to the Redis server of an endpoint: its address (which Sentinels may have to be asked for), TCP, TLS.
- * For the files of index/redis/ alone.
+ * For the files of redis/ alone.
  */
 #ifndef DT_REDIS_REDIS_CONNECT_H
 #define DT_REDIS_REDIS_CONNECT_H

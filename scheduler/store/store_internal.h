@@ -2,8 +2,9 @@
  * The inside of the store, which its files share and nobody else includes: connections, transactions and how they are
  * repeated, rows of one type.
  *
- * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h). What a leader does under
- * its fence is never repeated (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
+ * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h).
+ * What a leader does under its fence is never repeated
+ * (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
  * and applying results, which lock more the second time, have loops of their own (job/change/store_insert.c,
  * job/results/results_txn.c).
  */

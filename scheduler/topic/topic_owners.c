@@ -5,10 +5,10 @@
 #include "topic_owners.h"
 
 #include "base/log.h"
+#include "counts.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topics_version.h"
-#include "counts.h"
 
 #define PIECE 1000 /* topics */
 

@@ -1,4 +1,4 @@
--- Renews the member, unless it has ended, and answers as the statement select_election does (store/leases.sql). The answer
+-- Renews the member, unless it has ended, and answers as the statement select_election does. The answer
 -- has no row of a member that has ended.
 DROP PROCEDURE IF EXISTS dt_renew_member;
 

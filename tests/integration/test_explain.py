@@ -195,7 +195,7 @@ def test_an_operation_on_one_topic_reads_no_more_than_the_days_that_have_its_job
 # ---- what was not seen ----
 
 def statements_of(text):
-    """(name, text) of each statement of a file of store/sql/, as it is sent: comments left out, lines joined."""
+    """(name, text) of each statement of a file of statements, as it is sent: comments left out, lines joined."""
     for block in re.split(r"(?m)^-- name: ", text)[1:]:
         name, lines = block.split("\n", 1)
         yield name, re.sub(r"\s+", " ", re.sub(r"(?m)(^|\s)-- .*$", "", lines)).strip().removesuffix(";").removeprefix("EXPLAIN ")
@@ -204,11 +204,11 @@ def statements_of(text):
 def fragments(big):
     """(name, text) of each of the store's statements that names a big table; and (file:line, text) of what stands in C."""
     named = re.compile(r"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:%s)\b" % "|".join(sorted(big)))
-    for path in sorted((TREE / "scheduler" / "store" / "sql").glob("*.sql")):
+    for path in sorted((TREE / "scheduler").rglob("*.sql")):
         for name, text in statements_of(path.read_text()):
             if named.search(text):
                 yield f"{path.name}:{name}", text
-    for path in sorted((TREE / "scheduler" / "store").rglob("*.c")):
+    for path in sorted((TREE / "scheduler").rglob("*.c")):
         for line, text in house.strings_of(path.read_text()):
             if named.search(text):
                 yield f"{path.name}:{line}", re.sub(r"\s+", " ", text.replace("\\n", " ")).strip()

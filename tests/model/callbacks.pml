@@ -30,10 +30,10 @@
  *
  * "None after `cancelled`" needs the lease. A job whose attempt is lost may be `scheduled`, and a cancel of it is
  * answered `cancelled`; a process that was stopped before its write would write afterwards. The product looks at the lease
- * on the thread that writes, as the last thing before the head is written (dispatcher/delivery/http/http_client.h,
+ * on the thread that writes, as the last thing before the head is written (scheduler/base/http/http_client.h,
  * may_send). That leaves a window: the process may be stopped between the look and the write, for longer than the third of
  * the time-out that lies between its own end of the lease and the others'. A timer of the kernel closes it
- * (dispatcher/delivery/http/wire_guard.h: timer_create, SIGEV_THREAD_ID, CLOCK_BOOTTIME), armed for the end of the lease and moved by each renewal: a thread that
+ * (scheduler/base/http/wire_guard.h: timer_create, SIGEV_THREAD_ID, CLOCK_BOOTTIME), armed for the end of the lease and moved by each renewal: a thread that
  * was stopped, or not chosen, handles its signal before its next instruction, and the handler shuts the sending side of
  * the process's callback connections. OUT_CALL_TIMER takes the timer out, and shows what happens in that window. In the model the end of the lease takes away what was looked at (`ready`) together with what
  * was held. What remains with a timer is a machine whose clocks stand still together with its processes and go on as if

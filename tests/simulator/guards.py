@@ -2,7 +2,7 @@
 """Takes the guards of the protocol out, one at a time, and lists what caught each.
 
 A guard is marked in the sources by DT_GUARD, DT_GUARD_SQL or DT_UNGUARDED (scheduler/base/guard.h), and in a statement by
-`-- guard: NAME` behind the line that it takes out (scheduler/store/sql/). For each name the files that have it are compiled
+`-- guard: NAME` behind the line that it takes out (scheduler/**/*.sql). For each name the files that have it are compiled
 once more with -DDT_WITHOUT_<NAME>=1 and linked with the other objects of the ordinary
 simulator, which then runs seeds until an oracle objects. A guard that nothing misses is a failure, except those of
 NOT_NEEDED, which say why.
@@ -44,7 +44,7 @@ def guards():
                 continue
             for name in MARK.findall(path.read_text(encoding="utf-8")):
                 found.setdefault(name, set()).add(path)
-    for path in sorted((TREE / "scheduler" / "store" / "sql").glob("*.sql")):
+    for path in sorted((TREE / "scheduler").rglob("*.sql")):
         for names in MARK_SQL.findall(path.read_text(encoding="utf-8")):
             for name in re.split(r",\s*", names):
                 found.setdefault(name, set()).add(STATEMENTS)

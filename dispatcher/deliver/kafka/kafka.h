@@ -1,6 +1,6 @@
 /*
  * The port to Kafka that does not send jobs: topics, notices, what is read. Transactional producers and the ledger are
- * delivery/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
+ * deliver/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
  * thread-safe; librdkafka's threads only post.
  */
 #ifndef DT_DISPATCHER_KAFKA_H

@@ -5,8 +5,8 @@
  *
  * The C library's lookup cannot be interrupted, and a silent name server keeps it for ten seconds and more. A lookup
  * therefore belongs to its name, not to a request: it goes on when no request waits for it any more, and does not hold
- * up dt_host_names_free. Lookups are shared by owner (topic/owner.h, dt_shares): an owner runs at most a quarter of what
- * others leave, and an eighth stays free if it is alone. Nothing queues here.
+ * up dt_host_names_free. Lookups are shared by owner (topic/owner.h, dt_shares): an owner runs at most a quarter of
+ * what others leave, and an eighth stays free if it is alone. Nothing queues here.
  *
  *   dt_host_names_new(wake_fd, &names)
  *   dt_host_names_find(names, "example.com", owner, now, &name)

@@ -282,20 +282,24 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
     return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
 }
 
-/* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL); the same before and
- * after: made a job at once. */
-static dt_status write_event(dt_db *db, const struct dt_job_event *event, const struct dt_schedule *before,
-                             const struct dt_schedule *after, struct dt_error *err)
+/* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL). If before and after are
+ * the same, the schedule made a job at once. */
+static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
+                      const struct dt_schedule *after)
 {
+    const struct dt_fire_batch *batch = &t->batch;
     static const struct dt_schedule none;
     const struct dt_schedule *a = before ? before : &none;
     const struct dt_schedule *b = after ? after : &none;
-    struct dt_job_event e = *event;
+    struct dt_job_event e = {
+        .at_ms = batch->now_ms, .actor = dt_store_actor(batch->maker->store), .action = dt_str(action)};
+    if (!e.actor.p)
+        return DT_OK;
     struct dt_event_diff d;
     e.topic = after ? after->job.topic : before->job.topic;
     e.subject = after ? after->name : before->name;
     if (before == after)
-        return dt_events_write(db, &e, 1, err);
+        return dt_events_write(batch->db, &e, 1, batch->err);
     dt_event_diff_begin(&d);
     dt_event_diff_text(&d, "topic", a->job.topic, b->job.topic);
     dt_event_diff_text(&d, "cron", a->cron, b->cron);
@@ -314,19 +318,10 @@ static dt_status write_event(dt_db *db, const struct dt_job_event *event, const 
     dt_event_diff_hidden(&d, "headers", a->job.headers, b->job.headers);
     dt_event_diff_hidden(&d, "payload", a->job.payload, b->job.payload);
     dt_event_diff_number(&d, "version", a->version, b->version);
-    return dt_event_diff_write(&d, db, &e, err);
+    return dt_event_diff_write(&d, batch->db, &e, batch->err);
 }
 
 /* ---- changes ---- */
-
-static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
-                      const struct dt_schedule *after)
-{
-    const struct dt_fire_batch *b = &t->batch;
-    const struct dt_job_event event = {
-        .at_ms = b->now_ms, .actor = dt_store_actor(b->maker->store), .action = dt_str(action)};
-    return event.actor.p ? write_event(b->db, &event, before, after, b->err) : DT_OK;
-}
 
 /* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has
  * put off until later than now. */

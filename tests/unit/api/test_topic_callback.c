@@ -5,7 +5,7 @@
 
 #include "support/suite.h"
 
-#include "rest/job_json.h"
+#include "job_json.h"
 #include "rest/topic_callback.h"
 #include "support/rigs/body_rig.h"
 #include "topic/topics.h"

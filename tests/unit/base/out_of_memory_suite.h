@@ -23,9 +23,9 @@
 #include "deliver/kafka/topic_queue.h"
 #include "index/index.h"
 #include "intake/batch_chunk.h"
+#include "job_json.h"
 #include "redis/redis_link.h"
 #include "request/cursor.h"
-#include "rest/job_json.h"
 #include "store/store.h"
 #include "topic/counts.h"
 
