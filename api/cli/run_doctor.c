@@ -1,7 +1,6 @@
 /*
- * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it looks at what it can see by itself:
- * what is wrong with the way to the API, and with an API that cannot answer GET /v1/doctor. (features/doctor/finding.h lists all
- * findings.)
+ * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it checks what only it can see: the way to the
+ * API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */

@@ -1,5 +1,6 @@
 /*
- * Who tries to lead which shard, for liveness only: the fence in MySQL (scheduler/dispatch/) decides whose writes count.
+ * Who tries to lead which shard, for liveness only: the fence in MySQL (scheduler/dispatch/) decides whose writes
+ * count.
  * Shards are balanced over the processes that run: with S shards and M members (by order of joining) the first S mod M
  * members lead one more than the others; a member above its share releases, one below it takes free shards. So a join
  * or a leave moves only what it must.
