@@ -193,14 +193,14 @@ class TheDescription(unittest.TestCase):
                     self.assertEqual([schema.get("minimum"), schema.get("maximum")], bounds, f"{body} {name}")
 
     def test_names_the_problems_of_the_table(self):
-        table = (TREE / "scheduler" / "job" / "request" / "problem.h").read_text(encoding="utf-8")
+        table = (TREE / "scheduler" / "job" / "problem.h").read_text(encoding="utf-8")
         slugs = re.findall(r"X\(\w+, \d{3}, \"([a-z-]+)\"", table)
         self.assertGreater(len(slugs), 10)
         described = self.document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
         self.assertEqual(described, [f"/problems/{slug}" for slug in slugs])
 
     def test_answers_with_statuses_of_the_table_only(self):
-        table = (TREE / "scheduler" / "job" / "request" / "problem.h").read_text(encoding="utf-8")
+        table = (TREE / "scheduler" / "job" / "problem.h").read_text(encoding="utf-8")
         statuses = set(re.findall(r"X\(\w+, (\d{3}), ", table)) | {"200", "201", "202", "304", "308"}
         for method, path, _, operation in operations(self.document):
             self.assertLessEqual(set(operation["responses"]), statuses, f"{method} {path}")

@@ -204,7 +204,7 @@ def what_waits_for_servers(shop, trials, account, fault):
 
 def what_concerns_a_file():
     targets = {"unit_test_inflight": None, "simulated_test_store_dispatch": None, "simulator": None, "contract_test_store_dispatch": None}
-    expect(concerns.suites_of("scheduler/job/inflight.c", targets) == ["unit/test_inflight", "simulated/test_store_dispatch", "sim", "contract/test_store_dispatch", "api/test_failing_statements"],
+    expect(concerns.suites_of("scheduler/job/inflight.c", targets) == ["unit/test_inflight", "simulated/test_store_dispatch", "sim", "contract/test_store_dispatch", "api/test_create", "api/test_changes", "api/test_failing_statements"],
            f"claims.c concerns {concerns.suites_of('scheduler/job/inflight.c', targets)}")
 
 
