@@ -1,5 +1,5 @@
 /*
- * The test clock over REST: how it stands, and its changes (scheduler/features/clock/test_clock.h carries them out).
+ * The test clock over REST: how it stands, and its changes (scheduler/features/clock/clock.h carries them out).
  * An installation that was made without one refuses both. An advance keeps one worker for as long as it takes, some
  * fifteen seconds at most: what is left then is for another request.
  */
@@ -8,7 +8,7 @@
 #include "base/text/json.h"
 #include "base/text/json_table.h"
 #include "base/text/timetext.h"
-#include "features/clock/test_clock.h"
+#include "features/clock/clock.h"
 #include "handlers.h"
 #include "request/workers.h"
 

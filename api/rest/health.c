@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "features/clock/test_clock.h"
+#include "features/clock/clock.h"
 #include "request/session.h"
 #include "store/processes.h"
 

@@ -6,7 +6,7 @@
  */
 #include "simulator/mysql.h"
 #include "events/events.h"
-#include "features/clock/test_clock.h"
+#include "features/clock/clock.h"
 #include "job/archive/archive.h"
 #include "topic/counts_audit.h"
 

@@ -1,4 +1,4 @@
--- The test clock (clock_walk.c). Every other statement of a session has its time by follow_test_clock, which stands in mysql/db_mysql.c.
+-- The test clock (clock_store.c). Every other statement of a session has its time by follow_test_clock, which stands in mysql/db_mysql.c.
 
 -- An installation without one: zeroes.
 -- name: select_test_clock

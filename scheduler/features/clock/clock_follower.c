@@ -1,11 +1,10 @@
-/* See clock_follower.h. A wait says when the clock changed; a look after it, which is quick, says exactly how it
+/* See clock.h. A wait says when the clock changed; a look after it, which is quick, says exactly how it
  * is. While the watcher hears nothing the process keeps the time that it knows. */
-#include "clock_follower.h"
+#include "clock.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "test_clock.h"
 
 struct dt_clock_follower {
     struct dt_clock_follower_env env;

@@ -4,7 +4,7 @@
 
 #include "mysql/db.h"
 #include "store/work_lease.h"
-#include "test_clock.h"
+#include "clock.h"
 
 /* Longer than a statement takes (api.database_timeout). A request that continues later than this finds its version of
  * the row gone. */

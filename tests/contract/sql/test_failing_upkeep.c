@@ -9,7 +9,7 @@
 #include "dispatch/scan.h"
 #include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
-#include "features/clock/test_clock.h"
+#include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"
 #include "features/figures/figures.h"
 #include "features/operations/operations.h"

@@ -6,8 +6,7 @@
 #include "support/suite.h"
 
 #include "base/thread.h"
-#include "features/clock/clock_follower.h"
-#include "features/clock/test_clock.h"
+#include "features/clock/clock.h"
 #include "job/change/jobs.h"
 #include "store/work_lease.h"
 #include "support/mysql_fixture.h"

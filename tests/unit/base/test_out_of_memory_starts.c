@@ -15,7 +15,7 @@
 #include "dispatcher.h"
 #include "election/shard_map.h"
 #include "features/alerts/alerts_chores.h"
-#include "features/clock/clock_follower.h"
+#include "features/clock/clock.h"
 #include "features/figures/figures.h"
 #include "heartbeat.h"
 #include "housekeeper.h"
