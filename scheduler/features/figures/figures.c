@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "backlog.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"

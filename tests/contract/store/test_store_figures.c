@@ -6,7 +6,6 @@
 
 #include "support/suite.h"
 
-#include "features/figures/backlog.h"
 #include "features/figures/figures.h"
 #include "support/mysql_fixture.h"
 
