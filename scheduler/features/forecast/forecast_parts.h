@@ -72,7 +72,7 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 /* Ends the parts: merged, the largest of each step, in the arena. NOMEM: memory was out at some time. */
 DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
 
-/* forecast_near.c, forecast_far.c, forecast_fires.c: what each adds is in its file. */
+/* forecast_store.c, forecast_fires.c, forecast_fires.c: what each adds is in its file. */
 DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);
 DT_MUST_CHECK dt_status dt_forecast_far(struct dt_forecasting *f);
 DT_MUST_CHECK dt_status dt_forecast_fires(struct dt_forecasting *f);
