@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/operations/operations.h"
-#include "features/operations/topic_deletion.h"
 #include "tell_index.h"
 #include "topic/topic_owners.h"
 

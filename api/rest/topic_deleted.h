@@ -2,7 +2,7 @@
 #ifndef DT_API_TOPIC_DELETED_H
 #define DT_API_TOPIC_DELETED_H
 
-#include "features/operations/topic_deletion.h"
+#include "features/operations/operations.h"
 #include "request/request.h"
 
 /* Refuses the request: jobs of the topic are not finished, or a schedule makes some. */

@@ -7,7 +7,7 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "features/operations/topic_deletion.h"
+#include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/list/list.h"

@@ -1,7 +1,7 @@
 /*
  * The inside of operations (operations.h), shared by the files of this folder and nobody else: the row of an operation
- * (operation_row.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its
- * jobs (topic_cancel.c), events (operation_event.c). All of it runs inside the transaction of one step.
+ * (operations_store.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its
+ * jobs (topic_deletion.c), events (operations_store.c). All of it runs inside the transaction of one step.
  */
 #ifndef DT_OPERATIONS_OPERATION_PARTS_H
 #define DT_OPERATIONS_OPERATION_PARTS_H
@@ -68,7 +68,7 @@ struct dt_operation_finds {
 /* Finds the jobs of the next window, and moves the row's cursor behind it. */
 DT_MUST_CHECK dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                                           struct dt_operation_finds *out, struct dt_error *err);
-/* Home days on which `jobs` may have rows of an operation's topic, by what is counted (operation_days.c). */
+/* Home days on which `jobs` may have rows of an operation's topic, by what is counted (operation_find.c). */
 struct dt_operation_days {
     bool all;        /* it may be any day */
     uint32_t pieces; /* bits, by the home day modulo 32 */
@@ -114,7 +114,7 @@ DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn 
                                                   const struct dt_operation_finds *found,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 
-/* ---- deleting a topic (topic_deletion.c, topic_cancel.c) ---- */
+/* ---- deleting a topic (topic_deletion.c, topic_deletion.c) ---- */
 
 /* Ends jobs of the topic that is to go, or looks whether they have ended; the operation is done with the topic.
  * INVALID: a schedule makes jobs of it. */

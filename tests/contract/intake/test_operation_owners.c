@@ -4,7 +4,6 @@
 #include "support/suite.h"
 
 #include "features/operations/operations.h"
-#include "features/operations/topic_deletion.h"
 #include "support/store_suite.h"
 #include "topic/owner.h"
 #include "topic/topics.h"

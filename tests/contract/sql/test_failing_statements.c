@@ -12,7 +12,6 @@
 #include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
 #include "features/operations/operations.h"
-#include "features/operations/topic_deletion.h"
 #include "features/schedules/schedules.h"
 #include "features/tokens/tokens.h"
 #include "job/change/jobs.h"

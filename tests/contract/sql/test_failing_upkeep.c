@@ -13,7 +13,6 @@
 #include "features/doctor/process_findings.h"
 #include "features/figures/figures.h"
 #include "features/operations/operations.h"
-#include "features/operations/topic_deletion.h"
 #include "features/quotas/quotas.h"
 #include "features/schedules/schedules.h"
 #include "features/tokens/tokens.h"
