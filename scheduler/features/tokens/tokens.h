@@ -4,7 +4,7 @@
 #ifndef DT_TOKENS_TOKENS_H
 #define DT_TOKENS_TOKENS_H
 
-#include "features/quotas/quota.h"
+#include "features/quotas/quotas.h"
 #include "store/store.h"
 
 #define DT_TOPICS_ALL "*"

@@ -41,7 +41,7 @@ static void drop_world(struct world *w)
         dt_meter_free(w->meters[i]);
 }
 
-/* As store_quotas.c does it. */
+/* As quotas_store.c does it. */
 static void settle(struct world *w, size_t i)
 {
     struct dt_quota_claim *claim = &w->rows[i];

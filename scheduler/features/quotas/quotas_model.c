@@ -1,5 +1,5 @@
-/* See quota.h. */
-#include "quota.h"
+/* See quotas.h. */
+#include "quotas.h"
 
 const char *dt_quota_name(enum dt_quota quota)
 {
