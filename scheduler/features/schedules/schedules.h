@@ -21,7 +21,7 @@
 #include "job/fire_key.h"
 #include "job/job.h"
 #include "job/list/list.h"
-#include "recurrence.h"
+#include "cron.h"
 #include "store/store.h"
 
 #define DT_CATCH_UP_MAX   1000           /* of catch_up_max */

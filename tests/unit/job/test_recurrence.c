@@ -1,7 +1,7 @@
 /* Fires of schedules: steps of elapsed time, bounds, the newest of many, jitter. */
 #include "support/suite.h"
 
-#include "features/schedules/recurrence.h"
+#include "features/schedules/cron.h"
 
 static struct dt_recurrence every(int64_t every_ms, int64_t anchor_ms)
 {

@@ -1,7 +1,7 @@
 /* Which fires get a job, and when a schedule is looked at again. */
 #include "support/suite.h"
 
-#include "features/schedules/fire_plan.h"
+#include "features/schedules/fire_batch.h"
 
 #define NOW  INT64_C(1000000000)
 #define HOUR INT64_C(3600000)
