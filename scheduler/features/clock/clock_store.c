@@ -1,13 +1,20 @@
-/* The row of the test clock, read and changed; how it is advanced is clock_walk.c's. See clock.h. */
+/*
+ * The row of the test clock, read and changed; and an advance, which goes from instant to instant. Changes hold the
+ * lease `clock`. See clock.h.
+ */
 #include <time.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "clock.h"
-#include "clock_parts.h"
 #include "job/archive/housekeeping.h"
 #include "mysql/statements.h"
+#include "store/work_lease.h"
 #include "store/store_internal.h"
+
+/* Longer than a statement takes (api.database_timeout). A request that continues later than this finds its version of
+ * the row gone. */
+#define CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
 /* ---- reading ---- */
 
@@ -56,10 +63,12 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
 
 /* ---- changing ---- */
 
-dt_status dt_clock_lock(dt_store *store, struct dt_work_lease *lease, dt_db **db, struct dt_test_clock *clock,
-                        struct dt_error *err)
+/* Takes the lease of the clock, and reads it; the caller releases the lease, whatever is returned. UNSUPPORTED; BUSY:
+ * another one has it. */
+static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db **db, struct dt_test_clock *clock,
+                            struct dt_error *err)
 {
-    *lease = DT_CLOCK_LEASE;
+    *lease = CLOCK_LEASE;
     dt_status status = dt_work_lease_take(store, lease, err);
     if (status == DT_BUSY)
         return dt_fail(err, DT_BUSY, "another request is changing the clock");
@@ -71,8 +80,10 @@ dt_status dt_clock_lock(dt_store *store, struct dt_work_lease *lease, dt_db **db
                                                   : status;
 }
 
-dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
-                          struct dt_error *err)
+/* Changes the row, if it is of the clock's version, and reads it, in one transaction. BUSY: it is not. The clock stays
+ * as it was unless OK. */
+static dt_status change_clock(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
+                              struct dt_error *err)
 {
     struct dt_test_clock now = *clock;
     uint64_t changed = 0;
@@ -93,9 +104,9 @@ dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out,
 {
     struct dt_work_lease lease;
     dt_db *db;
-    dt_status status = dt_clock_lock(store, &lease, &db, out, err);
+    dt_status status = lock_clock(store, &lease, &db, out, err);
     if (status == DT_OK && !out->time.frozen_ms)
-        status = dt_clock_change(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
+        status = change_clock(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
     dt_work_lease_release(store, &lease);
     return status;
 }
@@ -104,10 +115,10 @@ dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out
 {
     struct dt_work_lease lease;
     dt_db *db;
-    dt_status status = dt_clock_lock(store, &lease, &db, out, err);
+    dt_status status = lock_clock(store, &lease, &db, out, err);
     if (status == DT_OK && out->time.frozen_ms)
-        status = dt_clock_change(db, dt_sql_release_test_clock,
-                                 DT_PARAMS(DT_P_INT(out->time.frozen_ms), DT_P_INT(out->version)), out, err);
+        status = change_clock(db, dt_sql_release_test_clock,
+                              DT_PARAMS(DT_P_INT(out->time.frozen_ms), DT_P_INT(out->version)), out, err);
     dt_work_lease_release(store, &lease);
     return status;
 }
@@ -195,7 +206,7 @@ static dt_status settle(struct walk *w, int64_t from_ms)
 
 static dt_status change(struct walk *w, const char *sql, struct dt_params params)
 {
-    dt_status status = dt_clock_change(w->db, sql, params, w->clock, w->err);
+    dt_status status = change_clock(w->db, sql, params, w->clock, w->err);
     w->moved |= status == DT_OK || status == DT_UNKNOWN;
     return status;
 }
@@ -247,8 +258,8 @@ static dt_status walk_to_end(struct walk *w)
         return status;
     struct dt_error other = {0}; /* what ended the walk is told */
     dt_status going =
-        dt_clock_change(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
-                        w->clock, status == DT_OK ? w->err : &other);
+        change_clock(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
+                     w->clock, status == DT_OK ? w->err : &other);
     return status == DT_OK ? going : status;
 }
 
@@ -261,7 +272,7 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
     ask->steps = 0;
     ask->left_ms = 0;
     ask->whole = true;
-    dt_status status = dt_clock_lock(store, &w.lease, &w.db, out, &why);
+    dt_status status = lock_clock(store, &w.lease, &w.db, out, &why);
     if (status == DT_OK)
         status = walk_to_end(&w);
     dt_work_lease_release(store, &w.lease);

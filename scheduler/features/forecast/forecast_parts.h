@@ -64,16 +64,9 @@ void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str t
 /* Adds to a topic's part alone; the topic is one that the forecast has. */
 void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic);
-/* Puts parts in the order of steps and topics, each once. */
-void dt_forecast_merge(struct dt_forecast *out);
 /* Notes that jobs due from a time on are estimated, not counted. */
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
-/* Ends the parts: merged, the largest of each step, in the arena. NOMEM: memory was out at some time. */
-DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
-
-/* forecast_store.c, forecast_fires.c, forecast_fires.c: what each adds is in its file. */
-DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);
 DT_MUST_CHECK dt_status dt_forecast_far(struct dt_forecasting *f);
 DT_MUST_CHECK dt_status dt_forecast_fires(struct dt_forecasting *f);
 

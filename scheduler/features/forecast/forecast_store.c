@@ -9,35 +9,6 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
-                            struct dt_forecast *out, struct dt_error *err)
-{
-    struct dt_forecasting f = {.store = store, .ask = ask, .out = out, .arena = arena, .err = err};
-    size_t bytes = ask->steps * sizeof(*out->due);
-    *out = (struct dt_forecast){
-        .due = dt_arena_alloc(arena, bytes), .counted_until_ms = dt_forecast_end_ms(ask), .topics_counted = true};
-    if (!out->due)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    memset(out->due, 0, bytes);
-    dt_status status = dt_store_db(store, &f.db, err);
-    if (status == DT_OK)
-        status = dt_forecast_near(&f);
-    if (status == DT_OK)
-        status = dt_forecast_far(&f);
-    if (status == DT_OK)
-        status = dt_forecast_fires(&f);
-    dt_status finished = dt_forecast_finish(&f);
-    return status == DT_OK ? finished : status;
-}
-
-dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err)
-{
-    dt_db *db;
-    *per_second = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_db_read_number(db, dt_sql_select_drains, DT_NO_PARAMS, NULL, per_second, err) : status;
-}
-
 /*
  * Sums by step and topic while a forecast is made: collected in any order, then those of one (step, topic) are merged,
  * and the largest of each step are kept. With the questions that several parts of the forecast ask.
@@ -225,7 +196,8 @@ static int by_step_and_size(const void *a, const void *b)
     return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
 }
 
-void dt_forecast_merge(struct dt_forecast *out)
+/* Puts parts in the order of steps and topics, each once. */
+static void merge_parts(struct dt_forecast *out)
 {
     size_t n = 0;
     struct dt_forecast_part *v = out->parts;
@@ -239,29 +211,6 @@ void dt_forecast_merge(struct dt_forecast *out)
             v[n++] = v[i];
     }
     out->n_parts = n;
-}
-
-dt_status dt_forecast_finish(struct dt_forecasting *f)
-{
-    struct dt_forecast_part *v = f->out->parts;
-    if (v) {
-        size_t n = 0;
-        size_t of_step = 0;
-        dt_forecast_merge(f->out);
-        qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
-        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest of each step */
-            of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
-            if (of_step < dt_forecast_topics(f->ask))
-                v[n++] = v[i];
-        }
-        f->out->n_parts = n;
-        f->out->parts = dt_arena_alloc(f->arena, n * sizeof(*v));
-        if (f->out->parts)
-            memcpy(f->out->parts, v, n * sizeof(*v));
-        f->failed = f->failed || !f->out->parts;
-    }
-    free(v);
-    return f->failed ? dt_fail(f->err, DT_NOMEM, "out of memory") : DT_OK;
 }
 
 /*
@@ -401,7 +350,7 @@ static dt_status count(struct dt_forecasting *f, struct sample *s)
     for (size_t i = 0; i < s->n; i++)
         if (is_scheduled(&s->of[i]))
             dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
-    dt_forecast_merge(f->out);
+    merge_parts(f->out);
     for (size_t i = 0; i < f->out->n_parts; i++) {
         struct dt_forecast_part *part = &f->out->parts[i];
         const struct total *total = &totals[part->step];
@@ -477,7 +426,31 @@ static dt_status count_bound(struct dt_forecasting *f)
     return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate(f, reached_ms);
 }
 
-dt_status dt_forecast_near(struct dt_forecasting *f)
+/* Ends the parts: merged, the largest of each step, in the arena. NOMEM: memory was out at some time. */
+static dt_status finish_parts(struct dt_forecasting *f)
+{
+    struct dt_forecast_part *v = f->out->parts;
+    if (v) {
+        size_t n = 0;
+        size_t of_step = 0;
+        merge_parts(f->out);
+        qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
+        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest of each step */
+            of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
+            if (of_step < dt_forecast_topics(f->ask))
+                v[n++] = v[i];
+        }
+        f->out->n_parts = n;
+        f->out->parts = dt_arena_alloc(f->arena, n * sizeof(*v));
+        if (f->out->parts)
+            memcpy(f->out->parts, v, n * sizeof(*v));
+        f->failed = f->failed || !f->out->parts;
+    }
+    free(v);
+    return f->failed ? dt_fail(f->err, DT_NOMEM, "out of memory") : DT_OK;
+}
+
+static dt_status count_near(struct dt_forecasting *f)
 {
     int64_t rows;
     int64_t end_ms = dt_forecast_end_ms(f->ask);
@@ -493,4 +466,33 @@ dt_status dt_forecast_near(struct dt_forecasting *f)
     rows = rows < ROOM ? ROOM : rows;
     struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
     return count(f, &s);
+}
+
+dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
+                            struct dt_forecast *out, struct dt_error *err)
+{
+    struct dt_forecasting f = {.store = store, .ask = ask, .out = out, .arena = arena, .err = err};
+    size_t bytes = ask->steps * sizeof(*out->due);
+    *out = (struct dt_forecast){
+        .due = dt_arena_alloc(arena, bytes), .counted_until_ms = dt_forecast_end_ms(ask), .topics_counted = true};
+    if (!out->due)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    memset(out->due, 0, bytes);
+    dt_status status = dt_store_db(store, &f.db, err);
+    if (status == DT_OK)
+        status = count_near(&f);
+    if (status == DT_OK)
+        status = dt_forecast_far(&f);
+    if (status == DT_OK)
+        status = dt_forecast_fires(&f);
+    dt_status finished = finish_parts(&f);
+    return status == DT_OK ? finished : status;
+}
+
+dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err)
+{
+    dt_db *db;
+    *per_second = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_db_read_number(db, dt_sql_select_drains, DT_NO_PARAMS, NULL, per_second, err) : status;
 }

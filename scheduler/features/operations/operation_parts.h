@@ -1,7 +1,7 @@
 /*
  * The inside of operations (operations.h), shared by the files of this folder and nobody else: the row of an operation
- * (operations_store.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its
- * jobs (topic_deletion.c), events (operations_store.c). All of it runs inside the transaction of one step.
+ * and its events (operations_store.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its
+ * jobs (topic_deletion.c). All of it runs inside the transaction of one step.
  */
 #ifndef DT_OPERATIONS_OPERATION_PARTS_H
 #define DT_OPERATIONS_OPERATION_PARTS_H
@@ -40,8 +40,6 @@ static inline enum dt_job_state dt_operation_acts_on(enum dt_operation_kind kind
 
 /* The row that a new operation has, but for its id. shown.topic_to absent: memory is out. */
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena);
-/* Reads the current row of an open query. NOMEM. */
-DT_MUST_CHECK dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
 /* Reads an operation as it is shown, inside a transaction. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,
                                           struct dt_error *err);
@@ -49,8 +47,6 @@ DT_MUST_CHECK dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena
  * run. */
 DT_MUST_CHECK dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                                            struct dt_error *err);
-/* Writes how far the operation is. */
-DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 
 /* Writes the event that an operation was asked for, or stopped (without a request), if there is somebody to name. */
 DT_MUST_CHECK dt_status dt_operation_event(dt_db *db, const struct dt_operation *op, struct dt_str actor,
@@ -73,12 +69,6 @@ struct dt_operation_days {
     bool all;        /* it may be any day */
     uint32_t pieces; /* bits, by the home day modulo 32 */
 };
-DT_MUST_CHECK dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row,
-                                               struct dt_operation_days *out, struct dt_error *err);
-/* Moves *after_id to before the first row on such a day; *end_id is the last id of the days that follow without a gap.
- * -1: there is no such row. */
-DT_MUST_CHECK dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days, int64_t *after_id,
-                                               int64_t *end_id, struct dt_error *err);
 /* Finds those of the listed jobs that match: all there is to find. */
 DT_MUST_CHECK dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row,
                                                  const struct dt_operation_ask *ask, struct dt_arena *arena,
@@ -114,7 +104,7 @@ DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn 
                                                   const struct dt_operation_finds *found,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 
-/* ---- deleting a topic (topic_deletion.c, topic_deletion.c) ---- */
+/* ---- deleting a topic (topic_deletion.c) ---- */
 
 /* Ends jobs of the topic that is to go, or looks whether they have ended; the operation is done with the topic.
  * INVALID: a schedule makes jobs of it. */
@@ -122,13 +112,5 @@ DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn 
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 /* Takes the mark off the topic of an operation that was to delete it, and does not; of others nothing. */
 DT_MUST_CHECK dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err);
-/* How many jobs of a topic are not finished. */
-DT_MUST_CHECK dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
-                                            struct dt_error *err);
-/* One of the schedules that make jobs of a topic, in the arena; absent: there is none. */
-DT_MUST_CHECK dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena,
-                                               struct dt_str *schedule, struct dt_error *err);
-/* Deletes a topic that nobody waits for, with its gate. NOT_FOUND. */
-DT_MUST_CHECK dt_status dt_topic_remove(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err);
 
 #endif

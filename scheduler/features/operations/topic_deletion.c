@@ -28,23 +28,6 @@ static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
     return status == DT_OK && !there ? dt_fail(err, DT_NOT_FOUND, "no such topic") : status;
 }
 
-dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
-                              struct dt_error *err)
-{
-    int64_t counts[2] = {0};
-    bool any;
-    dt_status status = dt_db_read_numbers(db, dt_sql_count_live_jobs, DT_PARAMS(DT_P_STR(name)), &any, counts, 2, err);
-    *scheduled = counts[0];
-    *dispatched = counts[1];
-    return status;
-}
-
-dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
-                                 struct dt_error *err)
-{
-    return dt_db_read_text(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), arena, schedule, err);
-}
-
 static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
 {
     const struct dt_param name = DT_P_STR(topic);
@@ -63,10 +46,23 @@ static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
     return status == DT_OK ? lock_topic(db, name, err) : status;
 }
 
-dt_status dt_topic_remove(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err)
+/* How many jobs of a topic are not finished. */
+static dt_status count_live_jobs(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
+                                 struct dt_error *err)
 {
-    dt_status status = lock_all(db, name, err);
-    return status == DT_OK ? remove_row(db, name, now_ms, err) : status;
+    int64_t counts[2] = {0};
+    bool any;
+    dt_status status = dt_db_read_numbers(db, dt_sql_count_live_jobs, DT_PARAMS(DT_P_STR(name)), &any, counts, 2, err);
+    *scheduled = counts[0];
+    *dispatched = counts[1];
+    return status;
+}
+
+/* One of the schedules that make jobs of a topic, in the arena; absent: there is none. */
+static dt_status find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
+                               struct dt_error *err)
+{
+    return dt_db_read_text(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), arena, schedule, err);
 }
 
 static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -77,9 +73,9 @@ static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt
     *out = (struct dt_topic_deletion){0};
     dt_status status = lock_all(db, d->name, err);
     if (status == DT_OK)
-        status = dt_topic_find_schedule(db, d->name, d->arena, &out->schedule, err);
+        status = find_schedule(db, d->name, d->arena, &out->schedule, err);
     if (status == DT_OK)
-        status = dt_topic_count_live(db, d->name, &out->jobs, &dispatched, err);
+        status = count_live_jobs(db, d->name, &out->jobs, &dispatched, err);
     out->jobs += dispatched;
     out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
     /* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
@@ -136,7 +132,7 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
     *d->out = (struct dt_topic_deletion){0};
     dt_status status = lock_topic(db, d->name, err);
     if (status == DT_OK)
-        status = dt_topic_find_schedule(db, d->name, d->arena, &d->out->schedule, err);
+        status = find_schedule(db, d->name, d->arena, &d->out->schedule, err);
     if (status == DT_OK && d->out->schedule.p) {
         d->out->keeper = DT_TOPIC_HAS_SCHEDULE;
         return DT_OK;
@@ -250,6 +246,13 @@ static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operatio
     return status;
 }
 
+/* Deletes a topic that nobody waits for, with its gate. NOT_FOUND. */
+static dt_status remove_topic(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err)
+{
+    dt_status status = lock_all(db, name, err);
+    return status == DT_OK ? remove_row(db, name, now_ms, err) : status;
+}
+
 dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                     struct dt_operation_piece *piece, struct dt_error *err)
 {
@@ -257,17 +260,17 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
     int64_t dispatched = 0;
     if (row->walk == DT_WALK_JOBS)
         return end_some(txn, row, piece, err);
-    dt_status status = dt_topic_count_live(txn->db, row->shown.topic_from, &scheduled, &dispatched, err);
+    dt_status status = count_live_jobs(txn->db, row->shown.topic_from, &scheduled, &dispatched, err);
     if (status != DT_OK)
         return status;
     if (scheduled <= 0 && dispatched <= 0) {
         const struct dt_str name = row->shown.topic_from;
         struct dt_str schedule = DT_STR_NONE;
-        status = dt_topic_find_schedule(txn->db, name, txn->arena, &schedule, err);
+        status = find_schedule(txn->db, name, txn->arena, &schedule, err);
         if (status == DT_OK && schedule.p)
             return dt_fail(err, DT_INVALID, "the schedule %.*s makes jobs of the topic", (int)schedule.n, schedule.p);
         if (status == DT_OK)
-            status = dt_topic_remove(txn->db, name, txn->now_ms, err);
+            status = remove_topic(txn->db, name, txn->now_ms, err);
         if (status != DT_OK && status != DT_NOT_FOUND)
             return status;
         row->shown.state = DT_OPERATION_DONE;

@@ -12,6 +12,7 @@
 #include "topic/counts.h"
 
 #define COLUMNS       9     /* of put_quota_shares */
+#define USAGE_COLUMNS 7     /* of add_usage */
 #define APIS_FRESH_MS 15000 /* nobody takes himself for alone because others' heartbeats are late */
 
 struct sums {
@@ -19,7 +20,7 @@ struct sums {
     bool locked, mine;                                     /* there is a row to lock; there is one of this process */
 };
 
-struct settle {
+struct settling {
     int64_t process, now_ms;
     struct dt_quota_claim *claims;
     struct sums sums[DT_QUOTA_CLAIMS];
@@ -36,7 +37,7 @@ int64_t dt_quota_token_id(struct dt_str name)
 
 static dt_status read_share(void *arg)
 {
-    struct settle *s = arg;
+    struct settling *s = arg;
     const dt_db *db = s->db;
     const int64_t token = dt_db_i64(db, 0);
     const int64_t process = dt_db_i64(db, 1);
@@ -64,7 +65,7 @@ static dt_status read_share(void *arg)
     return DT_OK;
 }
 
-static dt_status lock_shares(struct settle *s, struct dt_error *err)
+static dt_status lock_shares(struct settling *s, struct dt_error *err)
 {
     int64_t tokens[DT_QUOTA_CLAIMS];
     memset(s->sums, 0, sizeof(s->sums));
@@ -75,7 +76,7 @@ static dt_status lock_shares(struct settle *s, struct dt_error *err)
 
 /* ---- writing ---- */
 
-static dt_status put_shares(struct settle *s, struct dt_error *err)
+static dt_status put_shares(struct settling *s, struct dt_error *err)
 {
     struct dt_param rows[DT_QUOTA_CLAIMS * COLUMNS];
     struct dt_param *row = rows;
@@ -99,7 +100,7 @@ static dt_status put_shares(struct settle *s, struct dt_error *err)
 
 static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    struct settle *s = arg;
+    struct settling *s = arg;
     bool complete = true;
     dt_assert_cmp(s->n, <=, DT_QUOTA_CLAIMS);
     s->db = db;
@@ -126,14 +127,14 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
 dt_status dt_quota_settle_in_txn(dt_db *db, int64_t now_ms, int64_t process, struct dt_quota_claim *claims, size_t n,
                                  struct dt_error *err)
 {
-    struct settle s = {.process = process, .claims = claims, .n = n};
+    struct settling s = {.process = process, .claims = claims, .n = n};
     return settle(&s, db, now_ms, err);
 }
 
 dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                 struct dt_error *err)
 {
-    struct settle s = {.process = process, .claims = claims, .n = n < DT_QUOTA_CLAIMS ? n : DT_QUOTA_CLAIMS};
+    struct settling s = {.process = process, .claims = claims, .n = n < DT_QUOTA_CLAIMS ? n : DT_QUOTA_CLAIMS};
     return dt_store_commit_work(store, NULL, settle, &s, err);
 }
 
@@ -163,9 +164,8 @@ static int64_t day_of(int64_t now_ms)
 dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_t n, int64_t now_ms,
                              struct dt_error *err)
 {
-    enum { COLUMNS = 7 };
     dt_db *db = NULL;
-    struct dt_param *params = calloc(n ? n : 1, COLUMNS * sizeof(*params));
+    struct dt_param *params = calloc(n ? n : 1, USAGE_COLUMNS * sizeof(*params));
     struct dt_param *p = params;
     dt_status status = params ? dt_store_db(store, &db, err) : dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; params && i < n; i++) {
@@ -179,7 +179,7 @@ dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_
         *p++ = DT_P_INT(u->payload_bytes);
     }
     if (status == DT_OK && n > 0)
-        status = dt_db_run_many(db, dt_sql_add_usage, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
+        status = dt_db_run_many(db, dt_sql_add_usage, (struct dt_param_rows){params, USAGE_COLUMNS, n}, NULL, err);
     free(params);
     return status;
 }
