@@ -1,7 +1,11 @@
 /*
- * Planning of fires. Three kinds of instants matter: what was missed (before now), what comes soon (to be made in any
- * case), and the one fire behind it (made too, so that there is always one). Where fires must not overlap, one at a
- * time is planned, when the one before is finished or its own time has come.
+ * First the plan of fires, which is pure, then the jobs of fires in one transaction.
+ *
+ * The plan has the fires that were missed, those that come soon, and one more, so that the next fire always has a job.
+ * If fires must not overlap, it has one fire: when the job before is finished, or when the fire's own time has come.
+ *
+ * If the key of a fire exists already, it is the fire's own job. If that job was withdrawn, it becomes scheduled again
+ * with the schedule's present settings; otherwise it stays as it is.
  */
 #include "fire_batch.h"
 
@@ -50,7 +54,7 @@ void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int
     s->next_fire_ms = next_ms == DT_NEVER ? 0 : next_ms;
 }
 
-/* Leaves out what was missed and is too old, or not among the newest. */
+/* Skips missed fires that are older than catch_up, and all but the newest catch_up_max. */
 static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *plan)
 {
     int64_t fires[DT_CATCH_UP_MAX];
@@ -74,7 +78,7 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
     dt_fire_plan_from(s, plan->recurrence, s->next_fire_ms + 1);
 }
 
-/* Some time after the last fire: other schedules may have the same one, and not all are looked at in one moment. */
+/* Some time after the last fire, by chance of the name: schedules with the same fire are not all due at once. */
 static int64_t rested_ms(const struct dt_schedule *s)
 {
     int64_t rest_ms = dt_earlier(REST_MAX_MS, (s->next_fire_ms - s->last_fire_ms) / 4);
@@ -86,7 +90,7 @@ static bool is_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
     return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
 }
 
-/* The last instant whose fire comes soon. *half_ms: half of DT_FIRES_AHEAD are over; INT64_MAX: fewer come. */
+/* The last instant whose fire comes soon. *half_ms: when half of DT_FIRES_AHEAD have fired; INT64_MAX: fewer come. */
 static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 {
     const int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
@@ -103,7 +107,7 @@ static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
     return at_ms;
 }
 
-/* All that comes soon, and at least one that lies ahead. */
+/* Plans all fires that come soon, and at least one future fire. */
 static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     int64_t half_ms = INT64_MAX;
@@ -123,7 +127,7 @@ static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
         plan->look_ms = plan->now_ms + 1;
 }
 
-/* One fire at most: what is behind it depends on its job. */
+/* Plans at most one fire: whether the next one runs depends on its job. */
 static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     bool runs = !plan->unfinished || (s->overlap == DT_OVERLAP_CANCEL && plan->retries_ended);
@@ -137,7 +141,7 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
     }
     if (!s->next_fire_ms)
         return;
-    /* The first instant ahead of: some time after the last fire, shortly before the next one, and that one. */
+    /* The earliest future instant of: some time after the last fire, shortly before the next one, the next one. */
     const int64_t chances[] = {s->last_fire_ms ? rested_ms(s) : 0, s->next_fire_ms - DT_FIRES_AHEAD_MS};
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
     for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)
@@ -161,15 +165,11 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
         plan_one(s, plan);
 }
 
-/*
- * Jobs of fires. A key that is there already is the fire's own job, made before: one that was withdrawn goes back to
- * scheduled as its schedule is now, any other one stays as it is.
- */
-
+/* ---- jobs of fires ---- */
 #define WITHDRAWN     "withdrawn"
-#define AGAIN_MS      INT64_C(60000) /* a schedule that cannot have jobs is looked at so often */
+#define AGAIN_MS      INT64_C(60000) /* between two looks at a schedule that cannot have jobs */
 #define MOVES_START   64
-#define BYTES_AT_ONCE ((size_t)16 << 20) /* of jobs in one transaction, but one goes always */
+#define BYTES_AT_ONCE ((size_t)16 << 20) /* of the jobs of one transaction, unless a single one is larger */
 
 struct dt_fire_row {
     struct dt_insert insert;
@@ -231,7 +231,7 @@ static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
     return status == DT_OK && !ok ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
 }
 
-/* From here on jobs are of this schedule, and spend the quota of its owner. */
+/* Makes s the schedule at work: its jobs spend the quota of its owner. */
 static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     b->quota = NULL;
@@ -303,7 +303,7 @@ static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, 
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
 }
 
-/* Fires for which there is no room in a quota wait. Returns when the schedule is looked at again. */
+/* If the quota has no room, fires wait. Returns when the schedule is due for its next look. */
 static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, int64_t look_ms)
 {
     const char *why;
@@ -311,7 +311,7 @@ static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, in
         s->waits_since_ms = 0;
         return look_ms;
     }
-    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* the batch is full: what waited for the quota waits on */
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* the batch is full; waits_since_ms stays */
         return look_ms;
     look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
     if (!s->waits_since_ms)
@@ -345,7 +345,6 @@ static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, cons
     return status;
 }
 
-/* A schedule that cannot have jobs says why, and is looked at again later. */
 dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why)
 {
     s->error = dt_arena_copy(b->maker->arena, dt_str(why));
@@ -575,7 +574,7 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
     if (status == DT_OK)
         status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
-    /* Among the keys of fires there may be keys of jobs that a caller made: `<name>@17x`. */
+    /* Between the keys of fires there may be jobs that a caller made, such as `<name>@17x`. */
     struct pending *v = rows->v;
     size_t kept = 0;
     for (size_t i = 0; i < rows->n; i++)

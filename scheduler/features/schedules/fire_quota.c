@@ -1,11 +1,11 @@
 /*
- * The quotas of tokens, as far as the fires of schedules spend them: jobs_per_second and pending_jobs. No token asks
- * for a fire, so it spends what the tokens of the topic's owner have (topic/owner.h); of several tokens the largest
- * counts. If no prefix covers the topic, these are the tokens for all topics, except those of administrators.
+ * The quotas that fires spend: jobs_per_second and pending_jobs. A fire has no token, so it spends the quota of the
+ * tokens of its topic's owner (topic/owner.h); if there are several, the largest. If no prefix covers the topic, these
+ * are the tokens for all topics, except administrators'.
  *
- * All schedule makers together hold one share of a token's quota, as each API process does (quotas/quotas.h). Its
- * row also stores what is left. dt_fire_quotas_open locks the row until the commit, so two transactions never spend the
- * same.
+ * All schedule makers together hold one share of a token's quota, as each API process does (features/quotas/quotas.h).
+ * The row of the share also has what is left of it. dt_fire_quotas_open locks the row until the commit, so no two
+ * transactions spend the same jobs.
  */
 #include <stdlib.h>
 
@@ -76,7 +76,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
     struct dt_config config = *dt_store_config(store);
     struct dt_rows rows = {.row_bytes = sizeof(*quotas->v), .read = read_token, .arg = &config};
     dt_status status = dt_db_query(db, dt_sql_select_fire_quotas, DT_NO_PARAMS, err);
-    if (status == DT_FORBIDDEN) /* the account needs new grants: fires spend nothing meanwhile */
+    if (status == DT_FORBIDDEN) /* fires spend nothing until the account has its new grants */
         return DT_OK;
     if (status == DT_OK)
         status = dt_store_read_rows(db, arena, &rows, err);
@@ -90,7 +90,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
             v[n++] = v[i];
             continue;
         }
-        /* Of several tokens of an owner the largest quota counts; one without a quota has no limit, so it wins. */
+        /* The largest quota of an owner's tokens applies; a token without a quota has no limit. */
         struct dt_fire_quota *q = &v[n - 1];
         if (q->per_second && (!v[i].per_second || v[i].per_second > q->per_second)) {
             q->per_second = v[i].per_second;
@@ -135,7 +135,7 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 
 /* ---- what is left ---- */
 
-/* A prefix that another one begins is counted with that one. */
+/* Whether another prefix of the list covers this one; an equal one covers it if it is listed before. */
 static bool is_within_another(struct dt_str prefix, struct dt_str topics)
 {
     while (topics.n > 0) {
@@ -173,7 +173,7 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
     return status;
 }
 
-/* A bucket holds what the share brings in a second, one job at least, and begins full. */
+/* Fills a token bucket: it holds what the share adds in a second, at least one job, and is full at first. */
 static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
                             struct dt_arena *arena, struct dt_error *err)
 {

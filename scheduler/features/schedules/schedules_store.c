@@ -1,6 +1,6 @@
 /*
- * The transactions on schedules: see schedules.h. Each takes the row of schedule_fires first, so that a change and the
- * makers of fires come one after the other.
+ * The transactions on schedules: see schedules.h. Each locks the row of schedule_fires first, so changes and makers of
+ * fires never run at once on one schedule.
  */
 #include <stdlib.h>
 #include <sys/random.h>
@@ -23,14 +23,14 @@ struct task {
     struct dt_fire_batch batch;
     struct dt_str name;
     struct dt_schedule *out;
-    struct dt_job *job; /* of a fire by hand: out */
+    struct dt_job *job; /* out, of run_now */
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
-    const struct dt_turn *turns; /* of owners of which a schedule is due */
+    const struct dt_turn *turns; /* owners with a schedule that is due for a look */
     size_t n_turns;
     size_t limit;        /* of schedules */
-    const char *refused; /* not NULL: the one schedule that is looked at cannot have its jobs, for this reason */
+    const char *refused; /* why the single schedule that is looked at cannot have its jobs; NULL = it can */
     dt_status (*work)(struct task *t);
 };
 
@@ -53,7 +53,8 @@ static dt_status commit_once(struct task *t, struct dt_error *err)
     return status;
 }
 
-/* An id that is taken comes from a block that was given out before the server went back in time. */
+/* Runs a task until it is committed. If an id is taken (its block was reserved before MySQL's data went back in time),
+ * it reserves another block. */
 static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
 {
     struct dt_again again = {0};
@@ -84,7 +85,8 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     return status;
 }
 
-/* Locks the schedule, and reads it. NOT_FOUND; DENIED. Its topic is judged here, since it may change before. */
+/* Locks and reads a schedule. NOT_FOUND; DENIED. The token's bound is checked under the lock, because a change may have
+ * given the schedule another topic. */
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -104,7 +106,7 @@ struct due {
     size_t n;
 };
 
-/* A schedule that waits for a quota goes before those that do not, and the one that has waited longest goes first. */
+/* Schedules that wait for a quota come first, the longest wait before all others. */
 static int by_wait(const void *a, const void *b)
 {
     int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
@@ -114,7 +116,7 @@ static int by_wait(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Each owner has an equal part of the schedules that are looked at. */
+/* Locks schedules that are due for a look: the same number of each owner, as far as there are so many. */
 static dt_status lock_due(struct task *t, struct due *due)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -162,7 +164,8 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, v
     return DT_OK;
 }
 
-/* Reads when the next look is due (0 = none is), and the owners that have one due now, in the order of their turns. */
+/* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: when the next schedule
+ * is due for one; 0 = none. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {
@@ -323,8 +326,8 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
 
 /* ---- changes ---- */
 
-/* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has
- * put off until later than now. */
+/* Plans from a missed fire on, without fires older than within_ms. An older fire keeps its job if jitter puts the job
+ * later than now. */
 static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                              int64_t missed_ms, int64_t within_ms)
 {
@@ -355,15 +358,15 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
                             s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
                             s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
                             s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
-    /* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
+    /* The first fire without a job; INT64_MAX: there is none, or the new times do not have it. */
     const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
     if (!s->paused && missed_ms <= b->now_ms) {
-        /* A fire whose time came just before a change gets the job that a maker which is a little late would make. */
+        /* A fire that fell due just before the change gets its job, as if a maker were a little late. */
         const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
         return plan_missed(b, s, r, missed_ms, within_ms);
     }
-    /* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers the
-     * first fire that has no job, or none any more, for when it is resumed. */
+    /* If the schedule existed, its fire of this very instant was made before. A paused schedule keeps its first fire
+     * without a job in next_fire_ms, for when it is resumed. */
     int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
     if (s->paused)
         from_ms = dt_earlier(from_ms, missed_ms);
@@ -373,7 +376,7 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
     return DT_OK;
 }
 
-/* The fires from now on are reckoned anew. */
+/* Plans all fires from now on after a change; old = NULL for a new schedule. */
 static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -388,7 +391,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
-        return DT_OK; /* its zone is gone: that keeps nobody from pausing it */
+        return DT_OK; /* a schedule can be paused although its zone is no longer known */
     if (status != DT_OK)
         return status;
     s->zone_stamp = dt_zone_stamp(zone);
@@ -400,7 +403,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     return status;
 }
 
-/* What keeps the schedule from having jobs stands in its row, and refuses a request that sets it so. */
+/* Writes the schedule and makes its fires. If it cannot have jobs, its row says why, and a PUT is refused. */
 static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
 {
     dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
@@ -411,7 +414,8 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
 }
 
-/* Counted under the lock that all makers take, so the bound is exact. */
+/* Refuses a schedule beyond limits.prefix_schedules. It counts under the lock that all creators take, so the limit is
+ * exact. */
 static dt_status refuse_one_more(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -487,7 +491,7 @@ static dt_status pause_schedule(struct task *t)
     s->updated_at_ms = b->now_ms;
     if (t->paused)
         status = begin_anew(t, s, &old);
-    else { /* fires that the pause made miss are made if they are no older than catch_up says */
+    else { /* fires missed during the pause are made unless they are older than catch_up */
         struct dt_recurrence r;
         dt_zone *zone = NULL;
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
