@@ -1,7 +1,9 @@
 /*
- * The next fire of a compiled expression. First the calendar, which knows no zones: the next local time that matches.
- * Then the zone, in one of two ways: a local time is turned into its instant (fixed hours), or each stretch of one
- * offset is searched for what matches within it (elapsed time).
+ * Cron expressions and steps of elapsed time: see cron.h.
+ *
+ * The next fire of a compiled expression takes two steps. The calendar, which knows no zones, finds the next local time
+ * that matches. Then the zone maps it: with fixed hours a local time becomes its instant; otherwise (elapsed time) each
+ * period of one UTC offset is searched for matches.
  */
 #include "cron.h"
 
@@ -14,7 +16,7 @@
 
 /* ---- days ---- */
 
-/* A month that is looked at. */
+/* The month that is searched. */
 struct month {
     int year, month, length;
     int64_t first;     /* the number of its first day */
@@ -47,7 +49,7 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 {
     bool by_day = (c->days >> day & 1) || (c->last_day && day == m->length) ||
                   (c->last_weekday && day == nearest_weekday(m, m->length));
-    /* The nW that mean the day stand at most two days away from it. */
+    /* nW moves a day by at most two. */
     for (int n = day > 2 ? day - 2 : 1; n <= day + 2 && n <= m->length && !by_day; n++)
         by_day = c->near_days >> n & 1 && nearest_weekday(m, n) == day;
     const int weekday = weekday_of(m, day);
@@ -127,9 +129,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- instants ---- */
 
-/* Later local times never have earlier instants: those that clocks jump over share one, the jump, which fires once. A
- * local time that comes twice has the instant of its first passage: if after_s lies in the second passage, that instant
- * is over, and the next local time is taken. */
+/* A later local time never has an earlier instant. All local times of a gap share one instant, the end of the gap, which
+ * fires once. A repeated local time has its first instant: if after_s is in the repetition, the search goes on with the
+ * next local time. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
@@ -143,7 +145,7 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
     return at_s;
 }
 
-/* A local time that clocks jump over does not come; one that comes twice fires twice. */
+/* A local time in a gap does not fire; a repeated one fires twice. */
 static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);
@@ -165,10 +167,7 @@ int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t
     return at_s == DT_NEVER ? DT_NEVER : at_s * 1000;
 }
 
-/*
- * The grammar of cron expressions: see cron.h. A field is taken apart into items, an item into its base and its step;
- * what only day fields have is looked for first.
- */
+/* ---- parsing: a field is split into items, an item into its base and its step ---- */
 
 enum field { SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY, FIELDS };
 
@@ -208,7 +207,7 @@ static dt_status wrong(const struct parser *p, struct dt_str item, const char *w
                    (int)(item.n < 40 ? item.n : 40), item.p, why);
 }
 
-/* Cuts off what stands before the separator, or all; true: the separator was there. */
+/* Cuts the text before the separator off *rest, or all of it; returns whether there was a separator. */
 static bool cut(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
@@ -275,7 +274,7 @@ struct range {
     int from, to, step;
 };
 
-/* The base of an item, without its step; a range of weekdays goes on in the next week. */
+/* Parses an item without its step. A range of weekdays may wrap around the end of the week. */
 static dt_status read_base(const struct parser *p, struct dt_str base, bool stepped, struct range *r)
 {
     const struct spec *spec = &specs[p->field];
@@ -399,7 +398,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Takes the text apart at its spaces. */
+/* Splits the text at its spaces. */
 static dt_status read_fields(struct dt_str text, struct dt_cron *out, struct dt_error *err)
 {
     struct dt_str words[FIELDS];
@@ -446,11 +445,9 @@ dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error
     return status;
 }
 
-/*
- * Fires of a schedule, one after the other. Steps of elapsed time are reckoned, never counted.
- */
+/* ---- fires of a schedule; steps of elapsed time are computed, not enumerated ---- */
 
-#define SPAN_MS     INT64_C(3600000) /* the newest fires are looked for in the last hour first */
+#define SPAN_MS     INT64_C(3600000) /* the newest fires are searched in the last hour first */
 #define SPAN_FACTOR 8
 
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms)
@@ -482,7 +479,7 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     size_t n;
     if (max == 0)
         return 0;
-    do { /* all fires of the stretch pass through a ring */
+    do { /* a ring keeps the newest of all fires */
         from_ms = until_ms - span_ms > after_ms ? until_ms - span_ms : after_ms;
         n = 0;
         for (int64_t at_ms = dt_recurrence_next_ms(r, from_ms); at_ms <= until_ms && at_ms != DT_NEVER;
@@ -492,7 +489,7 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     } while (n < max && from_ms > after_ms);
     if (n <= max)
         return n;
-    /* Three reversals turn the ring so that its oldest stands first. */
+    /* Three reversals rotate the ring so that it begins with the oldest. */
     reverse(fires, n % max);
     reverse(fires + n % max, max - n % max);
     reverse(fires, max);

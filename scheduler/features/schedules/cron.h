@@ -15,10 +15,9 @@
  * When neither of the two day fields begins with * or ?, a day that either names is meant; otherwise both have to name
  * it (as in Vixie cron: a * with a step in one of them narrows the other).
  *
- * Local times that clocks jump over, or show twice: where the hour field has no * and no /, a fire that falls into a
- * gap comes at the gap's end (several of one gap: once), and one whose time comes twice comes the first time alone.
- * Where it has one, fires follow elapsed time: each instant at which clocks show a matching time is a fire, and no
- * other one.
+ * Daylight saving time: if the hour field has no * and no /, all fires in a gap become one fire at the end of the gap,
+ * and a repeated local time fires the first time only. Otherwise fires follow elapsed time: every instant at which the
+ * local clock shows a matching time is a fire.
  */
 #ifndef DT_SCHEDULES_CRON_H
 #define DT_SCHEDULES_CRON_H
@@ -50,11 +49,7 @@ int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t
 /* The next local time that matches, later than local_s (seconds as in zone.h); DT_NEVER: none in 400 years. */
 int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s);
 
-/*
- * When a schedule fires: by a cron expression in a zone, or in whole steps of elapsed time; within its bounds. Pure.
- * All times in ms since 1970.
- */
-
+/* ---- when a schedule fires: by a cron expression in a zone, or every so many ms; within its bounds ---- */
 struct dt_recurrence {
     struct dt_cron cron;
     const dt_zone *zone;  /* borrowed; NULL = UTC. Of cron expressions only */
@@ -64,17 +59,17 @@ struct dt_recurrence {
     int64_t ends_at_ms;   /* exclusive; INT64_MAX = no bound */
 };
 
-/* The first fire after an instant; DT_NEVER: there is none. */
+/* Returns the first fire after an instant; DT_NEVER: there is none. */
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms);
 
 /*
- * The newest fires in a stretch of time: after after_ms, up to until_ms. Fills fires with at most max of them, in order
- * of time, and returns how many. The work is that of enumerating a few times as many.
+ * Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time, and
+ * returns their number. It enumerates only a few times `max` fires.
  */
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max);
 
-/* So much later than its nominal time a fire of the schedule runs: from 0 to jitter_ms, the same whoever asks. */
+/* Returns the jitter of a fire: from 0 to jitter_ms, a hash of the name and the fire, so every process gets the same. */
 int64_t dt_recurrence_jitter_ms(struct dt_str name, int64_t fire_ms, int64_t jitter_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The one place that knows the columns of schedules, in the order of features/schedules/schedules.sql.
+ * Reads and writes the columns of `schedules`, in the order of schedules.sql. No other file knows that order.
  */
 #include "schedule_row.h"
 
@@ -17,7 +17,7 @@ const char *dt_overlap_name(enum dt_overlap overlap)
     return dt_overlap_names[overlap];
 }
 
-/* ---- what a manual edit may have left ---- */
+/* ---- values that a manual edit may have left ---- */
 
 static int64_t within(int64_t value, int64_t least, int64_t most)
 {
@@ -30,7 +30,7 @@ static int64_t above_zero(const dt_db *db, unsigned column, int64_t most)
     return dt_db_is_null(db, column) ? 0 : within(dt_db_i64(db, column), 1, most);
 }
 
-/* Reads an instant, of which those that cannot be written are one: its sum with a duration is a number. */
+/* Reads an instant, limited to what duetime can write, so that adding a duration cannot overflow. */
 static int64_t time_at(const dt_db *db, unsigned column)
 {
     return within(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);
