@@ -1,16 +1,15 @@
 /*
- * The test clock: the time in which jobs are due, where an installation was made with installation.test_clock. It
- * is one row in MySQL (test_clock), and nobody else's: each session takes its NOW() from it before each statement
- * (db/db.h), and each process its reference clock (clock_follower.h), so that due times, scores in the index and
- * "never early" agree.
+ * The test clock: the time by which jobs fall due if the installation was made with installation.test_clock. It is one
+ * row in MySQL (test_clock). Each session sets its NOW() from it before each statement (mysql/db.h), and each process
+ * its reference clock, so due times, scores in the index and "never early" agree.
  *
  *             freeze                            advance walks from instant to instant, each as if frozen at it
- *   goes on ─────────▶ stands still ──▶ …
- *           ◀─────────
- *            release, from where it stood
+ *   runs ─────────▶ frozen ──▶ …
+ *        ◀─────────
+ *         release, from the time at which it was frozen
  *
- * It is never set back. What is about servers and processes (leases, heartbeats, hands, time-outs) runs by the
- * server's own clock: statements about them say SYSDATE(), which SET timestamp does not move.
+ * It never goes back. Leases, heartbeats, attempts in hands and timeouts use the server's own clock: their statements
+ * say SYSDATE(), which SET timestamp does not change.
  */
 #ifndef DT_CLOCK_CLOCK_H
 #define DT_CLOCK_CLOCK_H
@@ -21,15 +20,15 @@
 #include "store/store.h"
 
 #define DT_TEST_CLOCK_END_MS                                                                                           \
-    INT64_C(2147383647000) /* a day before the end of what servers take as a timestamp: in 2038 */
+    INT64_C(2147383647000) /* a day before the last value that servers accept for SET timestamp, in 2038 */
 
 struct dt_test_clock {
     struct dt_test_time time;
-    int64_t version;            /* another one after every change; 0: the installation has no test clock */
-    int64_t real_ms;            /* the server's clock when it was read … */
-    int64_t asked_us, heard_us; /* … at some moment between these (mono) */
+    int64_t version;            /* changes with every change of the clock; 0: the installation has no test clock */
+    int64_t real_ms;            /* the server's clock when the row was read … */
+    int64_t asked_us, heard_us; /* … at some moment between these two (mono) */
 };
-/* The time that it tells. */
+/* Returns its time. */
 static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
 {
     return clock->time.frozen_ms ? clock->time.frozen_ms : clock->real_ms + clock->time.ahead_ms;
@@ -37,36 +36,34 @@ static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
 
 /* Reads it. */
 DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
-/* Compares the configuration with what the installation was made with. INVALID: they differ. */
+/* INVALID: the configuration and the installation disagree about having a test clock. */
 DT_MUST_CHECK dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);
 
-/* Stops the clock where it stands. UNSUPPORTED: there is none. BUSY, of this and the next: it is being changed. */
+/* Freezes the clock. UNSUPPORTED: there is none. BUSY (here and below): another request is changing it. */
 DT_MUST_CHECK dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
-/* Lets it go on from where it stands; UNSUPPORTED. */
+/* Lets the clock run from the time at which it was frozen. UNSUPPORTED. */
 DT_MUST_CHECK dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 
 struct dt_clock_walk {
-    int64_t by_ms;   /* from where it stands */
-    int64_t wait_ms; /* so long, in real time, each instant waits for reports on what was dispatched at it */
-    unsigned steps;  /* out: instants that it came to */
-    bool whole;      /* out: all that fell due on the way had been dispatched by the end */
-    int64_t left_ms; /* out: what is left of by_ms */
+    int64_t by_ms;   /* from its present time */
+    int64_t wait_ms; /* how long, in real time, each instant waits for results of attempts dispatched at it */
+    unsigned steps;  /* out: instants at which it was frozen */
+    bool whole;      /* out: every job that fell due was dispatched */
+    int64_t left_ms; /* out: the rest of by_ms */
 };
 /*
- * Advances the clock. Every instant on the way at which something falls due is come to, in order, and left when the
- * leaders have dealt with it, and its attempts were reported on (or wait_ms is over): retries, deadlines and fires
- * that these bring about on the way fall due on the way, too. A walk ends after some fifteen seconds, wherever it
- * has come to by then: left_ms says how much is left, for another call. The clock goes on afterwards if it went on
- * before. A process that is killed on the way leaves it frozen where it came to. UNKNOWN: the walk broke off on the
- * way; the clock may stand anywhere on it. INVALID: beyond DT_TEST_CLOCK_END_MS; UNSUPPORTED.
+ * Advances the clock, from one instant at which something falls due to the next. At each it waits until the leaders have
+ * dispatched what is due, and until results have come or wait_ms has passed. So retries, deadlines and fires that
+ * follow from these jobs also fall due in order. A call ends after some fifteen seconds; left_ms is then the rest, for
+ * another call. If the clock was running, it runs again afterwards. If the process is killed, the clock stays frozen.
+ * UNKNOWN: the advance failed after it had moved the clock. INVALID: beyond DT_TEST_CLOCK_END_MS; UNSUPPORTED.
  */
 DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
                                                     struct dt_test_clock *out, struct dt_error *err);
 
 /*
- * How a process follows the test clock: a listener of the watcher (dispatch/watcher.h), which waits in the server
- * for a change. The follower then reads the clock, feeds the reference clock and calls `changed`. If the configuration
- * has no test clock there is no follower.
+ * A follower keeps the reference clock of a process at the test clock. It is a listener of the watcher
+ * (dispatch/watcher.h): when the clock changes, it reads the row, feeds the reference clock and calls `changed`.
  */
 
 typedef struct dt_clock_follower dt_clock_follower;
@@ -75,10 +72,10 @@ struct dt_clock_follower_env {
     dt_refclock *ref;
     dt_watcher *watcher;
     void *arg;
-    void (*changed)(void *arg); /* on the thread, after ref was fed: what is due may be another; NULL: nobody is told */
+    void (*changed)(void *arg); /* on the watcher's thread, after ref was fed; may be NULL */
 };
-/* Adds it to the watcher, which is stopped before dt_clock_follower_free; *out is NULL without a test clock, and unless
- * OK. env's members are borrowed. */
+/* Adds a follower to the watcher, which must be stopped before dt_clock_follower_free. *out is NULL if the configuration
+ * has no test clock, and unless OK. env's members are borrowed. */
 DT_MUST_CHECK dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_clock_follower **out,
                                               struct dt_error *err);
 /* Accepts NULL. */

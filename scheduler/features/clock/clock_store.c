@@ -9,11 +9,11 @@
 #include "clock.h"
 #include "job/archive/housekeeping.h"
 #include "mysql/statements.h"
-#include "store/work_lease.h"
 #include "store/store_internal.h"
+#include "store/work_lease.h"
 
-/* Longer than a statement takes (api.database_timeout). A request that continues later than this finds its version of
- * the row gone. */
+/* Longer than a statement may take (api.database_timeout). If a request goes on after its lease has ended, the row has
+ * another version, so its change fails. */
 #define CLOCK_LEASE ((struct dt_work_lease){.work = "clock", .ms = 20000})
 
 /* ---- reading ---- */
@@ -63,8 +63,8 @@ dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
 
 /* ---- changing ---- */
 
-/* Takes the lease of the clock, and reads it; the caller releases the lease, whatever is returned. UNSUPPORTED; BUSY:
- * another one has it. */
+/* Takes the lease and reads the clock. The caller releases the lease, also on failure. UNSUPPORTED. BUSY: another
+ * request has the lease. */
 static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db **db, struct dt_test_clock *clock,
                             struct dt_error *err)
 {
@@ -80,8 +80,8 @@ static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db 
                                                   : status;
 }
 
-/* Changes the row, if it is of the clock's version, and reads it, in one transaction. BUSY: it is not. The clock stays
- * as it was unless OK. */
+/* Changes the row if it has the clock's version, and reads it, in one transaction. BUSY: it has another one. *clock is
+ * unchanged unless OK. */
 static dt_status change_clock(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
                               struct dt_error *err)
 {
@@ -124,35 +124,34 @@ dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out
 }
 
 /*
- * An advance of the test clock: from instant to instant, each until what fell due is done.
+ * ---- an advance ----
  *
- *   promote what lies on the way ─▶ next instant ─▶ the clock stands there ─▶ leaders deal with it ─▶ reports ─▶ next …
+ *   promote jobs up to the end ─▶ freeze at the next instant ─▶ leaders dispatch what is due ─▶ results ─▶ next …
  *
- * Owns the pace: how long an instant is waited for, and when a walk is long enough for one request. Refuses to know who
- * dispatches. It looks every LOOK_US, and only while an advance is under way.
+ * It polls every LOOK_US, but only during an advance.
  */
 
 #define LOOK_US     INT64_C(10000)
-#define PATIENCE_US INT64_C(3000000) /* for leaders at one instant; a topic at its limit would hold it up for ever … */
-#define WALK_US     INT64_C(15000000) /* … and so long for all of them: less than callers wait for an answer */
+#define PATIENCE_US INT64_C(3000000)  /* for the leaders at one instant: a topic at its limit may dispatch nothing */
+#define WALK_US     INT64_C(15000000) /* for all instants of one request: less than a client's timeout */
 #define PROMOTED    1000
 
 struct walk {
     dt_store *store;
     dt_db *db;
-    struct dt_work_lease lease; /* kept at each look: a walk takes longer than it lasts */
+    struct dt_work_lease lease; /* renewed at each poll, because an advance takes longer than the lease */
     struct dt_test_clock *clock;
     struct dt_clock_walk *ask;
     struct dt_error *err;
     int64_t at_ms, end_ms;
-    int64_t until_us;  /* mono: the next instant after it is another walk's */
+    int64_t until_us;  /* mono: no further instant after this */
     bool moved;        /* the clock was changed, or may have been */
-    int64_t under_way; /* attempts without a report when the last instant was left */
+    int64_t under_way; /* attempts without a result at the end of the last instant */
 };
 
 /* ---- at one instant ---- */
 
-/* Whether something that fell due in (from, at] is to be dispatched still. */
+/* Whether a job that fell due in (from, at] is not dispatched yet. */
 static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 {
     const struct dt_param at = DT_P_INT(w->at_ms);
@@ -163,7 +162,7 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
     return status;
 }
 
-/* Whether more attempts wait for a report than before the instant. */
+/* Whether more attempts lack a result than before the instant. */
 static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
 {
     int64_t found;
@@ -173,7 +172,7 @@ static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
     return status;
 }
 
-/* *some: it was so still when the time was up. */
+/* Polls while `look` finds something. *some: it still did after most_us. */
 static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
                             int64_t from_ms, int64_t most_us, bool *some)
 {
@@ -189,7 +188,7 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
     return status;
 }
 
-/* A report may bring about what is due at once: that is waited for as well. */
+/* Waits until all is dispatched, then for results. A result may make a job due at once, so it waits for dispatch again. */
 static dt_status settle(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
@@ -219,7 +218,7 @@ static dt_status step(struct walk *w)
     struct dt_again again = {0};
     size_t done = PROMOTED;
     dt_status status = DT_OK;
-    /* Jobs on the way are in the due index by their days; leaders see them by their times. */
+    /* Far jobs are in the due index by day; promotion puts them there by time, where leaders find them. */
     do {
         status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
         if (status == DT_OK)
@@ -244,7 +243,7 @@ static dt_status walk_to_end(struct walk *w)
     dt_status status = DT_OK;
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
         return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
-    if (goes_on) /* it stops first, so that it is never set back to an instant that has just passed */
+    if (goes_on) /* frozen first, so that it never goes back to an instant that has just passed */
         status = change(w, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)));
     if (status == DT_OK) {
         w->at_ms = w->clock->time.frozen_ms;
@@ -256,7 +255,7 @@ static dt_status walk_to_end(struct walk *w)
     w->ask->left_ms = w->end_ms - w->at_ms;
     if (!goes_on || !w->at_ms)
         return status;
-    struct dt_error other = {0}; /* what ended the walk is told */
+    struct dt_error other = {0}; /* the caller gets the first error */
     dt_status going =
         change_clock(w->db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->clock->version)),
                      w->clock, status == DT_OK ? w->err : &other);
@@ -276,7 +275,7 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
     if (status == DT_OK)
         status = walk_to_end(&w);
     dt_work_lease_release(store, &w.lease);
-    if (status == DT_OK) { /* the last instant may be some time ago; where this fails, what was read at it holds */
+    if (status == DT_OK) { /* the clock may have run since it was read; if this read fails, *out keeps that reading */
         (void)!dt_store_test_clock(store, out, NULL);
         return DT_OK;
     }

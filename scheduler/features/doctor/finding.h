@@ -1,7 +1,7 @@
 /*
- * The findings of `duetime doctor`: each with how grave it is, what it means, what to do, and its page of the runbook.
- * Pure. The API finds most of them (GET /v1/doctor), dispatchers those that an API cannot see (process_findings), and
- * the command those of the way to the API.
+ * The findings of `duetime doctor`: severity, meaning, action, and page of the runbook. Pure. The API finds most of them
+ * (GET /v1/doctor). Dispatchers find those that an API cannot see (process_findings.h). The command finds problems with
+ * its connection to the API.
  */
 #ifndef DT_DOCTOR_FINDING_H
 #define DT_DOCTOR_FINDING_H
@@ -10,7 +10,7 @@
 
 enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
 
-/* GET /v1/doctor lists them by severity and then in this order, so those that explain others come first. */
+/* In the order of GET /v1/doctor within a severity: causes come before their consequences. */
 enum dt_finding_kind {
     DT_FINDING_NO_DISPATCHER,
     DT_FINDING_ZOOKEEPER_AWAY,
@@ -42,7 +42,7 @@ enum dt_finding_kind {
     DT_FINDING_INBOX,
     DT_FINDING_PAUSED,
     DT_FINDING_MOVING,
-    /* Found by `duetime doctor` itself, before it asks an API. */
+    /* Found by `duetime doctor`, without the API. */
     DT_FINDING_UNREACHED,
     DT_FINDING_NOT_AN_API,
     DT_FINDING_TOKEN,
@@ -60,15 +60,16 @@ enum dt_finding_kind {
 struct dt_finding_kind_text {
     const char *name; /* "mysql-flush" */
     enum dt_severity severity;
-    const char *means, *action; /* in the action, TOPIC, SHARD, KAFKA and ZOOKEEPER are replaced by names */
+    const char *means, *action; /* names replace TOPIC, SHARD, KAFKA and ZOOKEEPER in the action */
     const char *page;           /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
 extern const char *const dt_severity_names[]; /* "error" */
 
-/* The kind of this name; DT_FINDING_KINDS: there is none. */
+/* Returns the kind with this name; DT_FINDING_KINDS: there is none. */
 enum dt_finding_kind dt_finding_named(struct dt_str name);
-/* Writes when a certificate ends ("mysql.cert_file ends in 3 days"). True: it has ended, or does so within 30 days. */
+/* Writes when a certificate expires ("mysql.cert_file ends in 3 days"). Returns whether it has expired or will within
+ * 30 days. */
 bool dt_finding_certificate(const char *what, int64_t ends_s, int64_t now_s, char *out, size_t size);
 
 #endif

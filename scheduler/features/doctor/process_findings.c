@@ -12,9 +12,9 @@
 
 #define OLD_MS        3600000
 #define DEATHS_MAX    3
-#define DEATHS_MS     60000 /* DEATHS_MAX deaths within this time leave a shard alone for as long */
-#define DEATH_ROWS    100   /* of all shards are read, the latest first */
-#define DEATH_WAIT_MS 2000  /* of a dying process, for MySQL */
+#define DEATHS_MS     60000 /* after DEATHS_MAX deaths within this time, no process leads the shard for this time */
+#define DEATH_ROWS    100   /* the latest deaths of all shards are read */
+#define DEATH_WAIT_MS 2000  /* how long a dying process waits for MySQL */
 
 struct putting {
     int64_t process;
@@ -131,7 +131,7 @@ dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out
     const struct death *v = rows.v;
     for (size_t i = 0; i < rows.n && !out->wait_ms; i++) {
         unsigned deaths = 0;
-        /* MySQL's clock may have gone back since: then the death was in the future, and does not count. */
+        /* If MySQL's clock has gone back, a death may be in the future: it does not count. */
         if (v[i].subject.n < prefix_n || memcmp(v[i].subject.p, prefix, prefix_n) != 0 || v[i].age_ms < 0 ||
             v[i].age_ms >= DEATHS_MS)
             continue;

@@ -1,9 +1,10 @@
 /*
- * The chore that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood
- * when it was written last; refuses to know what happened.
+ * A chore of APIs and dispatchers that writes the figures of the process. Owns the figures that are not written yet, and
+ * the histogram of lateness as of its last write.
  *
- * It is due as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks
- * MySQL for nothing where nothing happened. What MySQL does not take is dropped: the next step is no place for it.
+ * It is due at the end of each step of five seconds, by MySQL's clock, so that a steady load gives steady figures. If
+ * nothing happened, it sends MySQL nothing. Figures that MySQL does not accept are dropped: they do not belong to the
+ * next step.
  */
 #include "figures.h"
 
@@ -17,26 +18,26 @@
 #include "base/metrics.h"
 
 #define BUCKETS    32
-#define EXPIRE_MS  INT64_C(300000)      /* old rows are removed so often, while something happens */
-#define EXPIRED    5000                 /* rows at once */
-#define LATEST_US  INT64_C(86400000000) /* the bound of what is above all bounds */
-#define BACKLOG_US INT64_C(10000000)    /* jobs that are due are counted by topic so often, while there are any */
+#define EXPIRE_MS  INT64_C(300000)      /* between two deletions of old rows, if anything happens */
+#define EXPIRED    5000                 /* rows of one deletion */
+#define LATEST_US  INT64_C(86400000000) /* the bound of the last bucket */
+#define BACKLOG_US INT64_C(10000000)    /* between two counts of due jobs by topic, if there are any */
 
 struct dt_figures {
     struct dt_figures_env env;
     int64_t writer;
     struct dt_chore chore;
-    int64_t begins_ms; /* the step that is under way; 0: none yet */
+    int64_t begins_ms; /* of the current step; 0: none yet */
     struct dt_tally tally;
     struct dt_backlog backlog;
     int64_t backlog_us; /* mono: not before */
     dt_metric *happened[DT_TALLIES];
-    uint64_t seen[DT_LATENESSES][BUCKETS]; /* of the histograms, when they were written last */
-    int64_t expired_ms;                    /* when old rows were removed last */
-    bool failed;                           /* the last time */
+    uint64_t seen[DT_LATENESSES][BUCKETS]; /* the histograms at their last write */
+    int64_t expired_ms;                    /* the last deletion of old rows */
+    bool failed;                           /* the last write */
 };
 
-/* Gives how much the buckets grew since the last call, of all histograms together: they have the same bounds. */
+/* Returns the growth of the buckets since the last call, summed over all histograms, which have the same bounds. */
 static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
 {
     size_t n = 0;
@@ -59,7 +60,7 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
     return n;
 }
 
-/* What happened up to now happened in the step that has at_ms in it. */
+/* Writes what happened since the last write as figures of the step that contains at_ms. */
 static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
 {
     struct dt_lateness lateness[BUCKETS];
@@ -84,7 +85,7 @@ static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
     f->failed = status != DT_OK;
     if (status != DT_OK || at_ms - f->expired_ms < EXPIRE_MS)
         return;
-    /* Other processes remove old rows, too: one that meets another leaves the rest for the next time. */
+    /* If another process is deleting old rows, the rest waits for the next time. */
     f->expired_ms = at_ms;
     for (bool more = true; more && status == DT_OK && !dt_chore_stopping(&f->chore);)
         status = dt_store_figures_expire(store, at_ms, EXPIRED, &more, NULL);

@@ -3,13 +3,12 @@
  *
  *   COMMIT ─▶ tally ─▶ a chore, at the end of each step, if anything happened ─▶ figures, figures_lateness
  *                                                                                             │ sums over writers
- *                                                                  whoever asks ◀─────────────┘
+ *                                                                     a request ◀─────────────┘
  *
- * Rows are of two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes both
- * at once and adds to what it wrote of the same step, so nobody has to condense anything, and how much is kept depends
- * on time alone: at most DT_TALLY_TOPICS topics a process and step. A process in which nothing happens writes nothing.
- * Figures are no audit: what a process counted within its last step is lost when it ends, or when MySQL does not take
- * it.
+ * There are rows for two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes
+ * both at once and adds to its own row of the same step, so no condensing is needed. The number of rows depends on time
+ * alone: at most DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: a process that ends, or
+ * whose write fails, loses those of one step.
  */
 #ifndef DT_FIGURES_FIGURES_H
 #define DT_FIGURES_FIGURES_H
@@ -34,12 +33,12 @@ struct dt_figures_env {
     dt_chores *chores;
     const dt_clock *clock;
     const dt_refclock *ref;              /* steps are of MySQL's clock */
-    const char *lateness[DT_LATENESSES]; /* names of the histograms of lateness that this process keeps; NULL: none */
-    const char *overdue; /* name of the gauge of what is due and not dispatched here; NULL = it leads nothing */
+    const char *lateness[DT_LATENESSES]; /* names of the process's histograms of lateness; NULL: none */
+    const char *overdue; /* name of its gauge of due jobs that are not dispatched; NULL = it leads no shards */
 };
-/* Adds the chore that writes what this process tallies. env's members are borrowed. NOMEM. */
+/* Adds the chore that writes the tally of this process. env's members are borrowed. NOMEM. */
 DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out);
-/* Frees: what was counted within the last step is lost. Accepts NULL. */
+/* Loses what was counted in the current step. Accepts NULL. */
 void dt_figures_stop(dt_figures *figures);
 
 /* A bucket of lateness. */
@@ -50,15 +49,15 @@ struct dt_lateness {
 };
 /* The figures of one process in one step. */
 struct dt_figures_step {
-    int64_t at_ms, writer; /* at_ms: some instant within the step */
+    int64_t at_ms, writer; /* at_ms: any instant within the step */
     const struct dt_tally *tally;
     int64_t overdue;
     const struct dt_lateness *lateness;
     size_t n_lateness;
 };
-/* Adds it to the rows of both steps. */
+/* Adds figures to the rows of both steps. */
 DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
-/* Removes at most `limit` rows of each kind that were kept long enough; more: there may be others. */
+/* Deletes at most `limit` expired rows of each kind; more: there may be others. */
 DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,
                                                 struct dt_error *err);
 
@@ -67,8 +66,8 @@ DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms,
 struct dt_figures_range {
     int64_t step_ms;        /* DT_FINE_MS or DT_COARSE_MS */
     int64_t from_ms, to_ms; /* exclusive */
-    int64_t slot_ms;        /* rows of so long a time become one; a multiple of step_ms */
-    struct dt_str topic;    /* empty = all together */
+    int64_t slot_ms;        /* width of the output's slots; a multiple of step_ms */
+    struct dt_str topic;    /* empty = all topics together */
 };
 struct dt_figures_row {
     int64_t slot; /* time in ms, divided by slot_ms; 0 of dt_store_figures_of_topics */
@@ -79,15 +78,15 @@ struct dt_figures_row {
 /* Reads slots in which something happened, in order. */
 DT_MUST_CHECK dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                          struct dt_figures_row **out, size_t *n, struct dt_error *err);
-/* Reads the sums of the range by topic; the empty topic is all of them. */
+/* Reads the sums of the range by topic; the empty topic has the sum of all. */
 DT_MUST_CHECK dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range,
                                                    struct dt_arena *arena, struct dt_figures_row **out, size_t *n,
                                                    struct dt_error *err);
 /* Reads buckets, by slot and bound. */
 DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
                                           struct dt_lateness **out, size_t *n, struct dt_error *err);
-/* The time in ms below which a part of 0 to 1 of the attempts lie, interpolated within its bucket; negative: there are
- * none. The buckets are of one slot. */
+/* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket; negative: no attempts. The
+ * buckets are of one slot. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
 
 /* ---- how many jobs there are ---- */
@@ -101,28 +100,28 @@ DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *a
                                              size_t *n, struct dt_error *err);
 struct dt_topic_overdue {
     struct dt_str topic;
-    int64_t jobs, since_ms; /* since_ms: when the oldest was due; 0 = not known */
+    int64_t jobs, since_ms; /* since_ms: when the oldest fell due; 0 = unknown */
     int64_t job;            /* the id of the oldest */
-    bool paused;            /* the topic is, so they are held, and not overdue */
+    bool paused;            /* the topic is paused, so the jobs are held, not overdue */
 };
-/* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs. If
- * some of the due ones are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). In no order. */
+/* Reads which topics have jobs that are due and not dispatched, from `limit` due and `limit` offered jobs. If some of
+ * the due jobs are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). In no order. */
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
 /*
- * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). MySQL is asked
- * only while something is due, so that an installation at rest pays nothing. One thread's.
+ * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). It reads MySQL only
+ * while something is due, so an idle installation costs nothing. For one thread.
  */
 
-#define DT_BACKLOG_TOPICS 100 /* those that came first have a gauge each, as long as the process lives */
+#define DT_BACKLOG_TOPICS 100 /* the first topics have a gauge each until the process ends */
 
 struct dt_backlog_row {
     char topic[DT_TOPIC_MAX + 1];
     size_t topic_n;
     dt_metric *jobs;
 };
-/* All zero to begin with; its owner clears the arena. */
+/* Zero at first; its owner clears the arena. */
 struct dt_backlog {
     struct dt_arena arena;
     size_t n;
@@ -130,8 +129,8 @@ struct dt_backlog {
     struct dt_backlog_row rows[DT_BACKLOG_TOPICS];
 };
 
-/* Counts what is due, up to a bound, and sets the gauges; with nothing overdue it asks nothing. Statuses as of
- * store/store.h; the gauges stay as they are on failure. */
+/* Counts due jobs, up to a bound, and sets the gauges. If nothing is overdue, it sends no statement. On failure the
+ * gauges stay as they are. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);
 
 #endif

@@ -111,7 +111,6 @@ struct dt_fire {
     enum dt_fire_how how;
 };
 
-/* The work on one schedule. */
 struct dt_fire_plan {
     const struct dt_recurrence *recurrence; /* in */
     int64_t now_ms;                         /* in */
