@@ -34,7 +34,6 @@ static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
     return clock->time.frozen_ms ? clock->time.frozen_ms : clock->real_ms + clock->time.ahead_ms;
 }
 
-/* Reads it. */
 DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 /* INVALID: the configuration and the installation disagree about having a test clock. */
 DT_MUST_CHECK dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);

@@ -1,7 +1,6 @@
 /*
- * A piece of an operation: the next jobs in order are locked by their ids, judged, and written by one statement for all
- * of them. Dead jobs that stand in history are brought back one by one, as a redrive does, so pieces of redrives are
- * small.
+ * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them by one statement.
+ * Dead jobs in history are restored one by one, as a redrive of one job does, so pieces of redrives are small.
  */
 #include <stdlib.h>
 
@@ -21,13 +20,13 @@
 #include "topic/rate.h"
 
 #define REDRIVE_JOBS  128
-#define RATE_PIECE_NS INT64_C(200000000) /* what the rate allows in so long goes at once */
+#define RATE_PIECE_NS INT64_C(200000000) /* a piece has as many jobs as the rate allows in this time */
 
 /* A job of the piece, in order of ids. */
 struct target {
-    int64_t id, at_ms; /* at_ms: when it runs, of what moves */
+    int64_t id, at_ms; /* at_ms: when it will run, if the operation moves it */
     enum dt_job_state state;
-    bool there, refused; /* it was in `jobs`; it must stay as it is */
+    bool there, refused; /* it was in `jobs`; it cannot be changed */
     struct dt_str topic;
     int64_t next_at_ms, attempt;
 };
@@ -53,7 +52,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Reads the next jobs. In a reschedule each gets its time among all that were found, refused ones included. */
+/* Reads the next jobs. A reschedule spreads its times over all found jobs, including those that will be refused. */
 static dt_status read_next(struct work *w, size_t most)
 {
     struct dt_operation_row *row = w->row;

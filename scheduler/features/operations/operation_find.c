@@ -1,7 +1,7 @@
 /*
- * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key, on the days on
- * which the topic has jobs (operation_find.c); those of a prefix of keys by the index of keys. Dead jobs are looked for
- * by time, in `jobs` and then in history; one that moves there meanwhile is found twice and noted once.
+ * Finding the jobs of an operation. A step reads a window of a bounded number of rows: in the order of ids, on days on
+ * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order of
+ * time, in `jobs` and then in history. A job that is archived between the two is found twice and stored once.
  */
 #include <stdlib.h>
 
@@ -14,18 +14,17 @@
 #include "topic/counts.h"
 
 /*
- * Home days on which a topic may have jobs. A walk over `jobs` for those of one topic looks at these days alone: so it
- * costs what they hold, and not what the table does. So does a walk for topics that begin alike, unless they are so
- * many that reading what is counted of them would cost as much as a window.
+ * Home days on which a topic may have jobs. A walk over `jobs` reads only these days, so its cost depends on what they
+ * hold, not on the table. A walk for a prefix of topics does the same, unless their counters are as many as a window.
  *
- * The counters say which days they are, by pieces (home day modulo DT_COUNT_PIECES): all states of a topic together,
- * since an edit by hand may change a state uncounted, and never makes a row.
+ * The counters give the days by piece (home day modulo DT_COUNT_PIECES). All states of a topic are summed, because a
+ * manual edit may change a state without the counters, but never adds a row.
  */
 
-/* A topic has 32 pieces with 32 writers each at most: the rows of ten topics, at least. */
+/* Rows of the counters that are read: those of at least ten topics, of up to 32 pieces and 32 writers each. */
 #define ROWS_MOST 10240
 
-/* The sum of the rows of one topic and piece. */
+/* The sum of the counters of one topic and piece. */
 struct sum {
     char topic[DT_TOPIC_MAX + 1];
     int64_t piece, jobs;
@@ -65,7 +64,7 @@ static dt_status read_days(dt_db *db, const struct dt_operation_row *row, struct
     return dt_db_end(db, err);
 }
 
-/* The first of the days from this one on; -1: there is none. */
+/* Returns the first such day from the given one on; -1: there is none. */
 static int64_t first_from(const struct dt_operation_days *days, int64_t day)
 {
     if (!days->pieces)
@@ -75,8 +74,8 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
     return day;
 }
 
-/* Moves *after_id to before the first row on such a day; *end_id is the last id of the days that follow without a gap.
- * -1: there is no such row. */
+/* Moves *after_id to before the first row on such a day. *end_id: the last id of the days that follow without a gap; -1:
+ * there is no such row. */
 static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
                                struct dt_error *err)
 {
@@ -148,14 +147,14 @@ static dt_status match(dt_db *db, const char *sql, struct dt_params params, stru
 
 /* ---- by id ---- */
 
-#define RANGES_AT_ONCE 64 /* stretches of days that one step looks at, together no more rows than a window has */
+#define RANGES_AT_ONCE 64 /* ranges of days that one step reads, together at most a window of rows */
 
-/* A range of `jobs` that is looked at. */
+/* A range of ids in `jobs`. */
 struct range {
     int64_t after_id, end_id, rows;
 };
 
-/* Looks at the next stretch of days, or some of it; *left: so many rows may be looked at yet. */
+/* Searches the next range of days, or the beginning of it. *left: rows that the step may still read. */
 static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
                               int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
                               struct dt_error *err)
@@ -213,8 +212,8 @@ static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_a
 /* ---- by the time when they leave, or died ---- */
 
 /*
- * Dead jobs are among the finished ones in the due index of `jobs`, in the order in which they leave, and in the index
- * of the dead of history. So a walk costs what has finished lately and what is dead, and not what the tables hold.
+ * Dead jobs are among the finished jobs in the due index of `jobs`, in the order in which they are archived, and in an
+ * index of dead jobs of history. So the cost depends on recently finished and dead jobs, not on the tables.
  */
 static const struct table {
     const char *window, *match;
@@ -232,7 +231,7 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
     struct dt_walk_place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN,
                                   INT64_MAX};
     if (row->after_key.p) {
-        /* The cursor is a text, so a program that walks by id begins again when it continues such an operation. */
+        /* The cursor is a text, so that an older program, which walks by id, would begin again. */
         char text[64];
         char *rest;
         snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
@@ -249,7 +248,7 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
     status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     if (status != DT_OK)
         return status;
-    /* No job of history that died later than the stretch of time is asked for. */
+    /* Jobs of history that died after the filter's time are not read. */
     const bool last = !cut || (bound && end.at_ms >= row->failed.to_ms);
     row->after_key = DT_STR_NONE;
     if (last)

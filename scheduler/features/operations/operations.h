@@ -5,15 +5,15 @@
  *          ─▶ change (pieces, in order of run_at and id) ─▶ done
  *
  * Each step is one transaction under the lock of the operation's row: it does a bounded piece and moves the cursor. So
- * whoever dies, the next one goes on where the last commit was, and each job is changed once. All jobs are found before
- * the first one is changed, by ids, which never change, and none that was made after the start: so none is met twice,
- * whatever the operation does to it, and those that others make or move meanwhile are not followed. A piece
- * locks its jobs' rows, decides like the single changes of store.h, and holds them no longer than a leader holds those
- * of a batch. A job that is in another state by then, or has an attempt in flight, is refused and left as it is.
+ * after a crash another process continues from the last commit, and each job is changed once. All jobs are found, by
+ * ids, before the first is changed, and jobs made after the start are not in the set. So no job is met twice, whatever
+ * the operation does to it. A piece locks the rows of its jobs, decides like the single changes of job/change/jobs.h,
+ * and holds its locks no longer than a leader's batch. A job that has changed its state, or has an attempt in flight, is
+ * refused.
  *
- * Owners take turns, piece by piece. An operation belongs to the owner of its topic (topic/owner.h), or, if it may be
- * about several topics, to the owner whose token asked for it. If a token for all topics asked, the operation has the
- * same number below zero: what an administrator does to the topics of an owner waits for nothing that the owner does.
+ * Owners take turns, piece by piece. An operation belongs to the owner of its topic (topic/owner.h). If its filter
+ * allows several topics, it belongs to the owner of the token that asked. If a token for all topics asked, its owner is
+ * the negative number of the topic's owner, so an administrator's operation does not wait for those of the owner.
  */
 #ifndef DT_OPERATIONS_OPERATIONS_H
 #define DT_OPERATIONS_OPERATIONS_H
@@ -35,12 +35,12 @@ enum dt_operation_kind {
 };
 enum dt_operation_state { DT_OPERATION_RUNNING, DT_OPERATION_DONE, DT_OPERATION_STOPPED, DT_OPERATION_FAILED };
 
-/* The jobs that an operation is about. Absent texts, times that are not given and NULL match any. */
+/* Which jobs an operation changes. Absent texts, times that are not given, and NULL match any. */
 struct dt_operation_filter {
-    struct dt_str topic;                  /* a name, or its beginning with * behind it; absent only with ids */
+    struct dt_str topic;                  /* a name, or a prefix followed by *; absent only with ids */
     struct dt_str key_prefix, error_code; /* key_prefix: with one topic only */
     struct dt_list_times run, created;
-    struct dt_list_times failed; /* when its last failure was */
+    struct dt_list_times failed; /* the time of the last failure */
     int64_t *ids;                /* ascending, each once */
     size_t n_ids;
 };
@@ -53,8 +53,8 @@ struct dt_operation_ask {
     bool delays, shifts;
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
     struct dt_str rate;                 /* topic/rate.h; absent = any */
-    const struct dt_topic_bound *bound; /* of ids: jobs of other topics are passed by; NULL = none are */
-    int64_t tenant;                     /* the owner whose token asks; 0 = the token is for all topics */
+    const struct dt_topic_bound *bound; /* for ids: jobs of other topics are skipped; NULL = none are */
+    int64_t tenant;                     /* the owner of the token; 0 = the token is for all topics */
 };
 struct dt_operation {
     int64_t id;
@@ -62,15 +62,15 @@ struct dt_operation {
     enum dt_operation_state state;
     struct dt_str request, topic_from, topic_to; /* topics from the one name to the other, "" to DEL for any */
     int64_t matched, changed, refused;
-    bool found;                /* all that match are: matched is final */
+    bool found;                /* all jobs are found: matched is final */
     struct dt_str sample;      /* JSON: ids of the first ten */
     struct dt_str rate, error; /* absent: none */
-    struct dt_str actor;       /* who asked for it; absent: nobody is noted */
+    struct dt_str actor;       /* absent: no events are written */
     int64_t started_at_ms, finished_at_ms;
 };
 
-/* Makes an operation, which runs; with ids its jobs are found already. Dispatchers leave it alone for lease_ms. *out:
- * as it was made; its texts are in the arena, here and below. FULL: DT_OPERATIONS_RUNNING of its owner run. */
+/* Creates a running operation; if ids are given, its jobs are found at once. Dispatchers do not touch it for lease_ms.
+ * *out: the operation; its texts are in the arena, here and below. FULL: its owner has DT_OPERATIONS_RUNNING. */
 DT_MUST_CHECK dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
                                                 struct dt_arena *arena, struct dt_operation *out, struct dt_error *err);
 /* Reads an operation. NOT_FOUND. */
@@ -79,41 +79,40 @@ DT_MUST_CHECK dt_status dt_store_operation_get(dt_store *store, int64_t id, stru
 struct dt_operation_list {
     struct dt_operation *v; /* in the arena */
     size_t n;
-    bool more; /* there may be more below the last one */
+    bool more; /* there may be more after the last one */
 };
-/* Lists operations below an id (INT64_MAX: all), the latest first, up to the end of the page. */
+/* Lists operations with ids below a given one (INT64_MAX: all), the latest first, up to the end of the page. */
 DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end,
                                                 struct dt_arena *arena, struct dt_operation_list *out,
                                                 struct dt_error *err);
-/* Ends a running operation after the piece that is under way. Nothing happens to one that has finished. *out: as it is
- * then. NOT_FOUND. */
+/* Stops a running operation after its current piece; a finished one stays as it is. *out: the operation afterwards.
+ * NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_arena *arena,
                                                 struct dt_operation *out, struct dt_error *err);
-/* Gives a running operation to the dispatchers: its lease is over. They do its next piece in wait_ms, as its rate
- * wants. */
+/* Ends the lease of a running operation, so dispatchers may do its next piece, after wait_ms as its rate requires. */
 DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms,
                                                      struct dt_error *err);
 
 struct dt_operation_piece {
-    int64_t id;    /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
-    int64_t owner; /* in, with id 0: one of this owner */
-    int64_t lease_ms;          /* in: dispatchers leave it alone for so long */
-    struct dt_operation shown; /* out, as the rest: as it is after the piece; valid with OK, where id is one */
+    int64_t id;       /* in: the operation; 0 = any that is due. Out: the operation; 0 = none was due or free */
+    int64_t owner;    /* in, with id 0: the owner of the operation */
+    int64_t lease_ms; /* in: no other process touches it for this time */
+    struct dt_operation shown; /* out, as the rest: the operation after the piece; valid if OK and id is not 0 */
     int64_t changed, refused;  /* by this piece */
     int64_t wait_ms;           /* before the next piece, by the operation's rate */
     struct dt_job_move *moves; /* in the arena */
     size_t n_moves;
 };
 /*
- * Does one piece of an operation: finds or changes jobs, or removes what is left of a finished one. One that somebody
- * else is at is passed by. A status whose class is not retry: the operation cannot go on, see dt_store_operation_fail;
- * piece->id says which.
+ * Does one piece of an operation: finds jobs, changes jobs, or deletes the remains of a finished operation. It skips an
+ * operation that another process has locked. If a status is not of class retry, the operation cannot continue: the
+ * caller calls dt_store_operation_fail with piece->id.
  */
 DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
                                                 struct dt_arena *arena, struct dt_error *err);
-/* Ends a running operation as failed, with the reason. */
+/* Ends a running operation as failed, with a reason. */
 DT_MUST_CHECK dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err);
-/* When the next look at an operation of an owner is due, by MySQL's clock. */
+/* When the next piece of an owner's operations is due, by MySQL's clock. */
 struct dt_operation_turn {
     int64_t owner, look_ms;
 };
@@ -121,53 +120,53 @@ struct dt_operation_turn {
 DT_MUST_CHECK dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena,
                                                  struct dt_operation_turn **out, size_t *n, struct dt_error *err);
 
-/* A look at what an operation would find, with nothing kept. Zero at first, but for ask. */
+/* A dry run: what an operation would find. Zero at first, except ask. */
 struct dt_operation_preview {
     const struct dt_operation_ask *ask;
-    bool over;                        /* out: all were found */
+    bool over;                        /* out: all jobs are found */
     int64_t matched;                  /* out: so far */
-    int64_t ids[DT_OPERATION_SAMPLE]; /* out: the first ones */
-    int walk;                         /* its own, as the rest */
+    int64_t ids[DT_OPERATION_SAMPLE]; /* out: the first jobs */
+    int walk;                         /* private, as the rest */
     int64_t after_id, started_ms;
     struct dt_str after_key; /* in the arena */
 };
-/* Looks through one more window; again until it is over. The arena lives as long as the preview. */
+/* Searches one more window; the caller repeats it until preview->over. The arena lives as long as the preview. */
 DT_MUST_CHECK dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *preview,
                                                    struct dt_arena *arena, struct dt_error *err);
 
 /*
- * Deleting topics. A topic goes only when none of its jobs is unfinished, so nothing waits for it. Its finished jobs,
- * in `jobs` and in history, stay as long as they would without the deletion.
+ * Deleting topics. A topic is deleted only if all of its jobs are finished. Its finished jobs, in `jobs` and in history,
+ * stay as long as they would without the deletion.
  *
- * Whoever makes jobs knows topics from a snapshot that is a second old at most, or older in a process that was stopped
- * for a while. So a job may still be made in a topic that is gone. It is treated as the first job of a new topic: the
- * topic is made again, with defaults. dt_store_topics_revive sees to that for a day.
+ * An API knows topics from a snapshot that is up to a second old, or older if the process was stopped for a while. So a
+ * job may be made in a topic that was just deleted. It then counts as the first job of a new topic: for a day
+ * dt_store_topics_revive creates such a topic again, with defaults.
  */
 
 enum dt_topic_keeper { DT_TOPIC_GOES, DT_TOPIC_HAS_JOBS, DT_TOPIC_HAS_SCHEDULE };
 struct dt_topic_deletion {
     enum dt_topic_keeper keeper; /* why nothing was deleted */
     int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
-    struct dt_str schedule;      /* HAS_SCHEDULE: one of those that make jobs of the topic; in the arena */
+    struct dt_str schedule;      /* HAS_SCHEDULE: one that makes jobs of the topic; in the arena */
     /* Of dt_store_topic_delete_with_jobs: the operation that deletes the topic; its id 0 = keeper says why there is
      * none. */
     struct dt_operation operation;
 };
-/* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK:
- * out->keeper says whether it is gone. */
+/* Deletes a topic and its gate, and the records of deletions older than a day. NOT_FOUND. OK: out->keeper says whether
+ * the topic was deleted. */
 DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                               struct dt_topic_deletion *out, struct dt_error *err);
 /*
- * Begins to delete a topic with its jobs, unless a schedule makes some: marks it (topics.deletion), so that nothing new
- * is taken for it, and makes an operation, which dispatchers leave alone for lease_ms. One that is under way already is
- * told again. Stopped or failed, it takes the mark off and leaves the rest as it is. Of ask the filter's topic and the
- * tenant count. NOT_FOUND; FULL as of dt_store_operation_make.
+ * Begins to delete a topic with its jobs, unless a schedule makes jobs of it. Marks the topic (topics.deletion), so that
+ * no new jobs are accepted, and creates an operation, which dispatchers do not touch for lease_ms. If such an operation
+ * runs already, returns that one. If the operation is stopped or fails, the mark goes and the remaining jobs stay. Only
+ * the filter's topic and the tenant of `ask` are used. NOT_FOUND; FULL as of dt_store_operation_make.
  */
 DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask,
                                                         int64_t lease_ms, struct dt_arena *arena,
                                                         struct dt_topic_deletion *out, struct dt_error *err);
-/* Makes topics again that were deleted within a day and have jobs which are not finished, a bounded number at once. *n:
- * how many were made. */
+/* Creates topics again that were deleted within a day and have unfinished jobs, a bounded number at once. *n: their
+ * number. */
 DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,
                                                struct dt_error *err);
 

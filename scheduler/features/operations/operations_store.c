@@ -1,5 +1,5 @@
 /*
- * The steps of operations: see operations.h. Statements about the operation itself, and which step comes next.
+ * The rows of operations and their events, and which step comes next: see operations.h.
  */
 #include <stdio.h>
 
@@ -12,12 +12,12 @@
 #include "topic/owner.h"
 
 #define CLEAN_ROWS 5000
-#define KEEP_MS    (30 * INT64_C(86400000)) /* finished operations are shown for so long */
+#define KEEP_MS    (30 * INT64_C(86400000)) /* how long a finished operation is kept */
 
-/* Rows of `operations`, both ways. */
+/* ---- rows ---- */
 
 #define ANY_TOPIC       "\x7F"           /* above all names, which have no byte above 0x7E */
-#define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of an operation that runs is due sooner */
+#define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of a running operation is always due sooner */
 
 static int64_t from_of(struct dt_list_times times)
 {
@@ -64,7 +64,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
     return row;
 }
 
-/* A number of jobs, also of a row that was edited by hand: sums of a few are sound. */
+/* A number of jobs, limited so that sums cannot overflow after a manual edit. */
 static int64_t count_of(const dt_db *db, unsigned column)
 {
     return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
@@ -89,7 +89,7 @@ static dt_status read_row(const dt_db *db, struct dt_arena *arena, void *out, vo
     row->run_from_ms = dt_db_i64(db, 7);
     row->run_to_ms = dt_db_i64(db, 8);
     row->created_from_ms = dt_db_i64(db, 9);
-    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* what is made later is not in the set */
+    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* jobs made later are not in the set */
     row->at_one_time = !dt_db_is_null(db, 12);
     row->at_ms = dt_db_i64(db, 12);
     row->shift_ms = dt_db_i64(db, 13);
@@ -110,7 +110,7 @@ static dt_status read_row(const dt_db *db, struct dt_arena *arena, void *out, vo
         if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
             return DT_NOMEM;
     }
-    /* An edit by hand can have put these there. */
+    /* A manual edit may have set these. */
     if (row->walk == DT_WALK_KEYS && op->kind == DT_OPERATION_REDRIVE)
         row->walk = DT_WALK_JOBS;
     if (op->sample.n < 2)
@@ -146,7 +146,7 @@ static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, str
     return status;
 }
 
-/* Operations that run are counted under the lock that all makers take, so the bound is exact. */
+/* The running operations are counted under the lock that all creators take, so the limit is exact. */
 dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                              struct dt_error *err)
 {
@@ -178,7 +178,7 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
     return status;
 }
 
-/* Writes how far the operation is. */
+/* Writes the progress of an operation. */
 static dt_status write_row(dt_db *db, const struct dt_operation_row *row, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;
@@ -191,7 +191,7 @@ static dt_status write_row(dt_db *db, const struct dt_operation_row *row, struct
                      NULL, err);
 }
 
-/* The events of operations themselves; those of their jobs are written with each piece. */
+/* ---- events of operations; those of their jobs are written with each piece ---- */
 
 static const char *const kinds[] = {[DT_OPERATION_CANCEL] = "cancel",
                                     [DT_OPERATION_RESCHEDULE] = "reschedule",
@@ -295,12 +295,12 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_p
     return status;
 }
 
-/* ---- ends from outside ---- */
+/* ---- stopping and failing ---- */
 
 struct ending {
     int64_t id;
     struct dt_str actor; /* of a stop */
-    struct dt_str why;   /* of a failure; absent: it is stopped */
+    struct dt_str why;   /* of a failure; absent = a stop */
     struct dt_arena *arena;
     struct dt_operation *out; /* of a stop */
 };
@@ -403,7 +403,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
         status = go_on(s, db, now_ms, &row, err);
-    else if (!s->wanted) { /* removes what is left of a finished operation, and in the end its row */
+    else if (!s->wanted) { /* deletes the found jobs of a finished operation, and finally its row */
         const struct dt_param id = DT_P_INT(row.shown.id);
         const int64_t end_ms = row.shown.finished_at_ms + KEEP_MS;
         uint64_t removed = 0;

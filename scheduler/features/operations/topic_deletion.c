@@ -1,4 +1,4 @@
-/* Changes of topics queue behind the row of the installation, this one, too. See operations.h. */
+/* Deleting topics: see operations.h. As all changes of topics, it locks the row of the installation. */
 #include <stdio.h>
 
 #include "events/event_of.h"
@@ -39,14 +39,14 @@ static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, stru
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
-/* The gate's lock comes before that of the installation. */
+/* Deletes the gate, whose lock comes before that of the installation, and locks the topic. */
 static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
 {
     dt_status status = dt_db_run(db, dt_sql_delete_gate, DT_PARAMS(DT_P_STR(name)), NULL, err);
     return status == DT_OK ? lock_topic(db, name, err) : status;
 }
 
-/* How many jobs of a topic are not finished. */
+/* Counts the unfinished jobs of a topic. */
 static dt_status count_live_jobs(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
                                  struct dt_error *err)
 {
@@ -58,7 +58,7 @@ static dt_status count_live_jobs(dt_db *db, struct dt_str name, int64_t *schedul
     return status;
 }
 
-/* One of the schedules that make jobs of a topic, in the arena; absent: there is none. */
+/* Finds a schedule that makes jobs of a topic; absent: there is none. */
 static dt_status find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
                                struct dt_error *err)
 {
@@ -78,7 +78,7 @@ static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt
         status = count_live_jobs(db, d->name, &out->jobs, &dispatched, err);
     out->jobs += dispatched;
     out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
-    /* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
+    /* The topic stays, so its gate must stay: this status rolls the transaction back. */
     if (status == DT_OK && out->keeper)
         return dt_fail(err, DT_EXISTS, "the topic is in use");
     if (status == DT_OK)
@@ -175,7 +175,7 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
-/* ---- those that got a job all the same ---- */
+/* ---- deleted topics that got a job ---- */
 
 static dt_status read_name(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
@@ -201,20 +201,20 @@ dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t
 }
 
 /*
- * The pieces of an operation that deletes a topic:
+ * ---- the pieces of an operation that deletes a topic ----
  *
- *     walk over `jobs` ─▶ none lives: the topic goes
- *       ▲    cancels what is scheduled,    └─▶ some are dispatched: look again in a second
- *       └──  ends the retries of the rest ◀──── some are scheduled
+ *     walk over `jobs` ─▶ none is unfinished: delete the topic
+ *       ▲    cancels scheduled jobs,       └─▶ some are dispatched: check again in a second
+ *       └──  ends the retries of others ◀───── some are scheduled
  *
- * Nothing is noted beforehand: a walk that begins anew changes what came meanwhile (of an API that had not heard yet,
- * by a redrive), and passes by what it has changed. The counters of the topic say whether jobs live.
+ * No list of jobs is stored: another walk changes jobs that came later (from an API with an old snapshot, or by a
+ * redrive) and skips those that it has changed. The counters of the topic say whether unfinished jobs exist.
  */
 
-#define LOOK_MS 1000 /* between two looks at what is dispatched still */
+#define LOOK_MS 1000 /* between two checks of dispatched jobs */
 
-/* Ends some of the jobs that live. The cursor moves to the last job that was found, or, if all were, to the end of the
- * window. */
+/* Ends some of the unfinished jobs. The cursor moves to the last job that was found, or to the end of the window if all
+ * were. */
 static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                           struct dt_operation_piece *piece, struct dt_error *err)
 {
@@ -246,7 +246,7 @@ static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operatio
     return status;
 }
 
-/* Deletes a topic that nobody waits for, with its gate. NOT_FOUND. */
+/* Deletes a topic without unfinished jobs, and its gate. NOT_FOUND. */
 static dt_status remove_topic(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err)
 {
     dt_status status = lock_all(db, name, err);
