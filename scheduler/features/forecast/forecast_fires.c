@@ -1,6 +1,8 @@
 /*
- * Fires of schedules that have no job yet, at their nominal times. Each schedule's are reckoned one by one up to its
- * part of DT_FORECAST_FIRES; the others are taken to come at the same distances, and cost no more for being many.
+ * The parts of a forecast that are not near: fires without a job, and far jobs.
+ *
+ * Fires count at their nominal times. Those of each schedule are computed one by one up to its part of
+ * DT_FORECAST_FIRES. Later ones are assumed at even intervals, so their number does not matter for the cost.
  */
 #include <stdlib.h>
 
@@ -8,7 +10,7 @@
 #include "forecast_parts.h"
 #include "mysql/statements.h"
 
-/* What is behind the fires of a schedule that were reckoned. */
+/* The later fires of a schedule, at even intervals. */
 struct evenly {
     struct dt_str topic; /* of the row */
     int64_t last_ms;
@@ -45,11 +47,11 @@ static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, 
         evens->v[evens->n++] = (struct evenly){s->job.topic, last_ms, each_ms};
 }
 
-/* ---- at even distances ---- */
+/* ---- at even intervals ---- */
 
 /*
- * Fires of schedules [first, end) as numbers by step: each has, from a step on, a number of fires a step, so that all
- * of them together cost one pass over the steps. The numbers that are told are whole, and none is lost between steps.
+ * Adds the fires of schedules [first, end): from some step on, each has a number of fires per step, so all of them
+ * together take one pass over the steps. The numbers are whole, and fractions carry over to the next step.
  */
 static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more, int64_t *out)
 {
@@ -92,7 +94,7 @@ static int by_rate(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* What is told of a step is the topics with the most; so many are summed apart, and all of them together. */
+/* A step shows the largest topics: these are summed one by one, and all topics together. */
 static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
 {
     const size_t steps = f->ask->steps;
@@ -165,13 +167,15 @@ dt_status dt_forecast_fires(struct dt_forecasting *f)
 }
 
 /*
- * The far part of a forecast: band 0 of the due index, which has days. A day's jobs are spread evenly over it. Their
- * topics are those of the counters of the jobs that were made for such a day (jobs/counts.h). If a forecast is of some
- * topics alone, and there are no more than DT_FORECAST_BOUND jobs, each row is looked up: exact.
+ * ---- far jobs: band 0 of the due index, which has days ----
+ *
+ * The jobs of a day are spread evenly over it. Their topics follow the counters of the jobs made for such a day
+ * (topic/counts.h). If only some topics are asked for, and there are at most DT_FORECAST_BOUND jobs, each row is looked
+ * up, which is exact.
  */
 
 #define ESTIMATED_DAYS  400 /* one by one … */
-#define ESTIMATED_LATER 100 /* … and so many stretches of days behind them */
+#define ESTIMATED_LATER 100 /* … and this many ranges of days after them */
 
 struct days {
     int64_t first_ms; /* the first one's beginning */
@@ -208,7 +212,7 @@ static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, siz
     return status;
 }
 
-/* The part of a day's jobs that is due before a time, if they are spread evenly. */
+/* Returns the part of a day's jobs that is due before a time, if they are spread evenly. */
 static int64_t before(int64_t jobs, int64_t day_ms, int64_t ms)
 {
     int64_t since_ms = ms <= day_ms ? 0 : ms - day_ms < DT_FORECAST_DAY_MS ? ms - day_ms : DT_FORECAST_DAY_MS;

@@ -1,5 +1,5 @@
 /*
- * A forecast that is being made: sums by step, and by step and topic. For forecast/ only.
+ * A forecast under construction: sums by step, and by step and topic. Only for this folder.
  */
 #ifndef DT_FORECAST_FORECAST_PARTS_H
 #define DT_FORECAST_FORECAST_PARTS_H
@@ -10,7 +10,7 @@
 
 #define DT_FORECAST_DAY_MS INT64_C(86400000)
 
-/* How the jobs of a piece (jobs/counts.h) are shared out among topics. */
+/* The topics of a piece of the counters (topic/counts.h), with their parts of its jobs. */
 struct dt_forecast_share {
     struct dt_str topic;
     int64_t scheduled;
@@ -18,10 +18,10 @@ struct dt_forecast_share {
 };
 struct dt_forecast_shares {
     bool read;
-    struct dt_forecast_share *v; /* the largest of the topics that the forecast has, as many as a step shows */
+    struct dt_forecast_share *v; /* the largest requested topics, as many as a step shows */
     size_t n;
-    int64_t asked, all; /* scheduled jobs of all topics that the forecast has, and of all topics */
-    double sum;         /* of the parts that were added of the topics that it has */
+    int64_t asked, all; /* scheduled jobs of the requested topics, and of all topics */
+    double sum;         /* of the parts that were added of the requested topics */
 };
 
 struct dt_forecasting {
@@ -43,28 +43,28 @@ static inline int64_t dt_forecast_end_ms(const struct dt_forecast_ask *ask)
     return ask->from_ms + (int64_t)ask->steps * ask->step_ms;
 }
 
-/* The number of topics that are shown of each step. */
+/* Returns how many topics of a step are shown. */
 static inline size_t dt_forecast_topics(const struct dt_forecast_ask *ask)
 {
     size_t room = DT_FORECAST_PARTS / ask->steps;
     return room < DT_FORECAST_TOPICS ? room : DT_FORECAST_TOPICS;
 }
 
-/* Says whether the forecast is of some topics alone. */
+/* Returns whether only some topics are requested. */
 static inline bool dt_forecast_is_bound(const struct dt_forecast_ask *ask)
 {
     return ask->topic.p || ask->bound;
 }
 
-/* Adds jobs that are due in a step, whatever their topic. Of a forecast of some topics only parts count. */
+/* Adds jobs of any topic to a step. If only some topics are requested, it adds nothing: only parts count then. */
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due);
-/* Adds jobs of a topic that are due in a step to its part, if the forecast has the topic; to the step itself, too, if
- * the forecast is of some topics alone. */
+/* Adds jobs of a topic to its part of a step, if the topic is requested. If only some topics are requested, adds them
+ * to the step, too. */
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
-/* Adds to a topic's part alone; the topic is one that the forecast has. */
+/* Adds jobs only to the part of a requested topic. */
 void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic);
-/* Notes that jobs due from a time on are estimated, not counted. */
+/* Records that jobs due from a time on are estimated, not counted. */
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
 DT_MUST_CHECK dt_status dt_forecast_far(struct dt_forecasting *f);
@@ -75,8 +75,8 @@ DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band,
                                              int64_t *rows);
 /* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), by step and topic, and adds them. */
 DT_MUST_CHECK dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
-/* Adds parts of what is due in steps [first, last): as the counters of a home day share it out. totals: by step, from
- * the first on. */
+/* Adds the parts of topics in steps [first, last), in proportion to the counters of a home day. totals: the jobs of each
+ * step, from the first on. */
 DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last,
                                           const int64_t *totals);
 

@@ -1,4 +1,4 @@
-/* The forecast as a whole: see forecast.h. */
+/* The sums of a forecast, its near part, and the forecast as a whole: see forecast.h. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -9,11 +9,7 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/*
- * Sums by step and topic while a forecast is made: collected in any order, then those of one (step, topic) are merged,
- * and the largest of each step are kept. With the questions that several parts of the forecast ask.
- */
-
+/* Parts (step, topic, jobs) are collected in any order, then merged, and the largest of each step are kept. */
 /* ---- adding ---- */
 
 void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
@@ -42,7 +38,7 @@ void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str 
         f->out->parts = parts;
         f->cap = cap;
     }
-    /* Many of one topic come one after the other: they share one copy of its name. */
+    /* Jobs of one topic often follow each other: they share one copy of its name. */
     if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
         f->last_topic = dt_arena_copy(f->arena, topic);
     if (f->last_topic.p)
@@ -66,11 +62,11 @@ void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
         f->out->counted_until_ms = ms > f->ask->from_ms ? ms : f->ask->from_ms;
 }
 
-/* ---- questions that several ask ---- */
+/* ---- queries that several parts use ---- */
 
 dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
 {
-    /* The column of EXPLAIN that tells how many rows are expected. */
+    /* The column `rows` of EXPLAIN. */
     const unsigned column = dt_db_server(f->db) == DT_SERVER_MARIADB ? 8 : 9;
     *rows = 0;
     if (from_ms >= to_ms)
@@ -118,7 +114,7 @@ static int by_share(const void *a, const void *b)
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-/* The shares of a piece, which are read once a forecast: the largest of the topics that it has. */
+/* Reads the shares of a piece, once for each forecast. */
 static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
@@ -150,8 +146,8 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
     return DT_OK;
 }
 
-/* What is added to *sum in whole jobs: no part of one is lost between steps. A forecast of some topics alone rounds up:
- * of a topic that has jobs it has one at least. */
+/* Adds a part to *sum and returns the whole jobs that this adds; the fraction carries over. If only some topics are
+ * requested, it rounds up, so that a topic with jobs shows at least one. */
 static int64_t add_up(const struct dt_forecasting *f, double *sum, double part)
 {
     double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
@@ -196,7 +192,7 @@ static int by_step_and_size(const void *a, const void *b)
     return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
 }
 
-/* Puts parts in the order of steps and topics, each once. */
+/* Sorts the parts by step and topic, and merges equal ones. */
 static void merge_parts(struct dt_forecast *out)
 {
     size_t n = 0;
@@ -214,22 +210,23 @@ static void merge_parts(struct dt_forecast *out)
 }
 
 /*
- * The near part of a forecast: band 1 of the due index, which has the exact times of scheduled jobs, and of the
- * deadlines of dispatched ones; only a job's row tells these apart.
+ * ---- near jobs: band 1 of the due index, by exact time ----
  *
- *     few enough to look up    each row is: exact
- *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some
- *                              of the sample is dispatched, the scheduled part is an estimate
- *     too many to count        the optimizer estimates each step, or each of ESTIMATES stretches of steps
+ * The band has scheduled jobs and the deadlines of dispatched jobs; only a job's row tells which.
  *
- * A sample, or a share of all, says nothing about a small topic. If a forecast is of some topics alone, the rows of the
- * first DT_FORECAST_BOUND entries are looked up, and later ones are estimated, unless all jobs of the topic were found.
+ *     few enough to look up    each row is looked up: exact
+ *     more                     entries are counted by step, and a sample of rows is looked up; if the sample of a step
+ *                              has dispatched jobs, the number of scheduled ones is an estimate
+ *     too many to count        the optimizer estimates each step, or each of ESTIMATES ranges of steps
+ *
+ * A sample says nothing about a small topic. If only some topics are requested, the rows of the first DT_FORECAST_BOUND
+ * entries are looked up. Later ones are estimated, unless all jobs of the topic were found.
  */
 
 #define SLOTS     1024
 #define ESTIMATES 240
-#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* of a sample, which may be larger than was expected */
-#define MEASURED  50000                       /* entries that the optimizer's estimate is compared with */
+#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* for a sample, which may be larger than expected */
+#define MEASURED  50000                       /* entries with which the optimizer's estimate is compared */
 
 /* An entry of the sample. */
 struct seen {
@@ -240,7 +237,7 @@ struct sample {
     struct seen *v; /* by id */
     struct dt_topic_of *of;
     size_t n;
-    int slots; /* that it is of */
+    int slots; /* the slots that it is taken from */
 };
 
 static size_t step_of(const struct dt_forecasting *f, int64_t ms)
@@ -293,7 +290,7 @@ static bool is_scheduled(const struct dt_topic_of *of)
 
 /* ---- totals of steps ---- */
 
-/* Of a step: entries, and how many of them the sample has, scheduled or not. */
+/* A step: its entries, those in the sample, and the scheduled ones among these. */
 struct total {
     int64_t entries, seen, scheduled;
 };
@@ -315,7 +312,7 @@ static dt_status count_steps(struct dt_forecasting *f, struct total *totals)
     return dt_db_end(f->db, f->err);
 }
 
-/* A step that the sample has nothing of is taken as it is. */
+/* A step without entries in the sample counts as all scheduled. */
 static int64_t scheduled_of(const struct total *total)
 {
     return total->seen == 0 ? total->entries
@@ -379,14 +376,14 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
 }
 
-/* Estimates what is due from reached_ms on. The optimizer doubles what it expects of large ranges; so it is asked how
- * many entries it expects in the beginning of the stretch, as far as their number is known. */
+/* Estimates what is due from reached_ms on. The optimizer overestimates large ranges twofold, so its estimate is scaled
+ * by what it says of a range at the beginning whose number of entries is known. */
 static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
     const size_t steps = f->ask->steps;
     const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
-    double factor = 1; /* entries for each that it expects */
+    double factor = 1; /* entries for each one that it expects */
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
     int64_t rows = 0;
     int64_t nth_ms;
@@ -401,13 +398,13 @@ static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
     return status;
 }
 
-/* ---- some topics alone ---- */
+/* ---- only some topics ---- */
 
 static dt_status count_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms; /* all entries that are due before are looked up */
+    int64_t reached_ms; /* all entries due before this are looked up */
     int64_t others = 0;
     dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
     if (status == DT_OK)
@@ -426,7 +423,7 @@ static dt_status count_bound(struct dt_forecasting *f)
     return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate(f, reached_ms);
 }
 
-/* Ends the parts: merged, the largest of each step, in the arena. NOMEM: memory was out at some time. */
+/* Merges the parts and copies the largest of each step into the arena. NOMEM: an allocation failed at some time. */
 static dt_status finish_parts(struct dt_forecasting *f)
 {
     struct dt_forecast_part *v = f->out->parts;

@@ -1,6 +1,6 @@
 /*
- * See quotas.h. Owns the transaction in which a process changes its shares: the rows of all processes are locked, so
- * the sum that is seen is the sum that holds until the commit.
+ * See quotas.h. Owns the transaction in which a process changes its shares: it locks the rows of all processes, so the
+ * sum that it reads holds until its commit.
  */
 #include <stdlib.h>
 #include <xxhash.h>
@@ -13,11 +13,11 @@
 
 #define COLUMNS       9     /* of put_quota_shares */
 #define USAGE_COLUMNS 7     /* of add_usage */
-#define APIS_FRESH_MS 15000 /* nobody takes himself for alone because others' heartbeats are late */
+#define APIS_FRESH_MS 15000 /* a late heartbeat must not make a process believe that it is alone */
 
 struct sums {
-    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* of others, as far as they hold */
-    bool locked, mine;                                     /* there is a row to lock; there is one of this process */
+    int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* of other processes, if still valid */
+    bool locked, mine;                                     /* a row exists; a row of this process exists */
 };
 
 struct settling {
@@ -56,7 +56,7 @@ static dt_status read_share(void *arg)
         mine->left_at_ms = dt_db_i64(db, 10);
         mine->pending_left = dt_db_i64(db, 11);
         mine->count_at_ms = dt_db_i64(db, 12);
-    } else if (dt_db_i64(db, 2) > s->now_ms) { /* another one's that holds */
+    } else if (dt_db_i64(db, 2) > s->now_ms) { /* a valid one of another process */
         for (unsigned i = 0; i < DT_QUOTA_RATES; i++) {
             sums->demand[i] += dt_db_i64(db, 3 + 2 * i);
             sums->share[i] += dt_db_i64(db, 4 + 2 * i);
@@ -116,7 +116,7 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
     }
     if (status == DT_OK && !complete)
         status = lock_shares(s, err);
-    /* A process that has no row yet removes the rows of processes that are gone. */
+    /* A process without a row deletes the rows of processes that have ended. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++)
         if (!s->sums[i].mine)
             status = dt_db_run(db, dt_sql_delete_old_quota_shares,
@@ -154,7 +154,7 @@ dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
     return status;
 }
 
-/* See quotas.h: what tokens were used for, and how many jobs are pending in which topics. */
+/* ---- what tokens used, and how many jobs are pending by topic ---- */
 
 static int64_t day_of(int64_t now_ms)
 {

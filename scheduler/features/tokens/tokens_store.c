@@ -1,9 +1,9 @@
 /*
- * Bearer tokens: names, hashes, scopes; and the rule that holds while there is none. Never sees a token itself.
+ * Bearer tokens: names, hashes and scopes, never a token itself; and the rule that applies while there is no token.
  *
  * Invariant: a token is committed together with the rule ASKED, under a lock on the installation row that a waiver
- * takes as well. So tokens that go (revoked, deleted by a manual edit, lost with their table) leave a closed door
- * behind.
+ * takes as well. So if all tokens are gone (revoked, deleted by a manual edit, lost with their table), access stays
+ * closed.
  */
 #include "events/event_txn.h"
 #include "mysql/statements.h"
@@ -39,9 +39,9 @@ static struct dt_param quota_param(int64_t limit)
     return limit == DT_QUOTA_UNSET ? DT_P_NULL : DT_P_INT(limit);
 }
 
-/* A token that is made, or goes. */
+/* A token that is added or deleted. */
 struct change {
-    const struct dt_token *token; /* of one that goes the name alone */
+    const struct dt_token *token; /* to delete it, only the name is set */
     struct dt_str actor;
 };
 
@@ -124,7 +124,7 @@ static dt_status waive_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_er
 {
     int64_t n = 0;
     (void)arg, (void)now_ms;
-    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first: one that makes a token meanwhile waits for this */
+    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* first, so that a request that adds a token must wait */
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);
     return status == DT_OK && n ? dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n) : status;
@@ -135,7 +135,7 @@ dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err)
     return dt_store_commit_work(store, NULL, waive_tokens, NULL, err);
 }
 
-/* NULLs of a column that a manual edit changed read as empty, which gives nothing. */
+/* A NULL left by a manual edit reads as empty: no scope, no topic. */
 static struct dt_str copy_text(struct dt_arena *arena, const dt_db *db, unsigned column)
 {
     struct dt_str text = dt_db_bytes(db, column);
