@@ -2,7 +2,8 @@
  * Alerts: their kinds, what a topic says about them, and how they are told. Pure.
  *
  * An alert is about one kind of one topic, or of the installation (its topic is absent then). It stands while its
- * figure is not below its limit. The setting of a topic is stored as a JSON object with numbers (column topics.alerts).
+ * figure is not below its limit. The setting of a topic is stored as a JSON object with numbers (column
+ * topics.alerts).
  */
 #ifndef DT_ALERTS_ALERT_H
 #define DT_ALERTS_ALERT_H

@@ -4,8 +4,8 @@
  *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ messages ─▶ sent
  *
  * An alert and the messages about it are written together, so that an alert that stands was told, or is being told,
- * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a process
- * that was stopped and goes on after its lease changes nothing.
+ * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a
+ * process that was stopped and goes on after its lease changes nothing.
  */
 #ifndef DT_ALERTS_ALERTS_H
 #define DT_ALERTS_ALERTS_H
@@ -72,8 +72,8 @@ struct dt_alert_walk {
     void (*found)(void *arg, const struct dt_alert_walked *walked);
     void *arg;
 };
-/* Walks on, until the walk is over or the clock shows until_us. What one call counts is as it was at one instant: a job
- * that changes its place meanwhile is counted once. */
+/* Walks on, until the walk is over or the clock shows until_us. What one call counts is as it was at one instant: a
+ * job that changes its place meanwhile is counted once. */
 DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
                                             int64_t until_us, struct dt_error *err);
 
@@ -105,8 +105,8 @@ struct dt_alert_change {
 };
 /*
  * Begins, reminds of, or ends an alert, with its messages. DEPOSED: the lease has ended. EXISTS: the alert stands.
- * VERSION: it is not as it was read. Nothing has changed then. BEGAN of an alert that stands (it has an id) tells of it
- * for the first time.
+ * VERSION: it is not as it was read. Nothing has changed then. BEGAN of an alert that stands (it has an id) tells of
+ * it for the first time.
  */
 DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
                                               struct dt_error *err);
@@ -116,7 +116,43 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 
 /* ---- messages (features/outbox/outbox.h) ---- */
 
-#define DT_ALERT_MESSAGES_MAX      INT64_C(10000) /* webhooks, and as many for Kafka; … */
-#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)   /* … more only if the owner has fewer */
+#define DT_ALERT_MESSAGES_MAX      INT64_C(10000)          /* webhooks, and as many for Kafka; … */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)            /* … more only if the owner has fewer */
+#define DT_ALERT_KEPT_MS           (INT64_C(24) * 3600000) /* a message that does not arrive within it is given up */
+
+struct dt_alert_message {
+    int64_t id, made_at_ms, next_at_ms;
+    int tries;
+    enum dt_alert_event event;
+    enum dt_alert_target target;
+    struct dt_alert alert;
+    struct dt_str setting; /* topics.alerts of its topic as it is now; absent: none */
+    int64_t owner;         /* of its topic; 0: it is about the installation */
+};
+struct dt_alert_messages {
+    struct dt_alert_message *v; /* in the arena */
+    size_t n;
+    int64_t now_ms, next_ms; /* the server's clock; when the next one is due, 0: none waits */
+};
+/* Reads all messages that are due, those first that were never tried. Of an alert and a target the first one comes,
+ * and no other before it is gone. kafka: also those for Kafka. */
+DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, bool kafka, struct dt_arena *arena,
+                                                struct dt_alert_messages *out, struct dt_error *err);
+/* Takes messages for lease_ms, one try more: nobody else sends them meanwhile. VERSION: another process has taken
+ * some; none may be sent before their time is over. */
+DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *messages, size_t n,
+                                            int64_t lease_ms, struct dt_error *err);
+/* The process that sent before is dead: messages that it had taken for the first time are due now, rather than at the
+ * end of their lease. A process that lives records their outcome itself, and they would arrive twice. */
+DT_MUST_CHECK dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err);
+/* The messages arrived, or are given up: they go. */
+DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);
+/* They did not arrive, and are tried again after a time. */
+struct dt_alert_failure {
+    int64_t id, after_ms;
+    struct dt_str why;
+};
+DT_MUST_CHECK dt_status dt_store_alert_failed(dt_store *store, const struct dt_alert_failure *v, size_t n,
+                                              struct dt_error *err);
 
 #endif

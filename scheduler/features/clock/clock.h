@@ -51,8 +51,8 @@ struct dt_clock_walk {
     int64_t left_ms; /* out: the rest of by_ms */
 };
 /*
- * Advances the clock, from one instant at which something falls due to the next. At each it waits until the leaders have
- * dispatched what is due, and until results have come or wait_ms has passed. So retries, deadlines and fires that
+ * Advances the clock, from one instant at which something falls due to the next. At each it waits until the leaders
+ * have dispatched what is due, and until results have come or wait_ms has passed. So retries, deadlines and fires that
  * follow from these jobs also fall due in order. A call ends after some fifteen seconds; left_ms is then the rest, for
  * another call. If the clock was running, it runs again afterwards. If the process is killed, the clock stays frozen.
  * UNKNOWN: the advance failed after it had moved the clock. INVALID: beyond DT_TEST_CLOCK_END_MS; UNSUPPORTED.
@@ -73,8 +73,8 @@ struct dt_clock_follower_env {
     void *arg;
     void (*changed)(void *arg); /* on the watcher's thread, after ref was fed; may be NULL */
 };
-/* Adds a follower to the watcher, which must be stopped before dt_clock_follower_free. *out is NULL if the configuration
- * has no test clock, and unless OK. env's members are borrowed. */
+/* Adds a follower to the watcher, which must be stopped before dt_clock_follower_free. *out is NULL if the
+ * configuration has no test clock, and unless OK. env's members are borrowed. */
 DT_MUST_CHECK dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_clock_follower **out,
                                               struct dt_error *err);
 /* Accepts NULL. */

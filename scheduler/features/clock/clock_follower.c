@@ -1,5 +1,5 @@
-/* See clock.h. The watcher's answer says that the clock changed; a read after it, which is quick, gives its exact time.
- * While the watcher has no connection, the process keeps the clock that it read last. */
+/* See clock.h. The watcher's answer says that the clock changed; a read after it, which is quick, gives its exact
+ * time. While the watcher has no connection, the process keeps the clock that it read last. */
 #include "clock.h"
 
 #include <stdlib.h>

@@ -188,7 +188,7 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
     return status;
 }
 
-/* Waits until all is dispatched, then for results. A result may make a job due at once, so it waits for dispatch again. */
+/* Waits until all is dispatched, then for results. A result may make a job due at once, so it then waits again. */
 static dt_status settle(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;

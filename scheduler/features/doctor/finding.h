@@ -1,7 +1,7 @@
 /*
- * The findings of `duetime doctor`: severity, meaning, action, and page of the runbook. Pure. The API finds most of them
- * (GET /v1/doctor). Dispatchers find those that an API cannot see (process_findings.h). The command finds problems with
- * its connection to the API.
+ * The findings of `duetime doctor`: severity, meaning, action, and page of the runbook. Pure. The API finds most of
+ * them (GET /v1/doctor). Dispatchers find those that an API cannot see (process_findings.h). The command finds
+ * problems with its connection to the API.
  */
 #ifndef DT_DOCTOR_FINDING_H
 #define DT_DOCTOR_FINDING_H

@@ -19,8 +19,8 @@ struct dt_process_finding {
     int64_t found_at_ms;
 };
 
-/* Replaces the findings of the process, except chore-stuck, in one transaction. Deletes rows of processes that have been
- * gone for an hour. */
+/* Replaces the findings of the process, except chore-stuck, in one transaction. Deletes rows of processes that have
+ * been gone for an hour. */
 DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v,
                                               size_t n, struct dt_error *err);
 /* Writes the finding that a tick of this chore has not returned for a time; chore NULL: deletes it. */
@@ -30,8 +30,8 @@ DT_MUST_CHECK dt_status dt_store_put_stuck(dt_store *store, int64_t process, con
 DT_MUST_CHECK dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out,
                                           size_t *n, struct dt_error *err);
 
-/* Writes a death, on a new connection with timeouts of two seconds. where, what, shard: as base/assert.h passes them to
- * its hook. A failure is logged. */
+/* Writes a death, on a new connection with timeouts of two seconds. where, what, shard: as base/assert.h passes them
+ * to its hook. A failure is logged. */
 void dt_store_put_death(const struct dt_config *config, int64_t process, const char *where, const char *what,
                         int shard);
 

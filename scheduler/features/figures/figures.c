@@ -1,6 +1,6 @@
 /*
- * A chore of APIs and dispatchers that writes the figures of the process. Owns the figures that are not written yet, and
- * the histogram of lateness as of its last write.
+ * A chore of APIs and dispatchers that writes the figures of the process. Owns the figures that are not written yet,
+ * and the histogram of lateness as of its last write.
  *
  * It is due at the end of each step of five seconds, by MySQL's clock, so that a steady load gives steady figures. If
  * nothing happened, it sends MySQL nothing. Figures that MySQL does not accept are dropped: they do not belong to the

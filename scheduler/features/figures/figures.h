@@ -5,10 +5,10 @@
  *                                                                                             │ sums over writers
  *                                                                     a request ◀─────────────┘
  *
- * There are rows for two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes
- * both at once and adds to its own row of the same step, so no condensing is needed. The number of rows depends on time
- * alone: at most DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: a process that ends, or
- * whose write fails, loses those of one step.
+ * There are rows for two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process
+ * writes both at once and adds to its own row of the same step, so no condensing is needed. The number of rows depends
+ * on time alone: at most DT_TALLY_TOPICS topics for each process and step. Figures are not an audit: a process that
+ * ends, or whose write fails, loses those of one step.
  */
 #ifndef DT_FIGURES_FIGURES_H
 #define DT_FIGURES_FIGURES_H
@@ -110,8 +110,8 @@ DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
 /*
- * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). It reads MySQL only
- * while something is due, so an idle installation costs nothing. For one thread.
+ * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). It reads MySQL
+ * only while something is due, so an idle installation costs nothing. For one thread.
  */
 
 #define DT_BACKLOG_TOPICS 100 /* the first topics have a gauge each until the process ends */

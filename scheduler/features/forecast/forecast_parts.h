@@ -67,17 +67,19 @@ bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topi
 /* Records that jobs due from a time on are estimated, not counted. */
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
-DT_MUST_CHECK dt_status dt_forecast_far(struct dt_forecasting *f);
-DT_MUST_CHECK dt_status dt_forecast_fires(struct dt_forecasting *f);
-
 /* Estimates how many entries a band has in [from_ms, to_ms). */
 DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms,
                                              int64_t *rows);
 /* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), by step and topic, and adds them. */
 DT_MUST_CHECK dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
-/* Adds the parts of topics in steps [first, last), in proportion to the counters of a home day. totals: the jobs of each
- * step, from the first on. */
+/* Adds the parts of topics in steps [first, last), in proportion to the counters of a home day. totals: the jobs of
+ * each step, from the first on. */
 DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last,
                                           const int64_t *totals);
+
+/* Merges the parts and copies the largest of each step into the arena. NOMEM: an allocation failed at some time. */
+DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
+/* Adds the near jobs. */
+DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);
 
 #endif

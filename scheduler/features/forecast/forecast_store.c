@@ -1,469 +1,277 @@
-/* The sums of a forecast, its near part, and the forecast as a whole: see forecast.h. */
+/*
+ * The forecast: near jobs (forecast_parts.c), far jobs, and fires without a job.
+ *
+ * Fires count at their nominal times. Those of each schedule are computed one by one up to its part of
+ * DT_FORECAST_FIRES. Later ones are assumed at even intervals, so their number does not matter for the cost.
+ */
 #include <stdlib.h>
 
-#include "base/assert.h"
-#include "dispatch/scan.h"
+#include "features/schedules/schedule_row.h"
 #include "forecast_parts.h"
-#include "job/job_id.h"
 #include "mysql/statements.h"
-#include "store/store_internal.h"
-#include "topic/counts.h"
 
-/* Parts (step, topic, jobs) are collected in any order, then merged, and the largest of each step are kept. */
-/* ---- adding ---- */
+/* The later fires of a schedule, at even intervals. */
+struct evenly {
+    struct dt_str topic; /* of the row */
+    int64_t last_ms;
+    double each_ms;
+};
 
-void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
-{
-    if (step < f->ask->steps && !dt_forecast_is_bound(f->ask))
-        f->out->due[step] += due;
-}
+struct evens {
+    struct evenly *v; /* DT_FORECAST_SCHEDULES of them at most */
+    size_t n;
+};
 
-bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic)
-{
-    return ask->topic.p ? dt_str_eq(ask->topic, topic) : dt_topic_within(ask->bound, topic);
-}
+/* ---- one by one ---- */
 
-void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
-{
-    if (step >= f->ask->steps || due <= 0)
-        return;
-    dt_assert_cmp(f->out->n_parts, <=, f->cap);
-    if (f->out->n_parts == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 1024;
-        struct dt_forecast_part *parts = realloc(f->out->parts, cap * sizeof(*parts));
-        if (!parts) {
-            f->failed = true;
-            return;
-        }
-        f->out->parts = parts;
-        f->cap = cap;
-    }
-    /* Jobs of one topic often follow each other: they share one copy of its name. */
-    if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
-        f->last_topic = dt_arena_copy(f->arena, topic);
-    if (f->last_topic.p)
-        f->out->parts[f->out->n_parts++] = (struct dt_forecast_part){step, due, f->last_topic};
-    else
-        f->failed = true;
-}
-
-void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
-{
-    if (step >= f->ask->steps || due <= 0 || !dt_forecast_has_topic(f->ask, topic))
-        return;
-    dt_forecast_show_part(f, step, topic, due);
-    if (dt_forecast_is_bound(f->ask))
-        f->out->due[step] += due;
-}
-
-void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
-{
-    if (ms < f->out->counted_until_ms)
-        f->out->counted_until_ms = ms > f->ask->from_ms ? ms : f->ask->from_ms;
-}
-
-/* ---- queries that several parts use ---- */
-
-dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
-{
-    /* The column `rows` of EXPLAIN. */
-    const unsigned column = dt_db_server(f->db) == DT_SERVER_MARIADB ? 8 : 9;
-    *rows = 0;
-    if (from_ms >= to_ms)
-        return DT_OK;
-    dt_status status = dt_db_query_index(f->db, dt_sql_estimate_due,
-                                         DT_PARAMS(DT_P_INT(band), DT_P_INT(from_ms), DT_P_INT(to_ms)), f->err);
-    if (status != DT_OK)
-        return status;
-    while (dt_db_next(f->db))
-        *rows = dt_db_i64(f->db, column);
-    return dt_db_end(f->db, f->err);
-}
-
-dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms)
+static void add_schedule(struct dt_forecasting *f, const struct dt_schedule *s, const struct dt_recurrence *r,
+                         size_t most, struct evens *evens)
 {
     const struct dt_forecast_ask *ask = f->ask;
-    dt_status status = dt_db_query(f->db, dt_sql_count_due_by_topic,
-                                   DT_PARAMS(DT_P_INT(ask->from_ms), DT_P_INT(ask->step_ms), DT_P_INT(band),
-                                             DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(ask->from_ms)),
-                                   f->err);
-    if (status != DT_OK)
-        return status;
-    while (dt_db_next(f->db)) {
-        dt_forecast_add(f, (size_t)dt_db_i64(f->db, 0), dt_db_i64(f->db, 2));
-        dt_forecast_add_part(f, (size_t)dt_db_i64(f->db, 0), dt_db_bytes(f->db, 1), dt_db_i64(f->db, 2));
-    }
-    return dt_db_end(f->db, f->err);
-}
-
-/* ---- shares of topics ---- */
-
-static dt_status read_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
-{
-    struct dt_forecast_share *share = row;
-    (void)arg;
-    *share =
-        (struct dt_forecast_share){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0)), .scheduled = dt_db_i64(db, 1)};
-    return share->topic.p ? DT_OK : DT_NOMEM;
-}
-
-static int by_share(const void *a, const void *b)
-{
-    const struct dt_forecast_share *x = a;
-    const struct dt_forecast_share *y = b;
-    return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
-}
-
-/* Reads the shares of a piece, once for each forecast. */
-static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
-{
-    dt_assert_cmp(piece, <, DT_COUNT_PIECES);
-    struct dt_forecast_shares *shares = &f->shares[piece];
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_forecast_share), .read = read_share};
-    *out = shares;
-    if (shares->read)
-        return DT_OK;
-    dt_status status = dt_db_query(f->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(piece)), f->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(f->db, f->arena, &rows, f->err);
-    if (status != DT_OK)
-        return status;
-    struct dt_forecast_share *v = rows.v;
-    shares->read = true;
-    shares->v = v;
-    for (size_t i = 0; i < rows.n; i++) {
-        if (v[i].scheduled <= 0)
-            continue;
-        shares->all += v[i].scheduled;
-        if (!dt_forecast_has_topic(f->ask, v[i].topic))
-            continue;
-        shares->asked += v[i].scheduled;
-        v[shares->n++] = v[i];
-    }
-    qsort(v, shares->n, sizeof(*v), by_share);
-    if (shares->n > dt_forecast_topics(f->ask))
-        shares->n = dt_forecast_topics(f->ask);
-    return DT_OK;
-}
-
-/* Adds a part to *sum and returns the whole jobs that this adds; the fraction carries over. If only some topics are
- * requested, it rounds up, so that a topic with jobs shows at least one. */
-static int64_t add_up(const struct dt_forecasting *f, double *sum, double part)
-{
-    double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
-    int64_t told = (int64_t)(*sum + more);
-    *sum += part;
-    return (int64_t)(*sum + more) - told;
-}
-
-dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals)
-{
-    struct dt_forecast_shares *shares;
-    dt_status status = read_shares(f, dt_count_piece(dt_job_id(day_ms, 0)), &shares);
-    if (status != DT_OK || shares->all == 0)
-        return status;
-    f->out->topics_counted = false;
-    for (size_t step = first; step < last; step++) {
-        const double each = (double)totals[step - first] / (double)shares->all;
-        if (dt_forecast_is_bound(f->ask))
-            f->out->due[step] += add_up(f, &shares->sum, each * (double)shares->asked);
-        for (size_t i = 0; i < shares->n; i++)
-            dt_forecast_show_part(f, step, shares->v[i].topic,
-                                  add_up(f, &shares->v[i].sum, each * (double)shares->v[i].scheduled));
-    }
-    return DT_OK;
-}
-
-/* ---- parts in order ---- */
-
-static int by_step_and_topic(const void *a, const void *b)
-{
-    const struct dt_forecast_part *x = a;
-    const struct dt_forecast_part *y = b;
-    return x->step != y->step ? (x->step < y->step ? -1 : 1) : dt_str_order(x->topic, y->topic);
-}
-
-static int by_step_and_size(const void *a, const void *b)
-{
-    const struct dt_forecast_part *x = a;
-    const struct dt_forecast_part *y = b;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
-}
-
-/* Sorts the parts by step and topic, and merges equal ones. */
-static void merge_parts(struct dt_forecast *out)
-{
+    const int64_t end_ms = dt_forecast_end_ms(ask);
+    int64_t at_ms = s->next_fire_ms;
+    if (at_ms < ask->from_ms)
+        at_ms = dt_recurrence_next_ms(r, ask->from_ms - 1);
+    const int64_t first_ms = at_ms;
+    int64_t last_ms = at_ms;
     size_t n = 0;
-    struct dt_forecast_part *v = out->parts;
-    if (!v)
-        return;
-    qsort(v, out->n_parts, sizeof(*v), by_step_and_topic);
-    for (size_t i = 0; i < out->n_parts; i++) {
-        if (n > 0 && by_step_and_topic(&v[n - 1], &v[i]) == 0)
-            v[n - 1].due += v[i].due;
-        else
-            v[n++] = v[i];
+    for (; at_ms < end_ms && n < most; n++) {
+        const size_t step = (size_t)((at_ms - ask->from_ms) / ask->step_ms);
+        dt_forecast_add(f, step, 1);
+        dt_forecast_add_part(f, step, s->job.topic, 1);
+        last_ms = at_ms;
+        at_ms = dt_recurrence_next_ms(r, at_ms);
     }
-    out->n_parts = n;
+    double each_ms = (double)(last_ms - first_ms) / (double)(n > 1 ? n - 1 : 1);
+    if (n > 0 && at_ms < end_ms && each_ms >= 1 && dt_forecast_has_topic(ask, s->job.topic))
+        evens->v[evens->n++] = (struct evenly){s->job.topic, last_ms, each_ms};
+}
+
+/* ---- at even intervals ---- */
+
+/*
+ * Adds the fires of schedules [first, end): from some step on, each has a number of fires per step, so all of them
+ * together take one pass over the steps. The numbers are whole, and fractions carry over to the next step.
+ */
+static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, size_t n, double *more, int64_t *out)
+{
+    const struct dt_forecast_ask *ask = f->ask;
+    double sum = 0;
+    double a_step = 0;
+    memset(more, 0, (ask->steps + 1) * sizeof(*more));
+    memset(out, 0, ask->steps * sizeof(*out));
+    for (size_t i = 0; i < n; i++) {
+        size_t step = (size_t)((v[i].last_ms - ask->from_ms) / ask->step_ms);
+        int64_t next_ms = ask->from_ms + (int64_t)(step + 1) * ask->step_ms;
+        double first = (double)(next_ms - 1 - v[i].last_ms) / v[i].each_ms; /* a fire at next_ms is the next step's */
+        more[step] += first;
+        more[step + 1] += (double)ask->step_ms / v[i].each_ms - first;
+    }
+    for (size_t step = 0; step < ask->steps; step++) {
+        a_step += more[step];
+        int64_t told = (int64_t)sum;
+        sum += a_step > 0 ? a_step : 0;
+        out[step] = (int64_t)sum - told;
+    }
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    return dt_str_order(((const struct evenly *)a)->topic, ((const struct evenly *)b)->topic);
+}
+
+/* Schedules of one topic, next to each other. */
+struct run {
+    const struct evenly *v;
+    size_t n;
+    double rate; /* fires a millisecond */
+};
+
+static int by_rate(const void *a, const void *b)
+{
+    double x = ((const struct run *)a)->rate;
+    double y = ((const struct run *)b)->rate;
+    return (x < y) - (x > y);
+}
+
+/* A step shows the largest topics: these are summed one by one, and all topics together. */
+static dt_status go_on_evenly(struct dt_forecasting *f, struct evens *evens)
+{
+    const size_t steps = f->ask->steps;
+    struct run *runs = dt_arena_alloc(f->arena, (evens->n + 1) * sizeof(*runs));
+    double *more = dt_arena_alloc(f->arena, (steps + 1) * sizeof(*more));
+    int64_t *fires = dt_arena_alloc(f->arena, steps * sizeof(*fires));
+    size_t n = 0;
+    if (!runs || !more || !fires)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    qsort(evens->v, evens->n, sizeof(*evens->v), by_topic);
+    for (size_t i = 0; i < evens->n; i++) {
+        const struct evenly *e = &evens->v[i];
+        dt_forecast_estimated_from(f, e->last_ms);
+        if (n == 0 || !dt_str_eq(runs[n - 1].v->topic, e->topic))
+            runs[n++] = (struct run){.v = e};
+        runs[n - 1].n++;
+        runs[n - 1].rate += 1 / e->each_ms;
+    }
+    qsort(runs, n, sizeof(*runs), by_rate);
+    for (size_t i = 0; i < n && i < dt_forecast_topics(f->ask); i++) {
+        sum_evens(f, runs[i].v, runs[i].n, more, fires);
+        for (size_t step = 0; step < steps; step++)
+            dt_forecast_show_part(f, step, runs[i].v->topic, fires[step]);
+    }
+    sum_evens(f, evens->v, evens->n, more, fires);
+    for (size_t step = 0; step < steps; step++)
+        f->out->due[step] += fires[step];
+    return DT_OK;
+}
+
+/* ---- all ---- */
+
+static dt_status add_schedules(struct dt_forecasting *f, const struct dt_schedule *v, size_t n)
+{
+    struct evens evens = {.v = dt_arena_alloc(f->arena, (n + 1) * sizeof(*evens.v))};
+    if (!evens.v)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        struct dt_recurrence r;
+        dt_zone *zone;
+        if (v[i].paused || !v[i].next_fire_ms)
+            continue;
+        dt_status status = dt_schedule_recurrence(&v[i], f->ask->zones, &r, &zone, f->err);
+        if (status == DT_INVALID)
+            continue; /* its row says why it has no jobs */
+        if (status != DT_OK)
+            return status;
+        add_schedule(f, &v[i], &r, DT_FORECAST_FIRES / n, &evens);
+        dt_zone_free(zone);
+    }
+    return evens.n ? go_on_evenly(f, &evens) : DT_OK;
+}
+
+static dt_status add_fires(struct dt_forecasting *f)
+{
+    struct dt_arena rows_arena;
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
+    dt_arena_init(&rows_arena);
+    dt_status status =
+        dt_db_query(f->db, dt_sql_select_schedules_ahead,
+                    DT_PARAMS(DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(DT_FORECAST_SCHEDULES)), f->err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(f->db, &rows_arena, &rows, f->err);
+    if (status == DT_OK)
+        status = add_schedules(f, rows.v, rows.n);
+    if (rows.n == DT_FORECAST_SCHEDULES)
+        dt_forecast_estimated_from(f, f->ask->from_ms);
+    dt_arena_clear(&rows_arena);
+    return status;
 }
 
 /*
- * ---- near jobs: band 1 of the due index, by exact time ----
+ * ---- far jobs: band 0 of the due index, which has days ----
  *
- * The band has scheduled jobs and the deadlines of dispatched jobs; only a job's row tells which.
- *
- *     few enough to look up    each row is looked up: exact
- *     more                     entries are counted by step, and a sample of rows is looked up; if the sample of a step
- *                              has dispatched jobs, the number of scheduled ones is an estimate
- *     too many to count        the optimizer estimates each step, or each of ESTIMATES ranges of steps
- *
- * A sample says nothing about a small topic. If only some topics are requested, the rows of the first DT_FORECAST_BOUND
- * entries are looked up. Later ones are estimated, unless all jobs of the topic were found.
+ * The jobs of a day are spread evenly over it. Their topics follow the counters of the jobs made for such a day
+ * (topic/counts.h). If only some topics are asked for, and there are at most DT_FORECAST_BOUND jobs, each row is
+ * looked up, which is exact.
  */
 
-#define SLOTS     1024
-#define ESTIMATES 240
-#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* for a sample, which may be larger than expected */
-#define MEASURED  50000                       /* entries with which the optimizer's estimate is compared */
+#define ESTIMATED_DAYS  400 /* one by one … */
+#define ESTIMATED_LATER 100 /* … and this many ranges of days after them */
 
-/* An entry of the sample. */
-struct seen {
-    int64_t id, due_ms;
-};
-
-struct sample {
-    struct seen *v; /* by id */
-    struct dt_topic_of *of;
+struct days {
+    int64_t first_ms; /* the first one's beginning */
     size_t n;
-    int slots; /* the slots that it is taken from */
+    int64_t *jobs;
 };
 
-static size_t step_of(const struct dt_forecasting *f, int64_t ms)
+static dt_status count_days(struct dt_forecasting *f, struct days *days)
 {
-    return (size_t)((ms - f->ask->from_ms) / f->ask->step_ms);
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const struct seen *x = a;
-    const struct seen *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-/* ---- the sample ---- */
-
-static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
-{
-    const struct dt_forecast_ask *ask = f->ask;
-    s->v = dt_arena_alloc(f->arena, ROOM * sizeof(*s->v));
-    if (!s->v)
-        return dt_fail(f->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_db_query_index(
-        f->db, dt_sql_select_due_sample,
-        DT_PARAMS(DT_P_INT(ask->from_ms), DT_P_INT(dt_forecast_end_ms(ask)), DT_P_INT(s->slots), DT_P_INT(ROOM)),
-        f->err);
-    if (status != DT_OK)
-        return status;
-    for (s->n = 0; s->n < ROOM && dt_db_next(f->db); s->n++)
-        s->v[s->n] = (struct seen){dt_db_i64(f->db, 0), dt_db_i64(f->db, 1)};
-    if (s->n == ROOM)
-        f->out->topics_counted = false;
-    status = dt_db_end(f->db, f->err);
-    if (status != DT_OK)
-        return status;
-    int64_t *ids = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*ids));
-    s->of = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->of));
-    if (!ids || !s->of)
-        return dt_fail(f->err, DT_NOMEM, "out of memory");
-    qsort(s->v, s->n, sizeof(*s->v), by_id);
-    for (size_t i = 0; i < s->n; i++)
-        ids[i] = s->v[i].id;
-    return dt_store_topics_of(f->store, ids, s->n, f->arena, s->of, f->err);
-}
-
-static bool is_scheduled(const struct dt_topic_of *of)
-{
-    return of->topic.p && !of->dispatched;
-}
-
-/* ---- totals of steps ---- */
-
-/* A step: its entries, those in the sample, and the scheduled ones among these. */
-struct total {
-    int64_t entries, seen, scheduled;
-};
-
-static dt_status count_steps(struct dt_forecasting *f, struct total *totals)
-{
-    const struct dt_forecast_ask *ask = f->ask;
+    int64_t end_ms = days->first_ms + (int64_t)days->n * DT_FORECAST_DAY_MS;
     dt_status status = dt_db_query_index(f->db, dt_sql_count_due_by_step,
-                                         DT_PARAMS(DT_P_INT(ask->from_ms), DT_P_INT(ask->step_ms), DT_P_INT(1),
-                                                   DT_P_INT(ask->from_ms), DT_P_INT(dt_forecast_end_ms(ask))),
+                                         DT_PARAMS(DT_P_INT(days->first_ms), DT_P_INT(DT_FORECAST_DAY_MS), DT_P_INT(0),
+                                                   DT_P_INT(days->first_ms), DT_P_INT(end_ms)),
                                          f->err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(f->db)) {
-        size_t step = (size_t)dt_db_i64(f->db, 0);
-        if (step < ask->steps)
-            totals[step].entries = dt_db_i64(f->db, 1);
+        size_t day = (size_t)dt_db_i64(f->db, 0);
+        if (day < days->n)
+            days->jobs[day] = dt_db_i64(f->db, 1);
     }
     return dt_db_end(f->db, f->err);
 }
 
-/* A step without entries in the sample counts as all scheduled. */
-static int64_t scheduled_of(const struct total *total)
+/* Days [first, end), each alike. */
+static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
 {
-    return total->seen == 0 ? total->entries
-                            : (int64_t)((double)total->entries * (double)total->scheduled / (double)total->seen + 0.5);
-}
-
-static dt_status count(struct dt_forecasting *f, struct sample *s)
-{
-    const size_t steps = f->ask->steps;
-    struct total *totals = dt_arena_alloc(f->arena, steps * sizeof(*totals));
-    if (!totals)
-        return dt_fail(f->err, DT_NOMEM, "out of memory");
-    memset(totals, 0, steps * sizeof(*totals));
-    dt_status status = count_steps(f, totals);
-    if (status == DT_OK)
-        status = read_sample(f, s);
-    if (status != DT_OK)
-        return status;
-    for (size_t i = 0; i < s->n; i++) {
-        struct total *total = &totals[step_of(f, s->v[i].due_ms)];
-        total->seen++;
-        total->scheduled += is_scheduled(&s->of[i]);
-    }
-    for (size_t step = 0; step < steps; step++) {
-        dt_forecast_add(f, step, scheduled_of(&totals[step]));
-        if (totals[step].scheduled != totals[step].seen)
-            dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
-    }
-    /* The parts, of which there are no others yet, count what the sample has: they are raised to what all entries
-     * have. */
-    dt_assert_cmp(f->out->n_parts, ==, 0);
-    for (size_t i = 0; i < s->n; i++)
-        if (is_scheduled(&s->of[i]))
-            dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
-    merge_parts(f->out);
-    for (size_t i = 0; i < f->out->n_parts; i++) {
-        struct dt_forecast_part *part = &f->out->parts[i];
-        const struct total *total = &totals[part->step];
-        part->due = (int64_t)((double)part->due * (double)scheduled_of(total) / (double)total->scheduled + 0.5);
-    }
-    f->out->topics_counted = false;
-    return DT_OK;
-}
-
-/* ---- estimates ---- */
-
-static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms,
-                                  double factor)
-{
+    int64_t from_ms = days->first_ms + (int64_t)first * DT_FORECAST_DAY_MS;
+    int64_t to_ms = days->first_ms + (int64_t)end * DT_FORECAST_DAY_MS;
     int64_t rows;
-    int64_t from_ms = f->ask->from_ms + (int64_t)first * f->ask->step_ms;
-    int64_t to_ms = f->ask->from_ms + (int64_t)last * f->ask->step_ms;
-    int64_t *totals = dt_arena_alloc(f->arena, (last - first) * sizeof(*totals));
-    if (!totals)
-        return dt_fail(f->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_forecast_estimate(f, 1, from_ms > reached_ms ? from_ms : reached_ms, to_ms, &rows);
-    for (size_t step = first; status == DT_OK && step < last; step++) {
-        totals[step - first] = (int64_t)((double)rows * factor / (double)(last - first));
-        dt_forecast_add(f, step, totals[step - first]);
-    }
-    return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
-}
-
-/* Estimates what is due from reached_ms on. The optimizer overestimates large ranges twofold, so its estimate is scaled
- * by what it says of a range at the beginning whose number of entries is known. */
-static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
-{
-    const int64_t from_ms = f->ask->from_ms;
-    const size_t steps = f->ask->steps;
-    const size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
-    double factor = 1; /* entries for each one that it expects */
-    const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t rows = 0;
-    int64_t nth_ms;
-    dt_status status = dt_store_due_nth(f->store, from_ms, end_ms, MEASURED, &nth_ms, f->err);
-    if (status == DT_OK && nth_ms < end_ms)
-        status = dt_forecast_estimate(f, 1, from_ms, nth_ms, &rows);
-    if (status == DT_OK && rows > MEASURED)
-        factor = (double)MEASURED / (double)rows;
-    dt_forecast_estimated_from(f, reached_ms);
-    for (size_t first = step_of(f, reached_ms); first < steps && status == DT_OK; first += each)
-        status = estimate_stretch(f, first, first + each < steps ? first + each : steps, reached_ms, factor);
+    dt_status status = dt_forecast_estimate(f, 0, from_ms, to_ms, &rows);
+    for (size_t i = first; i < end; i++)
+        days->jobs[i] = rows / (int64_t)(end - first);
     return status;
 }
 
-/* ---- only some topics ---- */
-
-static dt_status count_bound(struct dt_forecasting *f)
+/* Returns the part of a day's jobs that is due before a time, if they are spread evenly. */
+static int64_t before(int64_t jobs, int64_t day_ms, int64_t ms)
 {
-    const struct dt_param topic = DT_P_STR(f->ask->topic);
-    const int64_t end_ms = dt_forecast_end_ms(f->ask);
-    int64_t reached_ms; /* all entries due before this are looked up */
-    int64_t others = 0;
-    dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
-    if (status == DT_OK)
-        status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
-    /* Has the topic further scheduled jobs? */
-    if (status == DT_OK && f->ask->topic.p) {
-        for (size_t step = 0; step < f->ask->steps; step++)
-            others -= f->out->due[step];
-        status = dt_db_query(f->db, dt_sql_select_topic_counts, DT_PARAMS(topic, topic), f->err);
-        while (status == DT_OK && dt_db_next(f->db))
-            others += dt_db_i64(f->db, 0) == 0 ? dt_db_i64(f->db, 1) : 0;
-        f->found_all = status == DT_OK && others <= 0;
-        if (status == DT_OK)
-            status = dt_db_end(f->db, f->err);
-    }
-    return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate(f, reached_ms);
+    int64_t since_ms = ms <= day_ms ? 0 : ms - day_ms < DT_FORECAST_DAY_MS ? ms - day_ms : DT_FORECAST_DAY_MS;
+    return (int64_t)((double)jobs * (double)since_ms / (double)DT_FORECAST_DAY_MS + 0.5);
 }
 
-/* Merges the parts and copies the largest of each step into the arena. NOMEM: an allocation failed at some time. */
-static dt_status finish_parts(struct dt_forecasting *f)
+static dt_status spread_day(struct dt_forecasting *f, int64_t day_ms, int64_t jobs)
 {
-    struct dt_forecast_part *v = f->out->parts;
-    if (v) {
-        size_t n = 0;
-        size_t of_step = 0;
-        merge_parts(f->out);
-        qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
-        for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps the largest of each step */
-            of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
-            if (of_step < dt_forecast_topics(f->ask))
-                v[n++] = v[i];
-        }
-        f->out->n_parts = n;
-        f->out->parts = dt_arena_alloc(f->arena, n * sizeof(*v));
-        if (f->out->parts)
-            memcpy(f->out->parts, v, n * sizeof(*v));
-        f->failed = f->failed || !f->out->parts;
+    const struct dt_forecast_ask *ask = f->ask;
+    int64_t from_ms = day_ms > ask->from_ms ? day_ms : ask->from_ms;
+    size_t first = (size_t)((from_ms - ask->from_ms) / ask->step_ms);
+    size_t last = (size_t)((day_ms + DT_FORECAST_DAY_MS - 1 - ask->from_ms) / ask->step_ms) + 1;
+    last = last < ask->steps ? last : ask->steps;
+    int64_t *totals = dt_arena_alloc(f->arena, (last - first + 1) * sizeof(*totals));
+    if (!totals)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    for (size_t step = first; step < last; step++) {
+        int64_t at_ms = ask->from_ms + (int64_t)step * ask->step_ms;
+        totals[step - first] = before(jobs, day_ms, at_ms + ask->step_ms) - before(jobs, day_ms, at_ms);
+        dt_forecast_add(f, step, totals[step - first]);
     }
-    free(v);
-    return f->failed ? dt_fail(f->err, DT_NOMEM, "out of memory") : DT_OK;
+    if (ask->from_ms > day_ms || ask->step_ms < DT_FORECAST_DAY_MS || ask->from_ms % DT_FORECAST_DAY_MS)
+        dt_forecast_estimated_from(f, day_ms);
+    return dt_forecast_share(f, day_ms, first, last, totals);
 }
 
-static dt_status count_near(struct dt_forecasting *f)
+static dt_status add_far_jobs(struct dt_forecasting *f)
 {
+    struct days days = {.first_ms = f->ask->from_ms - f->ask->from_ms % DT_FORECAST_DAY_MS};
     int64_t rows;
     int64_t end_ms = dt_forecast_end_ms(f->ask);
-    if (dt_forecast_is_bound(f->ask))
-        return count_bound(f);
-    dt_status status = dt_forecast_estimate(f, 1, f->ask->from_ms, end_ms, &rows);
-    if (status != DT_OK)
+    days.n = (size_t)((end_ms - 1 - days.first_ms) / DT_FORECAST_DAY_MS) + 1;
+    days.jobs = dt_arena_alloc(f->arena, days.n * sizeof(*days.jobs));
+    if (!days.jobs)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    memset(days.jobs, 0, days.n * sizeof(*days.jobs));
+    dt_status status = dt_forecast_estimate(f, 0, days.first_ms, end_ms, &rows);
+    if (status != DT_OK || (f->found_all && rows > DT_FORECAST_BOUND))
         return status;
-    if (rows <= DT_FORECAST_LOOKED_UP)
-        return dt_forecast_count(f, 1, f->ask->from_ms, end_ms);
-    if (rows > DT_FORECAST_COUNTED)
-        return estimate(f, f->ask->from_ms);
-    rows = rows < ROOM ? ROOM : rows;
-    struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
-    return count(f, &s);
+    if (dt_forecast_is_bound(f->ask) && rows <= DT_FORECAST_BOUND)
+        return dt_forecast_count(f, 0, days.first_ms, end_ms);
+    if (rows > 0 && rows <= DT_FORECAST_COUNTED)
+        status = count_days(f, &days);
+    if (rows > DT_FORECAST_COUNTED) {
+        const size_t single = days.n < ESTIMATED_DAYS ? days.n : ESTIMATED_DAYS;
+        const size_t each = (days.n - single + ESTIMATED_LATER - 1) / ESTIMATED_LATER;
+        for (size_t i = 0; i < single && status == DT_OK; i++)
+            status = estimate_alike(f, &days, i, i + 1);
+        for (size_t i = single; i < days.n && status == DT_OK; i += each)
+            status = estimate_alike(f, &days, i, i + each < days.n ? i + each : days.n);
+        dt_forecast_estimated_from(f, f->ask->from_ms);
+    }
+    for (size_t i = 0; i < days.n && status == DT_OK; i++)
+        if (days.jobs[i] > 0)
+            status = spread_day(f, days.first_ms + (int64_t)i * DT_FORECAST_DAY_MS, days.jobs[i]);
+    return status;
 }
+
+/* ---- the forecast ---- */
 
 dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                             struct dt_forecast *out, struct dt_error *err)
@@ -477,12 +285,12 @@ dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, 
     memset(out->due, 0, bytes);
     dt_status status = dt_store_db(store, &f.db, err);
     if (status == DT_OK)
-        status = count_near(&f);
+        status = dt_forecast_near(&f);
     if (status == DT_OK)
-        status = dt_forecast_far(&f);
+        status = add_far_jobs(&f);
     if (status == DT_OK)
-        status = dt_forecast_fires(&f);
-    dt_status finished = finish_parts(&f);
+        status = add_fires(&f);
+    dt_status finished = dt_forecast_finish(&f);
     return status == DT_OK ? finished : status;
 }
 

@@ -4,8 +4,8 @@
  *   lock the partitions' rows, which must be as believed ─▶ decode ─▶ one run after the other ─▶ raise the rows
  *   ─▶ answers
  *
- * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports of
- * a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
+ * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports
+ * of a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
  *
  * Answers: a refused message is sent as it came to the topic of refused messages, with its problem as one header more.
  * If a message names a topic for its answer, the body that REST answers is sent there, with its status as a header.

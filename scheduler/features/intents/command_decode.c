@@ -1,6 +1,6 @@
 /*
- * First the members that say what is asked for and of which job, then the body of that action, by the decoder that REST
- * has; it passes the former by. Faults of both are found in one pass.
+ * First the members that say what is asked for and of which job, then the body of that action, by the decoder that
+ * REST has; it passes the former by. Faults of both are found in one pass.
  */
 #include "intent_decode.h"
 

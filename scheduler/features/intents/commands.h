@@ -7,9 +7,9 @@
  *
  * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message
  * has one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of
- * the partition, changes nothing and is DEPOSED. Messages of a partition are done in their order: behind one that waits
- * (for its topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has them: each
- * leaves at least once.
+ * the partition, changes nothing and is DEPOSED. Messages of a partition are done in their order: behind one that
+ * waits (for its topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has
+ * them: each leaves at least once.
  */
 #ifndef DT_INTENTS_COMMANDS_H
 #define DT_INTENTS_COMMANDS_H
@@ -110,8 +110,11 @@ DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struc
 DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
                                                       struct dt_arena *arena, struct dt_command_answers *out,
                                                       struct dt_error *err);
-/* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics and
- * each million bytes, a statement for each million bytes. partition: of one of the messages. */
+/* Removes rows whose answers were sent or dropped. */
+DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err);
+
+/* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics
+ * and each million bytes, a statement for each million bytes. partition: of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
                                                   int64_t now_ms, const struct dt_command_answers *answers,
                                                   struct dt_error *err);

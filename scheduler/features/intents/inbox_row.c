@@ -1,9 +1,9 @@
 /*
  * Columns of job_inbox as a body: {"run_at":…,"payload":…,<the members of options>}, topic and key as in a path.
  *
- * The payload and the options are texts of a stranger that are put into a text of ours. What they are is checked first,
- * or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a member
- * that is not the payload that was put in.
+ * The payload and the options are texts of a stranger that are put into a text of ours. What they are is checked
+ * first, or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a
+ * member that is not the payload that was put in.
  */
 #include "intent_decode.h"
 
@@ -116,8 +116,8 @@ static void make_body(struct reading *r)
     dt_json_end_object(&r->body);
 }
 
-/* Parses the body. If it cannot be read, or does not say what was put into it, the payload is why: other texts than one
- * value make other members of it. */
+/* Parses the body. If it cannot be read, or does not say what was put into it, the payload is why: other texts than
+ * one value make other members of it. */
 static dt_status parse_body(struct reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules, 0);

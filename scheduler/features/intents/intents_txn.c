@@ -1,7 +1,7 @@
 /*
  * One intent after the other, but that creates gather and go into one INSERT: at the end, or before an intent that
- * names a job among them. So what was asked of one job is done in its order, and a batch of creates costs what it costs
- * by HTTP.
+ * names a job among them. So what was asked of one job is done in its order, and a batch of creates costs what it
+ * costs by HTTP.
  */
 #include "intents_txn.h"
 

@@ -9,7 +9,8 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/* Names of jobs, by their hashes; two names may share one. In an arena, with room for a number that is known before. */
+/* Names of jobs, by their hashes; two names may share one. In an arena, with room for a number that is known
+ * before. */
 struct dt_name_set {
     uint64_t *v;
     size_t mask, n;
@@ -55,8 +56,9 @@ void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_
 /* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the server does
  * not take one of the new rows. The caller rolls back if the status is not OK, and passes it to dt_intents_ended. */
 DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
-/* Prepares the next try after a transaction with intents ended with `status`, and returns BUSY if another try can help:
- * EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was set. */
+/* Prepares the next try after a transaction with intents ended with `status`, and returns BUSY if another try can
+ * help: EXISTS drops the ids, INVALID sets *singly. Returns any other status as it is, and INVALID if *singly was
+ * set. */
 DT_MUST_CHECK dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly);
 
 #endif

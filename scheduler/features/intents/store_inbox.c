@@ -2,9 +2,9 @@
  * The transactions on the inbox: see inbox.h.
  *
  * Order. Of the rows of a key that are committed when they are looked at the lowest goes first. Rows are locked first
- * (`lock_inbox`), and then those that are committed are listed once more (`select_inbox_names`): one that is listed and
- * was not locked is another session's, and whatever comes behind it for its key waits. A row that was committed between
- * the two shows there, too; one that shows in neither was not committed when the rows were looked at.
+ * (`lock_inbox`), and then those that are committed are listed once more (`select_inbox_names`): one that is listed
+ * and was not locked is another session's, and whatever comes behind it for its key waits. A row that was committed
+ * between the two shows there, too; one that shows in neither was not committed when the rows were looked at.
  */
 #include "inbox.h"
 
@@ -111,9 +111,9 @@ static dt_status lock_rows(struct moving *t)
     return status;
 }
 
-/* Has the rows of a key wait that come behind one that is not ours; those before it go: two movers whose rows alternate
- * would else wait for each other. Where there are more rows than are looked at here, ours behind the last of them are
- * left for the next time. */
+/* Has the rows of a key wait that come behind one that is not ours; those before it go: two movers whose rows
+ * alternate would else wait for each other. Where there are more rows than are looked at here, ours behind the last of
+ * them are left for the next time. */
 static dt_status pass_others(struct moving *t)
 {
     size_t ours = 0;

@@ -1,6 +1,7 @@
 /*
- * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them by one statement.
- * Dead jobs in history are restored one by one, as a redrive of one job does, so pieces of redrives are small.
+ * A piece of an operation: locks the next jobs by their ids, decides for each, and writes all of them by one
+ * statement. Dead jobs in history are restored one by one, as a redrive of one job does, so pieces of redrives are
+ * small.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
  * Finding the jobs of an operation. A step reads a window of a bounded number of rows: in the order of ids, on days on
- * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order of
- * time, in `jobs` and then in history. A job that is archived between the two is found twice and stored once.
+ * which the topic has jobs; in the order of keys, if the filter has a prefix of keys; or, for dead jobs, in the order
+ * of time, in `jobs` and then in history. A job that is archived between the two is found twice and stored once.
  */
 #include <stdlib.h>
 
@@ -74,8 +74,8 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
     return day;
 }
 
-/* Moves *after_id to before the first row on such a day. *end_id: the last id of the days that follow without a gap; -1:
- * there is no such row. */
+/* Moves *after_id to before the first row on such a day. *end_id: the last id of the days that follow without a gap;
+ * -1: there is no such row. */
 static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
                                struct dt_error *err)
 {

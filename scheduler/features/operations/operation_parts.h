@@ -1,5 +1,5 @@
 /*
- * What the files of operations share: the row of an operation and its events (operations_store.c), finding its jobs
+ * What the files of operations share: the row of an operation and its events (operations_row.c), finding its jobs
  * (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs (topic_deletion.c). All of it
  * runs inside the transaction of one step. Only for this folder.
  */
@@ -40,6 +40,10 @@ static inline enum dt_job_state dt_operation_acts_on(enum dt_operation_kind kind
 
 /* Returns the row of a new operation, without its id. shown.topic_to absent: out of memory. */
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena);
+/* Reads the current row of an open query. NOMEM. */
+DT_MUST_CHECK dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
+/* Writes the progress of an operation. */
+DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 /* Reads an operation as it is shown, inside a transaction. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,
                                           struct dt_error *err);

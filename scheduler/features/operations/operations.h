@@ -8,12 +8,12 @@
  * after a crash another process continues from the last commit, and each job is changed once. All jobs are found, by
  * ids, before the first is changed, and jobs made after the start are not in the set. So no job is met twice, whatever
  * the operation does to it. A piece locks the rows of its jobs, decides like the single changes of job/change/jobs.h,
- * and holds its locks no longer than a leader's batch. A job that has changed its state, or has an attempt in flight, is
- * refused.
+ * and holds its locks no longer than a leader's batch. A job that has changed its state, or has an attempt in flight,
+ * is refused.
  *
  * Owners take turns, piece by piece. An operation belongs to the owner of its topic (topic/owner.h). If its filter
- * allows several topics, it belongs to the owner of the token that asked. If a token for all topics asked, its owner is
- * the negative number of the topic's owner, so an administrator's operation does not wait for those of the owner.
+ * allows several topics, it belongs to the owner of the token that asked. If a token for all topics asked, its owner
+ * is the negative number of the topic's owner, so an administrator's operation does not wait for those of the owner.
  */
 #ifndef DT_OPERATIONS_OPERATIONS_H
 #define DT_OPERATIONS_OPERATIONS_H
@@ -104,8 +104,8 @@ struct dt_operation_piece {
     size_t n_moves;
 };
 /*
- * Does one piece of an operation: finds jobs, changes jobs, or deletes the remains of a finished operation. It skips an
- * operation that another process has locked. If a status is not of class retry, the operation cannot continue: the
+ * Does one piece of an operation: finds jobs, changes jobs, or deletes the remains of a finished operation. It skips
+ * an operation that another process has locked. If a status is not of class retry, the operation cannot continue: the
  * caller calls dt_store_operation_fail with piece->id.
  */
 DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
@@ -135,11 +135,11 @@ DT_MUST_CHECK dt_status dt_store_operation_preview(dt_store *store, struct dt_op
                                                    struct dt_arena *arena, struct dt_error *err);
 
 /*
- * Deleting topics. A topic is deleted only if all of its jobs are finished. Its finished jobs, in `jobs` and in history,
- * stay as long as they would without the deletion.
+ * Deleting topics. A topic is deleted only if all of its jobs are finished. Its finished jobs, in `jobs` and in
+ * history, stay as long as they would without the deletion.
  *
- * An API knows topics from a snapshot that is up to a second old, or older if the process was stopped for a while. So a
- * job may be made in a topic that was just deleted. It then counts as the first job of a new topic: for a day
+ * An API knows topics from a snapshot that is up to a second old, or older if the process was stopped for a while. So
+ * a job may be made in a topic that was just deleted. It then counts as the first job of a new topic: for a day
  * dt_store_topics_revive creates such a topic again, with defaults.
  */
 
@@ -157,10 +157,10 @@ struct dt_topic_deletion {
 DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                               struct dt_topic_deletion *out, struct dt_error *err);
 /*
- * Begins to delete a topic with its jobs, unless a schedule makes jobs of it. Marks the topic (topics.deletion), so that
- * no new jobs are accepted, and creates an operation, which dispatchers do not touch for lease_ms. If such an operation
- * runs already, returns that one. If the operation is stopped or fails, the mark goes and the remaining jobs stay. Only
- * the filter's topic and the tenant of `ask` are used. NOT_FOUND; FULL as of dt_store_operation_make.
+ * Begins to delete a topic with its jobs, unless a schedule makes jobs of it. Marks the topic (topics.deletion), so
+ * that no new jobs are accepted, and creates an operation, which dispatchers do not touch for lease_ms. If such an
+ * operation runs already, returns that one. If the operation is stopped or fails, the mark goes and the remaining jobs
+ * stay. Only the filter's topic and the tenant of `ask` are used. NOT_FOUND; FULL as of dt_store_operation_make.
  */
 DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask,
                                                         int64_t lease_ms, struct dt_arena *arena,

@@ -213,8 +213,8 @@ dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t
 
 #define LOOK_MS 1000 /* between two checks of dispatched jobs */
 
-/* Ends some of the unfinished jobs. The cursor moves to the last job that was found, or to the end of the window if all
- * were. */
+/* Ends some of the unfinished jobs. The cursor moves to the last job that was found, or to the end of the window if
+ * all were. */
 static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                           struct dt_operation_piece *piece, struct dt_error *err)
 {
@@ -246,13 +246,6 @@ static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operatio
     return status;
 }
 
-/* Deletes a topic without unfinished jobs, and its gate. NOT_FOUND. */
-static dt_status remove_topic(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err)
-{
-    dt_status status = lock_all(db, name, err);
-    return status == DT_OK ? remove_row(db, name, now_ms, err) : status;
-}
-
 dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                     struct dt_operation_piece *piece, struct dt_error *err)
 {
@@ -270,7 +263,9 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
         if (status == DT_OK && schedule.p)
             return dt_fail(err, DT_INVALID, "the schedule %.*s makes jobs of the topic", (int)schedule.n, schedule.p);
         if (status == DT_OK)
-            status = remove_topic(txn->db, name, txn->now_ms, err);
+            status = lock_all(txn->db, name, err);
+        if (status == DT_OK)
+            status = remove_row(txn->db, name, txn->now_ms, err);
         if (status != DT_OK && status != DT_NOT_FOUND)
             return status;
         row->shown.state = DT_OPERATION_DONE;

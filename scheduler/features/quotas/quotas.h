@@ -2,8 +2,8 @@
  * Quotas: what a token may ask for in a second, and how many jobs of its topics may be pending. Each API process
  * enforces its own share of a token's quota.
  *
- * Shares are parts of DT_QUOTA_WHOLE. A row in MySQL has the share of each process. A process changes its share under a
- * lock of all rows of the token, so the sum never exceeds the whole. A process asks for a share in proportion to its
+ * Shares are parts of DT_QUOTA_WHOLE. A row in MySQL has the share of each process. A process changes its share under
+ * a lock of all rows of the token, so the sum never exceeds the whole. A process asks for a share in proportion to its
  * demand, and gets at most what no other process holds. If it holds more than that, it takes less the next time.
  */
 #ifndef DT_QUOTAS_QUOTAS_H
@@ -85,7 +85,7 @@ int64_t dt_quota_token_id(struct dt_str name);
  */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
-/* The same in the caller's transaction, which began at now_ms, for at most DT_QUOTA_CLAIMS tokens. */
+/* As dt_store_quota_settle, in the caller's transaction, which began at now_ms, for at most DT_QUOTA_CLAIMS tokens. */
 DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process,
                                                struct dt_quota_claim *claims, size_t n, struct dt_error *err);
 

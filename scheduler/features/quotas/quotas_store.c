@@ -106,8 +106,8 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
     s->db = db;
     s->now_ms = now_ms;
     dt_status status = lock_shares(s, err);
-    /* Makes the rows that are locked first, if they are missing, and locks all again: what was read without them may be
-     * what another process changes. */
+    /* Makes the rows that are locked first, if they are missing, and locks all again: what was read without them may
+     * be what another process changes. */
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         if (s->sums[i].locked)
             continue;

@@ -1,9 +1,9 @@
 /*
  * Cron expressions and steps of elapsed time: see cron.h.
  *
- * The next fire of a compiled expression takes two steps. The calendar, which knows no zones, finds the next local time
- * that matches. Then the zone maps it: with fixed hours a local time becomes its instant; otherwise (elapsed time) each
- * period of one UTC offset is searched for matches.
+ * The next fire of a compiled expression takes two steps. The calendar, which knows no zones, finds the next local
+ * time that matches. Then the zone maps it: with fixed hours a local time becomes its instant; otherwise (elapsed
+ * time) each period of one UTC offset is searched for matches.
  */
 #include "cron.h"
 
@@ -129,9 +129,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- instants ---- */
 
-/* A later local time never has an earlier instant. All local times of a gap share one instant, the end of the gap, which
- * fires once. A repeated local time has its first instant: if after_s is in the repetition, the search goes on with the
- * next local time. */
+/* A later local time never has an earlier instant. All local times of a gap share one instant, the end of the gap,
+ * which fires once. A repeated local time has its first instant: if after_s is in the repetition, the search goes on
+ * with the next local time. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);

@@ -63,13 +63,14 @@ struct dt_recurrence {
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms);
 
 /*
- * Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time, and
- * returns their number. It enumerates only a few times `max` fires.
+ * Finds the newest fires after after_ms and up to until_ms. Writes at most `max` of them to fires, in order of time,
+ * and returns their number. It enumerates only a few times `max` fires.
  */
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max);
 
-/* Returns the jitter of a fire: from 0 to jitter_ms, a hash of the name and the fire, so every process gets the same. */
+/* Returns the jitter of a fire: from 0 to jitter_ms, a hash of the name and the fire, so every process gets the
+ * same. */
 int64_t dt_recurrence_jitter_ms(struct dt_str name, int64_t fire_ms, int64_t jitter_ms);
 
 #endif

@@ -41,8 +41,8 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 size_t dt_fire_quota_room(const struct dt_fire_quota *quota);
 /* Takes one job off the quota. Accepts NULL. */
 void dt_fire_quota_spend(struct dt_fire_quota *quota);
-/* Returns after how many ms a schedule that waits is due for its next look; each call returns a longer time. *why: names
- * the quota. */
+/* Returns after how many ms a schedule that waits is due for its next look; each call returns a longer time. *why:
+ * names the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
 /* Writes what is left of each open quota. */
 DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
@@ -84,13 +84,13 @@ DT_MUST_CHECK dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt
 DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
 /* Plans a job that is due now; dt_fire_batch_write sets last_job_id. */
 DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
-/* Adds the missing jobs of due fires, before the schedule becomes *then or is deleted. BUSY: the job whose retries must
- * end is locked. */
+/* Adds the missing jobs of due fires, before the schedule becomes *then or is deleted. BUSY: the job whose retries
+ * must end is locked. */
 DT_MUST_CHECK dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then);
 /* Writes the jobs and the progress. */
 DT_MUST_CHECK dt_status dt_fire_batch_write(struct dt_fire_batch *b);
-/* Withdraws future fires. A fire whose instant has passed, but whose job is not due yet because of jitter, is withdrawn
- * and listed in put_off, at most `most` of them. */
+/* Withdraws future fires. A fire whose instant has passed, but whose job is not due yet because of jitter, is
+ * withdrawn and listed in put_off, at most `most` of them. */
 DT_MUST_CHECK dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most);
 /* Withdraws the future fires of a schedule that is deleted, except the next one and those that jitter has put off. */
 DT_MUST_CHECK dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s);

@@ -2,17 +2,18 @@
  * Schedules, and the jobs of their fires. Each function is one transaction; statuses as in store.h.
  *
  * A fire is an ordinary job with the key `<name>@<its nominal time, ms>`. It is made ahead of its time: the next fire
- * always has a job, and so do the fires of the next DT_FIRES_AHEAD_MS, up to DT_FIRES_AHEAD. If fires must not overlap,
- * the next job is made when the job before is finished, or when its own time has come.
+ * always has a job, and so do the fires of the next DT_FIRES_AHEAD_MS, up to DT_FIRES_AHEAD. If fires must not
+ * overlap, the next job is made when the job before is finished, or when its own time has come.
  *
  * Each fire has exactly one job, whichever process makes it and wherever that process is killed: a transaction that
- * makes or changes jobs of a schedule locks its row of schedule_fires, and writes the schedule's progress with the jobs.
+ * makes or changes jobs of a schedule locks its row of schedule_fires, and writes the schedule's progress with the
+ * jobs.
  *
  * Fires spend the quotas of their owner's tokens (fire_quota.c). If a quota is used up, they wait. When there is room
  * again, the newest DT_FIRES_AHEAD of those that fell due are made. Owners take turns, so no other owner waits.
  *
- * A change or a pause first makes the fires that are due, by the settings before. Future fires are withdrawn: their jobs
- * become cancelled with the error code `withdrawn`, and scheduled again if the schedule has that fire again.
+ * A change or a pause first makes the fires that are due, by the settings before. Future fires are withdrawn: their
+ * jobs become cancelled with the error code `withdrawn`, and scheduled again if the schedule has that fire again.
  */
 #ifndef DT_SCHEDULES_SCHEDULES_H
 #define DT_SCHEDULES_SCHEDULES_H
@@ -92,9 +93,9 @@ DT_MUST_CHECK dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena
 DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
                                                   struct dt_error *err);
 
-/* Creates or replaces a schedule, and makes its first fires. If set_paused is false, `paused` keeps its value. *out: the
- * schedule after the change, in the arena. NOT_FOUND: the topic does not exist. INVALID: as of dt_schedule_recurrence;
- * or too_many: a prefix of the maker's bound has limits.prefix_schedules schedules already. */
+/* Creates or replaces a schedule, and makes its first fires. If set_paused is false, `paused` keeps its value. *out:
+ * the schedule after the change, in the arena. NOT_FOUND: the topic does not exist. INVALID: as of
+ * dt_schedule_recurrence; or too_many: a prefix of the maker's bound has limits.prefix_schedules schedules already. */
 struct dt_schedule_put {
     const struct dt_schedule *schedule;
     bool set_paused;

@@ -85,8 +85,8 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     return status;
 }
 
-/* Locks and reads a schedule. NOT_FOUND; DENIED. The token's bound is checked under the lock, because a change may have
- * given the schedule another topic. */
+/* Locks and reads a schedule. NOT_FOUND; DENIED. The token's bound is checked under the lock, because a change may
+ * have given the schedule another topic. */
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -164,8 +164,8 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, v
     return DT_OK;
 }
 
-/* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: when the next schedule
- * is due for one; 0 = none. */
+/* Reads the owners with a schedule that is due for a look, in the order of their turns. *look_ms: when the next
+ * schedule is due for one; 0 = none. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {
@@ -285,8 +285,8 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
     return dt_store_run(store, dt_sql_look_at_zone, DT_PARAMS(DT_P_STR(zone), DT_P_INT(stamp)), n, err);
 }
 
-/* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL). If before and after are
- * the same, the schedule made a job at once. */
+/* Writes the event of a schedule that was made (before NULL), changed, or deleted (after NULL). If before and after
+ * are the same, the schedule made a job at once. */
 static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
                       const struct dt_schedule *after)
 {
