@@ -47,7 +47,7 @@
 #include "rest/health.h"
 #include "rest/overview.h"
 #include "store/store_chores.h"
-#include "token_new.h"
+#include "token_commands.h"
 
 #define DRAIN_US      INT64_C(10000000)
 #define CUT_US        INT64_C(2000000) /* for answers once nothing more is waited for */

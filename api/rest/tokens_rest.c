@@ -11,7 +11,7 @@
 #include "handlers.h"
 #include "job/results/result_json.h"
 #include "request/workers.h"
-#include "token_new.h"
+#include "token_commands.h"
 #include "topic/topic_owners.h"
 
 #define TOKENS_ROOM ((size_t)1 << 20)

@@ -2,8 +2,8 @@
  * Making a token: one way, for the command of the server and for POST /v1/tokens. The token's text is made, told once,
  * and kept nowhere.
  */
-#ifndef DT_API_TOKEN_NEW_H
-#define DT_API_TOKEN_NEW_H
+#ifndef DT_API_TOKEN_COMMANDS_H
+#define DT_API_TOKEN_COMMANDS_H
 
 #include "request/auth.h"
 
