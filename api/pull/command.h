@@ -14,7 +14,7 @@
 #include "base/text/json.h"
 #include "job_json.h"
 #include "pop_wish.h"
-#include "request/scope.h"
+#include "request/auth.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */
 

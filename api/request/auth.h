@@ -1,14 +1,6 @@
 /*
- * Callers, and what they may do. Tokens are kept in MySQL as SHA-256 hashes; a copy of the list lives here, replaced
- * every two seconds by the chore of health (dt_auth_load). What is doubtful gives less, never more:
- *
- *   no token was ever made, or dt_store_tokens_waive took that back   nobody is asked for one; beyond the loopback:
- *                                                                     nobody gets in
- *   there was one once (the row `installation` says so, or this       without a token nobody gets in, also when none is
- *   process has seen it)                                              left
- *   MySQL not reached yet; or it answers, and does not give the list  the list is unknown: 503
- *   MySQL away after the list was read                                the last list holds
- *   a token's scopes or topics cannot be read                         it may do nothing, or sees nothing
+ * Scopes, as sets of bits: those that a token has, and those that a route of the API needs (routes.c). A caller may
+ * take the route if its token has all bits of the route's set. Pure.
  */
 #ifndef DT_API_AUTH_H
 #define DT_API_AUTH_H
@@ -21,8 +13,35 @@
 #include "features/tokens/tokens.h"
 #include "job/job.h"
 #include "quotas.h"
-#include "scope.h"
 #include "store/store.h"
+
+enum dt_scope {
+    DT_SCOPE_NONE = 0, /* no token needed */
+    DT_SCOPE_WRITE = 1,
+    DT_SCOPE_REPORT = 2,
+    DT_SCOPE_READ = 4,
+    DT_SCOPE_ADMIN = 8, /* has the others in it */
+    /* The whole installation. It stands in no token's text; a token that is bound to topics lacks it. */
+    DT_SCOPE_ALL_TOPICS = 16,
+    /* Given to whoever has one of the two, for a route whose handler looks further. It stands in no token's text. */
+    DT_SCOPE_WRITE_OR_REPORT = 32,
+    /* Given to whoever has any of the four. It stands in no token's text. */
+    DT_SCOPE_ANY = 64,
+    DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
+};
+
+/*
+ * Callers, and what they may do. Tokens are kept in MySQL as SHA-256 hashes; a copy of the list lives here, replaced
+ * every two seconds by the chore of health (dt_auth_load). What is doubtful gives less, never more:
+ *
+ *   no token was ever made, or dt_store_tokens_waive took that back   nobody is asked for one; beyond the loopback:
+ *                                                                     nobody gets in
+ *   there was one once (the row `installation` says so, or this       without a token nobody gets in, also when none is
+ *   process has seen it)                                              left
+ *   MySQL not reached yet; or it answers, and does not give the list  the list is unknown: 503
+ *   MySQL away after the list was read                                the last list holds
+ *   a token's scopes or topics cannot be read                         it may do nothing, or sees nothing
+ */
 
 typedef struct dt_auth dt_auth;
 struct dt_token_set;

@@ -10,7 +10,7 @@
 
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
-#include "scope.h"
+#include "auth.h"
 
 struct dt_request;
 struct dt_store;
