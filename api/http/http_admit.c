@@ -13,7 +13,7 @@
 #include "request/activity.h"
 #include "request/auth.h"
 #include "request/origin.h"
-#include "request/over_problem.h"
+#include "request/quotas.h"
 #include "request/wall.h"
 
 /* ---- headers ---- */

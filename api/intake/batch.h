@@ -119,7 +119,7 @@ enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);
 /*
  * FIRST: see dt_batch_begin. LAST: after all chunks returned, a batch whose token has very many elements refused rests
- * before it is answered (request/refusals.h). Waits as dt_batch_wait does; each once.
+ * before it is answered (request/quotas.h). Waits as dt_batch_wait does; each once.
  */
 enum dt_batch_rest { DT_BATCH_REST_FIRST, DT_BATCH_REST_LAST };
 bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when);

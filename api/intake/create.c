@@ -3,7 +3,7 @@
 
 #include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
-#include "request/over_problem.h"
+#include "request/quotas.h"
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem)

@@ -329,7 +329,7 @@ static enum dt_next begin_group(struct dt_run *run)
     return DT_PENDING;
 }
 
-/* ---- a rest before the answer, where very many are refused (request/refusals.h) ---- */
+/* ---- a rest before the answer, where very many are refused (request/quotas.h) ---- */
 
 static struct dt_request *request_of(struct dt_gate_entry *entry)
 {

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/tokens/tokens.h"
-#include "refusals.h"
 #include "session.h"
 
 #define USAGE_US   INT64_C(5000000) /* of writing usage */
@@ -494,4 +493,36 @@ void dt_quotas_free(dt_quotas *q)
         return;
     pthread_mutex_destroy(&q->lock);
     free(q);
+}
+
+/* See quotas.h. */
+
+#define ELEMENT_US (INT64_C(1000000) / DT_REFUSED_RATE)
+#define BURST_US   (DT_REFUSED_BURST * ELEMENT_US)
+
+static int64_t within(int64_t v, int64_t least, int64_t most)
+{
+    return v < least ? least : v > most ? most : v;
+}
+
+int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t now_us)
+{
+    int64_t paid_us = atomic_load(&refusals->paid_us);
+    int64_t next_us;
+    do {
+        next_us = within(paid_us, now_us, INT64_MAX) + elements * ELEMENT_US;
+        next_us = within(next_us, now_us, now_us + BURST_US + DT_REFUSED_REST_US);
+    } while (!atomic_compare_exchange_weak(&refusals->paid_us, &paid_us, next_us));
+    return within(next_us - now_us - BURST_US, 0, DT_REFUSED_REST_US);
+}
+
+/* See quotas.h. */
+
+void dt_over_problem(const struct dt_over *over, struct dt_problem *problem)
+{
+    *problem = (struct dt_problem){.type = DT_PROBLEM_QUOTA_EXCEEDED,
+                                   .detail = dt_str(dt_quota_detail(over->quota)),
+                                   .quota = dt_quota_name(over->quota),
+                                   .limit = over->limit,
+                                   .retry_after_ms = over->retry_after_ms};
 }

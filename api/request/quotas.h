@@ -11,8 +11,11 @@
 #ifndef DT_API_QUOTAS_H
 #define DT_API_QUOTAS_H
 
+#include <stdint.h>
+
 #include "base/chores.h"
 #include "features/tokens/tokens.h"
+#include "job/problem.h"
 #include "meter.h"
 
 struct dt_session_env;
@@ -42,7 +45,7 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
 /* As dt_meter_refuse; over: what the job before them was refused for. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
 /* Tells of elements of a batch that were refused by their sender's fault. Returns until when (monotonic, us) the batch
- * rests before it is answered (refusals.h); 0: it does not, as without a tenant. Any thread. */
+ * rests before it is answered (quotas.h); 0: it does not, as without a tenant. Any thread. */
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
 /* Returns until when a batch of the tenant rests before it begins, for what was refused before; likewise. */
 int64_t dt_tenant_rests_until(dt_tenant *tenant);
@@ -59,5 +62,34 @@ bool dt_quotas_limits(dt_quotas *quotas, struct dt_str name, struct dt_quota_lim
 DT_MUST_CHECK dt_status dt_quotas_write_usage(dt_quotas *quotas, dt_store *store, struct dt_error *err);
 /* The pending jobs of those topics that a token sees: DT_TOPICS_ALL, or prefixes with commas. */
 int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *pending, size_t n);
+
+/*
+ * What a token has had refused in batches, element by element, kept as a debt of time. An element that is refused costs
+ * the API as much as one that is made, and nothing else holds its sender back: not the room of the queue, not the disk.
+ * So a batch is answered only when its token's debt is paid, and the next one is begun only then. Batches that are cut
+ * off have all their elements refused: their answers hold nobody back.
+ *
+ * Each refused element adds the time that it may take, by a rate; a burst is free, so that an honest batch with faults
+ * in it is answered at once. This is the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371,
+ * annex A), with a bound on the debt: whoever stops is served as before within seconds.
+ *
+ * Any thread; a zero struct has no debt.
+ */
+
+#define DT_REFUSED_RATE    1000             /* elements a second */
+#define DT_REFUSED_BURST   10000            /* elements that are free, at rest */
+#define DT_REFUSED_REST_US INT64_C(5000000) /* the longest rest */
+
+struct dt_refusals {
+    _Atomic int64_t paid_us; /* monotonic: when all is paid, the burst, too */
+};
+
+/* Adds so many refused elements. Returns for how long their batch rests before it is answered, in us. */
+int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t now_us);
+
+/* The problem (429) of what is over a quota. Pure. */
+
+/* Fills in the problem. */
+void dt_over_problem(const struct dt_over *over, struct dt_problem *problem);
 
 #endif

@@ -12,7 +12,7 @@
 #include "job/list/list.h"
 #include "job_answer.h"
 #include "job_fit.h"
-#include "request/over_problem.h"
+#include "request/quotas.h"
 #include "request/topic_cache.h"
 #include "request/wall.h"
 #include "request/workers.h"

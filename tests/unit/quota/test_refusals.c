@@ -1,7 +1,7 @@
 /* What a token has had refused: what is free, how its batches rest, and that it is forgotten. */
 #include "support/suite.h"
 
-#include "request/refusals.h"
+#include "request/quotas.h"
 
 #define SECOND  INT64_C(1000000)
 #define ELEMENT (SECOND / DT_REFUSED_RATE)
