@@ -27,7 +27,7 @@ void *dt_answer_state(struct dt_request *req, size_t n);
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
 /*
- * Parses the body with this thread's parser (request/scratch.h), and begins the list of its faults in the request's
+ * Parses the body with this thread's parser (request/workers.h), and begins the list of its faults in the request's
  * arena. The tree lives until this thread parses again. NULL: a problem is filled in, and the list is not begun.
  */
 dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);

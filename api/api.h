@@ -20,7 +20,7 @@ struct dt_api {
     struct dt_committer *committer;     /* intake/committer.h */
     struct dt_results_batcher *results; /* intake/results_batcher.h */
     struct dt_index_writer *index;      /* intake/index_writer.h */
-    struct dt_activity *activity;       /* request/activity.h */
+    struct dt_activity *activity;       /* request/workers.h */
     struct dt_workers *workers;         /* request/workers.h */
     struct dt_gate *job_gate;           /* intake/batch_gate.h: of new jobs … */
     struct dt_gate *result_gate;        /* … and of results */

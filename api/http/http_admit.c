@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "request/activity.h"
+#include "request/workers.h"
 #include "request/auth.h"
 #include "request/origin.h"
 #include "request/quotas.h"

@@ -22,10 +22,9 @@
 #include "job/results/results.h"
 #include "pop_room.h"
 #include "request/auth.h"
-#include "request/scratch.h"
+#include "request/workers.h"
 #include "request/topic_cache.h"
 #include "request/wall.h"
-#include "request/workers.h"
 
 /* A command, and what became of it. */
 struct dt_run_command {

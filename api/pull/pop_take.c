@@ -13,7 +13,7 @@
 #include "base/text/json_write.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"
-#include "request/scratch.h"
+#include "request/workers.h"
 
 #define LOOKS 8 /* of somebody who does not wait, while others have locked what is offered */
 

@@ -4,7 +4,7 @@
 #include "answer.h"
 #include "api.h"
 #include "intake/index_writer.h"
-#include "request/scratch.h"
+#include "request/workers.h"
 #include "request/topic_cache.h"
 #include "waiting.h"
 

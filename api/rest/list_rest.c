@@ -10,9 +10,8 @@
 #include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "job/retry.h"
-#include "request/scratch.h"
-#include "request/wall.h"
 #include "request/workers.h"
+#include "request/wall.h"
 #include "waiting.h"
 
 #define DAY_MS     INT64_C(86400000)
