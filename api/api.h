@@ -13,7 +13,7 @@ struct dt_api {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref;                   /* MySQL's clock */
-    struct dt_budget *memory;           /* request/budget.h: what all requests may hold */
+    struct dt_budget *memory;           /* request/request.h: what all requests may hold */
     struct dt_auth *auth;               /* request/auth.h */
     struct dt_quotas *quotas;           /* request/quotas.h */
     struct dt_topic_cache *topics;      /* request/topic_cache.h */

@@ -39,7 +39,7 @@
 #include "mysql/db.h"
 #include "pull/pop_room.h"
 #include "request/auth.h"
-#include "request/budget.h"
+#include "request/request.h"
 #include "request/router.h"
 #include "request/session.h"
 #include "request/topic_cache.h"

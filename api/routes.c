@@ -1,6 +1,6 @@
 /*
  * Every request that this API knows, in one table; openapi.yaml is tested equal to it. The busiest come first. The
- * columns are method, path, scope, wall (request/wall.h), body and query; a row that lacks one does not compile.
+ * columns are method, path, scope, wall (request/request.h), body and query; a row that lacks one does not compile.
  */
 #include "api.h"
 #include "features/operations/operations.h"

@@ -12,9 +12,8 @@
 #include "http_mhd.h"
 #include "request/workers.h"
 #include "request/auth.h"
-#include "request/origin.h"
+#include "request/request.h"
 #include "request/quotas.h"
-#include "request/wall.h"
 
 /* ---- headers ---- */
 
@@ -210,7 +209,7 @@ static bool check_caller(struct dt_exchange *e)
 }
 
 /*
- * While no token is asked for, the browser of this machine could be used by any page (origin.h). Probes ask by whatever
+ * While no token is asked for, the browser of this machine could be used by any page (request.h). Probes ask by whatever
  * address reaches them, and learn nothing that matters. A request without Host, of HTTP/1.0, is no browser's.
  */
 static bool check_page(struct dt_exchange *e)

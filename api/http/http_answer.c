@@ -17,7 +17,7 @@
 #include "http_detached.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "request/budget.h"
+#include "request/request.h"
 
 #define DROP_SMALL  (64u * 1024)      /* refused requests with bodies up to this keep their connection */
 #define DETACHED_US INT64_C(10000000) /* for the client to take a detached answer */

@@ -6,7 +6,7 @@
 
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "request/budget.h"
+#include "request/request.h"
 
 #define DROP_MAX (32u << 20) /* chunked bodies are dropped up to this, then the connection is closed */
 

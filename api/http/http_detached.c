@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "http_mhd.h"
-#include "request/budget.h"
+#include "request/request.h"
 
 struct dt_detached {
     dt_linger *linger;

@@ -18,8 +18,7 @@
 #include "http_mhd.h"
 #include "http_receiver.h"
 #include "request/auth.h"
-#include "request/budget.h"
-#include "request/wall.h"
+#include "request/request.h"
 
 static void enter(struct dt_exchange *e, enum dt_phase phase)
 {

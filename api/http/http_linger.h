@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "base/text/strbuf.h"
-#include "request/budget.h"
+#include "request/request.h"
 
 typedef struct dt_linger dt_linger;
 

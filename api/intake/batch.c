@@ -18,11 +18,10 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "request/budget.h"
+#include "request/request.h"
 #include "request/quotas.h"
 #include "request/workers.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
 
 #define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be all of it */
 #define FREE_WEIGHT ((size_t)64 << 10) /* of what a connection has outside of the budget (limits.memory) */

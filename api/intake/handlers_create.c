@@ -15,7 +15,7 @@
 #include "handlers.h"
 #include "job/change/jobs.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 #include "rest/job_answer.h"
 #include "rest/job_fit.h"

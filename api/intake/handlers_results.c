@@ -8,7 +8,7 @@
 #include "job/change/jobs.h"
 #include "job/results/result_json.h"
 #include "job/results/results.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 #include "rest/job_answer.h"
 #include "results_batcher.h"

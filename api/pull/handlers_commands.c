@@ -24,7 +24,7 @@
 #include "request/auth.h"
 #include "request/workers.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 
 /* A command, and what became of it. */
 struct dt_run_command {

@@ -9,7 +9,7 @@
 #include "pop_room.h"
 #include "pop_take.h"
 #include "pop_wish.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 struct popping {

@@ -100,7 +100,7 @@ static inline bool dt_caller_sees_all(const struct dt_caller *caller)
 {
     return dt_caller_may(caller, DT_SCOPE_ALL_TOPICS);
 }
-/* The topics that bind the caller, borrowed; NULL: it sees all. For a request's data see request/wall.h. */
+/* The topics that bind the caller, borrowed; NULL: it sees all. For a request's data see request/request.h. */
 static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_caller *caller)
 {
     return dt_caller_sees_all(caller) ? NULL : &caller->topics;

@@ -2,10 +2,17 @@
  * Steps of handlers that need no HTTP server: look at the query, add headers, refuse. Refuses to know libmicrohttpd and
  * threads.
  */
+#include "request.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
-#include "request.h"
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/http/host_name.h"
+#include "base/networks.h"
 
 struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 {
@@ -53,4 +60,215 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     dt_request_problem(req, &(struct dt_problem){.type = type, .detail = dt_str(text)});
+}
+
+/*
+ * Owns what a bound caller may see: see request.h. The fail point reads every row's column as NOTHING, so that a test sees
+ * what notices that.
+ */
+
+static enum dt_wall wall_of(const struct dt_request *req)
+{
+    return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;
+}
+
+static bool is_within(const struct dt_request *req, struct dt_str topic)
+{
+    return dt_topic_within(dt_caller_bound(&req->caller), topic);
+}
+
+bool dt_wall_enter(struct dt_request *req)
+{
+    const enum dt_wall wall = wall_of(req);
+    if (wall == DT_WALL_ALL_TOPICS && !dt_caller_sees_all(&req->caller))
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token is for some topics, and this concerns all");
+    else if (wall == DT_WALL_TOPIC_IN_PATH && !is_within(req, req->params[0]))
+        dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "there is no such topic");
+    else
+        return true;
+    return false;
+}
+
+bool dt_wall_pass(struct dt_request *req)
+{
+    const enum dt_wall wall = wall_of(req);
+    const struct dt_str topic = dt_request_query(req, "topic");
+    if (wall != DT_WALL_FILTER && wall != DT_WALL_TOPIC_IN_QUERY)
+        return true;
+    if (wall == DT_WALL_TOPIC_IN_QUERY && !topic.p && !dt_caller_sees_all(&req->caller))
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "this is for tokens that see all topics: ask for one topic");
+    else if (topic.p && !is_within(req, topic))
+        dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "no such topic");
+    else
+        return true;
+    return false;
+}
+
+void dt_wall_check(const struct dt_request *req)
+{
+    const bool shows = (req->status >= 200 && req->status < 300) || req->status == 409 ||
+                       req->status == 412; /* a job is in the last two */
+    if (!shows || !req->route)
+        return;
+    switch (req->route->wall) {
+    case DT_WALL_ROW_IN_PATH:
+    case DT_WALL_IN_BODY:
+    case DT_WALL_FILTER:
+        dt_assert(req->walled);
+        dt_assert(!req->foreign);
+        break;
+    case DT_WALL_TOPIC_IN_PATH:
+    case DT_WALL_TOPIC_IN_QUERY:
+    case DT_WALL_OWN_TOKEN:
+    case DT_WALL_ALL_TOPICS:
+    case DT_WALL_NOTHING:
+        break;
+    }
+}
+
+const struct dt_topic_bound *dt_wall_bound(struct dt_request *req)
+{
+    dt_assert(req->route->wall != DT_WALL_NOTHING);
+    req->walled = true;
+    return wall_of(req) == DT_WALL_NOTHING ? NULL : dt_caller_bound(&req->caller);
+}
+
+dt_status dt_wall_found(struct dt_request *req, struct dt_str topic)
+{
+    const bool within = dt_topic_within(dt_wall_bound(req), topic);
+    req->foreign |= !within;
+    return within ? DT_OK : DT_NOT_FOUND;
+}
+
+bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token)
+{
+    dt_assert(req->route->wall == DT_WALL_OWN_TOKEN);
+    return wall_of(req) == DT_WALL_NOTHING || dt_caller_may(&req->caller, DT_SCOPE_ADMIN_ALL) ||
+           dt_str_eq(req->caller.name, token);
+}
+
+/* Hosts and origins of requests without a token: see request.h. */
+
+#define NAME_MAX_BYTES 253 /* of a name in DNS */
+
+/* Cuts ":port" off, and the brackets of an IPv6 address. False: it is no host. */
+static bool cut_port(struct dt_str *host)
+{
+    const char *bracket = host->n && host->p[0] == '[' ? memchr(host->p, ']', host->n) : NULL;
+    size_t n = bracket ? (size_t)(bracket - host->p) + 1 : 0;
+    while (n < host->n && host->p[n] != ':')
+        n++;
+    for (size_t i = n + 1; i < host->n; i++)
+        if (host->p[i] < '0' || host->p[i] > '9')
+            return false;
+    if (bracket && (n != (size_t)(bracket - host->p) + 1 || !memchr(host->p, ':', n)))
+        return false;
+    *host = bracket ? (struct dt_str){host->p + 1, n - 2} : (struct dt_str){host->p, n};
+    return true;
+}
+
+/* Browsers and resolvers look names below localhost up nowhere else (RFC 6761). */
+bool dt_host_is_local(struct dt_str host, struct dt_str names)
+{
+    static const struct dt_network loopbacks[] = {{{[10] = 0xff, [11] = 0xff, [12] = 127}, 104}, {{[15] = 1}, 128}};
+    unsigned char address[DT_ADDRESS_BYTES];
+    char name[NAME_MAX_BYTES + 1];
+    if (!cut_port(&host))
+        return false;
+    host.n -= host.n && host.p[host.n - 1] == '.';
+    if (host.n == 0 || host.n > NAME_MAX_BYTES)
+        return false;
+    memcpy(name, host.p, host.n);
+    name[host.n] = '\0';
+    const bool loopback = dt_address_parse(host, address) &&
+                          (dt_network_contains(&loopbacks[0], address) || dt_network_contains(&loopbacks[1], address));
+    return loopback || dt_host_allowed(DT_STR_LIT("localhost,*.localhost"), name) ||
+           (dt_str_trimmed(names).n && dt_host_allowed(names, name));
+}
+
+bool dt_origin_is_host(struct dt_str origin, struct dt_str host)
+{
+    size_t scheme = origin.n > 7 && strncasecmp(origin.p, "http://", 7) == 0    ? 7
+                    : origin.n > 8 && strncasecmp(origin.p, "https://", 8) == 0 ? 8
+                                                                                : 0;
+    return scheme && origin.n - scheme == host.n && strncasecmp(origin.p + scheme, host.p, host.n) == 0;
+}
+
+/*
+ * The budget of bytes: see request.h. Refuses to know what the bytes are.
+ *
+ * Invariant: held = the sum of all holds, and never more than max.
+ */
+
+#define BULK_LEAVES 8 /* a part of so many */
+
+void dt_budget_init(struct dt_budget *budget, size_t max)
+{
+    budget->max = max;
+    atomic_store(&budget->held, 0);
+    budget->gauge = dt_gauge("duetime_api_held_bytes", "Bytes that all requests hold together, of limits.memory.", "");
+    budget->refused = dt_counter("duetime_api_memory_refused_total",
+                                 "Times that a request wanted more bytes than limits.memory leaves.", "");
+}
+
+size_t dt_budget_held(const struct dt_budget *budget)
+{
+    return atomic_load_explicit(&budget->held, memory_order_relaxed);
+}
+
+void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget)
+{
+    *hold = (struct dt_hold){.budget = budget};
+}
+
+static bool take(struct dt_hold *hold, size_t n, size_t left_alone)
+{
+    struct dt_budget *budget = hold->budget;
+    size_t held = dt_budget_held(budget);
+    do {
+        dt_assert_cmp(held, <=, budget->max);
+        size_t room = budget->max - held;
+        if (n > room || left_alone > room - n) {
+            dt_metric_add(budget->refused, 1);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&budget->held, &held, held + n));
+    hold->n += n;
+    return true;
+}
+
+bool dt_hold_more(struct dt_hold *hold, size_t n)
+{
+    return n == 0 || (hold->budget && take(hold, n, 0));
+}
+
+bool dt_hold_bulk(struct dt_hold *hold, size_t n)
+{
+    return n == 0 || (hold->budget && take(hold, n, hold->budget->max / BULK_LEAVES));
+}
+
+void dt_hold_less(struct dt_hold *hold, size_t n)
+{
+    n = n < hold->n ? n : hold->n;
+    if (n == 0)
+        return;
+    hold->n -= n;
+    const size_t held = atomic_fetch_sub(&hold->budget->held, n);
+    dt_assert_cmp(held, >=, n);
+}
+
+bool dt_hold_exactly(struct dt_hold *hold, size_t n)
+{
+    if (n > hold->n)
+        return dt_hold_more(hold, n - hold->n);
+    dt_hold_less(hold, hold->n - n);
+    return true;
+}
+
+void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n)
+{
+    n = n < from->n ? n : from->n;
+    dt_assert(n == 0 || from->budget == to->budget);
+    from->n -= n;
+    to->n += n;
 }

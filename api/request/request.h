@@ -1,4 +1,61 @@
 /*
+ * How many bytes all requests of the process may hold together (limits.memory): bodies that arrive, what is made of
+ * them, and answers that are not yet sent. Whoever wants more asks first; when it is refused nothing was charged, and
+ * the caller is told to come again (503 with Retry-After).
+ *
+ * A hold is what one owner (a request, a batch) has of the budget. It belongs to one thread at a time; the budget is
+ * shared without a lock. Charge in large steps (a buffer's growth, a chunk), not for each job: every charge touches a
+ * cache line that all threads share.
+ *
+ * Bulk is what a caller may want any amount of: large bodies, batches, pages. It leaves an eighth of the budget to
+ * requests about a single job, which are answered whoever sends the rest.
+ *
+ * Outside of the budget: what each connection has anyway, bounded by their number (see DT_REQUEST_FREE in request.h).
+ */
+#ifndef DT_API_REQUEST_H
+#define DT_API_REQUEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "auth.h"
+#include "base/metrics.h"
+#include "base/text/strbuf.h"
+#include "job/problem.h"
+#include "router.h"
+
+struct dt_budget {
+    size_t max;
+    _Atomic size_t held;
+    dt_metric *gauge;   /* duetime_api_held_bytes, set when metrics are written */
+    dt_metric *refused; /* duetime_api_memory_refused_total */
+};
+
+/* Zero = holds nothing and may hold nothing. */
+struct dt_hold {
+    struct dt_budget *budget;
+    size_t n;
+};
+
+void dt_budget_init(struct dt_budget *budget, size_t max);
+size_t dt_budget_held(const struct dt_budget *budget);
+
+void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
+/* n bytes more. False: the budget is used up, and nothing was charged. */
+DT_MUST_CHECK bool dt_hold_more(struct dt_hold *hold, size_t n);
+/* Like dt_hold_more, but leaves to others what bulk leaves. */
+DT_MUST_CHECK bool dt_hold_bulk(struct dt_hold *hold, size_t n);
+/* n bytes fewer, or all that it has, whichever is less. */
+#define DT_HOLD_ALL SIZE_MAX
+void dt_hold_less(struct dt_hold *hold, size_t n);
+/* Exactly n from now on, more or fewer. False: the budget is used up, and the hold is as it was. */
+bool dt_hold_exactly(struct dt_hold *hold, size_t n);
+/* n bytes of the one are the other's from now on, or all that it has, whichever is less. Both are of one budget. */
+void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
+
+/*
  * A request: what came in, what goes out, and what a handler may do with it. Knows no HTTP library; the server (http/)
  * fills a request in and sends its answer.
  *
@@ -26,17 +83,6 @@
  * 415, 431, 505, 422 (an unknown query parameter, a body where none is taken), 503 (the tokens are unknown because
  * MySQL was never reached, or the process is shutting down). It never answers 411: chunked bodies are taken.
  */
-#ifndef DT_API_REQUEST_H
-#define DT_API_REQUEST_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "auth.h"
-#include "base/text/strbuf.h"
-#include "budget.h"
-#include "job/problem.h"
-#include "router.h"
 
 struct dt_api;
 
@@ -77,7 +123,7 @@ struct dt_request {
     struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* added with dt_request_header */
     unsigned n_headers;
     bool close;   /* the connection is closed after the answer */
-    bool walled;  /* the handler asked the wall (wall.h) */
+    bool walled;  /* the handler asked the wall (request.h) */
     bool foreign; /* … and what it found is outside of the caller's topics */
     bool changed; /* something was done for it already: a refusal from here on says that its outcome is unknown */
 
@@ -185,5 +231,44 @@ int dt_detached_fd(const dt_detached *detached);
  */
 void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
                         struct dt_hold *hold);
+
+/*
+ * The wall between tenants. A caller whose token is bound to topic prefixes sees nothing of other topics: what is there
+ * is answered as if it did not exist (404). Each row of routes.c names its wall, which is kept in three places:
+ *
+ *   before the handler   dt_wall_enter refuses TOPIC_IN_PATH and ALL_TOPICS.
+ *   before the store     dt_wall_pass refuses the topic that a query names (FILTER, TOPIC_IN_QUERY). It comes after the
+ *                        checks of the request, so a fault in the query is a 422 for every caller.
+ *   after the handler    dt_wall_check asserts that the handler of a ROW_IN_PATH, IN_BODY or FILTER asked the wall, and
+ *                        that it does not answer with a row that the wall refused.
+ *
+ * Handlers learn the caller's prefixes here, except for lists, which pass them on to the store. A handler of a route
+ * whose wall is NOTHING must not ask. The thread that owns the request calls these functions.
+ */
+
+/* Called when scope and token are fine. False: the answer is filled in. */
+DT_MUST_CHECK bool dt_wall_enter(struct dt_request *req);
+/* Called before the request goes to a worker, and by a handler that wants it earlier. False: it is answered. */
+DT_MUST_CHECK bool dt_wall_pass(struct dt_request *req);
+/* Called when the request has its answer, or leaves its connection to another part. */
+void dt_wall_check(const struct dt_request *req);
+
+/* The topics to which the answer is limited: borrowed from the caller; NULL: it sees all topics. */
+const struct dt_topic_bound *dt_wall_bound(struct dt_request *req);
+/* Called with the topic of what the request names, once that is known. NOT_FOUND: the caller does not see it. */
+DT_MUST_CHECK dt_status dt_wall_found(struct dt_request *req, struct dt_str topic);
+/* Returns true if an OWN_TOKEN may show what belongs to the token of this name. */
+bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
+
+/*
+ * Which web pages may use an installation that asks for no token. A browser on the machine reaches the loopback for any
+ * page: across sites, and by a name of the page's own that DNS points at the loopback. So Host must be a name that only
+ * this machine answers to, and what the browser says about the page must be the same origin. Pure.
+ */
+
+/* Whether a Host, with any port, is a loopback name or address, or in names (http.names). */
+bool dt_host_is_local(struct dt_str host, struct dt_str names);
+/* Whether an Origin is a page of this Host. */
+bool dt_origin_is_host(struct dt_str origin, struct dt_str host);
 
 #endif

@@ -29,7 +29,7 @@ enum dt_body {
     DT_BODY_STREAM /* application/json or application/x-ndjson, limit limits.batch_body, see request.h dt_stream */
 };
 
-/* What a caller whose token is bound to topic prefixes may see of a route's data: see wall.h. No value is 0: a row of a
+/* What a caller whose token is bound to topic prefixes may see of a route's data: see request.h. No value is 0: a row of a
  * table cannot lack it. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */

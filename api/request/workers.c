@@ -25,7 +25,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "session.h"
-#include "wall.h"
+#include "request.h"
 
 #define QUEUE_MAX 4096 /* more than all connections can have under way */
 

@@ -9,7 +9,7 @@
 #include "handlers.h"
 #include "job/job_encode.h"
 #include "job/results/result_json.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define BY_ALERT    'l'

@@ -8,7 +8,7 @@
 #include "index/index.h"
 #include "job/change/jobs.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 #include "waiting.h"
 

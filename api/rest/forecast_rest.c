@@ -10,7 +10,7 @@
 #include "handlers.h"
 #include "job/job.h"
 #include "overview.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define SECOND_MS    INT64_C(1000)

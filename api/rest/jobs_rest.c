@@ -15,7 +15,7 @@
 #include "job_answer.h"
 #include "job_fit.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 #include "settle.h"
 

@@ -11,7 +11,7 @@
 #include "job/results/result_json.h"
 #include "job/retry.h"
 #include "request/workers.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "waiting.h"
 
 #define DAY_MS     INT64_C(86400000)

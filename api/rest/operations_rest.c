@@ -21,7 +21,7 @@
 #include "operation_json.h"
 #include "request/auth.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 #include "topic/owner.h"
 #include "topic_deleted.h"

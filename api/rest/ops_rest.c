@@ -15,7 +15,7 @@
 #include "job/job.h"
 #include "job_json.h"
 #include "openapi.h"
-#include "request/budget.h"
+#include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "shard_json.h"

@@ -2,7 +2,7 @@
 #include "answer.h"
 #include "handlers.h"
 #include "overview.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */

@@ -14,7 +14,7 @@
 #include "job_fit.h"
 #include "request/quotas.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 #include "schedule_json.h"
 #include "topic/topics.h"

@@ -6,7 +6,7 @@
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "overview.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define STEPS_MAX     2000

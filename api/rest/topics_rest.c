@@ -13,7 +13,7 @@
 #include "job/list/list.h"
 #include "request/workers.h"
 #include "request/topic_cache.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "topic/topics.h"
 #include "topic_alerts.h"
 #include "topic_callback.h"

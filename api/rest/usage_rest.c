@@ -8,7 +8,7 @@
 #include "features/tokens/tokens.h"
 #include "handlers.h"
 #include "request/quotas.h"
-#include "request/wall.h"
+#include "request/request.h"
 #include "request/workers.h"
 
 #define USAGE_ROOM ((size_t)4 << 20)

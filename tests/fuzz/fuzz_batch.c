@@ -11,8 +11,7 @@
 #include "intake/committer.h"
 #include "job/change/jobs.h"
 #include "request/auth.h"
-#include "request/budget.h"
-#include "support/stub.h"
+#include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

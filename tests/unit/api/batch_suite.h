@@ -16,7 +16,7 @@
 #include "intake/committer.h"
 #include "job/change/jobs.h"
 #include "request/auth.h"
-#include "request/budget.h"
+#include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

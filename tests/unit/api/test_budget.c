@@ -4,7 +4,6 @@
 
 #include "support/suite.h"
 
-#include "request/budget.h"
 #include "request/request.h"
 
 #define THREADS 4

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "request/origin.h"
+#include "request/request.h"
 
 #define NAMES "duetime.example, *.inside.example,fd00::1"
 

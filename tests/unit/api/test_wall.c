@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "request/wall.h"
+#include "request/request.h"
 
 static struct dt_str prefix = {"mine.", 5};
 static const struct dt_str mine = {"mine.t", 6};
