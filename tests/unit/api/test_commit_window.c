@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "request/commit_window.h"
+#include "intake/committer.h"
 
 TEST(a_row_that_finds_nothing_under_way_waits_for_nobody)
 {
