@@ -9,7 +9,7 @@
 #include "request/request.h"
 #include "store/store.h"
 
-/* intake/handlers_create.c */
+/* intake/create_rest.c */
 enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the path may name topic and key */
 
 /* intake/handlers_results.c */

@@ -16,7 +16,7 @@
 #include "command_answer.h"
 #include "handlers.h"
 #include "intake/batch_gate.h"
-#include "intake/create.h"
+#include "intake/create_rest.h"
 #include "intake/results_batcher.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"

@@ -1,9 +1,9 @@
 /*
- * The verdict about a row that the committer gave back, for the handlers that make jobs (handlers_create.c, batch.c).
+ * The verdict about a row that the committer gave back, for the handlers that make jobs (create_rest.c, batch.c).
  * Pure.
  */
-#ifndef DT_API_CREATE_H
-#define DT_API_CREATE_H
+#ifndef DT_API_CREATE_REST_H
+#define DT_API_CREATE_REST_H
 
 #include "committer.h"
 #include "job/problem.h"
