@@ -18,7 +18,7 @@ struct dt_api {
     struct dt_quotas *quotas;           /* request/quotas.h */
     struct dt_topic_cache *topics;      /* request/topic_cache.h */
     struct dt_committer *committer;     /* intake/committer.h */
-    struct dt_results_batcher *results; /* intake/results_batcher.h */
+    struct dt_results_batcher *results; /* intake/results_rest.h */
     struct dt_index_writer *index;      /* intake/index_writer.h */
     struct dt_activity *activity;       /* request/workers.h */
     struct dt_workers *workers;         /* request/workers.h */

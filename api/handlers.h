@@ -12,7 +12,7 @@
 /* intake/create_rest.c */
 enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the path may name topic and key */
 
-/* intake/handlers_results.c */
+/* intake/results_rest.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
 
 /* pull/handlers_commands.c */

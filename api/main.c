@@ -35,7 +35,7 @@
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/index_writer.h"
-#include "intake/results_batcher.h"
+#include "intake/results_rest.h"
 #include "mysql/db.h"
 #include "pull/pop_room.h"
 #include "request/auth.h"

@@ -60,7 +60,7 @@ struct dt_batch_kind {
     void (*clear)(struct dt_chunk *chunk); /* gives back what a unit that came back holds; NULL: nothing */
 };
 extern const struct dt_batch_kind dt_batch_of_jobs;    /* create_rest.c */
-extern const struct dt_batch_kind dt_batch_of_results; /* handlers_result_batch.c */
+extern const struct dt_batch_kind dt_batch_of_results; /* results_rest.c */
 /* Takes back a chunk whose unit is done. Any thread. */
 void dt_batch_came_back(struct dt_chunk *chunk);
 

@@ -11,7 +11,7 @@
 
 #include "committer.h"
 #include "job/problem.h"
-#include "results_batcher.h"
+#include "results_rest.h"
 
 /* One element. */
 struct dt_chunk_slot {

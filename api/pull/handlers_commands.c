@@ -17,7 +17,7 @@
 #include "handlers.h"
 #include "intake/batch_gate.h"
 #include "intake/create_rest.h"
-#include "intake/results_batcher.h"
+#include "intake/results_rest.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "pop_room.h"

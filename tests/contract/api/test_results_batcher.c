@@ -8,7 +8,7 @@
 
 #include "support/suite.h"
 
-#include "intake/results_batcher.h"
+#include "intake/results_rest.h"
 #include "job/results/results.h"
 #include "support/job_rows.h"
 #include "support/wait.h"

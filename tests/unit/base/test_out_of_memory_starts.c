@@ -23,7 +23,7 @@
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/index_writer.h"
-#include "intake/results_batcher.h"
+#include "intake/results_rest.h"
 #include "pull/pop_room.h"
 #include "request/auth.h"
 #include "request/quotas.h"

@@ -2,8 +2,8 @@
  * Results that come by REST: one thread applies all that have gathered (at most 2,000) in one transaction
  * through dt_store_apply, then tells the index writer where the jobs are due now.
  */
-#ifndef DT_API_RESULTS_BATCHER_H
-#define DT_API_RESULTS_BATCHER_H
+#ifndef DT_API_RESULTS_REST_H
+#define DT_API_RESULTS_REST_H
 
 #include "index_writer.h"
 #include "job/results/results.h"

@@ -1,4 +1,167 @@
 /*
+ * POST /v1/jobs/{id}/results: decode on the HTTP thread, apply through the results batcher, read the job on a worker
+ * for the answer, which has the outcome alone where it cannot be read.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "answer.h"
+#include "api.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/text/json_write.h"
+#include "base/thread.h"
+#include "batch_feed.h"
+#include "handlers.h"
+#include "job/change/jobs.h"
+#include "job/results/result_json.h"
+#include "job/results/results.h"
+#include "request/request.h"
+#include "request/session.h"
+#include "request/workers.h"
+#include "rest/job_answer.h"
+#include "results_rest.h"
+
+struct reporting {
+    struct dt_apply apply;
+    struct dt_reports reports; /* that one */
+    struct dt_request *req;
+};
+
+static enum dt_next answer_result(struct dt_request *req, dt_store *store)
+{
+    const struct reporting *r = req->state;
+    struct dt_job job;
+    int64_t id = r->apply.result.job_id;
+    const char *outcome = dt_report_outcome(r->apply.outcome);
+    if (dt_store_get(store, id, &req->arena, &job, NULL) == DT_OK)
+        return dt_answer_stored(req, store, &job, outcome);
+    /* The result was judged, and then the job could not be read: it was deleted (a retention of zero), or the read
+     * failed, which takes nothing of that back. */
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_json_begin_object(&req->out, NULL);
+    dt_json_put_id(&req->out, "id", id);
+    dt_json_put_word(&req->out, "outcome", outcome);
+    dt_json_end_object(&req->out);
+    return DT_REPLY;
+}
+
+/* On the batcher's thread, or inside the submit. */
+static void reported(struct dt_reports *reports)
+{
+    struct reporting *r = reports->arg;
+    struct dt_request *req = r->req;
+    const bool judged = reports->status == DT_OK;
+    if (judged && r->apply.outcome < DT_OUTCOME_UNKNOWN_JOB) {
+        req->changed = r->apply.outcome == DT_OUTCOME_APPLIED;
+        dt_workers_submit(req->api->workers, req, answer_result);
+        return;
+    }
+    if (judged && r->apply.outcome == DT_OUTCOME_UNKNOWN_JOB)
+        dt_answer_not_found(req, "job");
+    else
+        dt_answer_status(req, judged ? DT_BUSY : reports->status, NULL, NULL);
+    dt_request_resume(req);
+}
+
+enum dt_next dt_handle_job_results(struct dt_request *req)
+{
+    int64_t id;
+    if (!dt_answer_id(req, &id))
+        return DT_REPLY;
+    struct reporting *r = dt_answer_state(req, sizeof(*r));
+    if (!r)
+        return DT_REPLY;
+    *r = (struct reporting){.req = req,
+                            .reports = {.v = &r->apply,
+                                        .n = 1,
+                                        .bound = dt_wall_bound(req),
+                                        .deadline_us = req->deadline_us,
+                                        .done = reported,
+                                        .arg = r}};
+    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct dt_faults faults;
+    const dt_json *json = dt_answer_parse(req, &rules, &faults);
+    if (!json)
+        return DT_REPLY;
+    r->apply.result.job_id = id;
+    dt_status status = dt_result_decode(json, dt_json_root(json), NULL, &faults, &r->apply.result);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    dt_request_suspend(req);
+    dt_results_batcher_submit(req->api->results, &r->reports);
+    return DT_PENDING;
+}
+
+/* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
+
+static struct dt_gate *gate_of(const struct dt_api *api)
+{
+    return api->result_gate;
+}
+
+static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
+                        struct dt_faults *faults, struct dt_error *err)
+{
+    struct dt_apply *row = dt_chunk_row(chunk, chunk->n_rows);
+    (void)terms;
+    (void)keep; /* all texts are copied */
+    (void)err;
+    *row = (struct dt_apply){.outcome = DT_OUTCOME_UNKNOWN_JOB, .result.job_id = -1};
+    return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
+}
+
+static void came_back(struct dt_reports *reports)
+{
+    dt_batch_came_back(reports->arg);
+}
+
+static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us)
+{
+    chunk->unit.results = (struct dt_reports){.v = dt_chunk_row(chunk, 0),
+                                              .n = chunk->n_rows,
+                                              .bound = terms->bound,
+                                              .of_batch = true,
+                                              .deadline_us = deadline_us,
+                                              .done = came_back,
+                                              .arg = chunk};
+    dt_results_batcher_submit(terms->api->results, &chunk->unit.results);
+}
+
+static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
+{
+    const struct dt_apply *row = dt_chunk_row(chunk, i);
+    dt_status status = chunk->unit.results.status;
+    if (status == DT_OK && row->outcome == DT_OUTCOME_BUSY)
+        status = DT_BUSY;
+    const bool unknown = status == DT_OK && row->outcome == DT_OUTCOME_UNKNOWN_JOB;
+    if (status != DT_OK || unknown) {
+        const struct dt_problem problem = {.type = dt_problem_of_status(unknown ? DT_NOT_FOUND : status),
+                                           .detail = dt_str(unknown ? "no such job" : dt_status_text(status))};
+        dt_problem_add(out, &problem, DT_STR_NONE);
+        return dt_problem_http_status(problem.type);
+    }
+    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_json_put_int(out, "status", 200);
+    dt_json_put_word(out, "outcome", dt_report_outcome(row->outcome));
+    dt_json_end_object(out);
+    return 200;
+}
+
+const struct dt_batch_kind dt_batch_of_results = {.stream = {dt_batch_feed_begin, dt_batch_feed, dt_batch_feed_cut},
+                                                  .nothing = "no result was applied",
+                                                  .elements = "results",
+                                                  .row_bytes = sizeof(struct dt_apply),
+                                                  .gate = gate_of,
+                                                  .decode = decode,
+                                                  .submit = submit,
+                                                  .answer = add_answer};
+
+/*
  * Owns the queue of results that came by REST and the thread that applies them. Refuses to know HTTP and what a result
  * means for a job (job_state.h decides, store applies).
  *
@@ -6,19 +169,6 @@
  * after their done. Two reports on one job that came alone are applied in the order in which they came, and so are two
  * of batches. Reports that come alone pass those of batches, which always have half of a transaction for themselves.
  */
-#include "results_batcher.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <utlist.h>
-
-#include "base/assert.h"
-#include "base/log.h"
-#include "base/metrics.h"
-#include "base/outage.h"
-#include "base/thread.h"
-#include "job/results/results.h"
-#include "request/session.h"
 
 struct dt_results_batcher {
     const struct dt_session_env *env;
