@@ -5,7 +5,7 @@
 #include "api.h"
 #include "features/operations/operations.h"
 #include "handlers.h"
-#include "intake/batch_feed.h"
+#include "intake/batch.h"
 #include "request/router.h"
 #include "request/workers.h"
 

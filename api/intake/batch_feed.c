@@ -1,11 +1,11 @@
 /*
- * Feeds batches: see batch_feed.h. Lines (NDJSON) are cut out of the stream as they arrive, on the HTTP thread; where a
+ * Feeds batches: see batch.h. Lines (NDJSON) are cut out of the stream as they arrive, on the HTTP thread; where a
  * piece of the body has very many, those beyond a slice are taken in time slices (workers.h), so that no other
  * connection of the thread waits for them. An array is collected and taken apart in time slices: first all of it is
  * read (if it cannot be, nothing is done), then some dozens of elements at a time. Both feed a dt_batch, which commits
  * in chunks and holds the feeder back. Knows nothing of an element's members.
  */
-#include "batch_feed.h"
+#include "batch.h"
 
 #include "answer.h"
 

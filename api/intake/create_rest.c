@@ -11,7 +11,7 @@
 #include "api.h"
 #include "base/assert.h"
 #include "base/text/json_write.h"
-#include "batch_feed.h"
+#include "batch.h"
 #include "committer.h"
 #include "create_rest.h"
 #include "handlers.h"

@@ -14,7 +14,7 @@
 #include "base/outage.h"
 #include "base/text/json_write.h"
 #include "base/thread.h"
-#include "batch_feed.h"
+#include "batch.h"
 #include "handlers.h"
 #include "job/change/jobs.h"
 #include "job/results/result_json.h"

@@ -6,7 +6,7 @@
  */
 #include "api.h"
 #include "fuzz.h"
-#include "intake/batch_feed.h"
+#include "intake/batch.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "job/change/jobs.h"

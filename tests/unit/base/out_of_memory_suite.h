@@ -22,7 +22,7 @@
 #include "deliver/kafka/message.h"
 #include "deliver/kafka/topic_queue.h"
 #include "index/index.h"
-#include "intake/batch_chunk.h"
+#include "intake/batch.h"
 #include "job_json.h"
 #include "redis/redis_link.h"
 #include "request/cursor.h"
