@@ -15,7 +15,7 @@ enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the pat
 /* intake/results_rest.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
 
-/* pull/handlers_commands.c */
+/* pull/commands_rest.c */
 enum dt_next dt_handle_commands(struct dt_request *req);
 
 /* rest/jobs_rest.c */

@@ -86,7 +86,7 @@ BODIES = {
     "POST /v1/jobs:reschedule": [("api/rest/operation_json.c", "fields")],
     "POST /v1/jobs:reschedule filter": [("api/rest/operation_json.c", "filter_fields")],
     "POST /v1/pop": [("api/pull/pop_wish.c", "fields")],
-    "POST /v1/commands": [("api/pull/command_decode.c", "fields")],
+    "POST /v1/commands": [("api/pull/command_json.c", "fields")],
     "POST /v1/alerts/{id}/silence": [("api/rest/alerts_rest.c", "fields")],
     "POST /v1/admin/shards": [("api/rest/admin_rest.c", "fields")],
     "POST /v1/admin/clock": [("api/rest/clock_rest.c", "fields")],

@@ -12,7 +12,9 @@
 #define DT_API_COMMAND_H
 
 #include "base/text/json.h"
+#include "job/change/jobs.h"
 #include "job_json.h"
+#include "pop_take.h"
 #include "pop_wish.h"
 #include "request/auth.h"
 
@@ -37,5 +39,22 @@ DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_j
                                           struct dt_faults *faults, struct dt_command *out);
 /* The wish of a pop; borrows the command. */
 struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
+
+/*
+ * The answer to a pop that came by POST /v1/commands: the jobs, under the ids that commands gave them, or why the pop
+ * was refused. The answers to other pops are pop_take.h's.
+ */
+
+/* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be known now; each goes
+ * by its number then, which finishes it, too. */
+const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
+                                                  const struct dt_popped *popped);
+/* Adds the answer of a pop that got these jobs, perhaps none. names: of the first and those behind it; may be NULL. */
+void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
+                           const struct dt_command_job *names);
+/* Adds the answer of a pop that was refused. */
+void dt_command_add_refusal(struct dt_strbuf *out, enum dt_pop_topic why);
+/* Says in words why a pop is refused: static text. */
+const char *dt_command_refusal(enum dt_pop_topic why);
 
 #endif

@@ -27,7 +27,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "command_answer.h"
+#include "command.h"
 #include "http/http_detached.h"
 #include "index/index.h"
 #include "job/change/jobs.h"

@@ -25,7 +25,7 @@ struct dt_popped {
     bool at_limit;                      /* some topic has no more room within its limits: nobody is told when it has */
     struct dt_str refused;              /* present: nothing was claimed, because this topic is … */
     enum dt_pop_topic why;              /* … unknown, or not popped from */
-    const struct dt_command_job *names; /* the caller's: command_answer.h */
+    const struct dt_command_job *names; /* the caller's: command.h */
 };
 
 /*

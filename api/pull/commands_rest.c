@@ -13,7 +13,6 @@
 #include "answer.h"
 #include "base/assert.h"
 #include "command.h"
-#include "command_answer.h"
 #include "handlers.h"
 #include "intake/batch_gate.h"
 #include "intake/create_rest.h"
@@ -22,9 +21,9 @@
 #include "job/results/results.h"
 #include "pop_room.h"
 #include "request/auth.h"
-#include "request/workers.h"
-#include "request/topic_cache.h"
 #include "request/request.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
 
 /* A command, and what became of it. */
 struct dt_run_command {
