@@ -34,7 +34,7 @@ enum dt_next dt_handle_job_explain(struct dt_request *req);
 /* rest/list_rest.c */
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
-/* pull/handlers_pop.c */
+/* pull/pop_room.c */
 enum dt_next dt_handle_pop(struct dt_request *req); /* both ways: the path names the topic, or the body topics */
 
 /* rest/topics_rest.c */

@@ -85,7 +85,7 @@ BODIES = {
     "PUT /v1/schedules/{name}": [("api/rest/schedule_json.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
     "POST /v1/jobs:reschedule": [("api/rest/operation_json.c", "fields")],
     "POST /v1/jobs:reschedule filter": [("api/rest/operation_json.c", "filter_fields")],
-    "POST /v1/pop": [("api/pull/pop_wish.c", "fields")],
+    "POST /v1/pop": [("api/pull/pop_take.c", "fields")],
     "POST /v1/commands": [("api/pull/command_json.c", "fields")],
     "POST /v1/alerts/{id}/silence": [("api/rest/alerts_rest.c", "fields")],
     "POST /v1/admin/shards": [("api/rest/admin_rest.c", "fields")],

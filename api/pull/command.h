@@ -15,7 +15,6 @@
 #include "job/change/jobs.h"
 #include "job_json.h"
 #include "pop_take.h"
-#include "pop_wish.h"
 #include "request/auth.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */

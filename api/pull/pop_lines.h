@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "pop_take.h"
-#include "pop_wish.h"
 #include "request/request.h"
 
 #define DT_POP_AGAIN_US INT64_C(250000) /* after a claim that failed, or for which there was no memory … */

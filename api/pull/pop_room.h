@@ -9,7 +9,7 @@
 #define DT_API_POP_ROOM_H
 
 #include "api.h"
-#include "pop_wish.h"
+#include "pop_take.h"
 #include "request/request.h"
 #include "request/session.h"
 
