@@ -10,7 +10,7 @@
 
 #include "api.h"
 #include "job/list/list.h"
-#include "job_json.h"
+#include "rest/topics_rest.h"
 #include "request/cursor.h"
 #include "request/request.h"
 #include "store/store.h"

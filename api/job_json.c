@@ -1,5 +1,5 @@
-/* Answers about jobs and attempts: see job_json.h. The JSON of a job itself is scheduler/job/job_encode.c. */
-#include "job_json.h"
+/* Answers about jobs and attempts: see topics_rest.h. The JSON of a job itself is scheduler/job/job_encode.c. */
+#include "rest/topics_rest.h"
 #include "base/text/json_write.h"
 #include "job/change/jobs.h"
 

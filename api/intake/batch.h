@@ -13,7 +13,7 @@
 #include "batch_gate.h"
 #include "committer.h"
 #include "job/problem.h"
-#include "job_json.h"
+#include "rest/topics_rest.h"
 #include "request/auth.h"
 #include "request/request.h"
 #include "results_rest.h"

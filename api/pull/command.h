@@ -13,7 +13,7 @@
 
 #include "base/text/json.h"
 #include "job/change/jobs.h"
-#include "job_json.h"
+#include "rest/topics_rest.h"
 #include "pop_take.h"
 #include "request/auth.h"
 

@@ -10,7 +10,7 @@
 #include "dispatch/shards.h"
 #include "handlers.h"
 #include "request/workers.h"
-#include "topic_deleted.h"
+#include "topics_rest.h"
 
 struct ask {
     int64_t count;

@@ -24,7 +24,7 @@
 #include "request/request.h"
 #include "request/workers.h"
 #include "topic/owner.h"
-#include "topic_deleted.h"
+#include "topics_rest.h"
 
 #define BY_OPERATION    'o'
 #define OWN_PIECES      12 /* done here; each is some tens of ms at most */

@@ -13,7 +13,7 @@
 #include "handlers.h"
 #include "health.h"
 #include "job/job.h"
-#include "job_json.h"
+#include "topics_rest.h"
 #include "openapi.h"
 #include "request/request.h"
 #include "request/topic_cache.h"

@@ -1,11 +1,11 @@
 /*
- * Schedules between JSON and the domain, in the manner of job_json.h. Pure.
+ * Schedules between JSON and the domain, in the manner of topics_rest.h. Pure.
  */
 #ifndef DT_API_SCHEDULE_JSON_H
 #define DT_API_SCHEDULE_JSON_H
 
 #include "features/schedules/schedules.h"
-#include "job_json.h"
+#include "topics_rest.h"
 
 struct dt_schedule_body {
     struct dt_schedule schedule;

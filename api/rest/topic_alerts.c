@@ -8,7 +8,7 @@
 #include "features/alerts/alert.h"
 #include "job/job_encode.h"
 #include "topic/topics.h"
-#include "topic_secret.h"
+#include "topics_rest.h"
 
 static const char at_secret[] = "/alerts/secret";
 

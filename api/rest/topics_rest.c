@@ -7,17 +7,24 @@
  */
 #include "answer.h"
 #include "api.h"
-#include "features/operations/operations.h"
+#include "base/http/header.h"
+#include "base/http/host_name.h"
+#include "base/http/secret.h"
+#include "base/http/url.h"
+#include "base/text/json_write.h"
+#include "features/operations/topic_deletion.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "job/callback_timeout.h"
 #include "job/list/list.h"
-#include "request/workers.h"
-#include "request/topic_cache.h"
+#include "job/retry.h"
+#include "topics_rest.h"
 #include "request/request.h"
+#include "request/topic_cache.h"
+#include "request/workers.h"
+#include "topic/rate.h"
 #include "topic/topics.h"
 #include "topic_alerts.h"
-#include "topic_callback.h"
-#include "topic_deleted.h"
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \
@@ -231,4 +238,426 @@ enum dt_next dt_handle_topic_put(struct dt_request *req)
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, put_topic);
+}
+
+/*
+ * Topics between JSON and the domain: see topics_rest.h. An answer shows settings as they were set (null = the default)
+ * and, under "effective", what holds; what an answer shows may be put back, so the members that only we write are let
+ * pass, and a setting that this version does not offer is refused.
+ */
+
+static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    const struct dt_topic_setting *setting = r->out;
+    if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, setting->topic.name))
+        dt_json_fault(r, field, "differs from the topic in the path");
+}
+
+/* Kafka's own rule for names, and our internal topics. */
+static const char *check_kafka_topic(struct dt_json_reader *r, struct dt_str name)
+{
+    static const char *const length = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
+    if (name.n < 1 || name.n > DT_KAFKA_TOPIC_MAX)
+        return length;
+    const char *reason = dt_check_topic(r, name.n > DT_TOPIC_MAX ? (struct dt_str){name.p, DT_TOPIC_MAX} : name);
+    for (size_t i = 0; !reason && i < name.n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name.p[i]) || !name.p[i])
+            reason = length;
+    if (!reason && dt_kafka_topic_internal(name))
+        reason =
+            "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected, .dead or .alerts: "
+            "such topics are internal to installations";
+    return reason;
+}
+
+#define RATE                                                                                                           \
+    "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null for any number"
+
+static const char *check_rate(struct dt_str text)
+{
+    int64_t interval_ns;
+    return dt_rate_parse(text, &interval_ns) ? NULL : RATE;
+}
+
+static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
+{
+    return dt_topic_secret_check(text, &((struct dt_topic_setting *)r->out)->keeps);
+}
+
+#define BODY              struct dt_topic_setting
+#define NULLABLE          .flags = DT_FIELD_NULLABLE
+#define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is not as an answer shows it; it cannot be set")
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD_BY("name", read_name),
+    DT_FIELD("delivery", WORD, BODY, topic.delivery, NULLABLE, .words = dt_delivery_names, .min = DT_DELIVERY_UNSET + 1,
+             .reason = "must be \"kafka\", \"http\" or \"pull\""),
+    DT_FIELD("kafka_topic", TEXT, BODY, topic.kafka_topic, NULLABLE, .judge = check_kafka_topic),
+    DT_FIELD("retry", TEXT, BODY, topic.retry, NULLABLE, .read = dt_read_retry),
+    DT_FIELD("ack_timeout", DURATION, BODY, topic.ack_timeout_ms, NULLABLE, .min = 1, .reason = DT_REASON_NOT_ZERO),
+    DT_FIELD("retention", DURATION, BODY, topic.retention_ms, NULLABLE, .absent = -1),
+    DT_FIELD("max_in_flight", COUNT, BODY, topic.max_in_flight, NULLABLE, .min = 1, .max = INT32_MAX,
+             .reason = "must be a number from 1 to 2147483647, or null for any number"),
+    DT_FIELD("rate_limit", TEXT, BODY, topic.rate_limit, NULLABLE, .check = check_rate, .reason = RATE),
+    DT_FIELD("paused", FLAG, BODY, topic.paused, .has = offsetof(BODY, set_paused)),
+    SHOWN("effective", OBJECT),
+    SHOWN("counts", OBJECT),
+    SHOWN("oldest_overdue_ms", COUNT),
+    SHOWN("oldest_held_ms", COUNT),
+    SHOWN("created_at", TIME),
+    SHOWN("updated_at", TIME),
+    SHOWN("version", COUNT),
+    SHOWN("deletion", TEXT),
+    DT_FIELD("callback_url", TEXT, BODY, topic.callback.places.url, NULLABLE, .judge = dt_check_callback_url),
+    DT_FIELD("callback_hosts", TEXT, BODY, topic.callback.places.hosts, NULLABLE, .read = dt_topic_callback_hosts),
+    DT_FIELD("callback_timeout", DURATION, BODY, topic.callback.timeout_ms, NULLABLE, .min = DT_CALLBACK_TIMEOUT_MIN_MS,
+             .max = DT_CALLBACK_TIMEOUT_MAX_MS, .reason = "must be from 100 milliseconds to 10 minutes"),
+    DT_FIELD("callback_headers", TEXT, BODY, topic.callback.headers, NULLABLE, .read = dt_topic_callback_headers),
+    DT_FIELD("callback_secret", TEXT, BODY, topic.callback.secret, NULLABLE, .judge = check_secret),
+    DT_FIELD("alerts", TEXT, BODY, topic.alerts, NULLABLE, .read = dt_topic_alerts_decode),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+
+dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
+                          struct dt_faults *faults, struct dt_topic_setting *out)
+{
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out, .context = rules};
+    *out = (struct dt_topic_setting){.topic = {.name = name, .retention_ms = -1}};
+    if (!dt_json_read(&r, &table, dt_json_root(json)))
+        return DT_INVALID;
+    dt_topic_callback_compare(rules, faults, out);
+    return dt_faults_status(faults);
+}
+
+/* ---- answers ---- */
+
+static void put_effective(struct dt_strbuf *out, const struct dt_topic *t)
+{
+    struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
+    dt_json_begin_object(out, "effective");
+    dt_json_put_string(out, "kafka_topic", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
+    dt_retry_put(out, "retry", t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
+    dt_json_put_duration(out, "ack_timeout", t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
+    dt_json_put_duration(out, "callback_timeout", dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
+    dt_json_put_duration(out, "retention", t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
+    dt_json_end_object(out);
+}
+
+static void put_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
+{
+    dt_json_begin_object(out, "counts");
+    for (int s = 0; s < DT_JOB_STATES; s++)
+        dt_json_put_int(out, dt_job_state_name((enum dt_job_state)s), counts->by_state[s]);
+    dt_json_end_object(out);
+    dt_json_put_null(out, paused ? "oldest_overdue_ms" : "oldest_held_ms");
+    dt_json_put_int_or_null(out, paused ? "oldest_held_ms" : "oldest_overdue_ms", counts->oldest_overdue_ms > 0,
+                            counts->oldest_overdue_ms);
+}
+
+void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
+{
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "name", t->name);
+    dt_json_put_word(out, "delivery", dt_delivery_id_name(t->delivery));
+    dt_json_put_string(out, "kafka_topic", t->kafka_topic);
+    if (t->retry.p)
+        dt_retry_put(out, "retry", t->retry);
+    else
+        dt_json_put_null(out, "retry");
+    dt_json_put_duration_or_null(out, "ack_timeout", t->ack_timeout_ms > 0, t->ack_timeout_ms);
+    dt_json_put_duration_or_null(out, "retention", t->retention_ms >= 0, t->retention_ms);
+    dt_json_put_int_or_null(out, "max_in_flight", t->max_in_flight > 0, t->max_in_flight);
+    dt_json_put_string(out, "rate_limit", t->rate_limit);
+    dt_json_put_bool(out, "paused", t->paused);
+    dt_topic_callback_add(out, t);
+    dt_topic_alerts_add(out, t);
+    put_effective(out, t);
+    if (counts)
+        put_counts(out, counts, t->paused);
+    dt_json_put_time(out, "created_at", t->created_at_ms);
+    dt_json_put_time(out, "updated_at", t->updated_at_ms);
+    dt_json_put_int(out, "version", t->version);
+    if (t->deletion)
+        dt_json_put_id(out, "deletion", t->deletion);
+    else
+        dt_json_put_null(out, "deletion");
+    dt_json_end_object(out);
+}
+
+/* Callback settings: reading, keeping what is secret, and showing that it is there. See topics_rest.h. */
+
+#define HIDDEN DT_TOPIC_HIDDEN
+
+static const char headers_at[] = "/callback_headers";
+static const char secret_at[] = "/callback_secret";
+
+#define HOSTS_MAX 4000 /* bytes of the column */
+
+/* ---- reading ---- */
+
+/* Written as SQL has the list: one text, with commas between. */
+void dt_topic_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
+                             const struct dt_json_node *node)
+{
+    struct dt_faults *faults = r->faults;
+    struct dt_str *hosts = dt_json_place(r, field);
+    struct dt_strbuf text;
+    struct dt_callback_url url;
+    size_t n = 0;
+    if (node->type != DT_JSON_ARRAY) {
+        dt_json_fault(r, field, "must be a list of strings, such as \"https://hooks.example.com\"");
+        return;
+    }
+    dt_strbuf_init(&text);
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
+        const char *reason = m->type != DT_JSON_STRING ? "must be a string" : dt_check_callback_url(r, m->str);
+        if (!reason)
+            reason = dt_callback_origin_check(m->str, &url);
+        if (reason)
+            dt_faults_add_item(faults, "/callback_hosts", n, reason);
+        dt_strbuf_adds(&text, n++ > 0 ? "," : "");
+        if (!reason && text.n < HOSTS_MAX)
+            dt_strbuf_add(&text, m->str.p, m->str.n);
+    }
+    if (text.n > HOSTS_MAX)
+        dt_json_faultf(r, field, "has more than %d bytes", HOSTS_MAX);
+    faults->failed = faults->failed || text.failed;
+    *hosts = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
+}
+
+static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
+{
+    dt_json_put_key(text, name);
+    dt_json_put_string(text, NULL, value);
+}
+
+void dt_topic_callback_headers(struct dt_json_reader *r, const struct dt_json_field *field,
+                               const struct dt_json_node *node)
+{
+    const size_t most = ((const struct dt_job_rules *)r->context)->headers_max;
+    struct dt_topic_setting *setting = r->out;
+    struct dt_strbuf text;
+    size_t bytes = 0;
+    if (node->type != DT_JSON_OBJECT) {
+        dt_json_fault(r, field, "must be an object of strings");
+        return;
+    }
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, '{');
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
+        const char *reason = dt_callback_header_name_check(m->name);
+        if (!reason)
+            reason = m->type == DT_JSON_STRING ? dt_callback_header_value_check(m->str) : "must be a string";
+        bytes += m->name.n + m->str.n;
+        if (reason)
+            dt_faults_add_member(r->faults, headers_at, m->name, reason);
+        else if (bytes <= most)
+            add_header(&text, m->name, m->str);
+        setting->keeps |= !reason && dt_str_is(m->str, HIDDEN);
+    }
+    dt_strbuf_addc(&text, '}');
+    if (bytes > most)
+        dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
+    r->faults->failed |= text.failed;
+    setting->topic.callback.headers = text.n > 2 ? dt_json_keep(r->faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
+}
+
+void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
+                               const struct dt_topic_setting *setting)
+{
+    static const char without_place[] = "needs a callback_url, or callback_hosts: it is sent nowhere else";
+    const struct dt_topic *topic = &setting->topic;
+    int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
+    if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
+        dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
+    const int64_t ms = topic->callback.timeout_ms;
+    if (ms >= DT_CALLBACK_TIMEOUT_MIN_MS && ms <= DT_CALLBACK_TIMEOUT_MAX_MS && ms >= ack_ms) /* others have a fault */
+        dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
+    if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
+        return;
+    if (topic->callback.headers.p)
+        dt_faults_add(faults, headers_at, without_place);
+    if (topic->callback.secret.p)
+        dt_faults_add(faults, secret_at, without_place);
+}
+
+/* ---- keeping ---- */
+
+static struct dt_str find_header(const dt_json *json, struct dt_str name)
+{
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type != DT_JSON_OBJECT)
+        return DT_STR_NONE;
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
+        if (dt_str_eq(m->name, name))
+            return m->str;
+    return DT_STR_NONE;
+}
+
+static dt_status parse(dt_json *json, struct dt_str text)
+{
+    static const struct dt_json_limits limits = {.depth = 2};
+    return dt_json_parse(json, text.p ? text : DT_STR_LIT("{}"), &limits, NULL);
+}
+
+static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
+                              struct dt_topic *out)
+{
+    struct dt_strbuf text;
+    dt_json *had = NULL;
+    if (!out->callback.headers.p)
+        return DT_OK;
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, '{');
+    dt_status status = dt_json_new(&had);
+    if (status == DT_OK)
+        status = parse(json, out->callback.headers);
+    if (status == DT_OK)
+        status = parse(had, there ? there->callback.headers : DT_STR_NONE);
+    const struct dt_json_node *root = status == DT_OK ? dt_json_root(json) : NULL;
+    for (const struct dt_json_node *m = root ? dt_json_first(json, root) : NULL; m;
+         m = dt_json_sibling(json, root, m)) {
+        const bool hidden = dt_str_is(m->str, HIDDEN);
+        const struct dt_str value = hidden ? find_header(had, m->name) : m->str;
+        if (hidden && value.p && widen)
+            dt_faults_add_member(faults, headers_at, m->name, DT_TOPIC_SECRET_WIDENED);
+        else if (value.p)
+            add_header(&text, m->name, value);
+        else
+            dt_faults_add_member(faults, headers_at, m->name, "has no value yet that \"***\" could keep");
+    }
+    dt_strbuf_addc(&text, '}');
+    faults->failed = faults->failed || text.failed;
+    if (status == DT_OK)
+        out->callback.headers = dt_json_keep(faults, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    dt_json_free(had);
+    return status;
+}
+
+dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, const struct dt_topic_setting *setting,
+                                 struct dt_faults *faults, struct dt_topic *out)
+{
+    *out = setting->topic;
+    const bool widen = there && dt_callback_places_widen(&there->callback.places, &out->callback.places);
+    out->callback.secret = dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE,
+                                                widen, secret_at, faults);
+    dt_status status = keep_headers(json, there, widen, faults, out);
+    if (status != DT_OK)
+        return status;
+    return dt_faults_status(faults);
+}
+
+/* ---- answers ---- */
+
+/* What a manual edit has spoiled is shown as absent. */
+static void put_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
+{
+    dt_json *json = NULL;
+    if (!headers.p || dt_json_new(&json) != DT_OK || parse(json, headers) != DT_OK ||
+        dt_json_root(json)->type != DT_JSON_OBJECT) {
+        dt_json_put_null(out, "callback_headers");
+        dt_json_free(json);
+        return;
+    }
+    const struct dt_json_node *root = dt_json_root(json);
+    dt_json_begin_object(out, "callback_headers");
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        dt_json_put_key(out, m->name);
+        dt_json_put_word(out, NULL, HIDDEN);
+    }
+    dt_json_end_object(out);
+    dt_json_free(json);
+}
+
+void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic)
+{
+    struct dt_str hosts = topic->callback.places.hosts;
+    dt_json_put_string(out, "callback_url", topic->callback.places.url);
+    if (hosts.n) {
+        dt_json_begin_array(out, "callback_hosts");
+        while (hosts.n)
+            dt_json_put_string(out, NULL, dt_str_next_element(&hosts));
+        dt_json_end_array(out);
+    } else {
+        dt_json_put_null(out, "callback_hosts");
+    }
+    dt_json_put_duration_or_null(out, "callback_timeout", topic->callback.timeout_ms > 0, topic->callback.timeout_ms);
+    put_hidden_headers(out, topic->callback.headers);
+    dt_json_put_word(out, "callback_secret", topic->callback.secret.p ? HIDDEN : NULL);
+}
+
+/* Secrets that are kept, or added to: see topics_rest.h. */
+
+/* The part behind "***", which keeps what is there: absent, or a secret behind a space. */
+static bool behind_hidden(struct dt_str text, struct dt_str *out)
+{
+    size_t n = sizeof(DT_TOPIC_HIDDEN) - 1;
+    if (text.n < n || memcmp(text.p, DT_TOPIC_HIDDEN, n) != 0 || (text.n > n && text.p[n] != ' '))
+        return false;
+    *out = text.n > n ? (struct dt_str){text.p + n + 1, text.n - n - 1} : DT_STR_NONE;
+    return true;
+}
+
+const char *dt_topic_secret_check(struct dt_str text, bool *keeps)
+{
+    struct dt_str added = DT_STR_NONE;
+    const bool kept = behind_hidden(text, &added);
+    *keeps |= kept;
+    if (kept && !added.p)
+        return NULL;
+    struct dt_callback_secret secret;
+    const char *reason = dt_callback_secret_read(kept ? added : text, &secret);
+    dt_callback_secret_wipe(&secret);
+    return reason;
+}
+
+struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,
+                                   struct dt_faults *faults)
+{
+    struct dt_str added;
+    struct dt_strbuf text;
+    if (!wanted.p || !behind_hidden(wanted, &added))
+        return wanted;
+    if (had.p && widen) {
+        dt_faults_add(faults, pointer, DT_TOPIC_SECRET_WIDENED);
+        return wanted;
+    }
+    if (!had.p || (added.p && memchr(had.p, ' ', had.n))) {
+        dt_faults_add(faults, pointer,
+                      had.p ? "has two secrets already: write the ones that are to stay"
+                            : "there is no secret yet that \"***\" could keep");
+        return wanted;
+    }
+    dt_strbuf_init(&text);
+    dt_strbuf_add(&text, had.p, had.n);
+    if (added.p) {
+        dt_strbuf_addc(&text, ' ');
+        dt_strbuf_add(&text, added.p, added.n);
+    }
+    faults->failed = faults->failed || text.failed;
+    struct dt_str out = text.failed ? DT_STR_NONE : dt_json_keep(faults, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    return out;
+}
+
+/* See topics_rest.h. */
+
+enum dt_next dt_topic_refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
+{
+    if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
+                          (int)deletion->schedule.n, deletion->schedule.p);
+    else
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "%lld jobs of the topic are not finished",
+                          (long long)deletion->jobs);
+    return DT_REPLY;
+}
+
+void dt_topics_announce(struct dt_request *req)
+{
+    dt_topic_cache_invalidate(req->api->topics);
+    dt_index_writer_topics(req->api->index);
 }

@@ -5,8 +5,7 @@
 
 #include "support/suite.h"
 
-#include "job_json.h"
-#include "rest/topic_callback.h"
+#include "rest/topics_rest.h"
 #include "support/rigs/body_rig.h"
 #include "topic/topics.h"
 

@@ -23,7 +23,7 @@
 #include "deliver/kafka/topic_queue.h"
 #include "index/index.h"
 #include "intake/batch.h"
-#include "job_json.h"
+#include "rest/topics_rest.h"
 #include "redis/redis_link.h"
 #include "request/cursor.h"
 #include "store/store.h"
