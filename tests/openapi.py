@@ -81,7 +81,7 @@ BODIES = {
     "POST /v1/jobs": [("scheduler/job/job_decode.c", "fields")],
     "POST /v1/jobs/{id}/results": [("scheduler/job/results/result_json.c", "fields")],
     "PUT /v1/topics/{topic}": [("api/rest/topics_rest.c", "fields")],
-    "PUT /v1/topics/{topic} alerts": [("api/rest/topic_alerts.c", "fields")],
+    "PUT /v1/topics/{topic} alerts": [("api/rest/alerts_rest.c", "fields")],
     "PUT /v1/schedules/{name}": [("api/rest/schedule_json.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
     "POST /v1/jobs:reschedule": [("api/rest/operation_json.c", "fields")],
     "POST /v1/jobs:reschedule filter": [("api/rest/operation_json.c", "filter_fields")],

@@ -3,14 +3,21 @@
 
 #include "answer.h"
 #include "api.h"
+#include "base/http/host_name.h"
+#include "base/http/secret.h"
 #include "base/text/json_table.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
+#include "features/alerts/alert.h"
 #include "features/alerts/alerts.h"
 #include "handlers.h"
 #include "job/job_encode.h"
 #include "job/results/result_json.h"
 #include "request/request.h"
 #include "request/workers.h"
+#include "topic/topics.h"
+#include "alerts_rest.h"
+#include "topics_rest.h"
 
 #define BY_ALERT    'l'
 #define ALERT_BYTES ((size_t)2 << 10)
@@ -105,4 +112,124 @@ enum dt_next dt_handle_alert_list(struct dt_request *req)
 {
     req->state = dt_answer_id_page(req, BY_ALERT, 0);
     return req->state ? dt_workers_submit(req->api->workers, req, list_alerts) : DT_REPLY;
+}
+
+/* Alert settings: reading, keeping what is secret, and showing. See alerts_rest.h. */
+
+static const char at_secret[] = "/alerts/secret";
+
+struct body {
+    struct dt_alert_setting setting;
+    bool keeps;
+};
+
+/* ---- reading ---- */
+
+static const char *check_url(struct dt_json_reader *r, struct dt_str text)
+{
+    const struct dt_job_rules *rules = r->context;
+    return rules->callbacks ? dt_check_callback_url(r, text) : "callbacks are not enabled here (callbacks.enabled)";
+}
+
+static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
+{
+    return dt_topic_secret_check(text, &((struct body *)r->out)->keeps);
+}
+
+#define LIMIT(name, kind, number, ...)                                                                                 \
+    DT_FIELD(name, kind, struct body, setting.limits[DT_ALERT_##number - 1], .flags = DT_FIELD_NULLABLE,               \
+             .absent = DT_ALERT_DEFAULT, __VA_ARGS__)
+#define NUMBER .max = 1000000000, .reason = "must be a number from 0, for never, to 1000000000"
+
+static const struct dt_json_field fields[] = {
+    LIMIT("overdue", DURATION, OVERDUE),
+    LIMIT("backlog", COUNT, BACKLOG, NUMBER),
+    LIMIT("dead", COUNT, DEAD, NUMBER),
+    LIMIT("unreported", DURATION, UNREPORTED),
+    DT_FIELD("url", TEXT, struct body, setting.url, .flags = DT_FIELD_NULLABLE, .judge = check_url),
+    DT_FIELD("secret", TEXT, struct body, setting.secret, .flags = DT_FIELD_NULLABLE, .judge = check_secret),
+    DT_FIELD("mute_until", TIME, struct body, setting.mute_until_ms, .flags = DT_FIELD_NULLABLE, .min = 1,
+             .reason = DT_REASON_AFTER_1970),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+
+static struct dt_str stored(struct dt_faults *faults, const struct dt_alert_setting *setting)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_alert_setting_write(&text, setting);
+    faults->failed = faults->failed || text.failed;
+    struct dt_str out = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
+    return out;
+}
+
+void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,
+                            const struct dt_json_node *node)
+{
+    struct dt_topic_setting *setting = r->out;
+    struct body body = {.keeps = false};
+    struct dt_json_reader alerts = {
+        .json = r->json, .faults = r->faults, .out = &body, .context = r->context, .parent = "/alerts"};
+    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
+        body.setting.limits[i] = DT_ALERT_DEFAULT;
+    if (!dt_json_read(&alerts, &table, node))
+        return;
+    if (body.setting.secret.p && !body.setting.url.p && !r->faults->n)
+        dt_faults_add(r->faults, at_secret, "needs a url: it is sent nowhere else");
+    *(struct dt_str *)dt_json_place(r, field) = stored(r->faults, &body.setting);
+    setting->keeps |= body.keeps;
+}
+
+/* ---- keeping ---- */
+
+dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, struct dt_faults *faults,
+                               struct dt_topic *out)
+{
+    struct dt_alert_setting wanted;
+    struct dt_alert_setting had;
+    dt_status status = dt_alert_setting_read(json, out->alerts, faults->arena, &wanted);
+    if (status == DT_OK)
+        status = dt_alert_setting_read(json, there ? there->alerts : DT_STR_NONE, faults->arena, &had);
+    if (status != DT_OK || !wanted.secret.p)
+        return status;
+    const bool widen = dt_callback_places_widen(&(struct dt_callback_places){.url = had.url},
+                                                &(struct dt_callback_places){.url = wanted.url});
+    wanted.secret = dt_topic_secret_keep(wanted.secret, had.secret, widen, at_secret, faults);
+    out->alerts = stored(faults, &wanted);
+    return dt_faults_status(faults);
+}
+
+/* ---- answers ---- */
+
+void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
+{
+    struct dt_alert_setting setting;
+    struct dt_arena arena;
+    dt_json *json = NULL;
+    if (!topic->alerts.p) {
+        dt_json_put_null(out, "alerts");
+        return;
+    }
+    dt_arena_init(&arena);
+    if (dt_json_new(&json) != DT_OK || dt_alert_setting_read(json, topic->alerts, &arena, &setting) != DT_OK) {
+        out->failed = true;
+        goto end;
+    }
+    dt_json_begin_object(out, "alerts");
+    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++) {
+        const enum dt_alert_kind kind = (enum dt_alert_kind)(i + 1);
+        const char *name = dt_alert_kind_name(kind);
+        if (dt_alert_is_time(kind))
+            dt_json_put_duration_or_null(out, name, setting.limits[i] >= 0, setting.limits[i]);
+        else
+            dt_json_put_int_or_null(out, name, setting.limits[i] >= 0, setting.limits[i]);
+    }
+    dt_json_put_string(out, "url", setting.url);
+    dt_json_put_word(out, "secret", setting.secret.p ? DT_TOPIC_HIDDEN : NULL);
+    dt_json_put_time(out, "mute_until", setting.mute_until_ms);
+    dt_json_end_object(out);
+end:
+    dt_json_free(json);
+    dt_arena_clear(&arena);
 }

@@ -24,7 +24,7 @@
 #include "request/workers.h"
 #include "topic/rate.h"
 #include "topic/topics.h"
-#include "topic_alerts.h"
+#include "alerts_rest.h"
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \

@@ -2,11 +2,11 @@
  * The member "alerts" of a topic between JSON and the domain. Answers never show its secret: they have "***" in its
  * place, and a body with "***" keeps the secret that is there (topics_rest.h). Pure.
  */
-#ifndef DT_API_TOPIC_ALERTS_H
-#define DT_API_TOPIC_ALERTS_H
+#ifndef DT_API_ALERTS_REST_H
+#define DT_API_ALERTS_REST_H
 
-#include "topics_rest.h"
 #include "topic/topics.h"
+#include "topics_rest.h"
 
 /* Reads the member, for the table of a topic's body. A secret of "***" stays as it is, and sets `keeps`. */
 void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,
