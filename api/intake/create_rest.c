@@ -24,7 +24,7 @@
 #include "rest/job_answer.h"
 #include "rest/job_fit.h"
 #include "rest/settle.h"
-#include "rest/waiting.h"
+#include "rest/explain_rest.h"
 
 struct create {
     struct dt_unit unit;

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/certificates.h"
 #include "dispatch/shards.h"
-#include "explain.h"
+#include "explain_rest.h"
 #include "store/processes.h"
 
 #define SKEW_MS      1000

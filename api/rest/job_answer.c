@@ -6,7 +6,7 @@
 #include "intake/index_writer.h"
 #include "request/workers.h"
 #include "request/topic_cache.h"
-#include "waiting.h"
+#include "explain_rest.h"
 
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome)
 {

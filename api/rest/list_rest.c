@@ -12,7 +12,7 @@
 #include "job/retry.h"
 #include "request/workers.h"
 #include "request/request.h"
-#include "waiting.h"
+#include "explain_rest.h"
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200

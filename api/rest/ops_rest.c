@@ -18,7 +18,7 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
-#include "shard_json.h"
+#include "explain_rest.h"
 #include "store/processes.h"
 
 #define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */

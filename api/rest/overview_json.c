@@ -4,7 +4,7 @@
 #include "job/delivery.h"
 #include "job/job_encode.h"
 #include "overview_parts.h"
-#include "shard_json.h"
+#include "explain_rest.h"
 #include "store/processes.h"
 
 void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds)
