@@ -21,9 +21,7 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
-#include "rest/job_answer.h"
-#include "rest/job_fit.h"
-#include "rest/settle.h"
+#include "rest/jobs_rest.h"
 #include "rest/explain_rest.h"
 
 struct create {

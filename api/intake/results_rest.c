@@ -22,7 +22,7 @@
 #include "request/request.h"
 #include "request/session.h"
 #include "request/workers.h"
-#include "rest/job_answer.h"
+#include "rest/jobs_rest.h"
 #include "results_rest.h"
 
 struct reporting {

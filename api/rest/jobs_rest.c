@@ -4,20 +4,21 @@
  * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
  * did not exist: such a token's changes read the job first (a job's topic never changes).
  */
-
 #include "answer.h"
 #include "api.h"
+#include "base/text/json_write.h"
+#include "explain_rest.h"
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
 #include "job/results/result_json.h"
-#include "job_answer.h"
-#include "job_fit.h"
-#include "request/topic_cache.h"
+#include "jobs_rest.h"
 #include "request/request.h"
+#include "request/topic_cache.h"
 #include "request/workers.h"
-#include "settle.h"
+#include "topics_rest.h"
 
 #define BY_ATTEMPT   'a'
 #define ATTEMPTS_MAX 1000 /* in a page */
@@ -311,4 +312,115 @@ enum dt_next dt_handle_job_patch(struct dt_request *req)
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, patch_job);
+}
+
+/* Puts a job, what it waits for, and its answer together: see jobs_rest.h. */
+
+enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome)
+{
+    struct dt_waiting waiting;
+    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
+    struct dt_job_view view = {
+        .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .outcome = outcome, .check = dt_scratch_json()};
+    dt_waiting_clear(&waiting);
+    return dt_answer_job(req, 200, job, &view);
+}
+
+enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job)
+{
+    /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
+    (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL) == DT_OK);
+    return dt_answer_stored(req, store, job, NULL);
+}
+
+enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
+                               const struct dt_error *err)
+{
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
+    struct dt_entry entry = {.id = job->id,
+                             .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                             .was_ms = job->was_next_at_ms};
+    dt_index_writer_post(req->api->index, &entry, 1);
+    return dt_answer_read(req, store, job);
+}
+
+/* Reading the topic, judging, answering: see jobs_rest.h. */
+
+bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked)
+{
+    struct dt_callback_misfit misfit;
+    struct dt_faults faults;
+    (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS, store, NULL) ==
+           DT_OK); /* else the last known holds */
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    const struct dt_topic_settings *settings = view ? dt_view_topic(view, topic) : NULL;
+    bool deleting = settings && settings->deleting;
+    bool fits = !settings || deleting || dt_callback_fits(&settings->callback, asked, &misfit);
+    dt_view_release(view);
+    if (deleting) {
+        const struct dt_problem problem = dt_topic_deleting();
+        dt_request_problem(req, &problem);
+    }
+    if (fits)
+        return !deleting;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add_misfit(&faults, &misfit);
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
+/* Waiting for a batch to be settled: see jobs_rest.h. */
+
+#define WAIT_US INT64_C(200000)
+
+static bool time_left(const struct dt_request *req, const struct dt_settle *settle)
+{
+    return dt_clock_mono_us(req->api->clock) < settle->by_us;
+}
+
+bool dt_settle_goes_on(struct dt_request *req, dt_store *store, const struct dt_settle *settle, dt_worker_fn run)
+{
+    bool in_flight = false;
+    return time_left(req, settle) && dt_store_in_flight(store, settle->id, settle->shard, &in_flight, NULL) == DT_OK &&
+           in_flight && dt_workers_later(req->api->workers, req, run);
+}
+
+bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job, dt_worker_fn run)
+{
+    if (!job->unsettled)
+        return false;
+    if (!settle->by_us)
+        settle->by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
+    settle->id = job->id;
+    settle->shard = job->claim_shard;
+    dt_request_trim(req); /* many may wait, each of them without the room for a job */
+    return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
+}
+
+/* Answers about jobs and attempts: see topics_rest.h. The JSON of a job itself is scheduler/job/job_encode.c. */
+
+void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
+{
+    const bool late = attempt->dispatched_at_ms > 0 && attempt->due_at_ms > 0;
+    dt_json_begin_object(out, NULL);
+    dt_json_put_int(out, "attempt", attempt->attempt);
+    dt_json_put_time(out, "due_at", attempt->due_at_ms);
+    dt_json_put_time(out, "dispatched_at", attempt->dispatched_at_ms);
+    dt_json_put_int_or_null(out, "lateness_ms", late, attempt->dispatched_at_ms - attempt->due_at_ms);
+    dt_json_put_time(out, "finished_at", attempt->finished_at_ms);
+    dt_json_put_word(out, "status", dt_attempt_status_name(attempt->status));
+    dt_json_put_int_or_null(out, "http_status", attempt->http_status > 0, attempt->http_status);
+    dt_json_put_int_or_null(out, "duration_ms", attempt->duration_ms >= 0, attempt->duration_ms);
+    if (attempt->error_code.p || attempt->error_message.p) {
+        dt_json_begin_object(out, "error");
+        dt_json_put_string(out, "code", attempt->error_code);
+        dt_json_put_string(out, "message", attempt->error_message);
+        dt_json_end_object(out);
+    } else {
+        dt_json_put_null(out, "error");
+    }
+    dt_json_end_object(out);
 }
