@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "dispatch/shards.h"
-#include "rest/findings.h"
+#include "rest/doctor_rest.h"
 #include "store/processes.h"
 
 #define S(text) DT_STR_LIT(text)

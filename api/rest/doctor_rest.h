@@ -4,9 +4,10 @@
  * (rest/explain_rest.h). (cli/run_doctor.c has the findings that the command `duetime doctor` makes from outside of an
  * API.)
  */
-#ifndef DT_API_FINDINGS_H
-#define DT_API_FINDINGS_H
+#ifndef DT_API_DOCTOR_REST_H
+#define DT_API_DOCTOR_REST_H
 
+#include "explain_rest.h"
 #include "features/doctor/finding.h"
 #include "features/doctor/process_findings.h"
 #include "features/figures/figures.h"
@@ -14,7 +15,6 @@
 #include "request/topic_cache.h"
 #include "store/processes.h"
 #include "store/server_settings.h"
-#include "explain_rest.h"
 
 /* The facts to judge; those that could not be read are absent. */
 struct dt_examined {
