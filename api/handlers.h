@@ -93,14 +93,14 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req);
 /* rest/doctor_rest.c */
 enum dt_next dt_handle_doctor(struct dt_request *req);
 
-/* rest/admin_rest.c */
+/* rest/ops_rest.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 
-/* rest/clock_rest.c */
+/* rest/ops_rest.c */
 enum dt_next dt_handle_clock(struct dt_request *req);
 enum dt_next dt_handle_clock_set(struct dt_request *req);
 
-/* rest/caller_rest.c */
+/* rest/ops_rest.c */
 enum dt_next dt_handle_caller(struct dt_request *req);
 
 /* rest/ops_rest.c */

@@ -88,8 +88,8 @@ BODIES = {
     "POST /v1/pop": [("api/pull/pop_take.c", "fields")],
     "POST /v1/commands": [("api/pull/command_json.c", "fields")],
     "POST /v1/alerts/{id}/silence": [("api/rest/alerts_rest.c", "fields")],
-    "POST /v1/admin/shards": [("api/rest/admin_rest.c", "fields")],
-    "POST /v1/admin/clock": [("api/rest/clock_rest.c", "fields")],
+    "POST /v1/admin/shards": [("api/rest/ops_rest.c", "fields")],
+    "POST /v1/admin/clock": [("api/rest/ops_rest.c", "fields")],
 }
 # Members that bodies may have, so that an answer can be put back or compared, and that nobody is told to send.
 BESIDE = {"PUT /v1/topics/{topic}": {"name"}, "PUT /v1/schedules/{name}": {"name", "key", "run_at", "delay"}}
