@@ -2,8 +2,8 @@
  * Operations between JSON and the domain: what a caller may ask for all jobs that a filter finds, and how an operation
  * reads in an answer. Pure: no I/O, no clock, no HTTP.
  */
-#ifndef DT_API_OPERATION_JSON_H
-#define DT_API_OPERATION_JSON_H
+#ifndef DT_API_OPERATIONS_REST_H
+#define DT_API_OPERATIONS_REST_H
 
 #include "features/operations/operations.h"
 #include "job/job_decode.h"
