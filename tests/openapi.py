@@ -82,7 +82,7 @@ BODIES = {
     "POST /v1/jobs/{id}/results": [("scheduler/job/results/result_json.c", "fields")],
     "PUT /v1/topics/{topic}": [("api/rest/topics_rest.c", "fields")],
     "PUT /v1/topics/{topic} alerts": [("api/rest/alerts_rest.c", "fields")],
-    "PUT /v1/schedules/{name}": [("api/rest/schedule_json.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
+    "PUT /v1/schedules/{name}": [("api/rest/schedules_rest.c", "fields"), ("scheduler/job/job_decode.c", "fields")],
     "POST /v1/jobs:reschedule": [("api/rest/operations_rest.c", "fields")],
     "POST /v1/jobs:reschedule filter": [("api/rest/operations_rest.c", "filter_fields")],
     "POST /v1/pop": [("api/pull/pop_take.c", "fields")],

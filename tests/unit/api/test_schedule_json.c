@@ -3,7 +3,8 @@
 
 #include "support/suite.h"
 
-#include "schedules/schedule_json.h"
+#include "rest/schedules_rest.h"
+#include "support/rigs/body_rig.h"
 
 TEST(a_name_has_letters_digits_and_three_signs)
 {

@@ -1,8 +1,8 @@
 /*
  * Schedules between JSON and the domain, in the manner of topics_rest.h. Pure.
  */
-#ifndef DT_API_SCHEDULE_JSON_H
-#define DT_API_SCHEDULE_JSON_H
+#ifndef DT_API_SCHEDULES_REST_H
+#define DT_API_SCHEDULES_REST_H
 
 #include "features/schedules/schedules.h"
 #include "topics_rest.h"
