@@ -45,7 +45,7 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "rest/health.h"
-#include "rest/overview.h"
+#include "rest/overview_rest.h"
 #include "store/store_chores.h"
 #include "token_commands.h"
 

@@ -9,7 +9,7 @@
 #include "features/forecast/forecast.h"
 #include "handlers.h"
 #include "job/job.h"
-#include "overview.h"
+#include "overview_rest.h"
 #include "request/request.h"
 #include "request/workers.h"
 

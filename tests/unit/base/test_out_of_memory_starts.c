@@ -30,7 +30,7 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "rest/health.h"
-#include "rest/overview.h"
+#include "rest/overview_rest.h"
 #include "shard/due_watch.h"
 #include "shard/room.h"
 #include "store/store_chores.h"
