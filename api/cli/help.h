@@ -1,6 +1,6 @@
 /*
  * Texts that are made from the table of verbs (cli/table.h): the help that `duetime` prints (help.c), the man page and
- * the reference among the documents (pages.c), completion scripts for shells (complete.c). All append.
+ * the reference among the documents (help.c), completion scripts for shells (help.c). All append.
  */
 #ifndef DT_CLI_HELP_H
 #define DT_CLI_HELP_H

@@ -15,9 +15,7 @@
 #include "base/streams.h"
 #include "cli.h"
 #include "help.h"
-#include "run.h"
-#include "talk.h"
-#include "times.h"
+#include "words.h"
 
 #define NARROWEST 40
 
@@ -140,4 +138,74 @@ int main(int argc, char **argv)
     if (call.help)
         return close_output(&cli, dt_cli_run_help(&cli));
     return close_output(&cli, call.verb->method ? ask_api(&cli) : dt_cli_run_of(&call)(&cli));
+}
+
+/* Which function carries out what the table names. */
+
+dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call)
+{
+    static dt_cli_run *const runs[] = {[DT_CLI_BY_REQUEST] = dt_cli_run_request,
+                                       [DT_CLI_BY_SET] = dt_cli_run_set,
+                                       [DT_CLI_BY_LIST] = dt_cli_run_list,
+                                       [DT_CLI_BY_FOLLOW] = dt_cli_run_follow,
+                                       [DT_CLI_BY_DELETE] = dt_cli_run_delete,
+                                       [DT_CLI_BY_POP] = dt_cli_run_pop,
+                                       [DT_CLI_BY_WATCH] = dt_cli_run_watch,
+                                       [DT_CLI_BY_EXPORT] = dt_cli_run_list,
+                                       [DT_CLI_BY_IMPORT] = dt_cli_run_import,
+                                       [DT_CLI_BY_OVERVIEW] = dt_cli_run_overview,
+                                       [DT_CLI_BY_FORECAST] = dt_cli_run_forecast,
+                                       [DT_CLI_BY_DOCTOR] = dt_cli_run_doctor,
+                                       [DT_CLI_BY_COMPLETION] = dt_cli_run_completion,
+                                       [DT_CLI_BY_HELP] = dt_cli_run_help,
+                                       [DT_CLI_BY_VERSION] = dt_cli_run_version};
+    return call->verb->set && call->n_args == 0 ? dt_cli_run_many : runs[call->verb->way];
+}
+
+/* Verbs that need no API. */
+
+static int print(struct dt_strbuf *text)
+{
+    bool good = !text->failed;
+    fwrite(text->p ? text->p : "", 1, text->n, stdout);
+    dt_strbuf_clear(text);
+    return good ? DT_CLI_DONE : DT_CLI_REFUSED;
+}
+
+int dt_cli_run_help(struct dt_cli *cli)
+{
+    const struct dt_cli_call *call = cli->call;
+    struct dt_cli_call about = *call;
+    struct dt_strbuf text;
+    struct dt_error err = {0};
+    char *words[3] = {NULL, NULL, "--help"};
+    unsigned n = call->verb && strcmp(call->noun, "help") == 0 ? call->n_args : 0;
+    dt_strbuf_init(&text);
+    for (unsigned i = 0; i < n; i++)
+        words[i] = (char *)(uintptr_t)call->args[i];
+    words[n] = "--help";
+    if (!call->help || n > 0) {
+        dt_status status = dt_cli_read_words((int)n + 1, words, &about, &err);
+        if (status != DT_OK)
+            return dt_cli_failed(status, &err);
+    }
+    dt_cli_add_help(&text, about.noun, about.verb);
+    return print(&text);
+}
+
+int dt_cli_run_version(struct dt_cli *cli)
+{
+    (void)cli;
+    puts("duetime " DUETIME_VERSION);
+    return DT_CLI_DONE;
+}
+
+int dt_cli_run_completion(struct dt_cli *cli)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    if (dt_cli_add_completion(&text, cli->call->args[0]))
+        return print(&text);
+    dt_cli_say("there is no completion for \"%.80s\": bash, zsh, fish", cli->call->args[0]);
+    return DT_CLI_USAGE;
 }

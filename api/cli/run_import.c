@@ -20,11 +20,9 @@
 
 #include "base/assert.h"
 #include "base/text/json_write.h"
-#include "progress.h"
-#include "request.h"
-#include "run.h"
+#include "cli.h"
+#include "words.h"
 #include "show.h"
-#include "talk.h"
 
 #define LINE_BYTES  ((size_t)8 << 20)
 #define BATCH_LINES 5000

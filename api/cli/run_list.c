@@ -8,11 +8,9 @@
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "progress.h"
-#include "request.h"
-#include "run.h"
+#include "cli.h"
+#include "words.h"
 #include "show.h"
-#include "talk.h"
 
 #define PAGE 500
 

@@ -1,5 +1,5 @@
-/* Reads the settings of settings.h: options, environment, and the file of contexts. */
-#include "settings.h"
+/* Reads the settings of rest.h: options, environment, and the file of contexts. */
+#include "rest.h"
 
 #include <errno.h>
 #include <ini.h>

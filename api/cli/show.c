@@ -9,7 +9,7 @@
 #include "base/streams.h"
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
-#include "request.h"
+#include "words.h"
 
 #define COLUMNS_MAX 16
 #define NARROWEST   4

@@ -62,7 +62,7 @@ enum dt_cli_thing {
     DT_CLI_THINGS
 };
 
-/* How a verb is carried out: run.c has the function of each. */
+/* How a verb is carried out: main.c has the function of each. */
 enum dt_cli_way {
     DT_CLI_BY_REQUEST, /* one request, and its answer shown */
     DT_CLI_BY_SET,     /* what is there, with what the options change, put back */

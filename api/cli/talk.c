@@ -1,12 +1,12 @@
 /* Says what was refused in the words of the command line: a member's pointer is told as the option that set it. */
-#include "talk.h"
-
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/streams.h"
 #include "base/text/json_write.h"
-#include "request.h"
+#include "cli.h"
+#include "words.h"
 #include "show.h"
 
 void dt_cli_say(const char *fmt, ...)
@@ -192,4 +192,35 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
         return DT_CLI_DONE;
     dt_cli_say("%s answers with something that is no JSON: %.200s", cli->settings.url, err.text);
     return DT_CLI_REFUSED;
+}
+
+/* See cli.h. */
+
+#define SECOND_US INT64_C(1000000)
+
+void dt_cli_progress_begin(struct dt_cli_progress *progress, const dt_clock *clock, const char *what)
+{
+    int64_t now_us = dt_clock_mono_us(clock);
+    *progress = (struct dt_cli_progress){clock, what, isatty(STDERR_FILENO), now_us, now_us};
+}
+
+void dt_cli_progress_tell(struct dt_cli_progress *progress, int64_t done, int64_t part, int64_t whole)
+{
+    int64_t now_us = dt_clock_mono_us(progress->clock);
+    int64_t took_us = now_us - progress->begun_us;
+    if (now_us - progress->told_us < (progress->terminal ? SECOND_US : 10 * SECOND_US))
+        return;
+    progress->told_us = now_us;
+    fprintf(stderr, "%s%lld %s, %.0f/s", progress->terminal ? "\r" : "", (long long)done, progress->what,
+            (double)done * SECOND_US / (double)took_us);
+    if (whole > 0 && part > 0)
+        fprintf(stderr, ", %.0f %%, %.0f s left", 100.0 * (double)part / (double)whole,
+                (double)took_us / SECOND_US * (double)(whole - part) / (double)part);
+    fputs(progress->terminal ? "\033[K" : "\n", stderr);
+}
+
+void dt_cli_progress_end(struct dt_cli_progress *progress)
+{
+    if (progress->terminal && progress->told_us != progress->begun_us)
+        fputs("\r\033[K", stderr);
 }

@@ -1,7 +1,7 @@
 /*
  * The findings of GET /v1/doctor: each with how grave it is, what it means, what to do, and which other finding
  * explains it. The other files of this folder have read what is judged; the store is asked for limits of topics alone
- * (rest/explain_rest.h). (cli/run_doctor.c has the findings that the command `duetime doctor` makes from outside of an
+ * (rest/explain_rest.h). (cli/run_status.c has the findings that the command `duetime doctor` makes from outside of an
  * API.)
  */
 #ifndef DT_API_DOCTOR_REST_H

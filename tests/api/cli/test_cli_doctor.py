@@ -183,5 +183,5 @@ def test_every_finding_was_seen_by_a_test_of_this_file(request):
     if len(items) < 17 or items[-1] is not request.node:
         return  # only some of them were asked for, or the others come later
     kinds = dict(re.findall(r'\[(DT_FINDING_\w+)\]\s*=\s*\{\s*"([a-z-]+)"', (TREE / "scheduler/features/doctor/finding.c").read_text()))
-    names = {kinds[kind] for kind in re.findall(r"\bDT_FINDING_(?!KINDS)\w+", (TREE / "api/cli/run_doctor.c").read_text())}
+    names = {kinds[kind] for kind in re.findall(r"\bDT_FINDING_(?!KINDS)\w+", (TREE / "api/cli/run_status.c").read_text())}
     assert len(names) == 11 and names - SEEN == set(), names - SEEN

@@ -4,8 +4,6 @@
 #include "support/suite.h"
 
 #include "cli/help.h"
-#include "cli/request.h"
-#include "cli/times.h"
 #include "cli/words.h"
 
 #define WORDS(...) ((char *[]){__VA_ARGS__})

@@ -1,0 +1,624 @@
+/*
+ * Overview: one screen of how the installation is. Ready or not, what is late, shards with their leaders, and topics
+ * with what happens in them: the twenty most important ones, and at a terminal as many as it has lines for. With
+ * --watch it is drawn anew every two seconds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/streams.h"
+#include "base/text/json_write.h"
+#include "base/text/timetext.h"
+#include "cli.h"
+#include "features/doctor/finding.h"
+#include "words.h"
+#include "show.h"
+
+#define TOPICS 20
+#define SHARDS 32
+#define TITLE  12 /* characters before the words of a line */
+
+struct overview {
+    struct dt_cli *cli;
+    struct dt_rest_answer answer;
+    dt_json *json;
+};
+
+/* Asks for what is shown whatever its status is: an API that is not ready says so in its body. */
+static int ask(struct overview *o, const char *path)
+{
+    struct dt_error err = {0};
+    dt_status status =
+        dt_rest_ask(o->cli->rest, &(struct dt_rest_request){.method = "GET", .path = path}, &o->answer, &err);
+    if (status != DT_OK)
+        return dt_cli_failed(status, &err);
+    int code = strcmp(path, "/readyz") == 0 ? DT_CLI_DONE : dt_cli_judge(o->cli, &o->answer);
+    if (code == DT_CLI_DONE &&
+        dt_json_parse(o->json, dt_strbuf_str(&o->answer.body), &(struct dt_json_limits){.depth = 64}, &err) != DT_OK)
+        code = dt_cli_failed(DT_MALFORMED, &err);
+    return code;
+}
+
+/* The member as text: a string's own, otherwise its JSON. */
+static struct dt_str text(const dt_json *json, const struct dt_json_node *node, const char *name)
+{
+    const struct dt_json_node *m = dt_json_member(json, node, name);
+    return !m ? DT_STR_LIT("-") : m->type == DT_JSON_STRING ? m->str : m->raw;
+}
+
+static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node, const char *name)
+{
+    dt_strbuf_addf(out, "%s ", name);
+    dt_cli_add_plain(out, text(json, node, name));
+    dt_strbuf_adds(out, "  ");
+}
+
+static int show_readiness(struct overview *o, struct dt_strbuf *out)
+{
+    static const char *const parts[] = {"mysql", "redis", "leaders", "kafka"};
+    int code = ask(o, "/readyz");
+    if (code != DT_CLI_DONE)
+        return code;
+    const struct dt_json_node *root = dt_json_root(o->json);
+    struct dt_str status = text(o->json, root, "status");
+    const char *colour = !o->cli->colours ? "" : dt_str_is(status, "ready") ? "\033[32m" : "\033[31m";
+    dt_strbuf_adds(out, colour);
+    dt_cli_add_plain(out, status);
+    dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        add_word(out, o->json, root, parts[i]);
+    if (dt_str_is(text(o->json, root, "workers"), "busy")) /* which is rare, and the line is short */
+        add_word(out, o->json, root, "workers");
+    dt_strbuf_addc(out, '\n');
+    return DT_CLI_DONE;
+}
+
+/* Appends a title and "name value" of each member, in as many lines as the terminal needs for them. */
+static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
+{
+    const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
+    bool there = node && node->type == DT_JSON_OBJECT;
+    size_t begin = out->n; /* of the line */
+    struct dt_strbuf pair;
+    dt_strbuf_init(&pair);
+    dt_strbuf_addf(out, "%-*s", TITLE, title);
+    if (!there)
+        dt_strbuf_addc(out, '-');
+    for (const struct dt_json_node *m = there ? dt_json_first(o->json, node) : NULL; m;
+         m = dt_json_sibling(o->json, node, m)) {
+        dt_strbuf_reset(&pair);
+        dt_cli_add_plain(&pair, m->name);
+        dt_strbuf_addc(&pair, ' ');
+        dt_cli_add_plain(&pair, m->type == DT_JSON_STRING ? m->str
+                                : m->type == DT_JSON_NULL ? DT_STR_LIT("-")
+                                                          : m->raw);
+        bool first = out->n - begin <= TITLE;
+        if (!first && o->cli->width && out->n - begin + 2 + pair.n > o->cli->width) {
+            dt_strbuf_addf(out, "\n%*s", TITLE, "");
+            begin = out->n - TITLE;
+            first = true;
+        }
+        dt_strbuf_adds(out, first ? "" : "  ");
+        dt_strbuf_add(out, pair.p ? pair.p : "", pair.n);
+    }
+    dt_strbuf_addc(out, '\n');
+    dt_strbuf_clear(&pair);
+}
+
+/* ---- tables ---- */
+
+/* A table of the screen: its rows, and how many of them there is room for. */
+struct part {
+    enum dt_cli_thing thing;
+    const struct dt_json_node *items;
+    const char *rest; /* the command that lists them all */
+    unsigned n, room;
+};
+
+static struct part part_of(const struct overview *o, enum dt_cli_thing thing, const char *name, const char *rest)
+{
+    const struct dt_json_node *items = dt_json_member(o->json, dt_json_root(o->json), name);
+    struct part part = {.thing = thing, .rest = rest};
+    if (!items || items->type != DT_JSON_ARRAY)
+        return part;
+    part.items = items;
+    for (const struct dt_json_node *item = dt_json_first(o->json, items); item;
+         item = dt_json_sibling(o->json, items, item))
+        part.n++;
+    return part;
+}
+
+/* Adds the rows that are well, or the others, `most` at most; gives how many. */
+static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
+                         unsigned most)
+{
+    unsigned n = 0;
+    for (const struct dt_json_node *item = dt_json_first(o->json, part->items); item && n < most;
+         item = dt_json_sibling(o->json, part->items, item))
+        if (dt_str_is(text(o->json, item, "health"), "ok") == well) {
+            dt_cli_list_row(list, o->json, item);
+            n++;
+        }
+    return n;
+}
+
+/* Where not all have room, those that are not well come first. */
+static int show_part(struct overview *o, const struct part *part)
+{
+    struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
+    if (!list)
+        return DT_CLI_REFUSED;
+    const struct dt_json_node *item = part->items && part->room == part->n ? dt_json_first(o->json, part->items) : NULL;
+    for (; item; item = dt_json_sibling(o->json, part->items, item))
+        dt_cli_list_row(list, o->json, item);
+    if (part->room < part->n)
+        add_rows(o, list, part, true, part->room - add_rows(o, list, part, false, part->room));
+    dt_cli_list_end(list);
+    if (part->room < part->n)
+        printf("… and %u more: duetime %s\n", part->n - part->room, part->rest);
+    return DT_CLI_DONE;
+}
+
+/* head: how many lines are above the tables. */
+static int show_tables(struct overview *o, unsigned head)
+{
+    struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
+    struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
+    unsigned taken = head + 4; /* two heads of tables, a line between them, and the prompt's */
+    topics.n += (unsigned)dt_json_int_of(o->json, dt_json_root(o->json), "topics_more");
+    shards.room = shards.n < SHARDS ? shards.n : SHARDS;
+    topics.room = topics.n < TOPICS ? topics.n : TOPICS;
+    if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
+        /* Each table has half of the lines, and the lines that the other one does not need. */
+        taken += 2; /* what says that there are more */
+        unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
+        unsigned wanted = topics.room < lines ? topics.room : lines;
+        unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
+        shards.room = shards.room < most ? shards.room : most;
+        topics.room = topics.room < lines - shards.room ? topics.room : lines - shards.room;
+        dt_assert_cmp(shards.room + topics.room, <=, lines);
+    }
+    int code = show_part(o, &shards);
+    putchar('\n');
+    return code == DT_CLI_DONE ? show_part(o, &topics) : code;
+}
+
+/* ---- the screen ---- */
+
+/* The screen before it is kept until this one is known, and where it cannot be known. */
+static int draw(struct overview *o, bool clear)
+{
+    struct dt_strbuf head;
+    unsigned lines = 0;
+    dt_strbuf_init(&head);
+    int code = show_readiness(o, &head);
+    if (code == DT_CLI_DONE)
+        code = ask(o, "/v1/overview");
+    bool whole = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT;
+    if (whole) {
+        const struct dt_json_node *root = dt_json_root(o->json);
+        dt_strbuf_adds(&head, "duetime ");
+        dt_cli_add_plain(&head, text(o->json, root, "version"));
+        dt_strbuf_adds(&head, "  ");
+        add_word(&head, o->json, root, "now");
+        dt_strbuf_adds(&head, "\n\n");
+        add_line(o, &head, "a second", "rates");
+        add_line(o, &head, "lateness ms", "lateness_ms");
+        add_line(o, &head, "overdue", "overdue");
+        add_line(o, &head, "jobs", "jobs");
+        dt_strbuf_addc(&head, '\n');
+    }
+    if (whole && clear)
+        fputs("\033[H\033[2J", stdout);
+    fwrite(head.p ? head.p : "", 1, head.n, stdout);
+    for (size_t i = 0; i < head.n; i++)
+        lines += head.p[i] == '\n';
+    if (whole)
+        code = show_tables(o, lines);
+    dt_strbuf_clear(&head);
+    return code;
+}
+
+static int draw_json(struct overview *o)
+{
+    static const char *const parts[][2] = {{"ready", "/readyz"}, {"overview", "/v1/overview"}};
+    struct dt_strbuf out;
+    int code = DT_CLI_DONE;
+    dt_strbuf_init(&out);
+    dt_json_begin_object(&out, NULL);
+    for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
+        code = ask(o, parts[i][1]);
+        dt_json_name(&out, parts[i][0]);
+        dt_json_add_compact(&out, dt_strbuf_str(&o->answer.body));
+    }
+    dt_json_end_object(&out);
+    if (code == DT_CLI_DONE)
+        dt_cli_show_json(o->cli, dt_strbuf_str(&out));
+    dt_strbuf_clear(&out);
+    return code;
+}
+
+int dt_cli_run_overview(struct dt_cli *cli)
+{
+    struct overview o = {.cli = cli};
+    const char *interval = dt_cli_value(cli->call, "interval");
+    const bool watch = dt_cli_value(cli->call, "watch");
+    int64_t interval_ms = 2000;
+    int code = DT_CLI_REFUSED;
+    if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1)) {
+        dt_cli_say("--interval: \"%.80s\" is no duration", interval);
+        return DT_CLI_USAGE;
+    }
+    struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
+    dt_rest_answer_init(&o.answer);
+    /* Once, or until the output's reader or the user ends it; an API that is away is reported, and asked again. */
+    for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
+        code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw(&o, watch && cli->width);
+        more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
+        if (more)
+            nanosleep(&pause, NULL);
+    }
+    dt_json_free(o.json);
+    dt_strbuf_clear(&o.answer.body);
+    return code;
+}
+
+/*
+ * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it checks what only it can see: the way to the
+ * API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
+ *
+ *   /readyz ─▶ /v1/info ─▶ /v1/doctor
+ */
+
+#define SKEW_MS 2500 /* what an API says of the time may be a second old */
+
+/* A finding; subject and cause: NULL where there is none. */
+struct shown {
+    const char *name, *severity, *means, *action, *page, *subject, *detail, *cause;
+};
+
+struct doctor {
+    struct dt_cli *cli;
+    struct dt_rest_answer answer;
+    dt_json *json;
+    unsigned shown, wrong; /* findings; notes are not wrong */
+    char line[64];         /* the consequence whose line is not ended */
+};
+
+/* ---- showing ---- */
+
+/* Findings with a cause are shown as one line for each kind, below the cause. */
+static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
+{
+    const char *const parts[] = {"\n  means: ", f->means, "\n  do:    ", f->action, "\n  more:  ", f->page};
+    const char *colour = strcmp(f->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
+    bool goes_on = f->cause && strcmp(d->line, f->name) == 0;
+    if (goes_on)
+        dt_strbuf_adds(out, ", ");
+    else if (d->line[0])
+        dt_strbuf_addc(out, '\n');
+    snprintf(d->line, sizeof(d->line), "%s", f->cause ? f->name : "");
+    if (f->cause && !goes_on)
+        dt_strbuf_adds(out, "  so:    ");
+    if (!goes_on) {
+        dt_strbuf_adds(out, d->cli->colours ? colour : "");
+        dt_cli_add_plain(out, dt_str(f->severity));
+        dt_strbuf_addc(out, ' ');
+        dt_cli_add_plain(out, dt_str(f->name));
+        dt_strbuf_adds(out, d->cli->colours ? "\033[0m: " : ": ");
+    }
+    if (f->subject)
+        dt_cli_add_plain(out, dt_str(f->subject));
+    if (f->cause)
+        return;
+    dt_strbuf_adds(out, f->subject ? ": " : "");
+    dt_cli_add_plain(out, dt_str(f->detail));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i += 2) {
+        dt_strbuf_adds(out, parts[i]);
+        dt_cli_add_plain(out, dt_str(parts[i + 1]));
+    }
+    dt_strbuf_addc(out, '\n');
+}
+
+static void show(struct doctor *d, const struct shown *f)
+{
+    struct dt_strbuf out;
+    char detail[1024];
+    dt_strbuf_init(&out);
+    d->shown++;
+    d->wrong += strcmp(f->severity, "note") != 0;
+    if (d->cli->form == DT_CLI_AS_JSON) {
+        snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
+        dt_json_begin_object(&out, NULL);
+        dt_json_put_word(&out, "finding", f->name);
+        dt_json_put_word(&out, "severity", f->severity);
+        dt_json_put_word(&out, "detail", detail);
+        dt_json_put_word(&out, "means", f->means);
+        dt_json_put_word(&out, "do", f->action);
+        dt_json_put_word(&out, "runbook", f->page);
+        dt_json_put_word(&out, "cause", f->cause);
+        dt_json_end_object(&out);
+        dt_cli_show_json(d->cli, dt_strbuf_str(&out));
+    } else {
+        add_as_text(d, &out, f);
+        fwrite(out.p ? out.p : "", 1, out.n, stdout);
+    }
+    dt_strbuf_clear(&out);
+}
+
+static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *detail)
+{
+    dt_assert_cmp(kind, <, DT_FINDING_KINDS);
+    const struct dt_finding_kind_text *t = &dt_finding_kinds[kind];
+    show(d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
+}
+
+/* ---- asking ---- */
+
+/* True: the document is an object. */
+static bool ask(struct doctor *d, const char *path)
+{
+    struct dt_error err = {0};
+    dt_status status =
+        dt_rest_ask(d->cli->rest, &(struct dt_rest_request){.method = "GET", .path = path}, &d->answer, &err);
+    if (status != DT_OK) {
+        show_found(d, DT_FINDING_UNREACHED, err.text);
+        return false;
+    }
+    if (d->answer.status == 401 || d->answer.status == 403) {
+        show_found(d, DT_FINDING_TOKEN,
+                   d->answer.status == 401 ? "the API knows no such token" : "the token may not read this");
+        return false;
+    }
+    if (dt_json_parse(d->json, dt_strbuf_str(&d->answer.body), &(struct dt_json_limits){.depth = 16}, &err) == DT_OK &&
+        dt_json_root(d->json)->type == DT_JSON_OBJECT)
+        return true;
+    show_found(d, DT_FINDING_NOT_AN_API, d->cli->settings.url);
+    return false;
+}
+
+/* The member's text; absent if there is none. */
+static struct dt_str text_of(const struct doctor *d, const struct dt_json_node *node, const char *name)
+{
+    const struct dt_json_node *m = node->type == DT_JSON_OBJECT ? dt_json_member(d->json, node, name) : NULL;
+    return m && m->type == DT_JSON_STRING ? m->str : DT_STR_NONE;
+}
+
+/* Looks at the way to the API, and at what it says of itself. False: there is nothing more to ask. */
+static bool look_at_readiness(struct doctor *d)
+{
+    char detail[128];
+    const struct dt_cli_settings *settings = &d->cli->settings;
+    if (!ask(d, "/readyz"))
+        return false;
+    if (settings->token && strncmp(settings->url, "http://", 7) == 0) {
+        const char *host = settings->url + 7;
+        if (strncmp(host, "127.", 4) != 0 && strncmp(host, "localhost", 9) != 0 && strncmp(host, "[::1]", 5) != 0)
+            show_found(d, DT_FINDING_CLEAR_TOKEN, settings->url);
+    }
+    if (d->answer.cert_ends_at_s &&
+        dt_finding_certificate("the certificate", d->answer.cert_ends_at_s, dt_clock_real_ms(d->cli->clock) / 1000,
+                               detail, sizeof(detail)))
+        show_found(d, DT_FINDING_API_CERTIFICATE, detail);
+    const struct dt_json_node *root = dt_json_root(d->json);
+    if (!dt_json_member(d->json, root, "mysql")) {
+        show_found(d, DT_FINDING_NOT_AN_API, settings->url);
+        return false;
+    }
+    const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
+    if (draining && draining->type == DT_JSON_BOOL && draining->b)
+        show_found(d, DT_FINDING_DRAINING, "it says so");
+    struct dt_str mysql = text_of(d, root, "mysql");
+    if (dt_str_is(mysql, "ok"))
+        return true;
+    snprintf(detail, sizeof(detail), "MySQL is %.*s", (int)(mysql.n < 64 ? mysql.n : 64), mysql.p ? mysql.p : "");
+    show_found(d,
+               dt_str_is(mysql, "schema")      ? DT_FINDING_SCHEMA
+               : dt_str_is(mysql, "read-only") ? DT_FINDING_READ_ONLY
+                                               : DT_FINDING_MYSQL_AWAY,
+               detail);
+    return true;
+}
+
+/* Compares the version, and the clock by ours before and after the request. */
+static bool look_at_installation(struct doctor *d)
+{
+    char detail[128];
+    int64_t now_ms = 0;
+    int64_t before_ms = dt_clock_real_ms(d->cli->clock);
+    if (!ask(d, "/v1/info"))
+        return false;
+    int64_t after_ms = dt_clock_real_ms(d->cli->clock);
+    if (d->answer.status != 200)
+        return false; /* MySQL is away, which is told already */
+    const struct dt_json_node *root = dt_json_root(d->json);
+    struct dt_str version = text_of(d, root, "version");
+    if (!dt_str_is(version, DUETIME_VERSION)) {
+        snprintf(detail, sizeof(detail), "the API is %.*s, this program %s", (int)(version.n < 40 ? version.n : 40),
+                 version.p ? version.p : "", DUETIME_VERSION);
+        show_found(d, DT_FINDING_VERSIONS_DIFFER, detail);
+    }
+    if (dt_time_parse(text_of(d, root, "now"), &now_ms) != DT_OK)
+        return true;
+    int64_t ahead = before_ms - now_ms;
+    int64_t behind = now_ms - after_ms;
+    if (ahead > SKEW_MS || behind > SKEW_MS) {
+        snprintf(detail, sizeof(detail), "this clock is %lld ms %s MySQL's",
+                 (long long)(ahead > behind ? ahead : behind), ahead > behind ? "ahead of" : "behind");
+        show_found(d, DT_FINDING_CALLER_CLOCK, detail);
+    }
+    return true;
+}
+
+/* ---- what only the API sees ---- */
+
+/* The member's text with a NUL behind it, in the arena; never NULL. */
+static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
+{
+    struct dt_str text = text_of(d, node, name);
+    struct dt_str copy = dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
+    return copy.p ? copy.p : "";
+}
+
+static void look_at_servers(struct doctor *d)
+{
+    struct dt_cli_request request;
+    struct dt_arena arena;
+    const char *late = dt_cli_value(d->cli->call, "late");
+    dt_cli_request_init(&request);
+    dt_strbuf_adds(&request.path, "/v1/doctor");
+    if (late)
+        dt_cli_request_add_query(&request, "late", late);
+    bool told = !request.path.failed && ask(d, request.path.p) && d->answer.status == 200;
+    dt_cli_request_clear(&request);
+    const struct dt_json_node *findings = told ? dt_json_member(d->json, dt_json_root(d->json), "findings") : NULL;
+    bool listed = findings && findings->type == DT_JSON_ARRAY;
+    dt_arena_init(&arena);
+    for (const struct dt_json_node *f = listed ? dt_json_first(d->json, findings) : NULL; f;
+         f = dt_json_sibling(d->json, findings, f)) {
+        const char *cause = copy_of(d, f, "cause", &arena);
+        show(d, &(struct shown){.name = copy_of(d, f, "finding", &arena),
+                                .severity = copy_of(d, f, "severity", &arena),
+                                .means = copy_of(d, f, "means", &arena),
+                                .action = copy_of(d, f, "do", &arena),
+                                .page = copy_of(d, f, "runbook", &arena),
+                                .subject = copy_of(d, f, "subject", &arena),
+                                .detail = copy_of(d, f, "detail", &arena),
+                                .cause = cause[0] ? cause : NULL});
+    }
+    dt_arena_clear(&arena);
+}
+
+int dt_cli_run_doctor(struct dt_cli *cli)
+{
+    struct doctor d = {.cli = cli};
+    int64_t late_ms = 0;
+    const char *late = dt_cli_value(cli->call, "late");
+    if (late && dt_duration_parse(dt_str(late), &late_ms) != DT_OK) {
+        dt_cli_say("--late: \"%.80s\" is no duration", late);
+        return DT_CLI_USAGE;
+    }
+    dt_rest_answer_init(&d.answer);
+    if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d))
+        look_at_servers(&d);
+    dt_json_free(d.json);
+    dt_strbuf_clear(&d.answer.body);
+    if (d.line[0])
+        putchar('\n');
+    dt_streams_flush();
+    if (d.shown == 0)
+        fputs("nothing is wrong as far as the API can tell\n", stderr);
+    return d.wrong ? DT_CLI_REFUSED : DT_CLI_DONE;
+}
+
+/*
+ * Forecast: what comes due, a step a line, as a bar chart; with the topic that has most of it. With --json each step as
+ * the API gives it.
+ */
+
+#define BAR_DEFAULT 40 /* characters of the longest bar, where standard output is no terminal */
+#define BAR_MAX     60
+#define BAR_MIN     4
+#define AROUND      50 /* of a line, beside its bar */
+#define BEFORE      32 /* of these: time and number, and the spaces around the bar */
+
+struct chart {
+    struct dt_cli *cli;
+    struct dt_cli_request request;
+    struct dt_rest_answer answer;
+    dt_json *json;
+    int64_t most; /* due in one step */
+    int bar;
+    struct dt_strbuf line;
+};
+
+static struct dt_str text_of(const struct chart *c, const struct dt_json_node *node, const char *name)
+{
+    const struct dt_str text = dt_json_text_of(c->json, node, name);
+    return text.p ? text : DT_STR_LIT("-");
+}
+
+static void show_step(struct chart *c, const struct dt_json_node *step)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
+    const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
+    const struct dt_str time = text_of(c, step, "from");
+    const size_t second = time.n > 19 ? 19 : time.n; /* a step is never shorter than a second */
+    const int64_t due = dt_json_int_of(c->json, step, "due");
+    dt_strbuf_reset(&c->line);
+    dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
+    dt_strbuf_addf(&c->line, "%s %9lld %s", second == 19 ? "Z" : "", (long long)due, c->cli->colours ? "\033[36m" : "");
+    const double length = c->most ? (double)due * c->bar / (double)c->most : 0;
+    int n = (int)(length * 8 + 0.5); /* eighths of a character */
+    n = n == 0 && due > 0 ? 1 : n;
+    for (int i = 0; i < n / 8; i++)
+        dt_strbuf_adds(&c->line, "█");
+    dt_strbuf_addf(&c->line, "%s%*s%s", eighths[n % 8], c->bar - n / 8 - (n % 8 > 0), "",
+                   c->cli->colours ? "\033[0m " : " ");
+    if (largest) { /* as much of its name as the line has room for */
+        struct dt_strbuf plain;
+        int room = (int)c->cli->width - BEFORE - c->bar;
+        dt_strbuf_init(&plain);
+        dt_cli_add_plain(&plain, text_of(c, largest, "topic"));
+        dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
+        dt_strbuf_clear(&plain);
+    }
+    while (c->line.n > 0 && c->line.p[c->line.n - 1] == ' ')
+        c->line.n--;
+    printf("%.*s\n", (int)c->line.n, c->line.p);
+}
+
+static int show(struct chart *c)
+{
+    const struct dt_json_node *root = dt_json_root(c->json);
+    const bool json = c->cli->form == DT_CLI_AS_JSON;
+    const struct dt_json_node *steps = dt_json_member(c->json, root, c->cli->call->verb->list);
+    if (!steps || steps->type != DT_JSON_ARRAY) {
+        dt_cli_say("%s answers without %s", c->cli->settings.url, c->cli->call->verb->list);
+        return DT_CLI_REFUSED;
+    }
+    int width = (int)c->cli->width - AROUND;
+    c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < BAR_MIN ? BAR_MIN : width > BAR_MAX ? BAR_MAX : width;
+    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s))
+        c->most = dt_later(dt_json_int_of(c->json, s, "due"), c->most);
+    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s)) {
+        if (json)
+            dt_cli_show(c->cli, c->json, s);
+        else
+            show_step(c, s);
+    }
+    struct dt_str counted = text_of(c, root, "counted_until");
+    if (!json && !dt_str_eq(counted, text_of(c, root, "to")))
+        dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
+    const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
+    if (!json && topics && topics->type == DT_JSON_BOOL && !topics->b)
+        dt_cli_say("which topic has most of a step is an estimate");
+    return DT_CLI_DONE;
+}
+
+int dt_cli_run_forecast(struct dt_cli *cli)
+{
+    struct chart c = {.cli = cli};
+    struct dt_error err = {0};
+    dt_cli_request_init(&c.request);
+    dt_rest_answer_init(&c.answer);
+    dt_strbuf_init(&c.line);
+    dt_status status = dt_json_new(&c.json);
+    int code = DT_CLI_REFUSED;
+    if (status == DT_OK) {
+        status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &c.request, &err);
+        const struct dt_rest_request rest = {.method = "GET", .path = c.request.path.p};
+        code = status == DT_OK ? dt_cli_ask(cli, &rest, &c.answer, c.json) : dt_cli_failed(status, &err);
+    }
+    if (code == DT_CLI_DONE)
+        code = show(&c);
+    dt_strbuf_clear(&c.line);
+    dt_cli_request_clear(&c.request);
+    dt_strbuf_clear(&c.answer.body);
+    dt_json_free(c.json);
+    return code;
+}
