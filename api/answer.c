@@ -7,8 +7,8 @@
 #include "base/text/timetext.h"
 #include "job/list/list.h"
 #include "job/results/result_json.h"
-#include "request/workers.h"
 #include "request/topic_cache.h"
+#include "request/workers.h"
 
 void *dt_answer_state(struct dt_request *req, size_t n)
 {

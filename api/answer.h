@@ -10,9 +10,9 @@
 
 #include "api.h"
 #include "job/list/list.h"
-#include "rest/topics_rest.h"
 #include "request/cursor.h"
 #include "request/request.h"
+#include "rest/topics_rest.h"
 #include "store/store.h"
 
 struct dt_view;

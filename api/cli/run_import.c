@@ -21,8 +21,8 @@
 #include "base/assert.h"
 #include "base/text/json_write.h"
 #include "cli.h"
-#include "words.h"
 #include "show.h"
+#include "words.h"
 
 #define LINE_BYTES  ((size_t)8 << 20)
 #define BATCH_LINES 5000

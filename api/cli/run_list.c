@@ -9,8 +9,8 @@
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "cli.h"
-#include "words.h"
 #include "show.h"
+#include "words.h"
 
 #define PAGE 500
 

@@ -7,8 +7,8 @@
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "cli.h"
-#include "words.h"
 #include "show.h"
+#include "words.h"
 
 /* One exchange: what it needs and gives. */
 struct exchange {

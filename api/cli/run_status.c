@@ -14,8 +14,8 @@
 #include "base/text/timetext.h"
 #include "cli.h"
 #include "features/doctor/finding.h"
-#include "words.h"
 #include "show.h"
+#include "words.h"
 
 #define TOPICS 20
 #define SHARDS 32

@@ -6,8 +6,8 @@
 #include "base/streams.h"
 #include "base/text/json_write.h"
 #include "cli.h"
-#include "words.h"
 #include "show.h"
+#include "words.h"
 
 void dt_cli_say(const char *fmt, ...)
 {

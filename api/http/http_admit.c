@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
-#include "request/workers.h"
 #include "request/auth.h"
-#include "request/request.h"
 #include "request/quotas.h"
+#include "request/request.h"
+#include "request/workers.h"
 
 /* ---- headers ---- */
 

@@ -13,9 +13,9 @@
 #include "batch_gate.h"
 #include "committer.h"
 #include "job/problem.h"
-#include "rest/topics_rest.h"
 #include "request/auth.h"
 #include "request/request.h"
+#include "rest/topics_rest.h"
 #include "results_rest.h"
 
 /* One element. */

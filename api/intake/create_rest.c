@@ -7,13 +7,13 @@
  * is none the row goes to the committer, marked so that a finished job hands its key over; the two take turns when a
  * job comes about, or ends, between them.
  */
+#include "create_rest.h"
 #include "answer.h"
 #include "api.h"
 #include "base/assert.h"
 #include "base/text/json_write.h"
 #include "batch.h"
 #include "committer.h"
-#include "create_rest.h"
 #include "handlers.h"
 #include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
@@ -21,8 +21,8 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
-#include "rest/jobs_rest.h"
 #include "rest/explain_rest.h"
+#include "rest/jobs_rest.h"
 
 struct create {
     struct dt_unit unit;

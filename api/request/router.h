@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "auth.h"
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
-#include "auth.h"
 
 struct dt_request;
 struct dt_store;

@@ -24,8 +24,8 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "session.h"
 #include "request.h"
+#include "session.h"
 
 #define QUEUE_MAX 4096 /* more than all connections can have under way */
 

@@ -1,6 +1,7 @@
 /* Alerts that stand: list, silence. The judge begins and ends them (scheduler/alerts). */
 #include <stdio.h>
 
+#include "alerts_rest.h"
 #include "answer.h"
 #include "api.h"
 #include "base/http/host_name.h"
@@ -16,7 +17,6 @@
 #include "request/request.h"
 #include "request/workers.h"
 #include "topic/topics.h"
-#include "alerts_rest.h"
 #include "topics_rest.h"
 
 #define BY_ALERT    'l'

@@ -2,11 +2,11 @@
  * GET /v1/jobs/{id}/explain: reads the job, what leaders and topics say, and the job's entry in the index, and has it
  * put into words.
  */
+#include "explain_rest.h"
 #include "answer.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "dispatch/shards.h"
-#include "explain_rest.h"
 #include "handlers.h"
 #include "index/index.h"
 #include "job/change/jobs.h"

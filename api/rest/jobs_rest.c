@@ -4,6 +4,7 @@
  * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
  * did not exist: such a token's changes read the job first (a job's topic never changes).
  */
+#include "jobs_rest.h"
 #include "answer.h"
 #include "api.h"
 #include "base/text/json_write.h"
@@ -14,7 +15,6 @@
 #include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
 #include "job/results/result_json.h"
-#include "jobs_rest.h"
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"

@@ -6,13 +6,13 @@
 
 #include "answer.h"
 #include "api.h"
+#include "explain_rest.h"
 #include "handlers.h"
 #include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "job/retry.h"
-#include "request/workers.h"
 #include "request/request.h"
-#include "explain_rest.h"
+#include "request/workers.h"
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200

@@ -4,6 +4,7 @@
  * token names schedules within its prefixes. After a change the index is told of the fires that were made, withdrawn
  * and returned.
  */
+#include "schedules_rest.h"
 #include "answer.h"
 #include "api.h"
 #include "base/text/base64.h"
@@ -18,7 +19,6 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
-#include "schedules_rest.h"
 #include "topic/topics.h"
 
 #define BY_SCHEDULE    's'

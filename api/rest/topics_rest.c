@@ -5,6 +5,8 @@
  * Invariant: nothing is read after a change was committed. Its answer shows the topic as it was read in the
  * transaction, with numbers of jobs that were counted before it.
  */
+#include "topics_rest.h"
+#include "alerts_rest.h"
 #include "answer.h"
 #include "api.h"
 #include "base/http/header.h"
@@ -18,13 +20,11 @@
 #include "job/callback_timeout.h"
 #include "job/list/list.h"
 #include "job/retry.h"
-#include "topics_rest.h"
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "topic/rate.h"
 #include "topic/topics.h"
-#include "alerts_rest.h"
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \

@@ -23,9 +23,9 @@
 #include "deliver/kafka/topic_queue.h"
 #include "index/index.h"
 #include "intake/batch.h"
-#include "rest/topics_rest.h"
 #include "redis/redis_link.h"
 #include "request/cursor.h"
+#include "rest/topics_rest.h"
 #include "store/store.h"
 #include "topic/counts.h"
 
