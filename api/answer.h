@@ -9,10 +9,11 @@
 #define DT_API_ANSWER_H
 
 #include "api.h"
+#include "job/job_decode.h"
+#include "job/job_encode.h"
 #include "job/list/list.h"
 #include "request/cursor.h"
 #include "request/request.h"
-#include "rest/topics_rest.h"
 #include "store/store.h"
 
 struct dt_view;
@@ -138,5 +139,22 @@ bool dt_answer_count(const struct dt_request *req, const char *name, unsigned mo
  * Reads the parameter "limit": 1 to 1,000, default 100. False: a fault was added, and the answer is not filled in.
  */
 bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit);
+
+/*
+ * The members of a topic's body that hold a secret (of its callbacks, of its alerts). Answers never show a secret; they
+ * have "***" in its place. A body that says "***" keeps the secret that the topic has, and "*** whsec_new" adds a
+ * second one to it. If the body names another place that the secret would go to, it must have the secret itself. Pure.
+ */
+
+#define DT_TOPIC_HIDDEN "***"
+#define DT_TOPIC_SECRET_WIDENED                                                                                        \
+    "must be written in full: it would go to another scheme, host or port, so \"***\" does not keep it"
+
+/* Checks the text of a member. NULL: it is fine; else the reason, static text. *keeps is set if it has "***". */
+const char *dt_topic_secret_check(struct dt_str text, bool *keeps);
+/* Gives the secret that is to be stored, in the faults' arena: `had` in the place of "***". had: absent = there is
+ * none. widen: it would go to another place. What cannot be kept is a fault at `pointer`. */
+struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,
+                                   struct dt_faults *faults);
 
 #endif

@@ -338,7 +338,7 @@ static void add_sentence(struct dt_strbuf *out, const char *text, const char *es
     }
 }
 
-static void add_options(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
+static void add_completed_options(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dt_strbuf_addf(out, " --%s", options[i].name);
@@ -409,11 +409,11 @@ static void add_bash(struct dt_strbuf *out)
     dt_strbuf_adds(out, "    esac\n    case \"$noun${verb:+ $verb}\" in\n");
     for (size_t i = 0; i < n; i++) {
         dt_strbuf_addf(out, "    '%s%s%s') options='", verbs[i].noun, verbs[i].verb[0] ? " " : "", verbs[i].verb);
-        add_options(out, verbs[i].options, verbs[i].n_options);
+        add_completed_options(out, verbs[i].options, verbs[i].n_options);
         dt_strbuf_adds(out, "' ;;\n");
     }
     dt_strbuf_adds(out, "    esac\n    COMPREPLY=($(compgen -W \"$options");
-    add_options(out, common, n_common);
+    add_completed_options(out, common, n_common);
     dt_strbuf_adds(out, "\" -- \"$cur\"))\n}\ncomplete -o bashdefault -F _duetime duetime\n");
 }
 

@@ -200,7 +200,7 @@ static int64_t number(const struct many *m, const char *name)
 
 /* ---- an operation that runs ---- */
 
-static int look(struct many *m, const char *id)
+static int follow_operation(struct many *m, const char *id)
 {
     struct dt_cli_request request;
     dt_cli_request_init(&request);
@@ -244,7 +244,7 @@ static int follow(struct many *m)
         int64_t done = number(m, "changed") + number(m, "refused");
         dt_cli_progress_tell(&progress, done, done, number(m, "matched"));
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
-        code = look(m, id);
+        code = follow_operation(m, id);
     }
     dt_cli_progress_end(&progress);
     if (code != DT_CLI_DONE || dt_str_is(text(m, "state"), "running")) {
@@ -266,7 +266,7 @@ int dt_cli_run_follow(struct dt_cli *cli)
     struct many m = {.cli = cli};
     dt_rest_answer_init(&m.answer);
     dt_rest_catch_signals();
-    int code = dt_json_new(&m.json) == DT_OK ? look(&m, cli->call->args[0]) : DT_CLI_REFUSED;
+    int code = dt_json_new(&m.json) == DT_OK ? follow_operation(&m, cli->call->args[0]) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
         code = follow(&m);
     dt_json_free(m.json);
@@ -422,7 +422,7 @@ struct watch {
 };
 
 /* Shows what is new; true: the job is finished. */
-static bool look(struct watch *w)
+static bool look_at_job(struct watch *w)
 {
     const struct dt_json_node *root = dt_json_root(w->json);
     const struct dt_json_node *version = dt_json_member(w->json, root, "version");
@@ -477,7 +477,7 @@ int dt_cli_run_watch(struct dt_cli *cli)
         status = dt_fail(&err, DT_NOMEM, "out of memory");
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     int code = status == DT_OK ? ask(&w) : dt_cli_failed(status, &err);
-    while (code == DT_CLI_DONE && !look(&w)) {
+    while (code == DT_CLI_DONE && !look_at_job(&w)) {
         if (ferror(stdout)) {
             code = DT_CLI_REFUSED;
             break;

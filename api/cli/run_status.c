@@ -28,7 +28,7 @@ struct overview {
 };
 
 /* Asks for what is shown whatever its status is: an API that is not ready says so in its body. */
-static int ask(struct overview *o, const char *path)
+static int ask_screen(struct overview *o, const char *path)
 {
     struct dt_error err = {0};
     dt_status status =
@@ -59,7 +59,7 @@ static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt
 static int show_readiness(struct overview *o, struct dt_strbuf *out)
 {
     static const char *const parts[] = {"mysql", "redis", "leaders", "kafka"};
-    int code = ask(o, "/readyz");
+    int code = ask_screen(o, "/readyz");
     if (code != DT_CLI_DONE)
         return code;
     const struct dt_json_node *root = dt_json_root(o->json);
@@ -196,7 +196,7 @@ static int draw(struct overview *o, bool clear)
     dt_strbuf_init(&head);
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
-        code = ask(o, "/v1/overview");
+        code = ask_screen(o, "/v1/overview");
     bool whole = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT;
     if (whole) {
         const struct dt_json_node *root = dt_json_root(o->json);
@@ -230,7 +230,7 @@ static int draw_json(struct overview *o)
     dt_strbuf_init(&out);
     dt_json_begin_object(&out, NULL);
     for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
-        code = ask(o, parts[i][1]);
+        code = ask_screen(o, parts[i][1]);
         dt_json_name(&out, parts[i][0]);
         dt_json_add_compact(&out, dt_strbuf_str(&o->answer.body));
     }
@@ -323,7 +323,7 @@ static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct sh
     dt_strbuf_addc(out, '\n');
 }
 
-static void show(struct doctor *d, const struct shown *f)
+static void show_finding(struct doctor *d, const struct shown *f)
 {
     struct dt_strbuf out;
     char detail[1024];
@@ -353,13 +353,14 @@ static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *
 {
     dt_assert_cmp(kind, <, DT_FINDING_KINDS);
     const struct dt_finding_kind_text *t = &dt_finding_kinds[kind];
-    show(d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
+    show_finding(
+        d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
 }
 
 /* ---- asking ---- */
 
 /* True: the document is an object. */
-static bool ask(struct doctor *d, const char *path)
+static bool ask_doctor(struct doctor *d, const char *path)
 {
     struct dt_error err = {0};
     dt_status status =
@@ -381,7 +382,7 @@ static bool ask(struct doctor *d, const char *path)
 }
 
 /* The member's text; absent if there is none. */
-static struct dt_str text_of(const struct doctor *d, const struct dt_json_node *node, const char *name)
+static struct dt_str doctor_text(const struct doctor *d, const struct dt_json_node *node, const char *name)
 {
     const struct dt_json_node *m = node->type == DT_JSON_OBJECT ? dt_json_member(d->json, node, name) : NULL;
     return m && m->type == DT_JSON_STRING ? m->str : DT_STR_NONE;
@@ -392,7 +393,7 @@ static bool look_at_readiness(struct doctor *d)
 {
     char detail[128];
     const struct dt_cli_settings *settings = &d->cli->settings;
-    if (!ask(d, "/readyz"))
+    if (!ask_doctor(d, "/readyz"))
         return false;
     if (settings->token && strncmp(settings->url, "http://", 7) == 0) {
         const char *host = settings->url + 7;
@@ -411,7 +412,7 @@ static bool look_at_readiness(struct doctor *d)
     const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
     if (draining && draining->type == DT_JSON_BOOL && draining->b)
         show_found(d, DT_FINDING_DRAINING, "it says so");
-    struct dt_str mysql = text_of(d, root, "mysql");
+    struct dt_str mysql = doctor_text(d, root, "mysql");
     if (dt_str_is(mysql, "ok"))
         return true;
     snprintf(detail, sizeof(detail), "MySQL is %.*s", (int)(mysql.n < 64 ? mysql.n : 64), mysql.p ? mysql.p : "");
@@ -429,19 +430,19 @@ static bool look_at_installation(struct doctor *d)
     char detail[128];
     int64_t now_ms = 0;
     int64_t before_ms = dt_clock_real_ms(d->cli->clock);
-    if (!ask(d, "/v1/info"))
+    if (!ask_doctor(d, "/v1/info"))
         return false;
     int64_t after_ms = dt_clock_real_ms(d->cli->clock);
     if (d->answer.status != 200)
         return false; /* MySQL is away, which is told already */
     const struct dt_json_node *root = dt_json_root(d->json);
-    struct dt_str version = text_of(d, root, "version");
+    struct dt_str version = doctor_text(d, root, "version");
     if (!dt_str_is(version, DUETIME_VERSION)) {
         snprintf(detail, sizeof(detail), "the API is %.*s, this program %s", (int)(version.n < 40 ? version.n : 40),
                  version.p ? version.p : "", DUETIME_VERSION);
         show_found(d, DT_FINDING_VERSIONS_DIFFER, detail);
     }
-    if (dt_time_parse(text_of(d, root, "now"), &now_ms) != DT_OK)
+    if (dt_time_parse(doctor_text(d, root, "now"), &now_ms) != DT_OK)
         return true;
     int64_t ahead = before_ms - now_ms;
     int64_t behind = now_ms - after_ms;
@@ -458,7 +459,7 @@ static bool look_at_installation(struct doctor *d)
 /* The member's text with a NUL behind it, in the arena; never NULL. */
 static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
 {
-    struct dt_str text = text_of(d, node, name);
+    struct dt_str text = doctor_text(d, node, name);
     struct dt_str copy = dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
     return copy.p ? copy.p : "";
 }
@@ -472,7 +473,7 @@ static void look_at_servers(struct doctor *d)
     dt_strbuf_adds(&request.path, "/v1/doctor");
     if (late)
         dt_cli_request_add_query(&request, "late", late);
-    bool told = !request.path.failed && ask(d, request.path.p) && d->answer.status == 200;
+    bool told = !request.path.failed && ask_doctor(d, request.path.p) && d->answer.status == 200;
     dt_cli_request_clear(&request);
     const struct dt_json_node *findings = told ? dt_json_member(d->json, dt_json_root(d->json), "findings") : NULL;
     bool listed = findings && findings->type == DT_JSON_ARRAY;
@@ -480,14 +481,14 @@ static void look_at_servers(struct doctor *d)
     for (const struct dt_json_node *f = listed ? dt_json_first(d->json, findings) : NULL; f;
          f = dt_json_sibling(d->json, findings, f)) {
         const char *cause = copy_of(d, f, "cause", &arena);
-        show(d, &(struct shown){.name = copy_of(d, f, "finding", &arena),
-                                .severity = copy_of(d, f, "severity", &arena),
-                                .means = copy_of(d, f, "means", &arena),
-                                .action = copy_of(d, f, "do", &arena),
-                                .page = copy_of(d, f, "runbook", &arena),
-                                .subject = copy_of(d, f, "subject", &arena),
-                                .detail = copy_of(d, f, "detail", &arena),
-                                .cause = cause[0] ? cause : NULL});
+        show_finding(d, &(struct shown){.name = copy_of(d, f, "finding", &arena),
+                                        .severity = copy_of(d, f, "severity", &arena),
+                                        .means = copy_of(d, f, "means", &arena),
+                                        .action = copy_of(d, f, "do", &arena),
+                                        .page = copy_of(d, f, "runbook", &arena),
+                                        .subject = copy_of(d, f, "subject", &arena),
+                                        .detail = copy_of(d, f, "detail", &arena),
+                                        .cause = cause[0] ? cause : NULL});
     }
     dt_arena_clear(&arena);
 }
@@ -535,7 +536,7 @@ struct chart {
     struct dt_strbuf line;
 };
 
-static struct dt_str text_of(const struct chart *c, const struct dt_json_node *node, const char *name)
+static struct dt_str chart_text(const struct chart *c, const struct dt_json_node *node, const char *name)
 {
     const struct dt_str text = dt_json_text_of(c->json, node, name);
     return text.p ? text : DT_STR_LIT("-");
@@ -546,7 +547,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
-    const struct dt_str time = text_of(c, step, "from");
+    const struct dt_str time = chart_text(c, step, "from");
     const size_t second = time.n > 19 ? 19 : time.n; /* a step is never shorter than a second */
     const int64_t due = dt_json_int_of(c->json, step, "due");
     dt_strbuf_reset(&c->line);
@@ -563,7 +564,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
         struct dt_strbuf plain;
         int room = (int)c->cli->width - BEFORE - c->bar;
         dt_strbuf_init(&plain);
-        dt_cli_add_plain(&plain, text_of(c, largest, "topic"));
+        dt_cli_add_plain(&plain, chart_text(c, largest, "topic"));
         dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
         dt_strbuf_clear(&plain);
     }
@@ -572,7 +573,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     printf("%.*s\n", (int)c->line.n, c->line.p);
 }
 
-static int show(struct chart *c)
+static int show_chart(struct chart *c)
 {
     const struct dt_json_node *root = dt_json_root(c->json);
     const bool json = c->cli->form == DT_CLI_AS_JSON;
@@ -591,8 +592,8 @@ static int show(struct chart *c)
         else
             show_step(c, s);
     }
-    struct dt_str counted = text_of(c, root, "counted_until");
-    if (!json && !dt_str_eq(counted, text_of(c, root, "to")))
+    struct dt_str counted = chart_text(c, root, "counted_until");
+    if (!json && !dt_str_eq(counted, chart_text(c, root, "to")))
         dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
     const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
     if (!json && topics && topics->type == DT_JSON_BOOL && !topics->b)
@@ -615,7 +616,7 @@ int dt_cli_run_forecast(struct dt_cli *cli)
         code = status == DT_OK ? dt_cli_ask(cli, &rest, &c.answer, c.json) : dt_cli_failed(status, &err);
     }
     if (code == DT_CLI_DONE)
-        code = show(&c);
+        code = show_chart(&c);
     dt_strbuf_clear(&c.line);
     dt_cli_request_clear(&c.request);
     dt_strbuf_clear(&c.answer.body);

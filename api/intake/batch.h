@@ -12,10 +12,11 @@
 #include "api.h"
 #include "batch_gate.h"
 #include "committer.h"
+#include "job/job_decode.h"
+#include "job/job_encode.h"
 #include "job/problem.h"
 #include "request/auth.h"
 #include "request/request.h"
-#include "rest/topics_rest.h"
 #include "results_rest.h"
 
 /* One element. */

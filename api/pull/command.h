@@ -13,9 +13,10 @@
 
 #include "base/text/json.h"
 #include "job/change/jobs.h"
+#include "job/job_decode.h"
+#include "job/job_encode.h"
 #include "pop_take.h"
 #include "request/auth.h"
-#include "rest/topics_rest.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */
 

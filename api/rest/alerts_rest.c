@@ -46,16 +46,16 @@ static enum dt_next silence_alert(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-struct body {
+struct silence_body {
     int64_t until_ms, for_ms;
     bool has_for;
 };
 
-static const struct dt_json_field fields[] = {
-    DT_FIELD("until", TIME, struct body, until_ms, .min = 1, .reason = DT_REASON_AFTER_1970),
-    DT_FIELD("for", DURATION, struct body, for_ms, .has = offsetof(struct body, has_for)),
+static const struct dt_json_field silence_fields[] = {
+    DT_FIELD("until", TIME, struct silence_body, until_ms, .min = 1, .reason = DT_REASON_AFTER_1970),
+    DT_FIELD("for", DURATION, struct silence_body, for_ms, .has = offsetof(struct silence_body, has_for)),
 };
-static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+static const struct dt_json_table silence_table = DT_TABLE(silence_fields, .unknown = DT_REASON_UNKNOWN);
 
 enum dt_next dt_handle_alert_silence(struct dt_request *req)
 {
@@ -73,12 +73,12 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
     if (req->body.n && !json)
         return DT_REPLY;
     if (json) {
-        struct body body = {.until_ms = silence->until_ms};
+        struct silence_body body = {.until_ms = silence->until_ms};
         struct dt_json_reader r = {.json = json, .faults = &faults, .out = &body};
         const struct dt_json_node *root = dt_json_root(json);
         if (root->type == DT_JSON_OBJECT && root->n > 1)
             dt_faults_add(&faults, "", "has until or for, not both");
-        if (!dt_json_read(&r, &table, root) || dt_faults_status(&faults) != DT_OK)
+        if (!dt_json_read(&r, &silence_table, root) || dt_faults_status(&faults) != DT_OK)
             return dt_answer_faults(req, dt_faults_status(&faults), &faults);
         silence->until_ms = body.has_for ? dt_refclock_real_latest_ms(req->api->ref) + body.for_ms : body.until_ms;
     }
@@ -118,7 +118,7 @@ enum dt_next dt_handle_alert_list(struct dt_request *req)
 
 static const char at_secret[] = "/alerts/secret";
 
-struct body {
+struct alerts_body {
     struct dt_alert_setting setting;
     bool keeps;
 };
@@ -133,25 +133,25 @@ static const char *check_url(struct dt_json_reader *r, struct dt_str text)
 
 static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
 {
-    return dt_topic_secret_check(text, &((struct body *)r->out)->keeps);
+    return dt_topic_secret_check(text, &((struct alerts_body *)r->out)->keeps);
 }
 
 #define LIMIT(name, kind, number, ...)                                                                                 \
-    DT_FIELD(name, kind, struct body, setting.limits[DT_ALERT_##number - 1], .flags = DT_FIELD_NULLABLE,               \
+    DT_FIELD(name, kind, struct alerts_body, setting.limits[DT_ALERT_##number - 1], .flags = DT_FIELD_NULLABLE,        \
              .absent = DT_ALERT_DEFAULT, __VA_ARGS__)
 #define NUMBER .max = 1000000000, .reason = "must be a number from 0, for never, to 1000000000"
 
-static const struct dt_json_field fields[] = {
+static const struct dt_json_field alerts_fields[] = {
     LIMIT("overdue", DURATION, OVERDUE),
     LIMIT("backlog", COUNT, BACKLOG, NUMBER),
     LIMIT("dead", COUNT, DEAD, NUMBER),
     LIMIT("unreported", DURATION, UNREPORTED),
-    DT_FIELD("url", TEXT, struct body, setting.url, .flags = DT_FIELD_NULLABLE, .judge = check_url),
-    DT_FIELD("secret", TEXT, struct body, setting.secret, .flags = DT_FIELD_NULLABLE, .judge = check_secret),
-    DT_FIELD("mute_until", TIME, struct body, setting.mute_until_ms, .flags = DT_FIELD_NULLABLE, .min = 1,
+    DT_FIELD("url", TEXT, struct alerts_body, setting.url, .flags = DT_FIELD_NULLABLE, .judge = check_url),
+    DT_FIELD("secret", TEXT, struct alerts_body, setting.secret, .flags = DT_FIELD_NULLABLE, .judge = check_secret),
+    DT_FIELD("mute_until", TIME, struct alerts_body, setting.mute_until_ms, .flags = DT_FIELD_NULLABLE, .min = 1,
              .reason = DT_REASON_AFTER_1970),
 };
-static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+static const struct dt_json_table alerts_table = DT_TABLE(alerts_fields, .unknown = DT_REASON_UNKNOWN);
 
 static struct dt_str stored(struct dt_faults *faults, const struct dt_alert_setting *setting)
 {
@@ -168,12 +168,12 @@ void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field
                             const struct dt_json_node *node)
 {
     struct dt_topic_setting *setting = r->out;
-    struct body body = {.keeps = false};
+    struct alerts_body body = {.keeps = false};
     struct dt_json_reader alerts = {
         .json = r->json, .faults = r->faults, .out = &body, .context = r->context, .parent = "/alerts"};
     for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++)
         body.setting.limits[i] = DT_ALERT_DEFAULT;
-    if (!dt_json_read(&alerts, &table, node))
+    if (!dt_json_read(&alerts, &alerts_table, node))
         return;
     if (body.setting.secret.p && !body.setting.url.p && !r->faults->n)
         dt_faults_add(r->faults, at_secret, "needs a url: it is sent nowhere else");

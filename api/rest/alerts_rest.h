@@ -5,8 +5,8 @@
 #ifndef DT_API_ALERTS_REST_H
 #define DT_API_ALERTS_REST_H
 
+#include "job/job_decode.h"
 #include "topic/topics.h"
-#include "topics_rest.h"
 
 /* Reads the member, for the table of a topic's body. A secret of "***" stays as it is, and sets `keeps`. */
 void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field *field,

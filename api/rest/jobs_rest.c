@@ -18,7 +18,6 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
-#include "topics_rest.h"
 
 #define BY_ATTEMPT   'a'
 #define ATTEMPTS_MAX 1000 /* in a page */

@@ -6,6 +6,7 @@
 #define DT_API_JOBS_REST_H
 
 #include "job/callback_fit.h"
+#include "job/change/jobs.h"
 #include "request/request.h"
 #include "request/workers.h"
 #include "store/store.h"
@@ -57,5 +58,8 @@ DT_MUST_CHECK bool dt_settle_goes_on(struct dt_request *req, dt_store *store, co
 /* After TOO_LATE: says whether only a batch is in the way, and there is time to wait for it: the request is put off. */
 DT_MUST_CHECK bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job,
                                   dt_worker_fn run);
+
+/* Adds an element of GET /v1/jobs/{id}/attempts. out->failed: memory is out. */
+void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
 
 #endif

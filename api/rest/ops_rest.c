@@ -44,16 +44,16 @@ static const char *word_of(bool there, bool works)
 }
 
 /* The dispatchers' own words on what works, and how long ago they said so; -1: never heard. */
-struct work {
+struct work_view {
     bool leaders, kafka, redis;
     int64_t age_ms;
 };
 
-static struct work look_at_work(struct dt_api *api)
+static struct work_view look_at_work(struct dt_api *api)
 {
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
-    struct work work = {.age_ms = -1};
+    struct work_view work = {.age_ms = -1};
     unsigned led = 0;
     for (size_t i = 0; shards && i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
@@ -86,7 +86,7 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     struct dt_api *api = req->api;
     struct dt_strbuf *out = &req->out;
     struct dt_health_state state;
-    struct work work = look_at_work(api);
+    struct work_view work = look_at_work(api);
     dt_health_get(api->health, &state);
     bool redis = !dt_index_configured(api->config) || (state.redis && work.redis);
     bool ready = state.mysql == DT_OK && !state.draining;
@@ -270,7 +270,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
  * do it at once.
  */
 
-struct ask {
+struct shards_ask {
     int64_t count;
 };
 
@@ -278,7 +278,7 @@ struct ask {
 
 static enum dt_next set_shards(struct dt_request *req, dt_store *store)
 {
-    const struct ask *ask = req->state;
+    const struct shards_ask *ask = req->state;
     struct dt_installation inst;
     struct dt_error err = {0};
     dt_status status = dt_store_set_shards(store, (unsigned)ask->count, &inst, &err);
@@ -299,23 +299,23 @@ static enum dt_next set_shards(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-static const struct dt_json_field fields[] = {
-    DT_FIELD("count", COUNT, struct ask, count, .min = 1, .max = DT_SHARDS_MAX),
+static const struct dt_json_field shards_fields[] = {
+    DT_FIELD("count", COUNT, struct shards_ask, count, .min = 1, .max = DT_SHARDS_MAX),
 };
-static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+static const struct dt_json_table shards_table = DT_TABLE(shards_fields, .unknown = DT_REASON_UNKNOWN);
 
 enum dt_next dt_handle_shards(struct dt_request *req)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    struct ask *ask = dt_answer_state(req, sizeof(*ask));
+    struct shards_ask *ask = dt_answer_state(req, sizeof(*ask));
     if (!ask)
         return DT_REPLY;
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
-    if (dt_json_read(&r, &table, dt_json_root(json)) && !dt_json_given(&r, 0))
+    if (dt_json_read(&r, &shards_table, dt_json_root(json)) && !dt_json_given(&r, 0))
         dt_faults_add(&faults, "/count", "is required");
     if (dt_faults_status(&faults) != DT_OK)
         return dt_answer_faults(req, dt_faults_status(&faults), &faults);
@@ -365,7 +365,7 @@ enum dt_next dt_handle_caller(struct dt_request *req)
 
 enum change { NONE, ADVANCE, FREEZE, RELEASE };
 
-struct ask {
+struct clock_ask {
     enum change change;
     bool waits; /* how long was given */
     struct dt_clock_walk walk;
@@ -373,7 +373,7 @@ struct ask {
 
 /* ---- on a worker ---- */
 
-static dt_status carry_out(struct ask *ask, dt_store *store, struct dt_test_clock *clock, struct dt_error *err)
+static dt_status carry_out(struct clock_ask *ask, dt_store *store, struct dt_test_clock *clock, struct dt_error *err)
 {
     switch (ask->change) {
     case ADVANCE:
@@ -395,9 +395,9 @@ static enum dt_next refuse(struct dt_request *req)
     return DT_REPLY;
 }
 
-static enum dt_next work(struct dt_request *req, dt_store *store)
+static enum dt_next change_clock(struct dt_request *req, dt_store *store)
 {
-    struct ask *ask = req->state;
+    struct clock_ask *ask = req->state;
     struct dt_strbuf *out = &req->out;
     struct dt_test_clock clock;
     struct dt_error err = {0};
@@ -430,7 +430,7 @@ static enum dt_next work(struct dt_request *req, dt_store *store)
 
 static void choose(struct dt_json_reader *r, enum change change)
 {
-    struct ask *ask = r->out;
+    struct clock_ask *ask = r->out;
     if (ask->change != NONE)
         dt_faults_add(r->faults, "", "has either advance or freeze");
     ask->change = change;
@@ -449,17 +449,18 @@ static void read_freeze(struct dt_json_reader *r, const struct dt_json_field *fi
     choose(r, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE);
 }
 
-static const struct dt_json_field fields[] = {
-    DT_FIELD("advance", DURATION, struct ask, walk.by_ms, .read = read_advance, .min = 1, .reason = DT_REASON_NOT_ZERO),
+static const struct dt_json_field clock_fields[] = {
+    DT_FIELD("advance", DURATION, struct clock_ask, walk.by_ms, .read = read_advance, .min = 1,
+             .reason = DT_REASON_NOT_ZERO),
     DT_FIELD_BY("freeze", read_freeze),
-    DT_FIELD("wait", DURATION, struct ask, walk.wait_ms, .has = offsetof(struct ask, waits), .max = WAIT_MOST_MS,
-             .reason = "must be at most ten seconds"),
+    DT_FIELD("wait", DURATION, struct clock_ask, walk.wait_ms, .has = offsetof(struct clock_ask, waits),
+             .max = WAIT_MOST_MS, .reason = "must be at most ten seconds"),
 };
-static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+static const struct dt_json_table clock_table = DT_TABLE(clock_fields, .unknown = DT_REASON_UNKNOWN);
 
-static struct ask *new_ask(struct dt_request *req)
+static struct clock_ask *new_clock_ask(struct dt_request *req)
 {
-    struct ask *ask = dt_answer_state(req, sizeof(*ask));
+    struct clock_ask *ask = dt_answer_state(req, sizeof(*ask));
     if (ask)
         ask->walk.wait_ms = WAIT_MS;
     return ask;
@@ -469,9 +470,9 @@ enum dt_next dt_handle_clock(struct dt_request *req)
 {
     if (!req->api->config->installation_test_clock)
         return refuse(req);
-    if (!new_ask(req))
+    if (!new_clock_ask(req))
         return DT_REPLY;
-    return dt_workers_submit(req->api->workers, req, work);
+    return dt_workers_submit(req->api->workers, req, change_clock);
 }
 
 enum dt_next dt_handle_clock_set(struct dt_request *req)
@@ -480,18 +481,18 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
     struct dt_faults faults;
     if (!req->api->config->installation_test_clock)
         return refuse(req);
-    struct ask *ask = new_ask(req);
+    struct clock_ask *ask = new_clock_ask(req);
     if (!ask)
         return DT_REPLY;
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     if (!json)
         return DT_REPLY;
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
-    if (dt_json_read(&r, &table, dt_json_root(json)) && ask->change == NONE)
+    if (dt_json_read(&r, &clock_table, dt_json_root(json)) && ask->change == NONE)
         dt_faults_add(&faults, "", "needs advance, or freeze");
     if (ask->waits && ask->change != ADVANCE)
         dt_faults_add(&faults, "/wait", "goes with advance");
     if (dt_faults_status(&faults) != DT_OK)
         return dt_answer_faults(req, dt_faults_status(&faults), &faults);
-    return dt_workers_submit(req->api->workers, req, work);
+    return dt_workers_submit(req->api->workers, req, change_clock);
 }

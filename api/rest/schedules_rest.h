@@ -5,7 +5,8 @@
 #define DT_API_SCHEDULES_REST_H
 
 #include "features/schedules/schedules.h"
-#include "topics_rest.h"
+#include "job/job_decode.h"
+#include "job/job_encode.h"
 
 struct dt_schedule_body {
     struct dt_schedule schedule;

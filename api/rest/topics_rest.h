@@ -28,8 +28,6 @@ DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, struct dt_str name,
 
 /* ---- answers ---- */
 
-/* Adds an element of GET /v1/jobs/{id}/attempts. out->failed: memory is out, here and below. */
-void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt);
 /* Adds a topic. counts may be NULL (lists). */
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *topic, const struct dt_topic_counts *counts);
 
@@ -59,23 +57,6 @@ DT_MUST_CHECK dt_status dt_topic_callback_keep(dt_json *json, const struct dt_to
 
 /* Adds the members to an answer, without what is secret; out->failed: memory is out. */
 void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic);
-
-/*
- * The members of a topic's body that hold a secret (of its callbacks, of its alerts). Answers never show a secret; they
- * have "***" in its place. A body that says "***" keeps the secret that the topic has, and "*** whsec_new" adds a
- * second one to it. If the body names another place that the secret would go to, it must have the secret itself. Pure.
- */
-
-#define DT_TOPIC_HIDDEN "***"
-#define DT_TOPIC_SECRET_WIDENED                                                                                        \
-    "must be written in full: it would go to another scheme, host or port, so \"***\" does not keep it"
-
-/* Checks the text of a member. NULL: it is fine; else the reason, static text. *keeps is set if it has "***". */
-const char *dt_topic_secret_check(struct dt_str text, bool *keeps);
-/* Gives the secret that is to be stored, in the faults' arena: `had` in the place of "***". had: absent = there is
- * none. widen: it would go to another place. What cannot be kept is a fault at `pointer`. */
-struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,
-                                   struct dt_faults *faults);
 
 /* What the handlers of topics share with the operation that deletes one with its jobs. */
 

@@ -2,7 +2,7 @@
 #include "support/suite.h"
 
 #include "job/change/jobs.h"
-#include "rest/topics_rest.h"
+#include "rest/jobs_rest.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
 

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "rest/topics_rest.h"
+#include "job/job_decode.h"
 
 #define NOW        INT64_C(1795257000000)
 #define BODY(rest) "{\"topic\":\"t\"," rest "}"

@@ -25,7 +25,7 @@
 #include "intake/batch.h"
 #include "redis/redis_link.h"
 #include "request/cursor.h"
-#include "rest/topics_rest.h"
+#include "rest/jobs_rest.h"
 #include "store/store.h"
 #include "topic/counts.h"
 
