@@ -6,6 +6,7 @@
 #include "base/http/secret.h"
 #include "base/outage.h"
 #include "base/text/timetext.h"
+#include "intake/index_writer.h"
 #include "job/list/list.h"
 #include "job/results/result_json.h"
 #include "request/topic_cache.h"
@@ -370,4 +371,23 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
     struct dt_str out = text.failed ? DT_STR_NONE : dt_json_keep(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
     return out;
+}
+
+/* ---- topics ---- */
+
+enum dt_next dt_answer_topic_in_use(struct dt_request *req, const struct dt_topic_deletion *deletion)
+{
+    if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
+                          (int)deletion->schedule.n, deletion->schedule.p);
+    else
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "%lld jobs of the topic are not finished",
+                          (long long)deletion->jobs);
+    return DT_REPLY;
+}
+
+void dt_topics_announce(struct dt_request *req)
+{
+    dt_topic_cache_invalidate(req->api->topics);
+    dt_index_writer_topics(req->api->index);
 }

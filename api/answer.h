@@ -9,6 +9,7 @@
 #define DT_API_ANSWER_H
 
 #include "api.h"
+#include "features/operations/topic_deletion.h"
 #include "job/job_decode.h"
 #include "job/job_encode.h"
 #include "job/list/list.h"
@@ -156,5 +157,12 @@ const char *dt_topic_secret_check(struct dt_str text, bool *keeps);
  * none. widen: it would go to another place. What cannot be kept is a fault at `pointer`. */
 struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,
                                    struct dt_faults *faults);
+
+/* ---- topics ---- */
+
+/* Refuses the request because jobs of the topic are not finished, or a schedule makes some. */
+enum dt_next dt_answer_topic_in_use(struct dt_request *req, const struct dt_topic_deletion *deletion);
+/* Called after topics or shards were changed: this process reads them again, and notifies the dispatchers. */
+void dt_topics_announce(struct dt_request *req);
 
 #endif

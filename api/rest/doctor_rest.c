@@ -1,7 +1,9 @@
 /*
- * GET /v1/doctor: examines what the API can see of the installation, and answers what is wrong with it. Each asks anew,
- * since whoever asks has mended something as a rule: a handful of statements, all of them bounded.
+ * GET /v1/doctor: reads what the API can see of the installation, and answers what is wrong with it. Nothing is kept
+ * between two requests, since the caller has usually mended something: a handful of statements, all of them bounded.
  */
+#include "doctor_rest.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "base/assert.h"
 #include "base/certificates.h"
 #include "dispatch/shards.h"
-#include "doctor_rest.h"
 #include "explain_rest.h"
 #include "features/intents/inbox.h"
 #include "handlers.h"
@@ -23,6 +24,302 @@
 #define LATE_MS      60000
 #define REDIS_MAX    16
 #define ANSWER_BYTES ((size_t)512 << 10)
+#define SKEW_MS      1000
+#define DETAIL       600
+#define LONG_MS      INT64_C(86400000) /* a primary that waits so long for a replica in effect never commits alone */
+#define PACKET_BYTES INT64_C(16777216) /* holds every batch of the default configuration */
+
+/* ---- findings ---- */
+
+struct found {
+    struct dt_finding finding;
+    enum dt_finding_kind causes[5]; /* its possible causes, the deepest first; ended by KINDS */
+    struct found *next;
+};
+struct judging {
+    const struct dt_examined *examined;
+    struct dt_arena arena; /* of the findings */
+    struct found *first, **end;
+    bool present[DT_FINDING_KINDS];
+    enum dt_finding_kind causes[5]; /* of the next finding */
+    const char *action;             /* of the next finding; NULL: its kind's */
+    int64_t at_ms;                  /* of the next finding; 0: now */
+};
+
+/* Returns the action with names filled in, in the arena. */
+static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
+{
+    static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
+    const struct dt_config *config = j->examined->config;
+    const char *const values[] = {subject, strncmp(subject, "shard ", 6) == 0 ? subject + 6 : NULL,
+                                  config ? config->kafka_brokers : NULL, config ? config->zookeeper_servers : NULL};
+    struct dt_strbuf action;
+    dt_strbuf_init(&action);
+    for (const char *p = j->action ? j->action : dt_finding_kinds[kind].action; *p;) {
+        size_t i = 0;
+        while (i < 4 && (strncmp(p, names[i], strlen(names[i])) != 0 || !values[i] || !values[i][0]))
+            i++;
+        if (i == 4) {
+            dt_strbuf_addc(&action, *p++);
+            continue;
+        }
+        const bool one = i == 3; /* nc takes one server, its host and port apart */
+        for (const char *v = values[i]; *v && !(one && strchr(",/", *v)); v++)
+            dt_strbuf_addc(&action, one && *v == ':' ? ' ' : *v);
+        p += strlen(names[i]);
+    }
+    const char *text = dt_arena_copy(&j->arena, dt_strbuf_str(&action)).p;
+    dt_strbuf_clear(&action);
+    return text ? text : "";
+}
+
+static void DT_PRINTF(4, 5)
+    add_found(struct judging *j, enum dt_finding_kind kind, const char *subject, const char *fmt, ...)
+{
+    char detail[DETAIL];
+    va_list args;
+    dt_assert_cmp(kind, <, DT_FINDING_KINDS);
+    va_start(args, fmt);
+    vsnprintf(detail, sizeof(detail), fmt, args);
+    va_end(args);
+    struct found *found = dt_arena_alloc(&j->arena, sizeof(*found));
+    const char *about = dt_arena_copy(&j->arena, dt_str(subject)).p;
+    const char *seen = dt_arena_copy(&j->arena, dt_str(detail)).p;
+    if (found && about && seen) {
+        *found = (struct found){.finding = {.kind = kind,
+                                            .subject = about,
+                                            .detail = seen,
+                                            .action = action_of(j, kind, about),
+                                            .at_ms = j->at_ms ? j->at_ms : j->examined->now_ms}};
+        memcpy(found->causes, j->causes, sizeof(found->causes));
+        *j->end = found;
+        j->end = &found->next;
+        j->present[kind] = true;
+    }
+    j->causes[0] = DT_FINDING_KINDS;
+}
+
+#define BECAUSE(j, ...)                                                                                                \
+    memcpy((j)->causes, (const enum dt_finding_kind[5]){__VA_ARGS__, DT_FINDING_KINDS}, sizeof((j)->causes))
+
+static void because_of_server(struct judging *j, struct dt_str server)
+{
+    if (dt_str_is(server, "kafka"))
+        BECAUSE(j, DT_FINDING_KAFKA_AWAY, DT_FINDING_KAFKA_JOB_TOPIC);
+    else if (dt_str_is(server, "redis"))
+        BECAUSE(j, DT_FINDING_REDIS_AWAY);
+}
+
+/* Sets the possible causes of a shard that does not dispatch. */
+static void because_of_shard(struct judging *j, const struct dt_shard_cause *cause)
+{
+    if (cause->why == DT_SHARD_HALTED)
+        BECAUSE(j, DT_FINDING_HALTED);
+    else if (cause->why == DT_SHARD_WAITS)
+        because_of_server(j, cause->waits);
+    else if (cause->why != DT_SHARD_OK)
+        BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_ASSERTION, DT_FINDING_NO_LEADER);
+}
+
+static int shown(struct dt_str s)
+{
+    return (int)(s.n < 400 ? s.n : 400);
+}
+
+static void judge_servers(struct judging *j)
+{
+    const struct dt_examined *e = j->examined;
+    const struct dt_semi_sync *s = &e->semi_sync;
+    if (e->mysql.flush != 1)
+        add_found(j, DT_FINDING_MYSQL_FLUSH, "mysql", "innodb_flush_log_at_trx_commit is %lld",
+                  (long long)e->mysql.flush);
+    if (e->mysql.has_binlog && e->mysql.sync_binlog != 1)
+        add_found(j, DT_FINDING_MYSQL_BINLOG, "mysql", "sync_binlog is %lld", (long long)e->mysql.sync_binlog);
+    if (e->mysql.packet < PACKET_BYTES)
+        add_found(j, DT_FINDING_PACKET, "mysql", "max_allowed_packet is %lld, and payloads may have %zu bytes",
+                  (long long)e->mysql.packet, e->payload_max);
+    for (size_t i = 0; i < e->n_ending; i++)
+        add_found(j, DT_FINDING_NUMBERS, e->ending[i].table.p,
+                  "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807", shown(e->ending[i].next),
+                  e->ending[i].next.p);
+    int64_t apart_ms = e->host_ms - e->mysql.now_ms;
+    if ((apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
+        add_found(j, DT_FINDING_CLOCK, "mysql", "the API's clock is %lld ms %s MySQL's",
+                  (long long)(apart_ms < 0 ? -apart_ms : apart_ms), apart_ms > 0 ? "ahead of" : "behind");
+    if (e->redis_trouble)
+        add_found(j, DT_FINDING_REDIS_AWAY, "redis", "%s", e->redis_trouble);
+    for (size_t i = 0; i < e->n_redis; i++)
+        if (e->redis[i].policy[0] && strcmp(e->redis[i].policy, "noeviction") != 0)
+            add_found(j, DT_FINDING_REDIS_POLICY, e->redis[i].endpoint, "maxmemory-policy is %s", e->redis[i].policy);
+    if (e->replicas && !s->waits)
+        add_found(j, DT_FINDING_SEMI_SYNC, "mysql", "commits wait for no replica");
+    else if (e->replicas && !s->before_seen)
+        add_found(j, DT_FINDING_SEMI_SYNC, "mysql",
+                  "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
+    else if (e->replicas && s->alone_ms < LONG_MS)
+        add_found(j, DT_FINDING_SEMI_SYNC, "mysql", "without a replica the primary goes on alone after %lld ms",
+                  (long long)s->alone_ms);
+}
+
+static void judge_processes(struct judging *j)
+{
+    const struct dt_examined *e = j->examined;
+    const struct dt_shards_view *shards = e->waiting->shards;
+    bool led = false;
+    for (size_t i = 0; i < e->n_processes; i++) {
+        const struct dt_live_process *p = &e->processes[i];
+        struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
+        if (down.n) {
+            because_of_server(j, DT_STR_LIT("redis"));
+            add_found(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", shown(down), down.p);
+        }
+        if (!dt_str_is(p->version, DUETIME_VERSION))
+            add_found(j, DT_FINDING_VERSIONS, p->name.p,
+                      "it is of version %.*s, the API that answers of " DUETIME_VERSION, shown(p->version),
+                      p->version.p ? p->version.p : "");
+    }
+    if (shards->dispatchers.n == 0)
+        add_found(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "none was seen for four seconds");
+    for (size_t i = 0; i < shards->n; i++)
+        led |= shards->shards[i].owner.p != NULL;
+    /* While a dispatcher starts, all it reports is that it waits for Kafka. */
+    if (!led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
+        add_found(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
+}
+
+static void judge_shard(struct judging *j, const struct dt_shard_info *shard)
+{
+    char subject[32];
+    const struct dt_waiting *w = j->examined->waiting;
+    const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, j->examined->now_ms);
+    bool named = shard->shard < w->view->map.shards;
+    bool leaderless = cause.why == DT_SHARD_NO_LEADER || cause.why == DT_SHARD_NO_DISPATCHER;
+    snprintf(subject, sizeof(subject), "shard %u", shard->shard);
+    if (cause.why == DT_SHARD_HALTED)
+        add_found(j, DT_FINDING_HALTED, subject, "%.*s", shown(cause.detail), cause.detail.p);
+    if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
+        because_of_shard(j, &cause);
+        add_found(j, DT_FINDING_NO_LEADER, subject,
+                  leaderless ? "no process that lives leads it" : "its leader has said nothing for 15 s");
+    }
+    if (named && shard->owner.p && !dt_shard_has_index(shard)) {
+        because_of_server(j, DT_STR_LIT("redis"));
+        add_found(j, DT_FINDING_INDEX, subject, "its set is being filled, or its leader cannot reach Redis");
+    }
+    if (cause.why == DT_SHARD_WAITS) {
+        because_of_server(j, cause.waits);
+        add_found(j, DT_FINDING_WAITS, subject, "it waits for %.*s%s%.*s", shown(cause.waits), cause.waits.p,
+                  cause.detail.n ? ": " : "", shown(cause.detail), cause.detail.p ? cause.detail.p : "");
+    }
+    bool moves = shard->generation && shard->generation != w->view->installation.generation;
+    if ((moves || !named))
+        add_found(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
+}
+
+/* The kind, cause and action of the finding follow from what the topic's oldest due job waits for. */
+static void judge_topic(struct judging *j, const struct dt_topic_overdue *topic)
+{
+    const struct dt_examined *e = j->examined;
+    const struct dt_job job = {.id = topic->job,
+                               .topic = topic->topic,
+                               .state = DT_SCHEDULED,
+                               .next_at_ms = topic->since_ms,
+                               .claim_shard = -1};
+    int64_t late_ms = topic->since_ms ? e->now_ms - topic->since_ms : 0;
+    const char *word = topic->paused ? "paused" : dt_waiting_for(e->waiting, &job);
+    if (!word)
+        return;
+    const enum dt_finding_kind kind = strcmp(word, "paused") == 0 ? DT_FINDING_PAUSED
+                                      : strcmp(word, "pop") == 0  ? DT_FINDING_NOT_POPPED
+                                                                  : DT_FINDING_OVERDUE;
+    if (late_ms <= e->late_ms && kind != DT_FINDING_PAUSED)
+        return;
+    const struct dt_explained explained = dt_explained_of(e->waiting, &job, word);
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_explain_action(&explained, &text);
+    if (text.n && strcmp(dt_strbuf_str(&text).p, "duetime doctor") == 0)
+        dt_strbuf_reset(&text);
+    if (kind == DT_FINDING_OVERDUE)
+        dt_strbuf_addf(&text, "%sduetime jobs explain %lld", text.n ? "; " : "", (long long)topic->job);
+    dt_strbuf_addc(&text, '\0');
+    j->action = text.failed ? NULL : text.p;
+    if (strcmp(word, "leader") == 0)
+        because_of_shard(j, &explained.cause);
+    else
+        because_of_server(j, dt_str(word));
+    add_found(j, kind, topic->topic.p, "jobs due: %lld, the oldest for %lld s; waiting_for: %s", (long long)topic->jobs,
+              (long long)(late_ms / 1000), word);
+    j->action = NULL;
+    dt_strbuf_clear(&text);
+}
+
+static void judge_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
+{
+    struct judging *j = arg;
+    char what[160];
+    char detail[200];
+    snprintf(what, sizeof(what), "%s of the API", key);
+    if (dt_finding_certificate(what, ends_s, j->examined->host_ms / 1000, detail, sizeof(detail)))
+        add_found(j, DT_FINDING_CERTIFICATE, file, "%s", detail);
+}
+
+static void judge_all(struct judging *j)
+{
+    const struct dt_examined *e = j->examined;
+    judge_servers(j);
+    judge_processes(j);
+    for (size_t i = 0; i < e->waiting->shards->n; i++)
+        judge_shard(j, &e->waiting->shards->shards[i]);
+    for (size_t i = 0; i < e->n_overdue; i++)
+        judge_topic(j, &e->overdue[i]);
+    for (size_t i = 0; i < e->n_told; i++) { /* by dispatchers */
+        const struct dt_process_finding *told = &e->told[i];
+        j->at_ms = told->found_at_ms;
+        const enum dt_finding_kind kind = dt_finding_named(told->finding);
+        if (kind < DT_FINDING_KINDS)
+            add_found(j, kind, told->subject.p, "%.*s (seen by %.*s)", shown(told->detail), told->detail.p,
+                      shown(told->process), told->process.p);
+    }
+    j->at_ms = 0;
+    if (e->config)
+        dt_certificates_look(e->config, judge_certificate, j);
+    if (e->shown_ends_ms)
+        judge_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
+    if (e->inbox_errors)
+        add_found(j, DT_FINDING_INBOX, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
+}
+
+static void report_kind(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)
+{
+    for (const struct found *found = j->present[kind] ? j->first : NULL; found; found = found->next)
+        if (found->finding.kind == (enum dt_finding_kind)kind && found->finding.cause == (enum dt_finding_kind)cause)
+            heard(arg, &found->finding);
+}
+
+void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
+{
+    struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
+    dt_arena_init(&j.arena);
+    judge_all(&j);
+    for (struct found *found = j.first; found; found = found->next) {
+        /* The cause is the first possible one that was found; KINDS: none was. */
+        const enum dt_finding_kind *cause = found->causes;
+        while (*cause != DT_FINDING_KINDS && (!j.present[*cause] || *cause == found->finding.kind))
+            cause++;
+        dt_assert_cmp(cause - found->causes, <, 5);
+        found->finding.cause = *cause;
+    }
+    for (int severity = 0; severity <= DT_SEVERITY_NOTE; severity++)
+        for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
+            if (dt_finding_kinds[kind].severity != (enum dt_severity)severity || !j.present[kind])
+                continue;
+            report_kind(&j, kind, DT_FINDING_KINDS, heard, arg);
+            for (int what = 0; what < DT_FINDING_KINDS; what++)
+                report_kind(&j, what, kind, heard, arg);
+        }
+    dt_arena_clear(&j.arena);
+}
 
 struct examination {
     struct dt_api *api;
@@ -63,7 +360,7 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
     return status;
 }
 
-static dt_status examine(struct examination *x, struct dt_error *err)
+static dt_status read_installation(struct examination *x, struct dt_error *err)
 {
     struct dt_api *api = x->api;
     struct dt_examined *found = &x->found;
@@ -86,7 +383,7 @@ static dt_status examine(struct examination *x, struct dt_error *err)
     dt_waiting_init(&x->waiting, api->topics, api->ref, x->store);
     found->waiting = &x->waiting;
     found->redis = x->redis;
-    /* A Redis that is away is a finding, and no failure. */
+    /* A Redis that is down is a finding, not an error. */
     status = dt_index_new(api->config, x->waiting.view->installation.name, api->clock, &x->index, &x->redis_err);
     while (status == DT_OK && x->index && found->n_redis < REDIS_MAX) {
         status = dt_index_memory(x->index, (unsigned)found->n_redis, &x->redis[found->n_redis], &x->redis_err);
@@ -148,7 +445,7 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
     struct examination x = {.api = req->api, .store = store, .out = out, .found = {.late_ms = *late_ms}};
     dt_arena_init(&x.arena);
     dt_strbuf_reset(out);
-    dt_status status = examine(&x, &err);
+    dt_status status = read_installation(&x, &err);
     if (status == DT_OK) {
         req->status = 200;
         dt_json_begin_object(out, NULL);
@@ -174,305 +471,4 @@ enum dt_next dt_handle_doctor(struct dt_request *req)
     if (!dt_answer_duration(req, "late", INT64_MAX, late_ms))
         return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, diagnose);
-}
-
-/* See doctor_rest.h. */
-
-#define SKEW_MS      1000
-#define DETAIL       600
-#define LONG_MS      INT64_C(86400000) /* a server that waits so long for a replica never goes on alone */
-#define PACKET_BYTES INT64_C(16777216) /* every batch of the default configuration fits */
-
-struct found {
-    struct dt_finding finding;
-    enum dt_finding_kind causes[5]; /* what may explain it, the deepest first; ended by KINDS */
-    struct found *next;
-};
-struct judging {
-    const struct dt_examined *examined;
-    struct dt_arena arena; /* of what was found */
-    struct found *first, **end;
-    bool present[DT_FINDING_KINDS];
-    enum dt_finding_kind causes[5]; /* of the next finding */
-    const char *action;             /* likewise, in place of its kind's */
-    int64_t at_ms;                  /* likewise; 0: now */
-};
-
-/* The action with names in their places, in the arena. */
-static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
-{
-    static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
-    const struct dt_config *config = j->examined->config;
-    const char *const values[] = {subject, strncmp(subject, "shard ", 6) == 0 ? subject + 6 : NULL,
-                                  config ? config->kafka_brokers : NULL, config ? config->zookeeper_servers : NULL};
-    struct dt_strbuf action;
-    dt_strbuf_init(&action);
-    for (const char *p = j->action ? j->action : dt_finding_kinds[kind].action; *p;) {
-        size_t i = 0;
-        while (i < 4 && (strncmp(p, names[i], strlen(names[i])) != 0 || !values[i] || !values[i][0]))
-            i++;
-        if (i == 4) {
-            dt_strbuf_addc(&action, *p++);
-            continue;
-        }
-        const bool one = i == 3; /* nc takes one server, its host and port apart */
-        for (const char *v = values[i]; *v && !(one && strchr(",/", *v)); v++)
-            dt_strbuf_addc(&action, one && *v == ':' ? ' ' : *v);
-        p += strlen(names[i]);
-    }
-    const char *text = dt_arena_copy(&j->arena, dt_strbuf_str(&action)).p;
-    dt_strbuf_clear(&action);
-    return text ? text : "";
-}
-
-static void DT_PRINTF(4, 5)
-    tell(struct judging *j, enum dt_finding_kind kind, const char *subject, const char *fmt, ...)
-{
-    char detail[DETAIL];
-    va_list args;
-    dt_assert_cmp(kind, <, DT_FINDING_KINDS);
-    va_start(args, fmt);
-    vsnprintf(detail, sizeof(detail), fmt, args);
-    va_end(args);
-    struct found *found = dt_arena_alloc(&j->arena, sizeof(*found));
-    const char *about = dt_arena_copy(&j->arena, dt_str(subject)).p;
-    const char *seen = dt_arena_copy(&j->arena, dt_str(detail)).p;
-    if (found && about && seen) {
-        *found = (struct found){.finding = {.kind = kind,
-                                            .subject = about,
-                                            .detail = seen,
-                                            .action = action_of(j, kind, about),
-                                            .at_ms = j->at_ms ? j->at_ms : j->examined->now_ms}};
-        memcpy(found->causes, j->causes, sizeof(found->causes));
-        *j->end = found;
-        j->end = &found->next;
-        j->present[kind] = true;
-    }
-    j->causes[0] = DT_FINDING_KINDS;
-}
-
-#define BECAUSE(j, ...)                                                                                                \
-    memcpy((j)->causes, (const enum dt_finding_kind[5]){__VA_ARGS__, DT_FINDING_KINDS}, sizeof((j)->causes))
-
-static void because_of_server(struct judging *j, struct dt_str server)
-{
-    if (dt_str_is(server, "kafka"))
-        BECAUSE(j, DT_FINDING_KAFKA_AWAY, DT_FINDING_KAFKA_JOB_TOPIC);
-    else if (dt_str_is(server, "redis"))
-        BECAUSE(j, DT_FINDING_REDIS_AWAY);
-}
-
-/* What explains that a shard does not dispatch. */
-static void because_of_shard(struct judging *j, const struct dt_shard_cause *cause)
-{
-    if (cause->why == DT_SHARD_HALTED)
-        BECAUSE(j, DT_FINDING_HALTED);
-    else if (cause->why == DT_SHARD_WAITS)
-        because_of_server(j, cause->waits);
-    else if (cause->why != DT_SHARD_OK)
-        BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_ASSERTION, DT_FINDING_NO_LEADER);
-}
-
-static int bytes(struct dt_str s)
-{
-    return (int)(s.n < 400 ? s.n : 400);
-}
-
-/* ---- servers ---- */
-
-static void look_at_server(struct judging *j)
-{
-    const struct dt_examined *e = j->examined;
-    const struct dt_semi_sync *s = &e->semi_sync;
-    if (e->mysql.flush != 1)
-        tell(j, DT_FINDING_MYSQL_FLUSH, "mysql", "innodb_flush_log_at_trx_commit is %lld", (long long)e->mysql.flush);
-    if (e->mysql.has_binlog && e->mysql.sync_binlog != 1)
-        tell(j, DT_FINDING_MYSQL_BINLOG, "mysql", "sync_binlog is %lld", (long long)e->mysql.sync_binlog);
-    if (e->mysql.packet < PACKET_BYTES)
-        tell(j, DT_FINDING_PACKET, "mysql", "max_allowed_packet is %lld, and payloads may have %zu bytes",
-             (long long)e->mysql.packet, e->payload_max);
-    for (size_t i = 0; i < e->n_ending; i++)
-        tell(j, DT_FINDING_NUMBERS, e->ending[i].table.p,
-             "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807", bytes(e->ending[i].next),
-             e->ending[i].next.p);
-    int64_t apart_ms = e->host_ms - e->mysql.now_ms;
-    if ((apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
-        tell(j, DT_FINDING_CLOCK, "mysql", "the API's clock is %lld ms %s MySQL's",
-             (long long)(apart_ms < 0 ? -apart_ms : apart_ms), apart_ms > 0 ? "ahead of" : "behind");
-    if (e->redis_trouble)
-        tell(j, DT_FINDING_REDIS_AWAY, "redis", "%s", e->redis_trouble);
-    for (size_t i = 0; i < e->n_redis; i++)
-        if (e->redis[i].policy[0] && strcmp(e->redis[i].policy, "noeviction") != 0)
-            tell(j, DT_FINDING_REDIS_POLICY, e->redis[i].endpoint, "maxmemory-policy is %s", e->redis[i].policy);
-    if (e->replicas && !s->waits)
-        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "commits wait for no replica");
-    else if (e->replicas && !s->before_seen)
-        tell(j, DT_FINDING_SEMI_SYNC, "mysql",
-             "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
-    else if (e->replicas && s->alone_ms < LONG_MS)
-        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "without a replica the primary goes on alone after %lld ms",
-             (long long)s->alone_ms);
-}
-
-/* ---- processes and shards ---- */
-
-static void look_at_processes(struct judging *j)
-{
-    const struct dt_examined *e = j->examined;
-    const struct dt_shards_view *shards = e->waiting->shards;
-    bool led = false;
-    for (size_t i = 0; i < e->n_processes; i++) {
-        const struct dt_live_process *p = &e->processes[i];
-        struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
-        if (down.n) {
-            because_of_server(j, DT_STR_LIT("redis"));
-            tell(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
-        }
-        if (!dt_str_is(p->version, DUETIME_VERSION))
-            tell(j, DT_FINDING_VERSIONS, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION,
-                 bytes(p->version), p->version.p ? p->version.p : "");
-    }
-    if (shards->dispatchers.n == 0)
-        tell(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "none was seen for four seconds");
-    for (size_t i = 0; i < shards->n; i++)
-        led |= shards->shards[i].owner.p != NULL;
-    /* A dispatcher that has not started reports only that it waits for Kafka. */
-    if (!led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
-        tell(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
-}
-
-static void look_at_shard(struct judging *j, const struct dt_shard_info *shard)
-{
-    char subject[32];
-    const struct dt_waiting *w = j->examined->waiting;
-    const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, j->examined->now_ms);
-    bool named = shard->shard < w->view->map.shards;
-    bool leaderless = cause.why == DT_SHARD_NO_LEADER || cause.why == DT_SHARD_NO_DISPATCHER;
-    snprintf(subject, sizeof(subject), "shard %u", shard->shard);
-    if (cause.why == DT_SHARD_HALTED)
-        tell(j, DT_FINDING_HALTED, subject, "%.*s", bytes(cause.detail), cause.detail.p);
-    if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
-        because_of_shard(j, &cause);
-        tell(j, DT_FINDING_NO_LEADER, subject,
-             leaderless ? "no process that lives leads it" : "its leader has said nothing for 15 s");
-    }
-    if (named && shard->owner.p && !dt_shard_has_index(shard)) {
-        because_of_server(j, DT_STR_LIT("redis"));
-        tell(j, DT_FINDING_INDEX, subject, "its set is being filled, or its leader cannot reach Redis");
-    }
-    if (cause.why == DT_SHARD_WAITS) {
-        because_of_server(j, cause.waits);
-        tell(j, DT_FINDING_WAITS, subject, "it waits for %.*s%s%.*s", bytes(cause.waits), cause.waits.p,
-             cause.detail.n ? ": " : "", bytes(cause.detail), cause.detail.p ? cause.detail.p : "");
-    }
-    bool moves = shard->generation && shard->generation != w->view->installation.generation;
-    if ((moves || !named))
-        tell(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
-}
-
-/* ---- jobs ---- */
-
-/* What the topic's oldest due job waits for decides what is found, why, and what to do. */
-static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topic)
-{
-    const struct dt_examined *e = j->examined;
-    const struct dt_job job = {.id = topic->job,
-                               .topic = topic->topic,
-                               .state = DT_SCHEDULED,
-                               .next_at_ms = topic->since_ms,
-                               .claim_shard = -1};
-    int64_t late_ms = topic->since_ms ? e->now_ms - topic->since_ms : 0;
-    const char *word = topic->paused ? "paused" : dt_waiting_for(e->waiting, &job);
-    if (!word)
-        return;
-    const enum dt_finding_kind kind = strcmp(word, "paused") == 0 ? DT_FINDING_PAUSED
-                                      : strcmp(word, "pop") == 0  ? DT_FINDING_NOT_POPPED
-                                                                  : DT_FINDING_OVERDUE;
-    if (late_ms <= e->late_ms && kind != DT_FINDING_PAUSED)
-        return;
-    const struct dt_explained explained = dt_explained_of(e->waiting, &job, word);
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    dt_explain_action(&explained, &text);
-    if (text.n && strcmp(dt_strbuf_str(&text).p, "duetime doctor") == 0)
-        dt_strbuf_reset(&text);
-    if (kind == DT_FINDING_OVERDUE)
-        dt_strbuf_addf(&text, "%sduetime jobs explain %lld", text.n ? "; " : "", (long long)topic->job);
-    dt_strbuf_addc(&text, '\0');
-    j->action = text.failed ? NULL : text.p;
-    if (strcmp(word, "leader") == 0)
-        because_of_shard(j, &explained.cause);
-    else
-        because_of_server(j, dt_str(word));
-    tell(j, kind, topic->topic.p, "jobs due: %lld, the oldest for %lld s; waiting_for: %s", (long long)topic->jobs,
-         (long long)(late_ms / 1000), word);
-    j->action = NULL;
-    dt_strbuf_clear(&text);
-}
-
-static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
-{
-    struct judging *j = arg;
-    char what[160];
-    char detail[200];
-    snprintf(what, sizeof(what), "%s of the API", key);
-    if (dt_finding_certificate(what, ends_s, j->examined->host_ms / 1000, detail, sizeof(detail)))
-        tell(j, DT_FINDING_CERTIFICATE, file, "%s", detail);
-}
-
-static void look(struct judging *j)
-{
-    const struct dt_examined *e = j->examined;
-    look_at_server(j);
-    look_at_processes(j);
-    for (size_t i = 0; i < e->waiting->shards->n; i++)
-        look_at_shard(j, &e->waiting->shards->shards[i]);
-    for (size_t i = 0; i < e->n_overdue; i++)
-        look_at_topic(j, &e->overdue[i]);
-    for (size_t i = 0; i < e->n_told; i++) { /* by dispatchers */
-        const struct dt_process_finding *told = &e->told[i];
-        j->at_ms = told->found_at_ms;
-        const enum dt_finding_kind kind = dt_finding_named(told->finding);
-        if (kind < DT_FINDING_KINDS)
-            tell(j, kind, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail), told->detail.p,
-                 bytes(told->process), told->process.p);
-    }
-    j->at_ms = 0;
-    if (e->config)
-        dt_certificates_look(e->config, hear_certificate, j);
-    if (e->shown_ends_ms)
-        hear_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
-    if (e->inbox_errors)
-        tell(j, DT_FINDING_INBOX, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
-}
-
-static void hear(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)
-{
-    for (const struct found *found = j->present[kind] ? j->first : NULL; found; found = found->next)
-        if (found->finding.kind == (enum dt_finding_kind)kind && found->finding.cause == (enum dt_finding_kind)cause)
-            heard(arg, &found->finding);
-}
-
-void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
-{
-    struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
-    dt_arena_init(&j.arena);
-    look(&j);
-    for (struct found *found = j.first; found; found = found->next) {
-        /* The first of its possible causes that was found; KINDS: none. */
-        const enum dt_finding_kind *cause = found->causes;
-        while (*cause != DT_FINDING_KINDS && (!j.present[*cause] || *cause == found->finding.kind))
-            cause++;
-        dt_assert_cmp(cause - found->causes, <, 5);
-        found->finding.cause = *cause;
-    }
-    for (int severity = 0; severity <= DT_SEVERITY_NOTE; severity++)
-        for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
-            if (dt_finding_kinds[kind].severity != (enum dt_severity)severity || !j.present[kind])
-                continue;
-            hear(&j, kind, DT_FINDING_KINDS, heard, arg);
-            for (int what = 0; what < DT_FINDING_KINDS; what++)
-                hear(&j, what, kind, heard, arg);
-        }
-    dt_arena_clear(&j.arena);
 }

@@ -1,6 +1,6 @@
 /*
- * GET /v1/jobs/{id}/explain: reads the job, what leaders and topics say, and the job's entry in the index, and has it
- * put into words.
+ * GET /v1/jobs/{id}/explain: why a job is where it is, in sentences for somebody who does not know the product. The
+ * handler reads the job, what leaders and topics said, and the job's entry in the index; the rest is pure.
  */
 #include "explain_rest.h"
 #include "answer.h"
@@ -18,69 +18,138 @@
 #include "store/processes.h"
 #include "topic/topic_gate.h"
 
-static enum dt_entry_state look_at_entry(const struct dt_api *api, const struct dt_view *view,
-                                         const struct dt_explained *e, int64_t *entry_ms)
+#define SILENT_MS 15000
+
+/* ---- shards ---- */
+
+struct dt_shard_cause dt_shard_judge(const struct dt_shard_info *shard, const struct dt_dispatchers *dispatchers,
+                                     int64_t now_ms)
 {
-    const struct dt_job *job = e->job;
-    const struct dt_entry entry = {.id = job->id, .due_ms = dt_later(job->next_at_ms, 1)};
-    if (!dt_index_configured(api->config))
-        return DT_ENTRY_NONE;
-    /* The leader has put a job aside that it offers, or holds back with the others of its topic. An entry of a job that
-     * is finished, or aside, or whose time is not near is not read: promotion comes first. */
-    const char *word = e->waiting_for ? e->waiting_for : "";
-    const bool aside = strcmp(word, "pop") == 0 || strcmp(word, "paused") == 0 || strcmp(word, "limit") == 0;
-    if (dt_job_state_terminal(job->state) || aside || job->next_at_ms - e->now_ms >= api->config->index_horizon)
-        return DT_ENTRY_NOT_NEEDED;
-    /* A person asks this: a connection for one question costs little, and needs no thread of its own. */
-    dt_index *index = NULL;
-    dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
-    if (status == DT_OK)
-        status = dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, NULL);
-    dt_index_free(index);
-    if (status != DT_OK)
-        return DT_ENTRY_UNKNOWN;
-    if (!*entry_ms)
-        return DT_ENTRY_MISSING;
-    return *entry_ms == entry.due_ms ? DT_ENTRY_THERE : DT_ENTRY_DIFFERS;
+    if (shard && shard->halted.p)
+        return (struct dt_shard_cause){.why = DT_SHARD_HALTED, .detail = shard->halted};
+    if (!shard || !shard->owner.p) {
+        if (dispatchers->n && dispatchers->waits_kafka)
+            return (struct dt_shard_cause){.why = DT_SHARD_WAITS, .waits = DT_STR_LIT("kafka")};
+        return (struct dt_shard_cause){.why = dispatchers->n ? DT_SHARD_NO_LEADER : DT_SHARD_NO_DISPATCHER};
+    }
+    if (now_ms - shard->seen_at_ms > SILENT_MS)
+        return (struct dt_shard_cause){.why = DT_SHARD_SILENT};
+    return (struct dt_shard_cause){
+        .why = shard->waiting.p ? DT_SHARD_WAITS : DT_SHARD_OK, .waits = shard->waiting, .detail = shard->detail};
 }
 
-static enum dt_next explain_job(struct dt_request *req, dt_store *store)
+int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms)
 {
-    const int64_t *id = req->state;
-    struct dt_job job;
-    struct dt_error err = {0};
-    if (!dt_answer_hold_job(req))
-        return DT_REPLY;
-    dt_status status = dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, &err);
-    if (status == DT_OK)
-        status = dt_store_get(store, *id, &req->arena, &job, &err);
-    if (status == DT_OK)
-        status = dt_wall_found(req, job.topic);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    struct dt_waiting w;
-    int64_t entry_ms = 0;
-    dt_waiting_init(&w, req->api->topics, req->api->ref, store);
-    const struct dt_explained e = dt_explained_of(&w, &job, dt_waiting_for(&w, &job));
-    enum dt_entry_state entry = look_at_entry(req->api, w.view, &e, &entry_ms);
-    dt_strbuf_reset(&req->out);
-    dt_explain_add_json(&e, entry, entry_ms, &req->out);
-    dt_waiting_clear(&w);
-    req->status = 200;
-    return DT_REPLY;
+    int64_t oldest_ms = shard->overdue > 0 && shard->oldest_due_at_ms > 0 ? now_ms - shard->oldest_due_at_ms : 0;
+    return oldest_ms > 0 ? oldest_ms : 0;
 }
 
-enum dt_next dt_handle_job_explain(struct dt_request *req)
+bool dt_shard_has_index(const struct dt_shard_info *shard)
 {
-    int64_t *id = dt_answer_state(req, sizeof(*id));
-    if (!id || !dt_answer_id(req, id))
-        return DT_REPLY;
-    return dt_workers_submit(req->api->workers, req, explain_job);
+    return shard->owner.p && shard->generation > 0 && !dt_str_is(shard->waiting, "redis");
 }
 
-/* The sentences, and the answer as JSON: with them, the shard, the entry in the index, and facts one by one. */
+void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard)
+{
+    dt_json_put_bool(out, "index_whole", dt_shard_has_index(shard));
+    dt_json_begin_object(out, "drift");
+    dt_json_put_int(out, "missing", shard->drift_missing);
+    dt_json_put_int(out, "extra", shard->drift_extra);
+    dt_json_put_int(out, "wrong", shard->drift_wrong);
+    dt_json_end_object(out);
+    dt_json_put_time(out, "seen_at", shard->seen_at_ms);
+}
+
+void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard_info *shard,
+                  const struct dt_dispatchers *dispatchers, int64_t now_ms)
+{
+    static const char *const words[] = {[DT_SHARD_HALTED] = "halted",       [DT_SHARD_NO_DISPATCHER] = "no-dispatcher",
+                                        [DT_SHARD_NO_LEADER] = "no-leader", [DT_SHARD_SILENT] = "silent",
+                                        [DT_SHARD_WAITS] = "waiting",       [DT_SHARD_OK] = "ok"};
+    const struct dt_shard_cause cause = dt_shard_judge(shard, dispatchers, now_ms);
+    dt_json_begin_object(out, name);
+    dt_json_put_int(out, "shard", shard->shard);
+    dt_json_put_int(out, "epoch", shard->epoch);
+    dt_json_put_word(out, "health", words[cause.why]);
+    dt_json_put_string(out, "leader", shard->owner);
+    dt_json_put_string(out, "halted", shard->halted);
+    dt_json_put_string(out, "waiting_for", cause.waits);
+    dt_json_put_string(out, "detail", shard->detail);
+    dt_json_put_int(out, "in_flight", shard->inflight);
+    dt_json_put_int(out, "overdue", shard->overdue);
+    dt_json_put_int(out, "oldest_overdue_ms", dt_shard_oldest_ms(shard, now_ms));
+    dt_json_put_int(out, "held", shard->held);
+    dt_shard_put_drift(out, shard);
+    dt_json_end_object(out);
+}
+
+/* ---- what jobs wait for ---- */
+
+void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
+{
+    *waiting = (struct dt_waiting){.view = dt_topic_cache_view(cache),
+                                   .shards = dt_topic_cache_shards(cache),
+                                   .now_ms = dt_refclock_earliest_ms(ref),
+                                   .latest_ms = dt_refclock_latest_ms(ref),
+                                   .store = store};
+}
+
+void dt_waiting_clear(struct dt_waiting *waiting)
+{
+    dt_view_release(waiting->view);
+    dt_shards_release(waiting->shards);
+    *waiting = (struct dt_waiting){0};
+}
+
+/* Asks MySQL once about each topic. */
+static bool at_limit(struct dt_waiting *w, struct dt_str topic)
+{
+    for (size_t i = 0; i < w->n_limits; i++)
+        if (dt_str_eq(w->limits[i].topic, topic))
+            return w->limits[i].full;
+    struct dt_gate gate = {.topic = topic};
+    if (!w->store || w->n_limits == DT_WAITING_LIMITS || dt_store_gates_look(w->store, &gate, 1, NULL) != DT_OK)
+        return false;
+    w->limits[w->n_limits++] = (struct dt_waiting_limit){topic, gate.full || gate.room == 0};
+    return gate.full || gate.room == 0;
+}
+
+static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)
+{
+    const struct dt_shard_info *shard =
+        w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
+    bool unsent =
+        shard && shard->inflight > 0 && (!shard->owner.p || shard->halted.p || dt_str_is(shard->waiting, "kafka"));
+    if (unsent && w->store && dt_store_in_flight(w->store, job->id, job->claim_shard, &unsent, NULL) != DT_OK)
+        unsent = false;
+    return unsent;
+}
+
+const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
+{
+    /* MySQL's clock has reached the job's latest change, even if our sample of the clock is older. */
+    struct dt_wait_facts facts = {.now_ms = dt_later(w->now_ms, dt_earlier(job->updated_at_ms, w->latest_ms))};
+    if (dt_job_is_due(job, facts.now_ms)) {
+        const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
+        if (topic) {
+            facts.paused = topic->paused;
+            facts.dealing = dt_delivery_dealing(topic->delivery);
+            facts.full = topic->limited && !topic->paused && at_limit(w, topic->name);
+        }
+        if (w->shards) {
+            const struct dt_shard_info *shard =
+                w->view ? dt_shards_find(w->shards, dt_shard_of(&w->view->map, job->id)) : NULL;
+            const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, w->now_ms);
+            facts.led = shard && shard->owner.p && cause.why >= DT_SHARD_WAITS;
+            facts.leader_says = cause.waits;
+            facts.no_place = facts.led && shard->callbacks.p;
+        }
+    }
+    facts.unsent = job->state == DT_DISPATCHED && is_unsent(w, job);
+    return dt_job_waits_for(job, &facts);
+}
+
+/* ---- sentences ---- */
 
 struct dt_explained dt_explained_of(const struct dt_waiting *w, const struct dt_job *job, const char *waiting_for)
 {
@@ -99,7 +168,7 @@ static bool waits_for(const struct dt_explained *e, const char *word)
     return e->waiting_for && strcmp(e->waiting_for, word) == 0;
 }
 
-/* To the nearest unit: a job that was made with a delay of three hours is due in 3 h a moment later. */
+/* Rounds to the nearest unit, so that a job that was just created with a delay of three hours is due in 3 h. */
 static void add_length(struct dt_strbuf *out, int64_t ms)
 {
     static const struct {
@@ -126,8 +195,6 @@ static void add_text(struct dt_strbuf *out, struct dt_str text)
 {
     dt_strbuf_add(out, text.p, text.n);
 }
-
-/* ---- scheduled ---- */
 
 static bool waits_for_places(const struct dt_explained *e)
 {
@@ -211,8 +278,6 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     dt_strbuf_addc(out, '.');
 }
 
-/* ---- dispatched, finished ---- */
-
 static void explain_dispatched(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
@@ -230,9 +295,17 @@ static void explain_dispatched(const struct dt_explained *e, struct dt_strbuf *o
         dt_strbuf_adds(out, " No attempt follows: it was cancelled meanwhile.");
 }
 
-static void explain_finished(const struct dt_explained *e, struct dt_strbuf *out)
+static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
+    if (job->state == DT_SCHEDULED) {
+        explain_scheduled(e, out);
+        return;
+    }
+    if (job->state == DT_DISPATCHED) {
+        explain_dispatched(e, out);
+        return;
+    }
     if (job->state == DT_SUCCEEDED)
         dt_strbuf_addf(out, "It ended well, with attempt %lld, at ", (long long)job->attempt);
     else if (job->state == DT_CANCELLED)
@@ -250,26 +323,6 @@ static void explain_finished(const struct dt_explained *e, struct dt_strbuf *out
     }
     dt_strbuf_addc(out, '.');
 }
-
-void dt_explain_reason(const struct dt_explained *e, struct dt_strbuf *out)
-{
-    switch (e->job->state) {
-    case DT_SCHEDULED:
-        explain_scheduled(e, out);
-        return;
-    case DT_DISPATCHED:
-        explain_dispatched(e, out);
-        return;
-    case DT_SUCCEEDED:
-    case DT_DEAD:
-    case DT_CANCELLED:
-    case DT_JOB_STATES:
-        break;
-    }
-    explain_finished(e, out);
-}
-
-/* ---- what to do ---- */
 
 static void add_command(struct dt_strbuf *out, const char *before, struct dt_str name, const char *after)
 {
@@ -305,18 +358,21 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
         add_command(out, "mend what its attempts met, then duetime jobs redrive ", dt_str(id), "");
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
+
+/* The entry of the job in the index. */
+enum entry_state { ENTRY_THERE, ENTRY_MISSING, ENTRY_DIFFERS, ENTRY_NOT_NEEDED, ENTRY_NONE, ENTRY_UNKNOWN };
 
 static const char *const entry_names[] = {
-    [DT_ENTRY_THERE] = "there",           [DT_ENTRY_MISSING] = "missing", [DT_ENTRY_DIFFERS] = "differs",
-    [DT_ENTRY_NOT_NEEDED] = "not-needed", [DT_ENTRY_NONE] = "none",       [DT_ENTRY_UNKNOWN] = "unknown"};
+    [ENTRY_THERE] = "there",           [ENTRY_MISSING] = "missing", [ENTRY_DIFFERS] = "differs",
+    [ENTRY_NOT_NEEDED] = "not-needed", [ENTRY_NONE] = "none",       [ENTRY_UNKNOWN] = "unknown"};
 
 struct facts {
     struct dt_strbuf *out;
-    struct dt_strbuf value; /* of the fact that is being made */
+    struct dt_strbuf value; /* of the next fact */
 };
 
-/* Nothing is added of a fact without a value. */
+/* Adds the fact, unless its value is empty. */
 static void end_fact(struct facts *f, const char *what)
 {
     if (f->value.n) {
@@ -353,10 +409,10 @@ static void add_last_error(struct facts *f, const struct dt_job *job)
     end_fact(f, "last error");
 }
 
-static void add_facts(struct facts *f, const struct dt_explained *e, enum dt_entry_state entry)
+static void add_facts(struct facts *f, const struct dt_explained *e, enum entry_state entry)
 {
     const struct dt_job *job = e->job;
-    dt_explain_reason(e, &f->value);
+    add_reason(e, &f->value);
     end_fact(f, "why");
     dt_explain_action(e, &f->value);
     end_fact(f, "what to do");
@@ -393,8 +449,8 @@ static void add_facts(struct facts *f, const struct dt_explained *e, enum dt_ent
     end_fact(f, "history");
 }
 
-void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry, int64_t entry_ms,
-                         struct dt_strbuf *out)
+static void add_explanation(const struct dt_explained *e, enum entry_state entry, int64_t entry_ms,
+                            struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
     struct facts facts = {.out = out};
@@ -405,7 +461,7 @@ void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry
     dt_json_put_string(out, "key", job->key);
     dt_json_put_word(out, "state", dt_job_state_name(job->state));
     dt_json_put_word(out, "waiting_for", e->waiting_for);
-    dt_explain_reason(e, &facts.value);
+    add_reason(e, &facts.value);
     dt_json_put_string(out, "reason", dt_strbuf_str(&facts.value));
     dt_strbuf_reset(&facts.value);
     dt_explain_action(e, &facts.value);
@@ -414,7 +470,7 @@ void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry
     dt_json_put_time(out, "run_at", job->run_at_ms);
     dt_json_put_time(out, "next_at", job->next_at_ms);
     dt_json_put_int(out, "attempt", job->attempt);
-    /* A shard that had no leader so far is shown as unknown. */
+    /* A shard that never had a leader has no row. */
     const struct dt_shard_info unknown = {.shard = e->shard_number};
     dt_shard_put(out, "shard", e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
     dt_json_begin_object(out, "index");
@@ -430,133 +486,66 @@ void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry
     dt_strbuf_clear(&facts.value);
 }
 
-/* The facts about what a job waits for: see explain_rest.h. */
+/* ---- requests ---- */
 
-void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
+static enum entry_state read_entry(const struct dt_api *api, const struct dt_view *view, const struct dt_explained *e,
+                                   int64_t *entry_ms)
 {
-    *waiting = (struct dt_waiting){.view = dt_topic_cache_view(cache),
-                                   .shards = dt_topic_cache_shards(cache),
-                                   .now_ms = dt_refclock_earliest_ms(ref),
-                                   .latest_ms = dt_refclock_latest_ms(ref),
-                                   .store = store};
+    const struct dt_job *job = e->job;
+    const struct dt_entry entry = {.id = job->id, .due_ms = dt_later(job->next_at_ms, 1)};
+    if (!dt_index_configured(api->config))
+        return ENTRY_NONE;
+    /* The index needs no entry of a job that is finished, is not due soon, or that the leader has set aside because it
+     * offers it or holds its topic back. */
+    const char *word = e->waiting_for ? e->waiting_for : "";
+    const bool aside = strcmp(word, "pop") == 0 || strcmp(word, "paused") == 0 || strcmp(word, "limit") == 0;
+    if (dt_job_state_terminal(job->state) || aside || job->next_at_ms - e->now_ms >= api->config->index_horizon)
+        return ENTRY_NOT_NEEDED;
+    /* People ask this seldom, so a connection for one question is cheap enough. */
+    dt_index *index = NULL;
+    dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
+    if (status == DT_OK)
+        status = dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, NULL);
+    dt_index_free(index);
+    if (status != DT_OK)
+        return ENTRY_UNKNOWN;
+    if (!*entry_ms)
+        return ENTRY_MISSING;
+    return *entry_ms == entry.due_ms ? ENTRY_THERE : ENTRY_DIFFERS;
 }
 
-void dt_waiting_clear(struct dt_waiting *waiting)
+static enum dt_next explain_job(struct dt_request *req, dt_store *store)
 {
-    dt_view_release(waiting->view);
-    dt_shards_release(waiting->shards);
-    *waiting = (struct dt_waiting){0};
+    const int64_t *id = req->state;
+    struct dt_job job;
+    struct dt_error err = {0};
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
+    dt_status status = dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, &err);
+    if (status == DT_OK)
+        status = dt_store_get(store, *id, &req->arena, &job, &err);
+    if (status == DT_OK)
+        status = dt_wall_found(req, job.topic);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    struct dt_waiting w;
+    int64_t entry_ms = 0;
+    dt_waiting_init(&w, req->api->topics, req->api->ref, store);
+    const struct dt_explained e = dt_explained_of(&w, &job, dt_waiting_for(&w, &job));
+    enum entry_state entry = read_entry(req->api, w.view, &e, &entry_ms);
+    dt_strbuf_reset(&req->out);
+    add_explanation(&e, entry, entry_ms, &req->out);
+    dt_waiting_clear(&w);
+    req->status = 200;
+    return DT_REPLY;
 }
 
-/* Each topic is asked about once. */
-static bool at_limit(struct dt_waiting *w, struct dt_str topic)
+enum dt_next dt_handle_job_explain(struct dt_request *req)
 {
-    for (size_t i = 0; i < w->n_limits; i++)
-        if (dt_str_eq(w->limits[i].topic, topic))
-            return w->limits[i].full;
-    struct dt_gate gate = {.topic = topic};
-    if (!w->store || w->n_limits == DT_WAITING_LIMITS || dt_store_gates_look(w->store, &gate, 1, NULL) != DT_OK)
-        return false;
-    w->limits[w->n_limits++] = (struct dt_waiting_limit){topic, gate.full || gate.room == 0};
-    return gate.full || gate.room == 0;
-}
-
-static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)
-{
-    const struct dt_shard_info *shard =
-        w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
-    bool unsent =
-        shard && shard->inflight > 0 && (!shard->owner.p || shard->halted.p || dt_str_is(shard->waiting, "kafka"));
-    if (unsent && w->store && dt_store_in_flight(w->store, job->id, job->claim_shard, &unsent, NULL) != DT_OK)
-        unsent = false;
-    return unsent;
-}
-
-const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
-{
-    /* MySQL's clock has come to the latest change, which a sample of it on a busy machine may not show yet. */
-    struct dt_wait_facts facts = {.now_ms = dt_later(w->now_ms, dt_earlier(job->updated_at_ms, w->latest_ms))};
-    if (dt_job_is_due(job, facts.now_ms)) {
-        const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
-        if (topic) {
-            facts.paused = topic->paused;
-            facts.dealing = dt_delivery_dealing(topic->delivery);
-            facts.full = topic->limited && !topic->paused && at_limit(w, topic->name);
-        }
-        if (w->shards) {
-            const struct dt_shard_info *shard =
-                w->view ? dt_shards_find(w->shards, dt_shard_of(&w->view->map, job->id)) : NULL;
-            const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, w->now_ms);
-            facts.led = shard && shard->owner.p && cause.why >= DT_SHARD_WAITS;
-            facts.leader_says = cause.waits;
-            facts.no_place = facts.led && shard->callbacks.p;
-        }
-    }
-    facts.unsent = job->state == DT_DISPATCHED && is_unsent(w, job);
-    return dt_job_waits_for(job, &facts);
-}
-
-/* See explain_rest.h. Pure. */
-
-#define SILENT_MS 15000
-
-struct dt_shard_cause dt_shard_judge(const struct dt_shard_info *shard, const struct dt_dispatchers *dispatchers,
-                                     int64_t now_ms)
-{
-    if (shard && shard->halted.p)
-        return (struct dt_shard_cause){.why = DT_SHARD_HALTED, .detail = shard->halted};
-    if (!shard || !shard->owner.p) {
-        if (dispatchers->n && dispatchers->waits_kafka)
-            return (struct dt_shard_cause){.why = DT_SHARD_WAITS, .waits = DT_STR_LIT("kafka")};
-        return (struct dt_shard_cause){.why = dispatchers->n ? DT_SHARD_NO_LEADER : DT_SHARD_NO_DISPATCHER};
-    }
-    if (now_ms - shard->seen_at_ms > SILENT_MS)
-        return (struct dt_shard_cause){.why = DT_SHARD_SILENT};
-    return (struct dt_shard_cause){
-        .why = shard->waiting.p ? DT_SHARD_WAITS : DT_SHARD_OK, .waits = shard->waiting, .detail = shard->detail};
-}
-
-int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms)
-{
-    int64_t oldest_ms = shard->overdue > 0 && shard->oldest_due_at_ms > 0 ? now_ms - shard->oldest_due_at_ms : 0;
-    return oldest_ms > 0 ? oldest_ms : 0;
-}
-
-bool dt_shard_has_index(const struct dt_shard_info *shard)
-{
-    return shard->owner.p && shard->generation > 0 && !dt_str_is(shard->waiting, "redis");
-}
-
-void dt_shard_put_drift(struct dt_strbuf *out, const struct dt_shard_info *shard)
-{
-    dt_json_put_bool(out, "index_whole", dt_shard_has_index(shard));
-    dt_json_begin_object(out, "drift");
-    dt_json_put_int(out, "missing", shard->drift_missing);
-    dt_json_put_int(out, "extra", shard->drift_extra);
-    dt_json_put_int(out, "wrong", shard->drift_wrong);
-    dt_json_end_object(out);
-    dt_json_put_time(out, "seen_at", shard->seen_at_ms);
-}
-
-void dt_shard_put(struct dt_strbuf *out, const char *name, const struct dt_shard_info *shard,
-                  const struct dt_dispatchers *dispatchers, int64_t now_ms)
-{
-    static const char *const words[] = {[DT_SHARD_HALTED] = "halted",       [DT_SHARD_NO_DISPATCHER] = "no-dispatcher",
-                                        [DT_SHARD_NO_LEADER] = "no-leader", [DT_SHARD_SILENT] = "silent",
-                                        [DT_SHARD_WAITS] = "waiting",       [DT_SHARD_OK] = "ok"};
-    const struct dt_shard_cause cause = dt_shard_judge(shard, dispatchers, now_ms);
-    dt_json_begin_object(out, name);
-    dt_json_put_int(out, "shard", shard->shard);
-    dt_json_put_int(out, "epoch", shard->epoch);
-    dt_json_put_word(out, "health", words[cause.why]);
-    dt_json_put_string(out, "leader", shard->owner);
-    dt_json_put_string(out, "halted", shard->halted);
-    dt_json_put_string(out, "waiting_for", cause.waits);
-    dt_json_put_string(out, "detail", shard->detail);
-    dt_json_put_int(out, "in_flight", shard->inflight);
-    dt_json_put_int(out, "overdue", shard->overdue);
-    dt_json_put_int(out, "oldest_overdue_ms", dt_shard_oldest_ms(shard, now_ms));
-    dt_json_put_int(out, "held", shard->held);
-    dt_shard_put_drift(out, shard);
-    dt_json_end_object(out);
+    int64_t *id = dt_answer_state(req, sizeof(*id));
+    if (!id || !dt_answer_id(req, id))
+        return DT_REPLY;
+    return dt_workers_submit(req->api->workers, req, explain_job);
 }

@@ -29,7 +29,6 @@
 #include "request/workers.h"
 #include "topic/owner.h"
 #include "topic/rate.h"
-#include "topics_rest.h"
 
 #define BY_OPERATION    'o'
 #define OWN_PIECES      12 /* done here; each is some tens of ms at most */
@@ -215,7 +214,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return refuse(req, status, &err);
     if (deletion.keeper)
-        return dt_topic_refuse_deletion(req, &deletion);
+        return dt_answer_topic_in_use(req, &deletion);
     o->op = deletion.operation;
     req->changed = true;
     dt_topics_announce(req);

@@ -24,7 +24,6 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 #include "store/processes.h"
-#include "topics_rest.h"
 
 #define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
 

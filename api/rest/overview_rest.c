@@ -1,6 +1,6 @@
 /*
- * Owns what the overview is made of: the answer that is kept, and what takes longer to count and is kept for longer.
- * Refuses to know how it is written (overview_rest.c).
+ * GET /v1/overview and /v1/dead-letters. Owns the answers that are kept, and the parts of the overview that take long to
+ * count and are kept for longer.
  *
  *   every second          topics, shards, processes, the figures of the window      small tables
  *   every two seconds     jobs that are due, by topic                               10,000 rows at most
@@ -8,6 +8,8 @@
  *   every ten seconds     what comes due in the next hour                           a forecast of one step
  *   when it is asked for  dead letters by topic and error; forecasts                bounded; less often if slow
  */
+#include "overview_rest.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,24 +20,33 @@
 #include "explain_rest.h"
 #include "features/forecast/forecast.h"
 #include "handlers.h"
+#include "health.h"
 #include "job/delivery.h"
 #include "job/job_encode.h"
-#include "overview_rest.h"
-#include "request/request.h"
+#include "job/results/dead.h"
+#include "request/topic_cache.h"
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define ANSWER_US  INT64_C(1000000)
-#define OVERDUE_US INT64_C(2000000)
-#define NEXT_US    INT64_C(10000000)
-#define LOADS_US   INT64_C(5000000)
-#define SHARE      50 /* reading again what took 1 s waits for 50 s */
-#define SLOW_SHARE 20
-#define HOUR_MS    INT64_C(3600000)
-#define BEHIND_MS  1000 /* a step has been written so long after its end */
-#define ALL_SLOTS  INT64_C(1000000000000000)
+#define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
+#define DEAD_BYTES   ((size_t)1 << 20)   /* groups as they are read, and as they are answered */
+#define TOPICS_MAX   100
+#define COUNTED_MAX  10000 /* due jobs that are counted */
+#define WINDOW_MS    INT64_C(10000)
+#define ANSWER_US    INT64_C(1000000)
+#define OVERDUE_US   INT64_C(2000000)
+#define NEXT_US      INT64_C(10000000)
+#define LOADS_US     INT64_C(5000000)
+#define SHARE        50 /* a part that took 1 s to read is read again after 50 s */
+#define SLOW_SHARE   20
+#define HOUR_MS      INT64_C(3600000)
+#define BEHIND_MS    1000 /* a step is written at most this long after its end */
+#define ALL_SLOTS    INT64_C(1000000000000000)
 
-/* What is read less often, in an arena of its own. */
+const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched",   "succeeded",    "failed", "dead",
+                                                        "cancelled", "lateness_p50", "lateness_p99", "overdue"};
+
+/* A part that is read less often. The arena holds its rows. */
 struct part {
     struct dt_arena arena;
     int64_t again_us; /* mono: not before */
@@ -45,8 +56,9 @@ struct part {
 struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
-    dt_kept *slow;                                   /* apart: what may take as long as everything else together */
-    struct part loads_part, overdue_part, next_part; /* these and below: whoever makes the answer */
+    dt_kept *slow; /* apart from `kept`: one of these may take as long as all others together */
+    /* Below: only the thread that makes the answer. */
+    struct part loads_part, overdue_part, next_part;
     struct dt_topic_load *loads;
     size_t n_loads;
     struct dt_topic_overdue *overdue;
@@ -55,11 +67,35 @@ struct dt_overview {
     bool next_is_more; /* it is an estimate */
 };
 
-/* A reading on behalf of one request. */
+struct topic_line {
+    struct dt_str topic;
+    int64_t jobs[DT_JOB_STATES];
+    int64_t n[DT_TALLIES];
+    int64_t overdue, since_ms;
+    int64_t held, held_since_ms; /* due jobs of a paused topic, which are not overdue */
+};
+
+/* What one answer is made of. Rows are in the arena, or in the snapshots. */
+struct overview_view {
+    struct dt_arena arena;
+    struct dt_view *view;
+    struct dt_shards_view *shards;
+    struct dt_health_state health;
+    int64_t now_ms;
+    struct topic_line all;    /* the window and now, of all topics */
+    struct topic_line *lines; /* the most important first */
+    size_t n_lines;
+    bool more_due; /* more jobs may be due than were counted */
+    struct dt_lateness *lateness;
+    size_t n_lateness;
+    struct dt_live_process *processes;
+    size_t n_processes;
+};
+
+/* What an answer is made from. */
 struct reading {
     dt_overview *overview;
     dt_store *store;
-    const struct dt_series_ask *ask;
     const struct dt_dead_ask *dead;
 };
 
@@ -101,15 +137,39 @@ void dt_overview_free(dt_overview *o)
     free(o);
 }
 
-/* ---- parts that are kept for longer ---- */
+/* ---- answers that are kept ---- */
 
-static void read_at(dt_overview *o, struct part *part, int64_t begun_us)
+dt_status dt_quick_answer(dt_overview *o, struct dt_str key, dt_make_answer *make, void *arg, struct dt_strbuf *out,
+                          struct dt_error *err)
+{
+    return dt_kept_answer(o->kept, key, ANSWER_US, make, arg, out, err);
+}
+
+void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound)
+{
+    dt_strbuf_addf(key, " %.*s", (int)topic.n, topic.p ? topic.p : "");
+    for (size_t i = 0; bound && i < bound->n; i++)
+        dt_strbuf_addf(key, " %.*s", (int)bound->prefixes[i].n, bound->prefixes[i].p);
+    dt_strbuf_adds(key, bound ? " bound" : "");
+}
+
+dt_status dt_slow_answer(dt_overview *o, const struct dt_strbuf *key, dt_make_answer *make, void *arg,
+                         struct dt_strbuf *out, struct dt_error *err)
+{
+    if (key->failed)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    return dt_kept_answer(o->slow, dt_strbuf_str(key), 0, make, arg, out, err);
+}
+
+/* ---- parts that are read less often ---- */
+
+static void set_next_read(dt_overview *o, struct part *part, int64_t begun_us)
 {
     int64_t now_us = dt_clock_mono_us(o->api->clock);
     part->again_us = now_us + dt_later(part->every_us, SHARE * (now_us - begun_us));
 }
 
-/* Jobs by topic and state, and jobs that are due by topic. */
+/* Reads jobs by topic and state, and due jobs by topic. */
 static dt_status read_topics(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
 {
     int64_t begun_us = dt_clock_mono_us(o->api->clock);
@@ -121,16 +181,15 @@ static dt_status read_topics(dt_overview *o, dt_store *store, int64_t now_ms, st
         o->n_loads = 0;
         status = dt_store_topic_loads(store, &loads->arena, &o->loads, &o->n_loads, err);
         if (status == DT_OK)
-            read_at(o, loads, begun_us);
+            set_next_read(o, loads, begun_us);
     }
     begun_us = dt_clock_mono_us(o->api->clock);
     if (status == DT_OK && begun_us >= overdue->again_us) {
         dt_arena_reset(&overdue->arena);
         o->n_overdue = 0;
-        status = dt_store_topics_overdue(store, now_ms, DT_OVERVIEW_COUNTED, &overdue->arena, &o->overdue,
-                                         &o->n_overdue, err);
+        status = dt_store_topics_overdue(store, now_ms, COUNTED_MAX, &overdue->arena, &o->overdue, &o->n_overdue, err);
         if (status == DT_OK)
-            read_at(o, overdue, begun_us);
+            set_next_read(o, overdue, begun_us);
     }
     return status;
 }
@@ -149,30 +208,30 @@ static dt_status read_next_hour(dt_overview *o, dt_store *store, int64_t now_ms,
         return status;
     o->next_hour = forecast.due[0];
     o->next_is_more = forecast.counted_until_ms < now_ms + HOUR_MS;
-    read_at(o, &o->next_part, begun_us);
+    set_next_read(o, &o->next_part, begun_us);
     return DT_OK;
 }
 
-/* ---- lines of topics ---- */
+/* ---- topics ---- */
 
 struct lines {
-    struct dt_topic_line *v;
+    struct topic_line *v;
     size_t n;
 };
 
-static struct dt_topic_line *add_line(struct lines *lines, struct dt_str topic)
+static struct topic_line *add_line(struct lines *lines, struct dt_str topic)
 {
-    struct dt_topic_line *line = &lines->v[lines->n++];
-    *line = (struct dt_topic_line){.topic = topic};
+    struct topic_line *line = &lines->v[lines->n++];
+    *line = (struct topic_line){.topic = topic};
     return line;
 }
 
 static int by_topic(const void *a, const void *b)
 {
-    return dt_str_order(((const struct dt_topic_line *)a)->topic, ((const struct dt_topic_line *)b)->topic);
+    return dt_str_order(((const struct topic_line *)a)->topic, ((const struct topic_line *)b)->topic);
 }
 
-static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
+static void add_up(struct topic_line *sum, const struct topic_line *line)
 {
     for (int i = 0; i < DT_JOB_STATES; i++)
         sum->jobs[i] += line->jobs[i];
@@ -184,7 +243,7 @@ static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
     sum->held_since_ms = dt_older(sum->held_since_ms, line->held_since_ms);
 }
 
-static int64_t events(const struct dt_topic_line *line)
+static int64_t events_of(const struct topic_line *line)
 {
     int64_t sum = 0;
     for (int i = 0; i < DT_TALLIES; i++)
@@ -199,18 +258,18 @@ static int compare(int64_t a, int64_t b)
 
 static int by_weight(const void *a, const void *b)
 {
-    const struct dt_topic_line *x = a;
-    const struct dt_topic_line *y = b;
+    const struct topic_line *x = a;
+    const struct topic_line *y = b;
     int order = compare(x->overdue, y->overdue);
     if (!order)
-        order = compare(events(x), events(y));
+        order = compare(events_of(x), events_of(y));
     if (!order)
         order = compare(x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED], y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED]);
     return order ? order : by_topic(a, b);
 }
 
-/* Puts what three sources say of topics together. figures: the one with the empty topic is all of them. */
-static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view, const struct dt_figures_row *figures,
+/* Joins the counts of three sources by topic. In `figures` the row with the empty topic is the sum of all topics. */
+static dt_status make_lines(const dt_overview *o, struct overview_view *view, const struct dt_figures_row *figures,
                             size_t n_figures)
 {
     size_t kept = 0;
@@ -222,7 +281,7 @@ static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view,
         memcpy(add_line(&lines, o->loads[i].topic)->jobs, o->loads[i].jobs, sizeof(lines.v->jobs));
     for (size_t i = 0; i < o->n_overdue; i++) {
         const struct dt_topic_overdue *due = &o->overdue[i];
-        struct dt_topic_line *line = add_line(&lines, due->topic);
+        struct topic_line *line = add_line(&lines, due->topic);
         *(due->paused ? &line->held : &line->overdue) = due->jobs;
         *(due->paused ? &line->held_since_ms : &line->since_ms) = due->since_ms;
     }
@@ -242,151 +301,27 @@ static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view,
     qsort(lines.v, kept, sizeof(*lines.v), by_weight);
     view->lines = lines.v;
     view->n_lines = kept;
-    view->more_due = view->all.overdue + view->all.held >= DT_OVERVIEW_COUNTED;
+    view->more_due = view->all.overdue + view->all.held >= COUNTED_MAX;
     return DT_OK;
 }
 
-/* ---- reading ---- */
+/* ---- JSON ---- */
 
-static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_view *view, struct dt_error *err)
+static void put_rates(struct dt_strbuf *out, const int64_t n[DT_TALLIES])
 {
-    struct dt_api *api = o->api;
-    struct dt_figures_row *figures = NULL;
-    size_t n = 0;
-    dt_status status = dt_topic_cache_refresh(api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, err);
-    if (status != DT_OK)
-        return status;
-    view->view = dt_topic_cache_view(api->topics);
-    view->shards = dt_topic_cache_shards(api->topics);
-    dt_assert(view->view && view->shards); /* they were refreshed */
-    view->now_ms = dt_refclock_earliest_ms(api->ref);
-    view->window_ms = DT_OVERVIEW_WINDOW_MS;
-    dt_health_get(api->health, &view->health);
-    status = read_topics(o, store, view->now_ms, err);
-    if (status == DT_OK)
-        status = read_next_hour(o, store, view->now_ms, err);
-    view->next_hour = o->next_hour;
-    view->next_is_more = o->next_is_more;
-    if (status == DT_OK)
-        status = dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err);
-    int64_t to_ms = view->now_ms - BEHIND_MS;
-    to_ms -= to_ms % DT_FINE_MS;
-    const struct dt_figures_range range = {
-        .step_ms = DT_FINE_MS, .from_ms = to_ms - DT_OVERVIEW_WINDOW_MS, .to_ms = to_ms, .slot_ms = ALL_SLOTS};
-    if (status == DT_OK)
-        status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
-    if (status == DT_OK)
-        status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
-    return status == DT_OK ? make_lines(o, view, figures, n) : status;
-}
-
-static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error *err)
-{
-    const struct reading *r = arg;
-    struct dt_overview_view view = {0};
-    dt_arena_init(&view.arena);
-    dt_status status = read_all(r->overview, r->store, &view, err);
-    if (status == DT_OK)
-        dt_overview_add_json(r->overview->api, &view, out);
-    dt_view_release(view.view);
-    dt_shards_release(view.shards);
-    dt_arena_clear(&view.arena);
-    return status;
-}
-
-dt_status dt_overview_answer(dt_overview *o, dt_store *store, struct dt_strbuf *out, struct dt_error *err)
-{
-    struct reading r = {.overview = o, .store = store};
-    return dt_kept_answer(o->kept, DT_STR_LIT("overview"), ANSWER_US, make_overview, &r, out, err);
-}
-
-/* ---- series ---- */
-
-static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *err)
-{
-    const struct reading *r = arg;
-    return dt_series_make(r->store, r->ask, out, err);
-}
-
-dt_status dt_series_answer(dt_overview *o, dt_store *store, const struct dt_series_ask *ask, struct dt_strbuf *out,
-                           struct dt_error *err)
-{
-    struct reading r = {.overview = o, .store = store, .ask = ask};
-    const struct dt_figures_range *range = &ask->range;
-    char key[DT_KEPT_KEY];
-    int n = snprintf(key, sizeof(key), "series %x %lld %lld %lld %lld %.*s", ask->metrics, (long long)range->step_ms,
-                     (long long)range->from_ms, (long long)range->to_ms, (long long)range->slot_ms, (int)range->topic.n,
-                     range->topic.p ? range->topic.p : "");
-    return dt_kept_answer(o->kept, (struct dt_str){key, (size_t)n}, ANSWER_US, make_series, &r, out, err);
-}
-
-/* ---- what may take longer ---- */
-
-void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound)
-{
-    dt_strbuf_addf(key, " %.*s", (int)topic.n, topic.p ? topic.p : "");
-    for (size_t i = 0; bound && i < bound->n; i++)
-        dt_strbuf_addf(key, " %.*s", (int)bound->prefixes[i].n, bound->prefixes[i].p);
-    dt_strbuf_adds(key, bound ? " bound" : "");
-}
-
-dt_status dt_slow_answer(dt_overview *o, const struct dt_strbuf *key, dt_make_answer *make, void *arg,
-                         struct dt_strbuf *out, struct dt_error *err)
-{
-    if (key->failed)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    return dt_kept_answer(o->slow, dt_strbuf_str(key), 0, make, arg, out, err);
-}
-
-/* ---- dead letters ---- */
-
-static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *err)
-{
-    const struct reading *r = arg;
-    struct dt_dead_groups groups;
-    struct dt_arena arena;
-    dt_arena_init(&arena);
-    dt_status status = dt_store_dead_groups(r->store, r->dead, &arena, &groups, err);
-    if (status == DT_OK)
-        dt_dead_add_json(out, &groups);
-    dt_arena_clear(&arena);
-    return status;
-}
-
-dt_status dt_dead_answer(dt_overview *o, dt_store *store, struct dt_dead_ask *ask, struct dt_strbuf *out,
-                         struct dt_error *err)
-{
-    struct reading r = {.overview = o, .store = store, .dead = ask};
-    struct dt_strbuf key;
-    ask->now_ms = dt_refclock_earliest_ms(o->api->ref);
-    dt_strbuf_init(&key);
-    dt_strbuf_addf(&key, "dead %d %lld %lld", ask->failed.given, (long long)ask->failed.from_ms,
-                   (long long)ask->failed.to_ms);
-    dt_overview_add_topics(&key, ask->topic, ask->bound);
-    dt_status status = dt_slow_answer(o, &key, make_dead, &r, out, err);
-    dt_strbuf_clear(&key);
-    return status;
-}
-
-/* The overview, and dead letters by topic and error, as JSON. Pure: everything was read before. */
-
-void dt_rates_put(struct dt_strbuf *out, const char *name, const int64_t n[DT_TALLIES], double seconds)
-{
-    dt_json_begin_object(out, name);
+    dt_json_begin_object(out, "rates");
     for (int i = 0; i < DT_TALLIES; i++)
-        dt_json_put_double(out, dt_series_names[i], 6, (double)n[i] / seconds);
+        dt_json_put_double(out, dt_series_names[i], 6, (double)n[i] / (WINDOW_MS / 1000));
     dt_json_end_object(out);
 }
 
-/* Since when, as an age; null if nothing is. */
+/* Adds the age of since_ms; null if it is 0. */
 static void put_age(struct dt_strbuf *out, const char *name, int64_t since_ms, int64_t now_ms)
 {
     dt_json_put_int_or_null(out, name, since_ms != 0, dt_later(now_ms - since_ms, 0));
 }
 
-/* ---- figures ---- */
-
-static void put_lateness(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void put_lateness(struct dt_strbuf *out, const struct overview_view *view)
 {
     int64_t attempts = 0;
     for (size_t i = 0; i < view->n_lateness; i++)
@@ -402,7 +337,7 @@ static void put_lateness(struct dt_strbuf *out, const struct dt_overview_view *v
     dt_json_end_object(out);
 }
 
-static void put_due(struct dt_strbuf *out, const struct dt_overview_view *view, const char *name, int64_t jobs,
+static void put_due(struct dt_strbuf *out, const struct overview_view *view, const char *name, int64_t jobs,
                     int64_t since_ms)
 {
     dt_json_begin_object(out, name);
@@ -412,18 +347,18 @@ static void put_due(struct dt_strbuf *out, const struct dt_overview_view *view, 
     dt_json_end_object(out);
 }
 
-static void put_topics(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void put_topics(struct dt_strbuf *out, const struct overview_view *view)
 {
-    size_t n = view->n_lines < DT_OVERVIEW_TOPICS ? view->n_lines : DT_OVERVIEW_TOPICS;
+    size_t n = view->n_lines < TOPICS_MAX ? view->n_lines : TOPICS_MAX;
     dt_json_begin_array(out, "topics");
     for (size_t i = 0; i < n; i++) {
-        const struct dt_topic_line *line = &view->lines[i];
+        const struct topic_line *line = &view->lines[i];
         const struct dt_topic_settings *settings = dt_view_topic(view->view, line->topic);
         dt_json_begin_object(out, NULL);
         dt_json_put_string(out, "topic", line->topic);
         dt_json_put_bool(out, "paused", settings && settings->paused);
         dt_json_put_word(out, "delivery", settings ? dt_delivery_id_name(settings->delivery) : "kafka");
-        dt_rates_put(out, "rates", line->n, (double)view->window_ms / 1000);
+        put_rates(out, line->n);
         dt_json_put_int(out, "scheduled", line->jobs[DT_SCHEDULED]);
         dt_json_put_int(out, "dispatched", line->jobs[DT_DISPATCHED]);
         dt_json_put_int(out, "dead", line->jobs[DT_DEAD]);
@@ -436,10 +371,8 @@ static void put_topics(struct dt_strbuf *out, const struct dt_overview_view *vie
     dt_json_put_int(out, "topics_more", (int64_t)(view->n_lines - n));
 }
 
-/* ---- parts ---- */
-
-/* Counts shards of the map for which this is why they do not dispatch. */
-static unsigned count_shards(const struct dt_overview_view *view, enum dt_shard_why why)
+/* Counts the shards of the map that do not dispatch for this reason. */
+static unsigned count_shards(const struct overview_view *view, enum dt_shard_why why)
 {
     unsigned n = 0;
     for (unsigned shard = 0; shard < view->view->map.shards; shard++)
@@ -447,8 +380,8 @@ static unsigned count_shards(const struct dt_overview_view *view, enum dt_shard_
     return n;
 }
 
-/* What is said of a server that a shard, or a dispatcher, waits for; NULL: none does. */
-static const char *wait_for(const struct dt_overview_view *view, const char *server, bool any, const char *otherwise)
+/* Returns the reason why shards or dispatchers wait for a server. NULL: none does. */
+static const char *wait_for(const struct overview_view *view, const char *server, bool any, const char *otherwise)
 {
     for (size_t i = 0; any && i < view->shards->n; i++) {
         const struct dt_shard_info *shard = &view->shards->shards[i];
@@ -468,7 +401,7 @@ static void put_part(struct dt_strbuf *out, const char *part, bool there, const 
     dt_json_end_object(out);
 }
 
-static void put_parts(struct dt_strbuf *out, const struct dt_api *api, const struct dt_overview_view *view)
+static void put_parts(struct dt_strbuf *out, const struct dt_api *api, const struct overview_view *view)
 {
     const struct dt_health_state *health = &view->health;
     const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
@@ -490,7 +423,7 @@ static void put_parts(struct dt_strbuf *out, const struct dt_api *api, const str
     dt_json_end_array(out);
 }
 
-static void put_processes(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void put_processes(struct dt_strbuf *out, const struct overview_view *view)
 {
     dt_json_begin_array(out, "processes");
     for (size_t i = 0; i < view->n_processes; i++) {
@@ -514,9 +447,7 @@ static void put_processes(struct dt_strbuf *out, const struct dt_overview_view *
     dt_json_end_array(out);
 }
 
-/* ---- the whole ---- */
-
-static const char *status_of(const struct dt_api *api, const struct dt_overview_view *view)
+static const char *status_of(const struct dt_api *api, const struct overview_view *view)
 {
     const struct dt_health_state *health = &view->health;
     if (health->mysql != DT_OK || health->draining)
@@ -528,7 +459,7 @@ static const char *status_of(const struct dt_api *api, const struct dt_overview_
     return redis && !waits && !without ? "ready" : "degraded";
 }
 
-void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_view *view, struct dt_strbuf *out)
+static void add_overview(const dt_overview *o, const struct overview_view *view, struct dt_strbuf *out)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_time(out, "now", view->now_ms);
@@ -537,9 +468,9 @@ void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_vie
     dt_json_put_word(out, "name", view->view->installation.name);
     dt_json_put_word(out, "uuid", view->view->installation.uuid);
     dt_json_end_object(out);
-    dt_json_put_word(out, "status", status_of(api, view));
-    dt_json_put_int(out, "window_ms", view->window_ms);
-    dt_rates_put(out, "rates", view->all.n, (double)view->window_ms / 1000);
+    dt_json_put_word(out, "status", status_of(o->api, view));
+    dt_json_put_int(out, "window_ms", WINDOW_MS);
+    put_rates(out, view->all.n);
     put_lateness(out, view);
     dt_json_begin_object(out, "jobs");
     for (int i = 0; i < DT_JOB_STATES; i++)
@@ -547,16 +478,16 @@ void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_vie
     dt_json_end_object(out);
     put_due(out, view, "overdue", view->all.overdue, view->all.since_ms);
     put_due(out, view, "held", view->all.held, view->all.held_since_ms);
-    if (view->next_hour < 0) {
+    if (o->next_hour < 0) {
         dt_json_put_null(out, "next_hour");
     } else {
         dt_json_begin_object(out, "next_hour");
-        dt_json_put_int(out, "due", view->next_hour);
-        dt_json_put_bool(out, "at_least", view->next_is_more);
+        dt_json_put_int(out, "due", o->next_hour);
+        dt_json_put_bool(out, "at_least", o->next_is_more);
         dt_json_end_object(out);
     }
     put_topics(out, view);
-    put_parts(out, api, view);
+    put_parts(out, o->api, view);
     put_processes(out, view);
     dt_json_begin_array(out, "shards");
     for (size_t i = 0; i < view->shards->n; i++)
@@ -565,55 +496,114 @@ void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_vie
     dt_json_end_object(out);
 }
 
-/* ---- dead letters ---- */
+/* ---- reading ---- */
 
-void dt_dead_add_json(struct dt_strbuf *out, const struct dt_dead_groups *groups)
+static dt_status read_all(dt_overview *o, dt_store *store, struct overview_view *view, struct dt_error *err)
 {
-    dt_json_begin_object(out, NULL);
-    dt_json_put_int(out, "jobs", groups->jobs);
-    dt_json_put_bool(out, "newest", groups->newest);
-    dt_json_begin_array(out, "groups");
-    for (size_t i = 0; i < groups->n; i++) {
-        const struct dt_dead_group *group = &groups->v[i];
-        dt_json_begin_object(out, NULL);
-        dt_json_put_string(out, "topic", group->topic);
-        dt_json_put_string(out, "error_code", group->error_code);
-        dt_json_put_string(out, "message", group->message);
-        dt_json_put_int(out, "jobs", group->jobs);
-        dt_json_put_id(out, "job_id", group->job_id);
-        dt_json_put_time(out, "last_at", group->last_ms);
-        dt_json_end_object(out);
-    }
-    dt_json_end_array(out);
-    dt_json_put_int(out, "groups_more", (int64_t)groups->more);
-    dt_json_end_object(out);
+    struct dt_api *api = o->api;
+    struct dt_figures_row *figures = NULL;
+    size_t n = 0;
+    dt_status status = dt_topic_cache_refresh(api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, err);
+    if (status != DT_OK)
+        return status;
+    view->view = dt_topic_cache_view(api->topics);
+    view->shards = dt_topic_cache_shards(api->topics);
+    dt_assert(view->view && view->shards); /* the refresh above has published them */
+    view->now_ms = dt_refclock_earliest_ms(api->ref);
+    dt_health_get(api->health, &view->health);
+    status = read_topics(o, store, view->now_ms, err);
+    if (status == DT_OK)
+        status = read_next_hour(o, store, view->now_ms, err);
+    if (status == DT_OK)
+        status = dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err);
+    int64_t to_ms = view->now_ms - BEHIND_MS;
+    to_ms -= to_ms % DT_FINE_MS;
+    const struct dt_figures_range range = {
+        .step_ms = DT_FINE_MS, .from_ms = to_ms - WINDOW_MS, .to_ms = to_ms, .slot_ms = ALL_SLOTS};
+    if (status == DT_OK)
+        status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
+    if (status == DT_OK)
+        status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
+    return status == DT_OK ? make_lines(o, view, figures, n) : status;
 }
 
-/* GET /v1/overview, and /v1/dead-letters: which dead jobs are counted is read on the HTTP thread, with every fault. */
-
-#define ANSWER_BYTES ((size_t)512 << 10) /* a hundred topics, and shards and processes with their words */
-#define DEAD_BYTES   ((size_t)1 << 20)   /* of groups that are read, and of groups that are answered */
+static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    const struct reading *r = arg;
+    struct overview_view view = {0};
+    dt_arena_init(&view.arena);
+    dt_status status = read_all(r->overview, r->store, &view, err);
+    if (status == DT_OK)
+        add_overview(r->overview, &view, out);
+    dt_view_release(view.view);
+    dt_shards_release(view.shards);
+    dt_arena_clear(&view.arena);
+    return status;
+}
 
 enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store)
 {
+    struct reading r = {.overview = req->api->overview, .store = store};
     struct dt_error err = {0};
     if (!dt_hold_more(&req->hold, ANSWER_BYTES))
         return dt_request_no_room(req);
     dt_strbuf_reset(&req->out);
-    dt_status status = dt_overview_answer(req->api->overview, store, &req->out, &err);
+    dt_status status = dt_quick_answer(r.overview, DT_STR_LIT("overview"), make_overview, &r, &req->out, &err);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->status = 200;
     return DT_REPLY;
 }
 
+/* ---- dead letters ---- */
+
+static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    const struct reading *r = arg;
+    struct dt_dead_groups groups;
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    dt_status status = dt_store_dead_groups(r->store, r->dead, &arena, &groups, err);
+    if (status == DT_OK) {
+        dt_json_begin_object(out, NULL);
+        dt_json_put_int(out, "jobs", groups.jobs);
+        dt_json_put_bool(out, "newest", groups.newest);
+        dt_json_begin_array(out, "groups");
+        for (size_t i = 0; i < groups.n; i++) {
+            const struct dt_dead_group *group = &groups.v[i];
+            dt_json_begin_object(out, NULL);
+            dt_json_put_string(out, "topic", group->topic);
+            dt_json_put_string(out, "error_code", group->error_code);
+            dt_json_put_string(out, "message", group->message);
+            dt_json_put_int(out, "jobs", group->jobs);
+            dt_json_put_id(out, "job_id", group->job_id);
+            dt_json_put_time(out, "last_at", group->last_ms);
+            dt_json_end_object(out);
+        }
+        dt_json_end_array(out);
+        dt_json_put_int(out, "groups_more", (int64_t)groups.more);
+        dt_json_end_object(out);
+    }
+    dt_arena_clear(&arena);
+    return status;
+}
+
 static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
 {
+    struct dt_dead_ask *ask = req->state;
+    struct reading r = {.overview = req->api->overview, .store = store, .dead = ask};
+    struct dt_strbuf key;
     struct dt_error err = {0};
     if (!dt_hold_more(&req->hold, DEAD_BYTES))
         return dt_request_no_room(req);
+    ask->now_ms = dt_refclock_earliest_ms(req->api->ref);
+    dt_strbuf_init(&key);
+    dt_strbuf_addf(&key, "dead %d %lld %lld", ask->failed.given, (long long)ask->failed.from_ms,
+                   (long long)ask->failed.to_ms);
+    dt_overview_add_topics(&key, ask->topic, ask->bound);
     dt_strbuf_reset(&req->out);
-    dt_status status = dt_dead_answer(req->api->overview, store, req->state, &req->out, &err);
+    dt_status status = dt_slow_answer(r.overview, &key, make_dead, &r, &req->out, &err);
+    dt_strbuf_clear(&key);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->status = 200;

@@ -1,7 +1,10 @@
 /*
- * GET /v1/series: decodes which metrics, which time, and in which steps. The answer begins and ends with whole steps,
- * so that all who look within one step ask the same.
+ * GET /v1/series: lists of figures in steps of equal length. An answer begins and ends with whole steps, so that all
+ * callers within one step get the same answer. Steps in which nothing happened are filled with 0, or with null where the
+ * metric is a lateness.
  */
+#include <stdio.h>
+
 #include "answer.h"
 #include "base/assert.h"
 #include "base/text/json_write.h"
@@ -14,123 +17,25 @@
 #define STEPS_MAX     2000
 #define STEPS_DEFAULT 720
 #define HOUR_MS       INT64_C(3600000)
-#define BEHIND_MS     1000 /* a step has been written so long after its end */
+#define BEHIND_MS     1000 /* a step is written at most this long after its end */
 #define ANSWER_BYTES  ((size_t)512 << 10)
 #define BY_DEFAULT                                                                                                     \
     (1u << DT_TALLY_CREATED | 1u << DT_TALLY_DISPATCHED | 1u << DT_TALLY_SUCCEEDED | 1u << DT_TALLY_FAILED |           \
      1u << DT_TALLY_DEAD)
 #define OF_ALL_TOPICS (1u << DT_SERIES_P50 | 1u << DT_SERIES_P99 | 1u << DT_SERIES_OVERDUE)
 
-static enum dt_next answer_series(struct dt_request *req, dt_store *store)
-{
-    struct dt_error err = {0};
-    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
-        return dt_request_no_room(req);
-    dt_strbuf_reset(&req->out);
-    dt_status status = dt_series_answer(req->api->overview, store, req->state, &req->out, &err);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    req->status = 200;
-    return DT_REPLY;
-}
+struct series_ask {
+    unsigned metrics; /* bits of enum dt_series_metric */
+    struct dt_figures_range range;
+};
 
-/* ---- decoding, on an HTTP thread ---- */
-
-static void decode_metrics(const struct dt_request *req, struct dt_faults *faults, struct dt_series_ask *ask)
-{
-    struct dt_str list = dt_request_query(req, "metric");
-    bool given = list.p;
-    while (list.n) {
-        struct dt_str name = dt_str_next_element(&list);
-        unsigned metric = 0;
-        while (metric < DT_SERIES_METRICS && !dt_str_is(name, dt_series_names[metric]))
-            metric++;
-        if (metric == DT_SERIES_METRICS) {
-            dt_faults_add_query(faults, DT_STR_LIT("metric"),
-                                "must be among created, dispatched, succeeded, failed, dead, cancelled, lateness_p50, "
-                                "lateness_p99 and overdue, with commas");
-            return;
-        }
-        ask->metrics |= 1u << metric;
-    }
-    if (!given)
-        ask->metrics = BY_DEFAULT;
-    else if (!ask->metrics)
-        dt_faults_add_query(faults, DT_STR_LIT("metric"), "must name a metric");
-    if (ask->range.topic.p && ask->metrics & OF_ALL_TOPICS)
-        dt_faults_add_query(faults, DT_STR_LIT("metric"), "lateness and overdue are of all topics together");
-}
-
-static void decode_time(const struct dt_request *req, const char *name, struct dt_faults *faults, int64_t *ms)
-{
-    struct dt_str text = dt_request_query(req, name);
-    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0))
-        dt_faults_add_query(faults, dt_str(name), "must be an RFC 3339 time with an offset");
-}
-
-static int64_t up_to(int64_t ms, int64_t unit_ms)
-{
-    return (ms + unit_ms - 1) / unit_ms * unit_ms;
-}
-
-static void decode_range(struct dt_request *req, struct dt_faults *faults, struct dt_figures_range *range)
-{
-    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
-    struct dt_str step = dt_request_query(req, "step");
-    bool given = dt_request_query(req, "to").p;
-    int64_t asked_ms = 0; /* not given */
-    if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
-        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
-    range->to_ms = now_ms;
-    decode_time(req, "to", faults, &range->to_ms);
-    range->from_ms = dt_later(range->to_ms - HOUR_MS, 0);
-    decode_time(req, "from", faults, &range->from_ms);
-    if (range->from_ms >= range->to_ms) {
-        dt_faults_add_query(faults, DT_STR_LIT("from"), "must lie before to");
-        return;
-    }
-    bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
-    range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
-    /* The step as it was asked for, made a multiple of what there is, and long enough: two are cut by the ends. */
-    int64_t length_ms = range->to_ms - range->from_ms;
-    int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
-    int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);
-    range->slot_ms = up_to(dt_later(wanted_ms, least_ms), range->step_ms);
-    range->from_ms -= range->from_ms % range->slot_ms;
-    range->to_ms = given ? up_to(range->to_ms, range->slot_ms) : range->to_ms - range->to_ms % range->slot_ms;
-    if (range->to_ms <= range->from_ms)
-        range->to_ms = range->from_ms + range->slot_ms;
-}
-
-enum dt_next dt_handle_series(struct dt_request *req)
-{
-    struct dt_series_ask *ask = dt_answer_state(req, sizeof(*ask));
-    struct dt_faults faults;
-    if (!ask)
-        return DT_REPLY;
-    *ask = (struct dt_series_ask){.range.topic = dt_request_query(req, "topic")};
-    if (!dt_wall_pass(req))
-        return DT_REPLY;
-    dt_faults_init(&faults, &req->arena);
-    if (ask->range.topic.p && !ask->range.topic.n)
-        dt_faults_add_query(&faults, DT_STR_LIT("topic"), "must name a topic");
-    decode_metrics(req, &faults, ask);
-    decode_range(req, &faults, &ask->range);
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, answer_series);
-}
-
-/*
- * A series as JSON: slots of equal length in which something happened, read in order, become lists without gaps. What
- * fills the gaps depends on the metric: nothing happened there, and nothing was late.
- */
-
-const char *const dt_series_names[DT_SERIES_METRICS] = {"created",   "dispatched",   "succeeded",    "failed", "dead",
-                                                        "cancelled", "lateness_p50", "lateness_p99", "overdue"};
+struct reading {
+    dt_store *store;
+    const struct series_ask *ask;
+};
 
 struct series {
-    const struct dt_series_ask *ask;
+    const struct series_ask *ask;
     int64_t first; /* slot */
     size_t slots;
     struct dt_figures_row *rows;
@@ -193,8 +98,10 @@ static void add_series(struct dt_strbuf *out, const struct series *s)
     dt_json_end_object(out);
 }
 
-dt_status dt_series_make(dt_store *store, const struct dt_series_ask *ask, struct dt_strbuf *out, struct dt_error *err)
+static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
+    const struct reading *r = arg;
+    const struct series_ask *ask = r->ask;
     const struct dt_figures_range *range = &ask->range;
     dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* whole slots, and at least one */
     dt_assert(range->from_ms < range->to_ms && (range->to_ms - range->from_ms) % range->slot_ms == 0);
@@ -203,11 +110,119 @@ dt_status dt_series_make(dt_store *store, const struct dt_series_ask *ask, struc
                        .slots = (size_t)((range->to_ms - range->from_ms) / range->slot_ms)};
     struct dt_arena arena;
     dt_arena_init(&arena);
-    dt_status status = dt_store_figures(store, range, &arena, &s.rows, &s.n_rows, err);
+    dt_status status = dt_store_figures(r->store, range, &arena, &s.rows, &s.n_rows, err);
     if (status == DT_OK && ask->metrics & ((1u << DT_SERIES_P50) | (1u << DT_SERIES_P99)))
-        status = dt_store_lateness(store, range, &arena, &s.buckets, &s.n_buckets, err);
+        status = dt_store_lateness(r->store, range, &arena, &s.buckets, &s.n_buckets, err);
     if (status == DT_OK)
         add_series(out, &s);
     dt_arena_clear(&arena);
     return status;
+}
+
+static enum dt_next answer_series(struct dt_request *req, dt_store *store)
+{
+    const struct series_ask *ask = req->state;
+    struct reading r = {.store = store, .ask = ask};
+    const struct dt_figures_range *range = &ask->range;
+    struct dt_error err = {0};
+    char key[DT_KEPT_KEY];
+    int n = snprintf(key, sizeof(key), "series %x %lld %lld %lld %lld %.*s", ask->metrics, (long long)range->step_ms,
+                     (long long)range->from_ms, (long long)range->to_ms, (long long)range->slot_ms, (int)range->topic.n,
+                     range->topic.p ? range->topic.p : "");
+    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
+        return dt_request_no_room(req);
+    dt_strbuf_reset(&req->out);
+    dt_status status =
+        dt_quick_answer(req->api->overview, (struct dt_str){key, (size_t)n}, make_series, &r, &req->out, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    return DT_REPLY;
+}
+
+/* ---- decoding, on an HTTP thread ---- */
+
+static void decode_metrics(const struct dt_request *req, struct dt_faults *faults, struct series_ask *ask)
+{
+    struct dt_str list = dt_request_query(req, "metric");
+    bool given = list.p;
+    while (list.n) {
+        struct dt_str name = dt_str_next_element(&list);
+        unsigned metric = 0;
+        while (metric < DT_SERIES_METRICS && !dt_str_is(name, dt_series_names[metric]))
+            metric++;
+        if (metric == DT_SERIES_METRICS) {
+            dt_faults_add_query(faults, DT_STR_LIT("metric"),
+                                "must be among created, dispatched, succeeded, failed, dead, cancelled, lateness_p50, "
+                                "lateness_p99 and overdue, with commas");
+            return;
+        }
+        ask->metrics |= 1u << metric;
+    }
+    if (!given)
+        ask->metrics = BY_DEFAULT;
+    else if (!ask->metrics)
+        dt_faults_add_query(faults, DT_STR_LIT("metric"), "must name a metric");
+    if (ask->range.topic.p && ask->metrics & OF_ALL_TOPICS)
+        dt_faults_add_query(faults, DT_STR_LIT("metric"), "lateness and overdue are of all topics together");
+}
+
+static void decode_time(const struct dt_request *req, const char *name, struct dt_faults *faults, int64_t *ms)
+{
+    struct dt_str text = dt_request_query(req, name);
+    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0))
+        dt_faults_add_query(faults, dt_str(name), "must be an RFC 3339 time with an offset");
+}
+
+static int64_t up_to(int64_t ms, int64_t unit_ms)
+{
+    return (ms + unit_ms - 1) / unit_ms * unit_ms;
+}
+
+static void decode_range(struct dt_request *req, struct dt_faults *faults, struct dt_figures_range *range)
+{
+    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
+    struct dt_str step = dt_request_query(req, "step");
+    bool given = dt_request_query(req, "to").p;
+    int64_t asked_ms = 0; /* not given */
+    if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
+        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
+    range->to_ms = now_ms;
+    decode_time(req, "to", faults, &range->to_ms);
+    range->from_ms = dt_later(range->to_ms - HOUR_MS, 0);
+    decode_time(req, "from", faults, &range->from_ms);
+    if (range->from_ms >= range->to_ms) {
+        dt_faults_add_query(faults, DT_STR_LIT("from"), "must lie before to");
+        return;
+    }
+    bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
+    range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
+    /* The step that was asked for becomes a multiple of the stored one, and long enough for STEPS_MAX: the ends cut two. */
+    int64_t length_ms = range->to_ms - range->from_ms;
+    int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
+    int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);
+    range->slot_ms = up_to(dt_later(wanted_ms, least_ms), range->step_ms);
+    range->from_ms -= range->from_ms % range->slot_ms;
+    range->to_ms = given ? up_to(range->to_ms, range->slot_ms) : range->to_ms - range->to_ms % range->slot_ms;
+    if (range->to_ms <= range->from_ms)
+        range->to_ms = range->from_ms + range->slot_ms;
+}
+
+enum dt_next dt_handle_series(struct dt_request *req)
+{
+    struct series_ask *ask = dt_answer_state(req, sizeof(*ask));
+    struct dt_faults faults;
+    if (!ask)
+        return DT_REPLY;
+    *ask = (struct series_ask){.range.topic = dt_request_query(req, "topic")};
+    if (!dt_wall_pass(req))
+        return DT_REPLY;
+    dt_faults_init(&faults, &req->arena);
+    if (ask->range.topic.p && !ask->range.topic.n)
+        dt_faults_add_query(&faults, DT_STR_LIT("topic"), "must name a topic");
+    decode_metrics(req, &faults, ask);
+    decode_range(req, &faults, &ask->range);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    return dt_workers_submit(req->api->workers, req, answer_series);
 }

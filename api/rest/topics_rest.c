@@ -1,9 +1,9 @@
 /*
- * Topics: GET, PUT, list, pause, resume, DELETE. All work is a worker's; after a change the cache is made to read again
- * and the dispatchers are told. The router has checked the token's topics already.
+ * Topics: GET, PUT, list, pause, resume, DELETE. Workers do all of it. After a change this process reads its snapshot
+ * again and notifies the dispatchers. The router has checked the token's topics before.
  *
- * Invariant: nothing is read after a change was committed. Its answer shows the topic as it was read in the
- * transaction, with numbers of jobs that were counted before it.
+ * Invariant: nothing is read after a change was committed. The answer shows the topic as the transaction read it, with
+ * counts of jobs from before the transaction.
  */
 #include "topics_rest.h"
 #include "alerts_rest.h"
@@ -28,8 +28,348 @@
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \
-    ((size_t)28 << 10) /* a topic in an answer: twice a retry schedule, three names, a URL, hosts, names of headers */
-#define KEEP_TRIES 5   /* a topic that is put by several at once is read again */
+    ((size_t)28 << 10)  /* a topic in an answer: twice a retry schedule, three names, a URL, hosts, names of headers */
+#define HOSTS_MAX  4000 /* bytes of the column */
+#define KEEP_TRIES 5    /* if others change the topic meanwhile, it is read again */
+
+/* ---- callback settings ---- */
+
+static const char headers_at[] = "/callback_headers";
+static const char secret_at[] = "/callback_secret";
+
+/* Stores the list as the column has it: one text, with commas. */
+static void read_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
+                                const struct dt_json_node *node)
+{
+    struct dt_faults *faults = r->faults;
+    struct dt_str *hosts = dt_json_place(r, field);
+    struct dt_strbuf text;
+    struct dt_callback_url url;
+    size_t n = 0;
+    if (node->type != DT_JSON_ARRAY) {
+        dt_json_fault(r, field, "must be a list of strings, such as \"https://hooks.example.com\"");
+        return;
+    }
+    dt_strbuf_init(&text);
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
+        const char *reason = m->type != DT_JSON_STRING ? "must be a string" : dt_check_callback_url(r, m->str);
+        if (!reason)
+            reason = dt_callback_origin_check(m->str, &url);
+        if (reason)
+            dt_faults_add_item(faults, "/callback_hosts", n, reason);
+        dt_strbuf_adds(&text, n++ > 0 ? "," : "");
+        if (!reason && text.n < HOSTS_MAX)
+            dt_strbuf_add(&text, m->str.p, m->str.n);
+    }
+    if (text.n > HOSTS_MAX)
+        dt_json_faultf(r, field, "has more than %d bytes", HOSTS_MAX);
+    faults->failed = faults->failed || text.failed;
+    *hosts = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
+}
+
+static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
+{
+    dt_json_put_key(text, name);
+    dt_json_put_string(text, NULL, value);
+}
+
+static void read_callback_headers(struct dt_json_reader *r, const struct dt_json_field *field,
+                                  const struct dt_json_node *node)
+{
+    const size_t most = ((const struct dt_job_rules *)r->context)->headers_max;
+    struct dt_topic_setting *setting = r->out;
+    struct dt_strbuf text;
+    size_t bytes = 0;
+    if (node->type != DT_JSON_OBJECT) {
+        dt_json_fault(r, field, "must be an object of strings");
+        return;
+    }
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, '{');
+    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
+        const char *reason = dt_callback_header_name_check(m->name);
+        if (!reason)
+            reason = m->type == DT_JSON_STRING ? dt_callback_header_value_check(m->str) : "must be a string";
+        bytes += m->name.n + m->str.n;
+        if (reason)
+            dt_faults_add_member(r->faults, headers_at, m->name, reason);
+        else if (bytes <= most)
+            add_header(&text, m->name, m->str);
+        setting->keeps |= !reason && dt_str_is(m->str, DT_TOPIC_HIDDEN);
+    }
+    dt_strbuf_addc(&text, '}');
+    if (bytes > most)
+        dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
+    r->faults->failed |= text.failed;
+    setting->topic.callback.headers = text.n > 2 ? dt_json_keep(r->faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
+}
+
+static void compare_callback_settings(const struct dt_job_rules *rules, struct dt_faults *faults,
+                                      const struct dt_topic_setting *setting)
+{
+    static const char without_place[] = "needs a callback_url, or callback_hosts: it is sent nowhere else";
+    const struct dt_topic *topic = &setting->topic;
+    int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
+    if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
+        dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
+    const int64_t ms = topic->callback.timeout_ms;
+    if (ms >= DT_CALLBACK_TIMEOUT_MIN_MS && ms <= DT_CALLBACK_TIMEOUT_MAX_MS &&
+        ms >= ack_ms) /* other values have a fault already */
+        dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
+    if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
+        return;
+    if (topic->callback.headers.p)
+        dt_faults_add(faults, headers_at, without_place);
+    if (topic->callback.secret.p)
+        dt_faults_add(faults, secret_at, without_place);
+}
+
+static struct dt_str find_header(const dt_json *json, struct dt_str name)
+{
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type != DT_JSON_OBJECT)
+        return DT_STR_NONE;
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
+        if (dt_str_eq(m->name, name))
+            return m->str;
+    return DT_STR_NONE;
+}
+
+static dt_status parse_headers(dt_json *json, struct dt_str text)
+{
+    static const struct dt_json_limits limits = {.depth = 2};
+    return dt_json_parse(json, text.p ? text : DT_STR_LIT("{}"), &limits, NULL);
+}
+
+static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
+                              struct dt_topic *out)
+{
+    struct dt_strbuf text;
+    dt_json *had = NULL;
+    if (!out->callback.headers.p)
+        return DT_OK;
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, '{');
+    dt_status status = dt_json_new(&had);
+    if (status == DT_OK)
+        status = parse_headers(json, out->callback.headers);
+    if (status == DT_OK)
+        status = parse_headers(had, there ? there->callback.headers : DT_STR_NONE);
+    const struct dt_json_node *root = status == DT_OK ? dt_json_root(json) : NULL;
+    for (const struct dt_json_node *m = root ? dt_json_first(json, root) : NULL; m;
+         m = dt_json_sibling(json, root, m)) {
+        const bool hidden = dt_str_is(m->str, DT_TOPIC_HIDDEN);
+        const struct dt_str value = hidden ? find_header(had, m->name) : m->str;
+        if (hidden && value.p && widen)
+            dt_faults_add_member(faults, headers_at, m->name, DT_TOPIC_SECRET_WIDENED);
+        else if (value.p)
+            add_header(&text, m->name, value);
+        else
+            dt_faults_add_member(faults, headers_at, m->name, "has no value yet that \"***\" could keep");
+    }
+    dt_strbuf_addc(&text, '}');
+    faults->failed = faults->failed || text.failed;
+    if (status == DT_OK)
+        out->callback.headers = dt_json_keep(faults, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    dt_json_free(had);
+    return status;
+}
+
+dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, const struct dt_topic_setting *setting,
+                                 struct dt_faults *faults, struct dt_topic *out)
+{
+    *out = setting->topic;
+    const bool widen = there && dt_callback_places_widen(&there->callback.places, &out->callback.places);
+    out->callback.secret = dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE,
+                                                widen, secret_at, faults);
+    dt_status status = keep_headers(json, there, widen, faults, out);
+    if (status != DT_OK)
+        return status;
+    return dt_faults_status(faults);
+}
+
+/* Headers that a manual edit made unreadable are shown as null. */
+static void put_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
+{
+    dt_json *json = NULL;
+    if (!headers.p || dt_json_new(&json) != DT_OK || parse_headers(json, headers) != DT_OK ||
+        dt_json_root(json)->type != DT_JSON_OBJECT) {
+        dt_json_put_null(out, "callback_headers");
+        dt_json_free(json);
+        return;
+    }
+    const struct dt_json_node *root = dt_json_root(json);
+    dt_json_begin_object(out, "callback_headers");
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        dt_json_put_key(out, m->name);
+        dt_json_put_word(out, NULL, DT_TOPIC_HIDDEN);
+    }
+    dt_json_end_object(out);
+    dt_json_free(json);
+}
+
+static void add_callback(struct dt_strbuf *out, const struct dt_topic *topic)
+{
+    struct dt_str hosts = topic->callback.places.hosts;
+    dt_json_put_string(out, "callback_url", topic->callback.places.url);
+    if (hosts.n) {
+        dt_json_begin_array(out, "callback_hosts");
+        while (hosts.n)
+            dt_json_put_string(out, NULL, dt_str_next_element(&hosts));
+        dt_json_end_array(out);
+    } else {
+        dt_json_put_null(out, "callback_hosts");
+    }
+    dt_json_put_duration_or_null(out, "callback_timeout", topic->callback.timeout_ms > 0, topic->callback.timeout_ms);
+    put_hidden_headers(out, topic->callback.headers);
+    dt_json_put_word(out, "callback_secret", topic->callback.secret.p ? DT_TOPIC_HIDDEN : NULL);
+}
+
+/*
+ * ---- JSON ----
+ *
+ * An answer shows settings as they were set (null = the default) and, under "effective", what holds. A client may put an
+ * answer back, so a body may have the members that only the server sets. A setting that this version lacks is refused.
+ */
+
+static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    const struct dt_topic_setting *setting = r->out;
+    if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, setting->topic.name))
+        dt_json_fault(r, field, "differs from the topic in the path");
+}
+
+/* Kafka's own rule for names; and topics that installations use internally are refused. */
+static const char *check_kafka_topic(struct dt_json_reader *r, struct dt_str name)
+{
+    static const char *const length = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
+    if (name.n < 1 || name.n > DT_KAFKA_TOPIC_MAX)
+        return length;
+    const char *reason = dt_check_topic(r, name.n > DT_TOPIC_MAX ? (struct dt_str){name.p, DT_TOPIC_MAX} : name);
+    for (size_t i = 0; !reason && i < name.n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name.p[i]) || !name.p[i])
+            reason = length;
+    if (!reason && dt_kafka_topic_internal(name))
+        reason =
+            "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected, .dead or .alerts: "
+            "such topics are internal to installations";
+    return reason;
+}
+
+#define RATE                                                                                                           \
+    "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null for any number"
+
+static const char *check_rate(struct dt_str text)
+{
+    int64_t interval_ns;
+    return dt_rate_parse(text, &interval_ns) ? NULL : RATE;
+}
+
+static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
+{
+    return dt_topic_secret_check(text, &((struct dt_topic_setting *)r->out)->keeps);
+}
+
+#define BODY              struct dt_topic_setting
+#define NULLABLE          .flags = DT_FIELD_NULLABLE
+#define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is not as an answer shows it; it cannot be set")
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD_BY("name", read_name),
+    DT_FIELD("delivery", WORD, BODY, topic.delivery, NULLABLE, .words = dt_delivery_names, .min = DT_DELIVERY_UNSET + 1,
+             .reason = "must be \"kafka\", \"http\" or \"pull\""),
+    DT_FIELD("kafka_topic", TEXT, BODY, topic.kafka_topic, NULLABLE, .judge = check_kafka_topic),
+    DT_FIELD("retry", TEXT, BODY, topic.retry, NULLABLE, .read = dt_read_retry),
+    DT_FIELD("ack_timeout", DURATION, BODY, topic.ack_timeout_ms, NULLABLE, .min = 1, .reason = DT_REASON_NOT_ZERO),
+    DT_FIELD("retention", DURATION, BODY, topic.retention_ms, NULLABLE, .absent = -1),
+    DT_FIELD("max_in_flight", COUNT, BODY, topic.max_in_flight, NULLABLE, .min = 1, .max = INT32_MAX,
+             .reason = "must be a number from 1 to 2147483647, or null for any number"),
+    DT_FIELD("rate_limit", TEXT, BODY, topic.rate_limit, NULLABLE, .check = check_rate, .reason = RATE),
+    DT_FIELD("paused", FLAG, BODY, topic.paused, .has = offsetof(BODY, set_paused)),
+    SHOWN("effective", OBJECT),
+    SHOWN("counts", OBJECT),
+    SHOWN("oldest_overdue_ms", COUNT),
+    SHOWN("oldest_held_ms", COUNT),
+    SHOWN("created_at", TIME),
+    SHOWN("updated_at", TIME),
+    SHOWN("version", COUNT),
+    SHOWN("deletion", TEXT),
+    DT_FIELD("callback_url", TEXT, BODY, topic.callback.places.url, NULLABLE, .judge = dt_check_callback_url),
+    DT_FIELD("callback_hosts", TEXT, BODY, topic.callback.places.hosts, NULLABLE, .read = read_callback_hosts),
+    DT_FIELD("callback_timeout", DURATION, BODY, topic.callback.timeout_ms, NULLABLE, .min = DT_CALLBACK_TIMEOUT_MIN_MS,
+             .max = DT_CALLBACK_TIMEOUT_MAX_MS, .reason = "must be from 100 milliseconds to 10 minutes"),
+    DT_FIELD("callback_headers", TEXT, BODY, topic.callback.headers, NULLABLE, .read = read_callback_headers),
+    DT_FIELD("callback_secret", TEXT, BODY, topic.callback.secret, NULLABLE, .judge = check_secret),
+    DT_FIELD("alerts", TEXT, BODY, topic.alerts, NULLABLE, .read = dt_topic_alerts_decode),
+};
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
+
+dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
+                          struct dt_faults *faults, struct dt_topic_setting *out)
+{
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out, .context = rules};
+    *out = (struct dt_topic_setting){.topic = {.name = name, .retention_ms = -1}};
+    if (!dt_json_read(&r, &table, dt_json_root(json)))
+        return DT_INVALID;
+    compare_callback_settings(rules, faults, out);
+    return dt_faults_status(faults);
+}
+
+static void put_effective(struct dt_strbuf *out, const struct dt_topic *t)
+{
+    struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
+    dt_json_begin_object(out, "effective");
+    dt_json_put_string(out, "kafka_topic", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
+    dt_retry_put(out, "retry", t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
+    dt_json_put_duration(out, "ack_timeout", t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
+    dt_json_put_duration(out, "callback_timeout", dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
+    dt_json_put_duration(out, "retention", t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
+    dt_json_end_object(out);
+}
+
+static void put_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
+{
+    dt_json_begin_object(out, "counts");
+    for (int s = 0; s < DT_JOB_STATES; s++)
+        dt_json_put_int(out, dt_job_state_name((enum dt_job_state)s), counts->by_state[s]);
+    dt_json_end_object(out);
+    dt_json_put_null(out, paused ? "oldest_overdue_ms" : "oldest_held_ms");
+    dt_json_put_int_or_null(out, paused ? "oldest_held_ms" : "oldest_overdue_ms", counts->oldest_overdue_ms > 0,
+                            counts->oldest_overdue_ms);
+}
+
+void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
+{
+    dt_json_begin_object(out, NULL);
+    dt_json_put_string(out, "name", t->name);
+    dt_json_put_word(out, "delivery", dt_delivery_id_name(t->delivery));
+    dt_json_put_string(out, "kafka_topic", t->kafka_topic);
+    if (t->retry.p)
+        dt_retry_put(out, "retry", t->retry);
+    else
+        dt_json_put_null(out, "retry");
+    dt_json_put_duration_or_null(out, "ack_timeout", t->ack_timeout_ms > 0, t->ack_timeout_ms);
+    dt_json_put_duration_or_null(out, "retention", t->retention_ms >= 0, t->retention_ms);
+    dt_json_put_int_or_null(out, "max_in_flight", t->max_in_flight > 0, t->max_in_flight);
+    dt_json_put_string(out, "rate_limit", t->rate_limit);
+    dt_json_put_bool(out, "paused", t->paused);
+    add_callback(out, t);
+    dt_topic_alerts_add(out, t);
+    put_effective(out, t);
+    if (counts)
+        put_counts(out, counts, t->paused);
+    dt_json_put_time(out, "created_at", t->created_at_ms);
+    dt_json_put_time(out, "updated_at", t->updated_at_ms);
+    dt_json_put_int(out, "version", t->version);
+    if (t->deletion)
+        dt_json_put_id(out, "deletion", t->deletion);
+    else
+        dt_json_put_null(out, "deletion");
+    dt_json_end_object(out);
+}
 
 /* ---- on a worker ---- */
 
@@ -58,8 +398,8 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
 }
 
 /*
- * Puts the setting. If "***" in it stands for values that the topic has, these are read, and the setting is put onto
- * the version that was read; if the topic changed meanwhile, again. INVALID: faults says why, or the terms do.
+ * Stores the setting. If "***" stands for values that the topic has, reads the topic and stores onto the version that
+ * was read; tries again if the topic has changed meanwhile. INVALID: the reason is in faults or in the terms.
  */
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                              struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
@@ -128,7 +468,7 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store)
     return answer_topic(req, 200, &now.topic, &counts);
 }
 
-/* Answers the topic as it was. */
+/* The answer shows the topic as it was. */
 static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_deletion deletion;
@@ -140,19 +480,19 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_failed(req, status, "topic", &err);
     if (deletion.keeper)
-        return dt_topic_refuse_deletion(req, &deletion);
+        return dt_answer_topic_in_use(req, &deletion);
     dt_topics_announce(req);
     return DT_REPLY;
 }
 
-struct page {
+struct topic_page {
     struct dt_topic_filter filter;
     struct dt_cursor_list cursor;
 };
 
 static dt_status write_topics(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct page *page = req->state;
+    const struct topic_page *page = req->state;
     struct dt_topic_list topics;
     dt_status status = dt_store_topic_list(store, &page->filter, rows, &topics, err);
     if (status != DT_OK)
@@ -172,7 +512,7 @@ static dt_status write_topics(struct dt_request *req, dt_store *store, struct dt
 
 static enum dt_next list_topics(struct dt_request *req, dt_store *store)
 {
-    const struct page *page = req->state;
+    const struct topic_page *page = req->state;
     const size_t bytes = dt_page_end(page->filter.limit, TOPIC_BYTES).bytes;
     return dt_answer_page(req, store, dt_page_room(bytes), "topic", write_topics);
 }
@@ -186,19 +526,19 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
         return DT_REPLY;
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
-    if (dt_request_query(req, "wait").p) /* where no job is cancelled, there is nothing to wait for */
+    if (dt_request_query(req, "wait").p) /* without cancelled jobs there is nothing to wait for */
         return dt_answer_fault(req, "?wait", "goes with cancel=true alone");
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 
 enum dt_next dt_handle_topic_list(struct dt_request *req)
 {
-    struct page *page = dt_answer_state(req, sizeof(*page));
+    struct topic_page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
         return DT_REPLY;
-    *page = (struct page){.filter = {.bound = dt_wall_bound(req) != NULL,
-                                     .prefixes = req->caller.topics.prefixes,
-                                     .n_prefixes = req->caller.topics.n}};
+    *page = (struct topic_page){.filter = {.bound = dt_wall_bound(req) != NULL,
+                                           .prefixes = req->caller.topics.prefixes,
+                                           .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     dt_answer_limit(req, &faults, &page->filter.limit);
@@ -225,7 +565,7 @@ enum dt_next dt_handle_topic_put(struct dt_request *req)
         if (reason)
             dt_faults_add(&faults, "/name", reason);
         status = dt_topic_decode(json, req->params[0], &rules, &faults, setting);
-        /* A topic that is Kafka's from before keeps its delivery where the setting does not say. */
+        /* A topic that has delivery "kafka" keeps it if the body does not name a delivery. */
         if (setting->topic.delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(req->api->config))
             dt_faults_add(&faults, "/delivery",
                           "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
@@ -238,370 +578,4 @@ enum dt_next dt_handle_topic_put(struct dt_request *req)
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, put_topic);
-}
-
-/*
- * Topics between JSON and the domain: see topics_rest.h. An answer shows settings as they were set (null = the default)
- * and, under "effective", what holds; what an answer shows may be put back, so the members that only we write are let
- * pass, and a setting that this version does not offer is refused.
- */
-
-static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
-{
-    const struct dt_topic_setting *setting = r->out;
-    if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, setting->topic.name))
-        dt_json_fault(r, field, "differs from the topic in the path");
-}
-
-/* Kafka's own rule for names, and our internal topics. */
-static const char *check_kafka_topic(struct dt_json_reader *r, struct dt_str name)
-{
-    static const char *const length = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
-    if (name.n < 1 || name.n > DT_KAFKA_TOPIC_MAX)
-        return length;
-    const char *reason = dt_check_topic(r, name.n > DT_TOPIC_MAX ? (struct dt_str){name.p, DT_TOPIC_MAX} : name);
-    for (size_t i = 0; !reason && i < name.n; i++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", name.p[i]) || !name.p[i])
-            reason = length;
-    if (!reason && dt_kafka_topic_internal(name))
-        reason =
-            "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected, .dead or .alerts: "
-            "such topics are internal to installations";
-    return reason;
-}
-
-#define RATE                                                                                                           \
-    "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null for any number"
-
-static const char *check_rate(struct dt_str text)
-{
-    int64_t interval_ns;
-    return dt_rate_parse(text, &interval_ns) ? NULL : RATE;
-}
-
-static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
-{
-    return dt_topic_secret_check(text, &((struct dt_topic_setting *)r->out)->keeps);
-}
-
-#define BODY              struct dt_topic_setting
-#define NULLABLE          .flags = DT_FIELD_NULLABLE
-#define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is not as an answer shows it; it cannot be set")
-
-static const struct dt_json_field fields[] = {
-    DT_FIELD_BY("name", read_name),
-    DT_FIELD("delivery", WORD, BODY, topic.delivery, NULLABLE, .words = dt_delivery_names, .min = DT_DELIVERY_UNSET + 1,
-             .reason = "must be \"kafka\", \"http\" or \"pull\""),
-    DT_FIELD("kafka_topic", TEXT, BODY, topic.kafka_topic, NULLABLE, .judge = check_kafka_topic),
-    DT_FIELD("retry", TEXT, BODY, topic.retry, NULLABLE, .read = dt_read_retry),
-    DT_FIELD("ack_timeout", DURATION, BODY, topic.ack_timeout_ms, NULLABLE, .min = 1, .reason = DT_REASON_NOT_ZERO),
-    DT_FIELD("retention", DURATION, BODY, topic.retention_ms, NULLABLE, .absent = -1),
-    DT_FIELD("max_in_flight", COUNT, BODY, topic.max_in_flight, NULLABLE, .min = 1, .max = INT32_MAX,
-             .reason = "must be a number from 1 to 2147483647, or null for any number"),
-    DT_FIELD("rate_limit", TEXT, BODY, topic.rate_limit, NULLABLE, .check = check_rate, .reason = RATE),
-    DT_FIELD("paused", FLAG, BODY, topic.paused, .has = offsetof(BODY, set_paused)),
-    SHOWN("effective", OBJECT),
-    SHOWN("counts", OBJECT),
-    SHOWN("oldest_overdue_ms", COUNT),
-    SHOWN("oldest_held_ms", COUNT),
-    SHOWN("created_at", TIME),
-    SHOWN("updated_at", TIME),
-    SHOWN("version", COUNT),
-    SHOWN("deletion", TEXT),
-    DT_FIELD("callback_url", TEXT, BODY, topic.callback.places.url, NULLABLE, .judge = dt_check_callback_url),
-    DT_FIELD("callback_hosts", TEXT, BODY, topic.callback.places.hosts, NULLABLE, .read = dt_topic_callback_hosts),
-    DT_FIELD("callback_timeout", DURATION, BODY, topic.callback.timeout_ms, NULLABLE, .min = DT_CALLBACK_TIMEOUT_MIN_MS,
-             .max = DT_CALLBACK_TIMEOUT_MAX_MS, .reason = "must be from 100 milliseconds to 10 minutes"),
-    DT_FIELD("callback_headers", TEXT, BODY, topic.callback.headers, NULLABLE, .read = dt_topic_callback_headers),
-    DT_FIELD("callback_secret", TEXT, BODY, topic.callback.secret, NULLABLE, .judge = check_secret),
-    DT_FIELD("alerts", TEXT, BODY, topic.alerts, NULLABLE, .read = dt_topic_alerts_decode),
-};
-static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
-
-dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
-                          struct dt_faults *faults, struct dt_topic_setting *out)
-{
-    struct dt_json_reader r = {.json = json, .faults = faults, .out = out, .context = rules};
-    *out = (struct dt_topic_setting){.topic = {.name = name, .retention_ms = -1}};
-    if (!dt_json_read(&r, &table, dt_json_root(json)))
-        return DT_INVALID;
-    dt_topic_callback_compare(rules, faults, out);
-    return dt_faults_status(faults);
-}
-
-/* ---- answers ---- */
-
-static void put_effective(struct dt_strbuf *out, const struct dt_topic *t)
-{
-    struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
-    dt_json_begin_object(out, "effective");
-    dt_json_put_string(out, "kafka_topic", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
-    dt_retry_put(out, "retry", t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
-    dt_json_put_duration(out, "ack_timeout", t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
-    dt_json_put_duration(out, "callback_timeout", dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
-    dt_json_put_duration(out, "retention", t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
-    dt_json_end_object(out);
-}
-
-static void put_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
-{
-    dt_json_begin_object(out, "counts");
-    for (int s = 0; s < DT_JOB_STATES; s++)
-        dt_json_put_int(out, dt_job_state_name((enum dt_job_state)s), counts->by_state[s]);
-    dt_json_end_object(out);
-    dt_json_put_null(out, paused ? "oldest_overdue_ms" : "oldest_held_ms");
-    dt_json_put_int_or_null(out, paused ? "oldest_held_ms" : "oldest_overdue_ms", counts->oldest_overdue_ms > 0,
-                            counts->oldest_overdue_ms);
-}
-
-void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
-{
-    dt_json_begin_object(out, NULL);
-    dt_json_put_string(out, "name", t->name);
-    dt_json_put_word(out, "delivery", dt_delivery_id_name(t->delivery));
-    dt_json_put_string(out, "kafka_topic", t->kafka_topic);
-    if (t->retry.p)
-        dt_retry_put(out, "retry", t->retry);
-    else
-        dt_json_put_null(out, "retry");
-    dt_json_put_duration_or_null(out, "ack_timeout", t->ack_timeout_ms > 0, t->ack_timeout_ms);
-    dt_json_put_duration_or_null(out, "retention", t->retention_ms >= 0, t->retention_ms);
-    dt_json_put_int_or_null(out, "max_in_flight", t->max_in_flight > 0, t->max_in_flight);
-    dt_json_put_string(out, "rate_limit", t->rate_limit);
-    dt_json_put_bool(out, "paused", t->paused);
-    dt_topic_callback_add(out, t);
-    dt_topic_alerts_add(out, t);
-    put_effective(out, t);
-    if (counts)
-        put_counts(out, counts, t->paused);
-    dt_json_put_time(out, "created_at", t->created_at_ms);
-    dt_json_put_time(out, "updated_at", t->updated_at_ms);
-    dt_json_put_int(out, "version", t->version);
-    if (t->deletion)
-        dt_json_put_id(out, "deletion", t->deletion);
-    else
-        dt_json_put_null(out, "deletion");
-    dt_json_end_object(out);
-}
-
-/* Callback settings: reading, keeping what is secret, and showing that it is there. See topics_rest.h. */
-
-#define HIDDEN DT_TOPIC_HIDDEN
-
-static const char headers_at[] = "/callback_headers";
-static const char secret_at[] = "/callback_secret";
-
-#define HOSTS_MAX 4000 /* bytes of the column */
-
-/* ---- reading ---- */
-
-/* Written as SQL has the list: one text, with commas between. */
-void dt_topic_callback_hosts(struct dt_json_reader *r, const struct dt_json_field *field,
-                             const struct dt_json_node *node)
-{
-    struct dt_faults *faults = r->faults;
-    struct dt_str *hosts = dt_json_place(r, field);
-    struct dt_strbuf text;
-    struct dt_callback_url url;
-    size_t n = 0;
-    if (node->type != DT_JSON_ARRAY) {
-        dt_json_fault(r, field, "must be a list of strings, such as \"https://hooks.example.com\"");
-        return;
-    }
-    dt_strbuf_init(&text);
-    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
-        const char *reason = m->type != DT_JSON_STRING ? "must be a string" : dt_check_callback_url(r, m->str);
-        if (!reason)
-            reason = dt_callback_origin_check(m->str, &url);
-        if (reason)
-            dt_faults_add_item(faults, "/callback_hosts", n, reason);
-        dt_strbuf_adds(&text, n++ > 0 ? "," : "");
-        if (!reason && text.n < HOSTS_MAX)
-            dt_strbuf_add(&text, m->str.p, m->str.n);
-    }
-    if (text.n > HOSTS_MAX)
-        dt_json_faultf(r, field, "has more than %d bytes", HOSTS_MAX);
-    faults->failed = faults->failed || text.failed;
-    *hosts = text.n ? dt_json_keep(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
-    dt_strbuf_clear(&text);
-}
-
-static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
-{
-    dt_json_put_key(text, name);
-    dt_json_put_string(text, NULL, value);
-}
-
-void dt_topic_callback_headers(struct dt_json_reader *r, const struct dt_json_field *field,
-                               const struct dt_json_node *node)
-{
-    const size_t most = ((const struct dt_job_rules *)r->context)->headers_max;
-    struct dt_topic_setting *setting = r->out;
-    struct dt_strbuf text;
-    size_t bytes = 0;
-    if (node->type != DT_JSON_OBJECT) {
-        dt_json_fault(r, field, "must be an object of strings");
-        return;
-    }
-    dt_strbuf_init(&text);
-    dt_strbuf_addc(&text, '{');
-    for (const struct dt_json_node *m = dt_json_first(r->json, node); m; m = dt_json_sibling(r->json, node, m)) {
-        const char *reason = dt_callback_header_name_check(m->name);
-        if (!reason)
-            reason = m->type == DT_JSON_STRING ? dt_callback_header_value_check(m->str) : "must be a string";
-        bytes += m->name.n + m->str.n;
-        if (reason)
-            dt_faults_add_member(r->faults, headers_at, m->name, reason);
-        else if (bytes <= most)
-            add_header(&text, m->name, m->str);
-        setting->keeps |= !reason && dt_str_is(m->str, HIDDEN);
-    }
-    dt_strbuf_addc(&text, '}');
-    if (bytes > most)
-        dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
-    r->faults->failed |= text.failed;
-    setting->topic.callback.headers = text.n > 2 ? dt_json_keep(r->faults, dt_strbuf_str(&text)) : DT_STR_NONE;
-    dt_strbuf_clear(&text);
-}
-
-void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
-                               const struct dt_topic_setting *setting)
-{
-    static const char without_place[] = "needs a callback_url, or callback_hosts: it is sent nowhere else";
-    const struct dt_topic *topic = &setting->topic;
-    int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
-    if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
-        dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
-    const int64_t ms = topic->callback.timeout_ms;
-    if (ms >= DT_CALLBACK_TIMEOUT_MIN_MS && ms <= DT_CALLBACK_TIMEOUT_MAX_MS && ms >= ack_ms) /* others have a fault */
-        dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
-    if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
-        return;
-    if (topic->callback.headers.p)
-        dt_faults_add(faults, headers_at, without_place);
-    if (topic->callback.secret.p)
-        dt_faults_add(faults, secret_at, without_place);
-}
-
-/* ---- keeping ---- */
-
-static struct dt_str find_header(const dt_json *json, struct dt_str name)
-{
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->type != DT_JSON_OBJECT)
-        return DT_STR_NONE;
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
-        if (dt_str_eq(m->name, name))
-            return m->str;
-    return DT_STR_NONE;
-}
-
-static dt_status parse(dt_json *json, struct dt_str text)
-{
-    static const struct dt_json_limits limits = {.depth = 2};
-    return dt_json_parse(json, text.p ? text : DT_STR_LIT("{}"), &limits, NULL);
-}
-
-static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
-                              struct dt_topic *out)
-{
-    struct dt_strbuf text;
-    dt_json *had = NULL;
-    if (!out->callback.headers.p)
-        return DT_OK;
-    dt_strbuf_init(&text);
-    dt_strbuf_addc(&text, '{');
-    dt_status status = dt_json_new(&had);
-    if (status == DT_OK)
-        status = parse(json, out->callback.headers);
-    if (status == DT_OK)
-        status = parse(had, there ? there->callback.headers : DT_STR_NONE);
-    const struct dt_json_node *root = status == DT_OK ? dt_json_root(json) : NULL;
-    for (const struct dt_json_node *m = root ? dt_json_first(json, root) : NULL; m;
-         m = dt_json_sibling(json, root, m)) {
-        const bool hidden = dt_str_is(m->str, HIDDEN);
-        const struct dt_str value = hidden ? find_header(had, m->name) : m->str;
-        if (hidden && value.p && widen)
-            dt_faults_add_member(faults, headers_at, m->name, DT_TOPIC_SECRET_WIDENED);
-        else if (value.p)
-            add_header(&text, m->name, value);
-        else
-            dt_faults_add_member(faults, headers_at, m->name, "has no value yet that \"***\" could keep");
-    }
-    dt_strbuf_addc(&text, '}');
-    faults->failed = faults->failed || text.failed;
-    if (status == DT_OK)
-        out->callback.headers = dt_json_keep(faults, dt_strbuf_str(&text));
-    dt_strbuf_clear(&text);
-    dt_json_free(had);
-    return status;
-}
-
-dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, const struct dt_topic_setting *setting,
-                                 struct dt_faults *faults, struct dt_topic *out)
-{
-    *out = setting->topic;
-    const bool widen = there && dt_callback_places_widen(&there->callback.places, &out->callback.places);
-    out->callback.secret = dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE,
-                                                widen, secret_at, faults);
-    dt_status status = keep_headers(json, there, widen, faults, out);
-    if (status != DT_OK)
-        return status;
-    return dt_faults_status(faults);
-}
-
-/* ---- answers ---- */
-
-/* What a manual edit has spoiled is shown as absent. */
-static void put_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
-{
-    dt_json *json = NULL;
-    if (!headers.p || dt_json_new(&json) != DT_OK || parse(json, headers) != DT_OK ||
-        dt_json_root(json)->type != DT_JSON_OBJECT) {
-        dt_json_put_null(out, "callback_headers");
-        dt_json_free(json);
-        return;
-    }
-    const struct dt_json_node *root = dt_json_root(json);
-    dt_json_begin_object(out, "callback_headers");
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
-        dt_json_put_key(out, m->name);
-        dt_json_put_word(out, NULL, HIDDEN);
-    }
-    dt_json_end_object(out);
-    dt_json_free(json);
-}
-
-void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic)
-{
-    struct dt_str hosts = topic->callback.places.hosts;
-    dt_json_put_string(out, "callback_url", topic->callback.places.url);
-    if (hosts.n) {
-        dt_json_begin_array(out, "callback_hosts");
-        while (hosts.n)
-            dt_json_put_string(out, NULL, dt_str_next_element(&hosts));
-        dt_json_end_array(out);
-    } else {
-        dt_json_put_null(out, "callback_hosts");
-    }
-    dt_json_put_duration_or_null(out, "callback_timeout", topic->callback.timeout_ms > 0, topic->callback.timeout_ms);
-    put_hidden_headers(out, topic->callback.headers);
-    dt_json_put_word(out, "callback_secret", topic->callback.secret.p ? HIDDEN : NULL);
-}
-
-enum dt_next dt_topic_refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
-{
-    if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
-        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
-                          (int)deletion->schedule.n, deletion->schedule.p);
-    else
-        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "%lld jobs of the topic are not finished",
-                          (long long)deletion->jobs);
-    return DT_REPLY;
-}
-
-void dt_topics_announce(struct dt_request *req)
-{
-    dt_topic_cache_invalidate(req->api->topics);
-    dt_index_writer_topics(req->api->index);
 }

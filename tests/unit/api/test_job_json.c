@@ -6,8 +6,10 @@
 #include "support/suite.h"
 
 #include "base/text/base64.h"
-#include "job/retry.h"
 #include "job/job_decode.h"
+#include "job/job_encode.h"
+#include "job/retry.h"
+#include "rest/topics_rest.h"
 #include "topic/topics.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
