@@ -1,4 +1,6 @@
-/* The commands of duetime-api about tokens: see token_commands.h. One connection each, no threads. */
+/* Each command has one connection and no threads. */
+#include "token_commands.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -6,10 +8,9 @@
 #include "base/text/timetext.h"
 #include "features/tokens/tokens.h"
 #include "mysql/db.h"
-#include "token_commands.h"
 #include "topic/topic_owners.h"
 
-static int failed(const struct dt_error *err, dt_status status)
+static int print_failure(const struct dt_error *err, dt_status status)
 {
     fprintf(stderr, "duetime-api: %s\n", err->text[0] ? err->text : dt_status_text(status));
     return 1;
@@ -48,7 +49,7 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
         return 1;
     }
     if (status != DT_OK)
-        return failed(&err, status);
+        return print_failure(&err, status);
     fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", token->name, stored,
             token->topics ? token->topics : DT_TOPICS_ALL);
     printf("%s\n", text);
@@ -76,7 +77,7 @@ int dt_command_list_tokens(const struct dt_config *config)
     }
     dt_arena_clear(&arena);
     dt_store_free(store);
-    return status == DT_OK ? 0 : failed(&err, status);
+    return status == DT_OK ? 0 : print_failure(&err, status);
 }
 
 int dt_command_revoke_token(const struct dt_config *config, const char *name)
@@ -92,7 +93,7 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
         status = dt_store_token_revoke(store, dt_str(name), &err);
     if (status == DT_OK)
         dt_topic_owners_follow(store);
-    /* Somebody who revokes the last token may think that nobody is asked for one again. */
+    /* An operator who revokes the last token may expect that the API stops asking for one. */
     if (status == DT_OK && dt_store_token_list(store, &arena, &tokens, &left, NULL, NULL) == DT_OK && left == 0)
         fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
                         "the asking\n");
@@ -102,7 +103,7 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
         fprintf(stderr, "duetime-api: there is no token named \"%s\"\n", name);
         return 1;
     }
-    return status == DT_OK ? 0 : failed(&err, status);
+    return status == DT_OK ? 0 : print_failure(&err, status);
 }
 
 int dt_command_waive_tokens(const struct dt_config *config)
@@ -118,14 +119,14 @@ int dt_command_waive_tokens(const struct dt_config *config)
         return 1;
     }
     if (status != DT_OK)
-        return failed(&err, status);
+        return print_failure(&err, status);
     fprintf(stderr, "no token is asked for on the loopback, until one is made\n");
     return 0;
 }
 
-/* Making a token: see token_commands.h. */
+/* ---- creating a token ---- */
 
-/* The scopes as they are stored: each once, in one order, with commas. */
+/* Writes the scopes as they are stored: each once, in one order, with commas. */
 static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
 {
     static const struct {
@@ -155,7 +156,7 @@ dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out,
         int quota = 0;
         while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
             quota++;
-        int64_t limit = 0; /* of digits alone, one at least */
+        int64_t limit = 0; /* one digit at least, and nothing else */
         bool fine = quota < DT_QUOTAS && equals && n + 1 < element.n;
         for (size_t i = n + 1; fine && i < element.n; i++) {
             fine = element.p[i] >= '0' && element.p[i] <= '9';

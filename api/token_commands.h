@@ -1,6 +1,6 @@
 /*
- * Making a token: one way, for the command of the server and for POST /v1/tokens. The token's text is made, told once,
- * and kept nowhere.
+ * How a token is created, by POST /v1/tokens and by a command of duetime-api; and the other commands about tokens. The
+ * text of a token is shown once and stored nowhere.
  */
 #ifndef DT_API_TOKEN_COMMANDS_H
 #define DT_API_TOKEN_COMMANDS_H
@@ -16,22 +16,19 @@ struct dt_token_ask {
     struct dt_quota_limits quotas;
 };
 
-/* Reads "jobs_per_second=100,pending_jobs=5000"; what is not named is DT_QUOTA_UNSET. INVALID: err says what is
- * wrong. */
+/* Reads "jobs_per_second=100,pending_jobs=5000"; quotas that are not named are DT_QUOTA_UNSET. INVALID: err has the
+ * reason. */
 DT_MUST_CHECK dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err);
-/* Judges what is asked for. scopes: as they are stored, each once, in one order. INVALID: err says what is wrong. */
+/* Checks the request. scopes: as they are stored, each once, in one order. INVALID: err has the reason. */
 DT_MUST_CHECK dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT],
                                        struct dt_error *err);
-/* Makes the token. INVALID as above; EXISTS: one has this name. */
+/* Creates the token. INVALID as above; EXISTS: a token has this name. */
 DT_MUST_CHECK dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char text[DT_TOKEN_TEXT_MAX],
                                      struct dt_error *err);
 
-/*
- * The commands of duetime-api about tokens (token_commands.c). Each returns the exit code of the process, talks to
- * people on stderr and writes data to stdout.
- */
+/* Commands: each returns the exit code of the process, and writes data to stdout and messages to stderr. */
 struct dt_config;
-/* A token that is to be made, as the options say it; all but the name may be NULL. */
+/* The options for a new token; all except the name may be NULL. */
 struct dt_command_token {
     const char *name, *scopes, *topics, *quotas;
 };
@@ -39,9 +36,9 @@ struct dt_command_token {
 int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token);
 /* Prints name, scopes, topics and age of every token. */
 int dt_command_list_tokens(const struct dt_config *config);
-/* Removes a token; every API follows within seconds. */
+/* Removes a token. Every API follows within seconds. */
 int dt_command_revoke_token(const struct dt_config *config, const char *name);
-/* Makes the API ask for no token from now on, until one is made; refused while there is one. */
+/* The APIs ask for no token until one is created. Refused if a token exists. */
 int dt_command_waive_tokens(const struct dt_config *config);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Who did what: GET /v1/events, by topic, actor and time; GET /v1/jobs/{id}/events. The latest first. A token that is
- * bound to topics sees the events of its topics, and none that are about no topic.
+ * The audit log: GET /v1/events by topic, actor and time, and GET /v1/jobs/{id}/events. The latest event is first. A
+ * token that is bound to topics sees only the events of these topics.
  */
 #include "answer.h"
 #include "api.h"
@@ -17,7 +17,7 @@
 #define BY_EVENT    'e'
 #define EVENT_BYTES ((size_t)16 << 10)
 
-struct page {
+struct event_page {
     struct dt_event_filter filter;
     struct dt_cursor_list cursor;
     bool first;
@@ -38,14 +38,14 @@ static void put_json(struct dt_strbuf *out, const char *name, struct dt_str json
     dt_json_put_raw(out, name, json.p ? json : DT_STR_LIT("null"));
 }
 
-static void answer_page(struct dt_request *req, const struct page *page, struct dt_event_list *list)
+static void add_events(struct dt_request *req, const struct event_page *page, struct dt_event_list *list)
 {
     struct dt_strbuf *out = &req->out;
     dt_answer_begin_list(req, "events");
     for (size_t i = 0; i < list->n; i++) {
         const struct dt_job_event *e = &list->v[i];
-        if (out->n >= DT_PAGE_BYTES) { /* the others stand on the next page */
-            dt_assert_cmp(i, >, 0);    /* one row always comes */
+        if (out->n >= DT_PAGE_BYTES) { /* the other rows are on the next page */
+            dt_assert_cmp(i, >, 0);    /* a page has at least one row */
             list->more = true;
             list->last_id = list->v[i - 1].id;
             break;
@@ -68,33 +68,33 @@ static void answer_page(struct dt_request *req, const struct page *page, struct 
 
 static dt_status write_events(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct page *page = req->state;
+    const struct event_page *page = req->state;
     struct dt_event_list list;
     struct dt_job job;
     dt_status status = dt_store_events(store, &page->filter, rows, &list, err);
-    /* A job without events has to be there; one that was purged may have some left. */
+    /* If there are no events the job must exist. A purged job may have some left. */
     if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
         status = dt_store_get(store, page->filter.job_id, rows, &job, err);
         if (status == DT_OK)
             status = dt_wall_found(req, job.topic);
     }
     if (status == DT_OK)
-        answer_page(req, page, &list);
+        add_events(req, page, &list);
     return status;
 }
 
 static enum dt_next list_events(struct dt_request *req, dt_store *store)
 {
-    const struct page *page = req->state;
+    const struct event_page *page = req->state;
     const size_t room = dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api);
     return dt_answer_page(req, store, room, "job", write_events);
 }
 
 /* ---- on an HTTP thread ---- */
 
-/* Reads limit and cursor. The cursor names everything that decides which events the list holds. False: the answer is
- * filled in. */
-static bool read_cursor(struct dt_request *req, struct page *page, struct dt_faults *faults)
+/* Reads limit and cursor. The cursor's list is named by everything that decides which events it holds. False: the
+ * answer is filled in. */
+static bool read_cursor(struct dt_request *req, struct event_page *page, struct dt_faults *faults)
 {
     struct dt_event_filter *f = &page->filter;
     unsigned limit = 0;
@@ -120,10 +120,11 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
     int64_t job_id = 0;
     if (req->params[0].p && !dt_answer_id(req, &job_id))
         return DT_REPLY;
-    struct page *page = dt_answer_state(req, sizeof(*page));
+    struct event_page *page = dt_answer_state(req, sizeof(*page));
     if (!page)
         return DT_REPLY;
-    *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_wall_bound(req)}, .first = true};
+    *page = (struct event_page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_wall_bound(req)},
+                                .first = true};
     struct dt_event_filter *filter = &page->filter;
     dt_faults_init(&faults, &req->arena);
     if (!job_id) {

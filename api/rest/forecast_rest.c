@@ -1,6 +1,6 @@
 /*
- * GET /v1/forecast: what comes due; GET /v1/forecast/spikes: when that is too much. The question is read on the HTTP
- * thread, with every fault in it; a worker asks the store, whose work is bounded (features/forecast/forecast.h).
+ * GET /v1/forecast: how many jobs come due; GET /v1/forecast/spikes: the steps in which more come due than the
+ * installation dispatches. MySQL's work for an answer is bounded (features/forecast/forecast.h).
  */
 #include "answer.h"
 #include "api.h"
@@ -17,15 +17,15 @@
 #define HOUR_MS      INT64_C(3600000)
 #define DAYS_MAX_MS  (INT64_C(3660) * 86400000)
 #define STEP_DEFAULT INT64_C(60000)
-#define ASSUMED      1000              /* jobs a second, where nobody has measured yet what the installation drains */
-#define ROOM         ((size_t)8 << 20) /* of what is read while it is made */
+#define ASSUMED      1000 /* jobs per second that the installation dispatches, until a dispatcher has measured it */
+#define ROOM         ((size_t)8 << 20) /* for the rows that are read */
 #define KEPT_STEPS   240
-#define STEP_BYTES   ((size_t)80) /* of the answer, at most */
+#define STEP_BYTES   ((size_t)80) /* of one step in the answer, at most */
 #define PART_BYTES   ((size_t)DT_TOPIC_MAX + 60)
 
 struct question {
     struct dt_forecast_ask ask;
-    bool spikes; /* only the steps that are too much */
+    bool spikes; /* only the spikes */
 };
 
 /* ---- the answer ---- */
@@ -60,8 +60,8 @@ static void add_forecast(struct dt_strbuf *out, const struct dt_forecast_ask *as
 }
 
 /*
- * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps that exceed what is drained in
- * one. takes: until a step's jobs have gone, with the jobs that steps before it left over.
+ * Appends {"spikes":[{"from":…,"due":…,"drains":…,"takes":…},…],"measured":…}: the steps in which more jobs come due
+ * than are dispatched in a step. takes: how long it takes to dispatch them, with those that earlier steps left over.
  */
 static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                        int64_t measured_per_second)
@@ -96,7 +96,7 @@ struct making {
     bool no_room;
 };
 
-static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
+static dt_status make_forecast(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
     struct making *m = arg;
     const struct question *q = m->req->state;
@@ -120,7 +120,7 @@ static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
     return status;
 }
 
-static enum dt_next forecast(struct dt_request *req, dt_store *store)
+static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
 {
     const struct question *q = req->state;
     const struct dt_forecast_ask *asked = &q->ask;
@@ -136,9 +136,10 @@ static enum dt_next forecast(struct dt_request *req, dt_store *store)
     dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
                    asked->steps);
     dt_overview_add_topics(&key, asked->topic, asked->bound);
-    /* Short ones are what many look at: they are kept for a moment. */
-    dt_status status = asked->steps > KEPT_STEPS ? make(&m, &req->out, &err)
-                                                 : dt_slow_answer(req->api->overview, &key, make, &m, &req->out, &err);
+    /* Short forecasts are asked for often, so they are kept for a moment. */
+    dt_status status = asked->steps > KEPT_STEPS
+                           ? make_forecast(&m, &req->out, &err)
+                           : dt_slow_answer(req->api->overview, &key, make_forecast, &m, &req->out, &err);
     dt_strbuf_clear(&key);
     if (m.no_room)
         return dt_request_no_room(req);
@@ -159,8 +160,8 @@ static bool read_time(const struct dt_request *req, const char *name, int64_t *m
     return text.p != NULL;
 }
 
-/* Reads the step, and the stretch of time; without a beginning, it is that of this minute, or of a shorter step. */
-static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
+/* Reads the step and the range. The range begins, by default, with this minute, or with this step if it is shorter. */
+static void read_range(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
 {
     struct dt_str step = dt_request_query(req, "step");
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
@@ -195,8 +196,8 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
     const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
-    read_stretch(req, &q->ask, &faults);
+    read_range(req, &q->ask, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, forecast);
+    return dt_workers_submit(req->api->workers, req, answer_forecast);
 }

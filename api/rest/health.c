@@ -1,12 +1,14 @@
 /*
- * Owns the API's row in `processes`, and what it last found out about MySQL. Refuses to serve requests. It is the only
- * chore of a thread of its own, because readiness must not wait for a table that somebody keeps locked.
+ * Owns the API's row in `processes`, and the latest state of MySQL. It is the only chore of its thread, because
+ * readiness must not wait for a table that is locked.
  *
- * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens, and
- * whether jobs could be inserted. At rest, when nobody has asked this process anything since the last look and all is
- * well, half as often, shards every other time, and then one of the three inserts. A server that is away costs one
- * failed call a second, nothing else waits for it. The row alone also when the index writer lost something: leaders
- * read it, and are called by the writer once it is there, if Redis can be had at all.
+ * A check, once a second: writes the row; samples MySQL's clock; checks the schema until it fits; reads topics and
+ * shards. Every other check reads the tokens, and tries whether jobs could be inserted. If no request came since the last
+ * check and all is well, the chore rests: it checks half as often, reads shards every other time, and tries one of the
+ * three inserts. If MySQL is down, a check costs one failed call, and no other part waits for it.
+ *
+ * If the index writer has lost entries, the row alone is written at once. Leaders read the losses there, and the writer
+ * notifies them after that, if Redis is reachable.
  */
 #include "health.h"
 
@@ -28,8 +30,8 @@
 #include "store/processes.h"
 
 #define TICK_US  INT64_C(1000000)
-#define REST_US  INT64_C(2000000) /* while all is well and nobody asks anything */
-#define APART_US INT64_C(50000)   /* rows, however much is lost */
+#define REST_US  INT64_C(2000000) /* while the chore rests */
+#define APART_US INT64_C(50000)   /* between two rows that report losses, at least */
 
 struct dt_health {
     const dt_clock *clock;
@@ -41,12 +43,12 @@ struct dt_health {
     int64_t id; /* of the row */
     char name[100];
     unsigned ticks;
-    bool schema_fits, inserts; /* as of the last look */
-    bool rests;                /* nobody asked anything since */
-    int64_t look_us;           /* mono: the next look */
-    int64_t losses_us;         /* mono: the row is written for losses from then on */
+    bool schema_fits, inserts; /* by the last check */
+    bool rests;
+    int64_t check_us;  /* mono: the next check */
+    int64_t losses_us; /* mono: losses are reported from then on */
     struct dt_outage_part outage;
-    _Atomic bool lost; /* the index writer lost something that leaders were not told of */
+    _Atomic bool lost; /* the index writer lost entries that were not reported yet */
     pthread_mutex_t lock;
     struct dt_health_state state; /* under the lock */
     dt_metric *mysql_up, *redis_up;
@@ -71,10 +73,10 @@ void dt_health_drain(dt_health *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* ---- one look ---- */
+/* ---- one check ---- */
 
-/* Its losses are told to leaders: the row first, the call second. */
-static dt_status beat(dt_health *h, struct dt_error *err)
+/* Writes the row, with the losses of the index writer. Leaders are notified after that, never before. */
+static dt_status write_row(dt_health *h, struct dt_error *err)
 {
     struct dt_index_verdict index;
     dt_index_writer_verdict(h->index, &index);
@@ -82,9 +84,9 @@ static dt_status beat(dt_health *h, struct dt_error *err)
     return dt_store_beat(h->session.store, &row, err);
 }
 
-static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
+static dt_status check_mysql(dt_health *h, struct dt_error *err)
 {
-    dt_store *store = h->session.store; /* whose clock was sampled when the session began */
+    dt_store *store = h->session.store; /* dt_session_begin has sampled its clock */
     const bool odd = h->ticks % 2;
     dt_status status = DT_OK;
     if (!h->schema_fits) {
@@ -93,15 +95,15 @@ static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
             status = dt_store_check_test_clock(store, err);
         h->schema_fits = status == DT_OK;
     }
-    /* Whatever else is wrong: a list of tokens that is not read again lets in whom it should not. */
+    /* The tokens are read whatever else is wrong: an old list would let in a token that was revoked. */
     dt_status known = DT_OK;
     if (!odd || !dt_auth_known(h->auth))
         known = dt_auth_load(h->auth, store, status == DT_OK ? err : NULL);
     if (status == DT_OK)
         status = known;
     if (status == DT_OK)
-        status = beat(h, err);
-    if (status == DT_OK && !(h->inserts && odd)) /* at rest, one of the inserts */
+        status = write_row(h, err);
+    if (status == DT_OK && !(h->inserts && odd)) /* if the chore rests, one of the inserts */
         status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
                                      err);
     h->inserts = status == DT_OK;
@@ -111,17 +113,17 @@ static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
     return status;
 }
 
-/* Chooses a word that everybody may see: one of ours, never the server's text, which has users and hosts in it. */
-static const char *word_of(dt_status status, const struct dt_error *err)
+/* Returns a word that every caller may see. The server's own text is not one: it may name users and hosts. */
+static const char *mysql_word(dt_status status, const struct dt_error *err)
 {
-    static const char told[] = "MySQL "; /* as the port begins what a server told */
+    static const char prefix[] = "MySQL "; /* of errors that the server sent, with their number */
     unsigned long number = 0;
     if (status == DT_OK)
         return "ok";
     if (status == DT_SCHEMA)
         return "schema";
-    if (strncmp(err->text, told, strlen(told)) == 0)
-        number = strtoul(err->text + strlen(told), NULL, 10);
+    if (strncmp(err->text, prefix, strlen(prefix)) == 0)
+        number = strtoul(err->text + strlen(prefix), NULL, 10);
     if (number == 1290 || number == 1836 || number == 1792)
         return "read-only";
     if (status == DT_DENIED || number == 1044 || number == 1045 || number == 1698 || number == 1142 || number == 1143 ||
@@ -135,7 +137,7 @@ static void publish_state(dt_health *h, dt_status status, const struct dt_error 
 {
     bool redis = index->status == DT_OK;
     pthread_mutex_lock(&h->lock);
-    h->state.mysql_word = word_of(status, err);
+    h->state.mysql_word = mysql_word(status, err);
     h->state.mysql_us = dt_clock_mono_us(h->clock);
     h->state.redis_us = index->at_us;
     snprintf(h->state.redis_text, sizeof(h->state.redis_text), "%s", index->text);
@@ -157,19 +159,19 @@ static void publish_state(dt_health *h, dt_status status, const struct dt_error 
     dt_outage_look(dt_clock_mono_us(dt_clock_system()));
 }
 
-static void look(dt_health *h)
+static void check_all(dt_health *h)
 {
     struct dt_error err = {0};
     struct dt_index_verdict index;
     h->rests = !dt_topic_cache_was_asked(h->topics) && h->state.mysql == DT_OK;
     if (h->rests &&
-        h->ticks % 5) /* the clock was sampled a moment ago, and whatever is asked finds a lost connection */
+        h->ticks % 5) /* no ping: the clock was sampled a moment ago, and the next statement finds a lost connection */
         h->session.used_us = dt_clock_mono_us(h->clock);
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)
-        status = look_at_mysql(h, &err);
+        status = check_mysql(h, &err);
     if (status != DT_OK)
-        h->schema_fits = h->rests = false; /* it may be another server when it comes back */
+        h->schema_fits = h->rests = false; /* it may be another server when it is back */
     dt_session_end(&h->session);
     dt_index_writer_verdict(h->index, &index);
     publish_state(h, status, &err, &index);
@@ -185,37 +187,37 @@ static void on_loss(void *arg)
     dt_chore_wake(&h->chore);
 }
 
-static void tell_losses(dt_health *h)
+static void report_losses(dt_health *h)
 {
     struct dt_error err = {0};
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)
-        status = beat(h, &err);
+        status = write_row(h, &err);
     dt_session_end(&h->session);
     if (status == DT_OK)
         dt_index_writer_topics(h->index);
     else
-        DT_LOG(DEBUG, "health", "leaders were not told of losses", DT_S("error", err.text));
+        DT_LOG(DEBUG, "health", "losses were not reported to leaders", DT_S("error", err.text));
     h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
 }
 
-static int64_t tick(void *arg, void *context)
+static int64_t check_health(void *arg, void *context)
 {
     dt_health *h = arg;
     const int64_t now_us = dt_clock_mono_us(h->clock);
     (void)context;
     if (now_us >= h->losses_us && atomic_exchange(&h->lost, false))
-        tell_losses(h);
-    if (now_us >= h->look_us) {
-        look(h);
-        h->look_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
+        report_losses(h);
+    if (now_us >= h->check_us) {
+        check_all(h);
+        h->check_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
     }
-    return atomic_load(&h->lost) ? dt_earlier(h->look_us, h->losses_us) : h->look_us;
+    return atomic_load(&h->lost) ? dt_earlier(h->check_us, h->losses_us) : h->check_us;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
-/* Numbers that are alike would only make two processes look like one for a while. */
+/* If two processes draw the same number they look like one for a while; nothing else depends on it. */
 static void name_row(dt_health *h)
 {
     char host[64] = "localhost";
@@ -240,7 +242,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
     h->index = index;
     name_row(h);
     h->state.mysql_word = "unavailable";
-    h->state.mysql = DT_SHUTDOWN; /* not looked at yet: the first look is news, whatever it finds */
+    h->state.mysql = DT_SHUTDOWN; /* not checked yet: the first check is always a change */
     h->mysql_up = dt_gauge("duetime_api_mysql_up", "1 = MySQL answers and has the schema.", "");
     if (index)
         h->redis_up = dt_gauge("duetime_api_redis_up", "1 = every Redis endpoint takes changes of the index.", "");
@@ -250,9 +252,9 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
         dt_health_free(h);
         return dt_fail(err, status, "the health chore cannot start");
     }
-    look(h);
-    h->look_us = dt_clock_mono_us(h->clock) + TICK_US;
-    h->chore = (struct dt_chore){.name = "health", .tick = tick, .arg = h};
+    check_all(h);
+    h->check_us = dt_clock_mono_us(h->clock) + TICK_US;
+    h->chore = (struct dt_chore){.name = "health", .tick = check_health, .arg = h};
     dt_chores_add(urgent, &h->chore);
     dt_index_writer_on_loss(index, on_loss, h);
     *out = h;

@@ -1,6 +1,6 @@
 /*
- * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor's
- * position is an id; in a list by key a key; in a list by time the four numbers of struct dt_list_place.
+ * GET /v1/jobs. The HTTP thread reads the filter and reports every fault in it; a worker reads the page. The position of
+ * a cursor is an id; in a list by key, a key; in a list by time, the four numbers of struct dt_list_place.
  */
 #include <stdlib.h>
 
@@ -16,20 +16,20 @@
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200
-#define HEAD_BYTES ((size_t)16 << 10) /* a row without its payload; it has its headers */
+#define HEAD_BYTES ((size_t)16 << 10) /* a row without its payload, but with its headers */
 
-/* Kinds of lists, for their cursors. */
+/* The letters of the lists in their cursors. */
 static const char kinds[] = {[DT_LIST_BY_ID] = 'i', [DT_LIST_BY_KEY] = 'k', [DT_LIST_BY_TIME] = 't'};
 
-struct list {
+struct job_page {
     struct dt_list_filter filter;
     struct dt_cursor_list cursor;
 };
 
 /* ---- on a worker ---- */
 
-/* Writes the jobs, as many as the bytes of a page let be; the cursor then goes on behind the last of them. */
-static void add_jobs(struct dt_request *req, const struct list *list, struct dt_waiting *waiting,
+/* Adds the jobs, as many as a page has bytes for. If it ends early, the cursor continues after the last one. */
+static void add_jobs(struct dt_request *req, const struct job_page *list, struct dt_waiting *waiting,
                      struct dt_job_list *page)
 {
     const struct dt_job *jobs = page->v;
@@ -48,8 +48,8 @@ static void add_jobs(struct dt_request *req, const struct list *list, struct dt_
     }
 }
 
-/* Where the page ends, as a position of a cursor; the text has room for numbers. */
-static struct dt_str position_of(const struct list *list, const struct dt_job_list *page, char *text, size_t room)
+/* Returns the end of the page as the position of a cursor. Numbers are written into text. */
+static struct dt_str position_of(const struct job_page *list, const struct dt_job_list *page, char *text, size_t room)
 {
     const struct dt_list_place *at = &page->last_place;
     int n = 0;
@@ -69,7 +69,7 @@ static struct dt_str position_of(const struct list *list, const struct dt_job_li
 
 static dt_status write_jobs(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct list *list = req->state;
+    const struct job_page *list = req->state;
     struct dt_job_list page;
     struct dt_waiting waiting;
     char text[100];
@@ -86,8 +86,8 @@ static dt_status write_jobs(struct dt_request *req, dt_store *store, struct dt_a
 
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
-    const struct list *list = req->state;
-    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
+    const struct job_page *list = req->state;
+    const size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* a larger job is alone on its page */
     return dt_answer_page(req, store, dt_page_room(list->filter.bytes) + one, "job", write_jobs);
 }
 
@@ -153,7 +153,7 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
                             "cannot stand beside due_from and due_to: what is finished is not due");
     if (!filter->error_text.p)
         return;
-    /* A text in errors is looked for row by row: only in what one topic and one day have. */
+    /* MySQL searches for a text in errors row by row, so the list must be of one topic and one day. */
     const struct dt_list_times all[] = {run, filter->created, filter->due, filter->finished, filter->failed};
     bool bounded = false;
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
@@ -165,15 +165,16 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
                             "needs a range of at most one day, such as failed_from and failed_to");
 }
 
-/* A range as one field of a list's name. */
+/* Returns a range as one field of a list's name. */
 static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times)
 {
     return times.given ? dt_arena_printf(arena, "%lld %lld", (long long)times.from_ms, (long long)times.to_ms)
                        : DT_STR_NONE;
 }
 
-/* Everything that decides which jobs the list holds, but for limit, cursor and include. False: 503 is filled in. */
-static bool name_list(struct dt_request *req, struct list *list)
+/* Names the list by everything that decides which jobs it holds; not by limit, cursor and include. False: the answer,
+ * 503, is filled in. */
+static bool name_list(struct dt_request *req, struct job_page *list)
 {
     const struct dt_list_filter *f = &list->filter;
     const struct dt_list_times run = {f->has_run_from, f->run_from_ms, f->run_to_ms};
@@ -191,7 +192,7 @@ static bool name_list(struct dt_request *req, struct list *list)
     return dt_answer_list(req, kinds[dt_list_way(f)], fields, sizeof(fields) / sizeof(*fields), &list->cursor);
 }
 
-static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
+static void read_cursor(struct dt_request *req, struct job_page *list, struct dt_faults *faults)
 {
     struct dt_list_filter *filter = &list->filter;
     struct dt_str position;
@@ -221,24 +222,23 @@ static void read_cursor(struct dt_request *req, struct list *list, struct dt_fau
     default:
         fine = dt_job_id_parse(position, &filter->after_id);
     }
-    if (!fine) /* the position was sealed by us, and is none of this version */
+    if (!fine) /* another version of the API has sealed this position */
         dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
 }
 
 enum dt_next dt_handle_job_list(struct dt_request *req)
 {
-    struct list *list = dt_answer_state(req, sizeof(*list));
+    struct job_page *list = dt_answer_state(req, sizeof(*list));
     if (!list)
         return DT_REPLY;
-    *list = (struct list){.filter = {.bound = dt_wall_bound(req) != NULL,
-                                     .prefixes = req->caller.topics.prefixes,
-                                     .n_prefixes = req->caller.topics.n}};
+    *list = (struct job_page){.filter = {.bound = dt_wall_bound(req) != NULL,
+                                         .prefixes = req->caller.topics.prefixes,
+                                         .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     read_names(req, &list->filter, &faults);
     read_ranges(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
-    /* Rows without payloads are small, and so is what they need. */
     list->filter.bytes = list->filter.payload ? DT_PAGE_BYTES : dt_page_end(list->filter.limit, HEAD_BYTES).bytes;
     if (!name_list(req, list))
         return DT_REPLY;

@@ -1,8 +1,8 @@
 /*
- * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. A schedule of a topic that the token
- * does not reach is answered as if it did not exist: the store decides that in the transaction of a change. A bound
- * token names schedules within its prefixes. After a change the index is told of the fires that were made, withdrawn
- * and returned.
+ * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. If the token does not reach the topic of
+ * a schedule, the answer is 404; the store decides that in the transaction of a change. The names of a bound token's
+ * schedules begin with its prefixes. After a change the fires that were made, withdrawn or restored are posted to the
+ * index.
  */
 #include "schedules_rest.h"
 #include "answer.h"
@@ -21,15 +21,212 @@
 #include "request/workers.h"
 #include "topic/topics.h"
 
-#define BY_SCHEDULE    's'
-#define NEXT_MAX       100
-#define NEXT_DEFAULT   10
-#define SCHEDULE_BYTES ((size_t)16 << 10) /* in a list, without its payload */
+#define BY_SCHEDULE     's'
+#define NEXT_MAX        100
+#define NEXT_DEFAULT    10
+#define SCHEDULE_BYTES  ((size_t)16 << 10) /* in a list, without its payload */
+#define EVERY_MIN_MS    INT64_C(100)
+#define CATCH_UP_MAX_MS (366 * DT_DAY_MS)
+#define JITTER_MAX_MS   DT_DAY_MS
+
+/* ---- JSON ---- */
+
+static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    const struct dt_str name = ((const struct dt_schedule_body *)r->out)->schedule.name;
+    if (node->type != DT_JSON_STRING || (name.p && !dt_str_eq(node->str, name)))
+        dt_json_fault(r, field, "differs from the name in the path");
+}
+
+static void read_cron(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    struct dt_error err = {0};
+    struct dt_cron cron;
+    if (node->type != DT_JSON_STRING)
+        dt_json_fault(r, field, "must be a string such as \"0 9 * * MON-FRI\"");
+    else if (dt_cron_parse(node->str, &cron, &err) != DT_OK)
+        dt_json_fault(r, field, err.text);
+    *(struct dt_str *)dt_json_place(r, field) =
+        node->type == DT_JSON_STRING ? dt_json_keep(r->faults, node->str) : DT_STR_LIT("");
+}
+
+static void read_every(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    int64_t *every_ms = dt_json_place(r, field);
+    dt_json_read_value(r, field, node);
+    if (*every_ms < EVERY_MIN_MS)
+        dt_json_fault(r, field, "must be at least PT0.1S");
+    if (*every_ms == 0)
+        *every_ms = EVERY_MIN_MS; /* 0 would mean that it was not given */
+}
+
+/* A duration with a fault may also be beyond its bound. */
+static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+{
+    const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};
+    dt_json_read_value(r, &unbounded, node);
+    if (*(int64_t *)dt_json_place(r, field) > field->max)
+        dt_json_fault(r, field, field->reason);
+}
+
+#define BODY     struct dt_schedule_body
+#define NULLABLE .flags = DT_FIELD_NULLABLE
+
+static const struct dt_json_field fields[] = {
+    DT_FIELD("name", TEXT, BODY, schedule.name, NULLABLE, .read = read_name),
+    DT_FIELD("cron", TEXT, BODY, schedule.cron, NULLABLE, .read = read_cron),
+    DT_FIELD("every", DURATION, BODY, schedule.every_ms, NULLABLE, .read = read_every),
+    DT_FIELD("time_zone", TEXT, BODY, schedule.time_zone, NULLABLE, .min = 1, .max = DT_ZONE_NAME_MAX,
+             .reason = "must be the name of a time zone such as \"Europe/Berlin\""),
+    DT_FIELD("starts_at", TIME, BODY, schedule.starts_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_start)),
+    DT_FIELD("ends_at", TIME, BODY, schedule.ends_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_end)),
+    DT_FIELD("overlap", WORD, BODY, schedule.overlap, NULLABLE, .words = dt_overlap_names,
+             .reason = "must be \"allow\", \"skip\" or \"cancel\""),
+    DT_FIELD("catch_up", DURATION, BODY, schedule.catch_up_ms, NULLABLE, .read = read_bounded, .max = CATCH_UP_MAX_MS,
+             .reason = "must be at most 366 days"),
+    DT_FIELD("catch_up_max", COUNT, BODY, schedule.catch_up_max, NULLABLE, .min = 1, .max = DT_CATCH_UP_MAX),
+    DT_FIELD("jitter", DURATION, BODY, schedule.jitter_ms, NULLABLE, .read = read_bounded, .max = JITTER_MAX_MS,
+             .reason = "must be at most 1 days"),
+    DT_FIELD("paused", FLAG, BODY, schedule.paused, NULLABLE, .has = offsetof(BODY, set_paused)),
+    DT_FIELD_FOR_SHOW("next_at", TIME),
+    DT_FIELD_FOR_SHOW("last_fire_at", TIME),
+    DT_FIELD_FOR_SHOW("last_job_id", TEXT),
+    DT_FIELD_FOR_SHOW("last_error", OBJECT),
+    DT_FIELD_FOR_SHOW("created_at", TIME),
+    DT_FIELD_FOR_SHOW("updated_at", TIME),
+    DT_FIELD_FOR_SHOW("version", COUNT),
+};
+/* job_decode.c reads the members of the schedule's jobs. */
+static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
+
+static bool is_own(struct dt_str name)
+{
+    return dt_json_field_of(&table, name) != NULL;
+}
+
+/* Adds everything that the body sets to the digest, except `paused`, which is compared apart. */
+static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_strbuf_addf(&text, "%lld %d %lld %d %lld %d %lld %lld %lld ", (long long)s->every_ms, s->has_start,
+                   (long long)s->starts_at_ms, s->has_end, (long long)s->ends_at_ms, (int)s->overlap,
+                   (long long)s->catch_up_ms, (long long)s->catch_up_max, (long long)s->jitter_ms);
+    dt_strbuf_add(&text, s->time_zone.p, s->time_zone.n);
+    dt_strbuf_addc(&text, ' ');
+    if (s->cron.p)
+        dt_strbuf_add(&text, s->cron.p, s->cron.n);
+    faults->failed |= text.failed;
+    dt_job_digest_add(s->job.digest, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+}
+
+dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
+                             struct dt_faults *faults, struct dt_schedule_body *out)
+{
+    const struct dt_schedule *s = &out->schedule;
+    const struct dt_json_node *body = dt_json_root(json);
+    const bool object = body->type == DT_JSON_OBJECT;
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
+    *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
+    if (object) /* if not, dt_job_template_decode adds the fault */
+        dt_json_read(&r, &table, body);
+    if (object && s->cron.p && s->every_ms) {
+        dt_faults_add(faults, "/cron", "contradicts every: give one of the two");
+        dt_faults_add(faults, "/every", "contradicts cron: give one of the two");
+    }
+    if (object && !s->cron.p && !s->every_ms)
+        dt_faults_add(faults, "/cron", "is required: give exactly one of cron and every");
+    if (object && name.p && !dt_json_member(json, body, "topic"))
+        dt_faults_add(faults, "/topic", "is required");
+    if (s->has_start && s->has_end && s->ends_at_ms <= s->starts_at_ms)
+        dt_faults_add(faults, "/ends_at", "must be after starts_at");
+    dt_status status = dt_job_template_decode(json, rules, is_own, faults, &out->schedule.job);
+    if (status == DT_OK)
+        add_to_digest(&out->schedule, faults);
+    return status == DT_OK && faults->failed ? DT_NOMEM : status;
+}
+
+const char *dt_schedule_name_check(struct dt_str name)
+{
+    static const char *const reason = "must have 1 to 200 of A-Z, a-z, 0-9, '.', '_' and '-'";
+    if (name.n < 1 || name.n > DT_SCHEDULE_NAME_MAX)
+        return reason;
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+              c == '-'))
+            return reason;
+    }
+    return NULL;
+}
+
+/* A bound may be 0, the beginning of 1970, which means "none" for other times. */
+static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
+{
+    char text[25];
+    dt_time_format(ms, text);
+    dt_json_put_word(out, name, given ? text : NULL);
+}
+
+static void put_times(struct dt_strbuf *out, const struct dt_schedule *s)
+{
+    dt_json_put_given(out, "cron", s->cron);
+    if (!s->cron.p)
+        dt_json_put_duration(out, "every", s->every_ms);
+    dt_json_put_given(out, "time_zone", s->time_zone);
+    put_bound(out, "starts_at", s->has_start, s->starts_at_ms);
+    put_bound(out, "ends_at", s->has_end, s->ends_at_ms);
+    dt_json_put_word(out, "overlap", dt_overlap_name(s->overlap));
+    dt_json_put_duration(out, "catch_up", s->catch_up_ms);
+    dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
+    dt_json_put_duration(out, "jitter", s->jitter_ms);
+    dt_json_put_bool(out, "paused", s->paused);
+}
+
+static void put_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
+{
+    if (job->retry.p)
+        dt_retry_put(out, "retry", job->retry);
+    if (job->ack_timeout_ms)
+        dt_json_put_duration(out, "ack_timeout", job->ack_timeout_ms);
+    dt_json_put_given(out, "partition_key", job->partition_key);
+    if (job->headers.p)
+        dt_json_put_raw(out, "headers", job->headers);
+    dt_json_put_given(out, "callback_url", job->callback_url);
+    dt_json_put_given(out, "content_type", job->content_type);
+    if (payload && job->payload_binary)
+        dt_json_put_base64(out, "payload_base64", job->payload);
+    else if (payload)
+        dt_json_put_raw(out, "payload", job->payload);
+}
+
+void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
+{
+    dt_json_begin_object(out, NULL);
+    dt_json_put_given(out, "name", s->name);
+    dt_json_put_given(out, "topic", s->job.topic);
+    put_times(out, s);
+    put_job(out, &s->job, payload);
+    dt_json_put_time(out, "next_at", next_ms);
+    if (s->last_job_id)
+        dt_json_put_id(out, "last_job_id", s->last_job_id);
+    if (s->error.p) {
+        dt_json_begin_object(out, "last_error");
+        dt_json_put_string(out, "message", s->error);
+        dt_json_put_time(out, "at", s->error_at_ms);
+        dt_json_end_object(out);
+    }
+    dt_json_put_time(out, "created_at", s->created_at_ms);
+    dt_json_put_time(out, "updated_at", s->updated_at_ms);
+    dt_json_put_int(out, "version", s->version);
+    dt_json_end_object(out);
+}
 
 struct ask {
     struct dt_schedule_body body;
     bool cancel;
-    bool has_from; /* of next; else from now on */
+    bool has_from; /* fires from this time; else from now on */
     int64_t from_ms;
     unsigned count;
     unsigned limit;
@@ -45,7 +242,7 @@ static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
         .store = store, .zones = req->api->zones, .bound = dt_wall_bound(req), .arena = &req->arena};
 }
 
-static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker)
+static void post_moves(struct dt_request *req, const struct dt_fire_maker *maker)
 {
     for (size_t i = 0; i < maker->n_moves; i++) {
         const struct dt_job_move *move = &maker->moves[i];
@@ -53,7 +250,7 @@ static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker
     }
 }
 
-static enum dt_next answer_failed(struct dt_request *req, dt_status status, const struct dt_error *err)
+static enum dt_next answer_change_failed(struct dt_request *req, dt_status status, const struct dt_error *err)
 {
     return status == DT_NOT_FOUND || status == DT_DENIED ? dt_answer_not_found(req, "schedule")
                                                          : dt_answer_status(req, status, NULL, err);
@@ -77,7 +274,7 @@ static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_sch
     return false;
 }
 
-/* The first fire from now on; 0: there is none. */
+/* Returns the first fire from now on; 0: there is none. */
 static int64_t next_fire_ms(struct dt_request *req, const struct dt_schedule *s)
 {
     struct dt_recurrence r;
@@ -143,8 +340,8 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     if (status == DT_INVALID || status == DT_NOT_FOUND)
         return dt_answer_fault(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
     if (status != DT_OK)
-        return answer_failed(req, status, &err);
-    tell_index(req, &maker);
+        return answer_change_failed(req, status, &err);
+    post_moves(req, &maker);
     return answer_schedule(req, put.created ? 201 : 200, &out);
 }
 
@@ -157,8 +354,8 @@ enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     dt_status status = dt_store_schedule_pause(&maker, req->params[0], req->route->arg, &s, &err);
     if (status != DT_OK)
-        return answer_failed(req, status, &err);
-    tell_index(req, &maker);
+        return answer_change_failed(req, status, &err);
+    post_moves(req, &maker);
     return answer_schedule(req, 200, &s);
 }
 
@@ -172,8 +369,8 @@ static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     dt_status status = dt_store_schedule_delete(&maker, req->params[0], ask->cancel, &err);
     if (status != DT_OK)
-        return answer_failed(req, status, &err);
-    tell_index(req, &maker);
+        return answer_change_failed(req, status, &err);
+    post_moves(req, &maker);
     return answer_schedule(req, 200, &s);
 }
 
@@ -201,8 +398,8 @@ enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store)
     if (tenant)
         dt_tenant_jobs_done(tenant, &done);
     if (status != DT_OK)
-        return answer_failed(req, status, &err);
-    tell_index(req, &maker);
+        return answer_change_failed(req, status, &err);
+    post_moves(req, &maker);
     struct dt_str location = dt_arena_printf(&req->arena, "/v1/jobs/%lld", (long long)job.id);
     enum dt_next next = dt_answer_stored(req, store, &job, NULL);
     req->status = 201;
@@ -212,7 +409,7 @@ enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store)
 
 /* ---- fire times ---- */
 
-static enum dt_next answer_next(struct dt_request *req, const struct dt_schedule *s)
+static enum dt_next answer_fires(struct dt_request *req, const struct dt_schedule *s)
 {
     const struct ask *ask = req->state;
     struct dt_recurrence r;
@@ -239,24 +436,24 @@ static enum dt_next answer_next(struct dt_request *req, const struct dt_schedule
     return DT_REPLY;
 }
 
-static enum dt_next next_fires(struct dt_request *req, dt_store *store)
+static enum dt_next list_fires(struct dt_request *req, dt_store *store)
 {
     struct dt_schedule s;
-    return read_schedule(req, store, &s) ? answer_next(req, &s) : DT_REPLY;
+    return read_schedule(req, store, &s) ? answer_fires(req, &s) : DT_REPLY;
 }
 
-static enum dt_next preview(struct dt_request *req, dt_store *store)
+static enum dt_next preview_schedule(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
     struct dt_schedule *s = &ask->body.schedule;
     (void)store;
     s->anchor_ms = s->has_start ? s->starts_at_ms : dt_refclock_earliest_ms(req->api->ref);
-    return answer_next(req, s);
+    return answer_fires(req, s);
 }
 
 /* ---- lists ---- */
 
-/* Schedules of topics that the token does not reach are passed by: a page may be short. */
+/* Skips schedules of topics that the token does not reach, so a page may be short. */
 static dt_status write_schedules(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
     const struct ask *ask = req->state;
@@ -270,7 +467,7 @@ static dt_status write_schedules(struct dt_request *req, dt_store *store, struct
     for (size_t i = 0; i < list.n; i++) {
         if (!dt_topic_within(bound, list.v[i].job.topic))
             continue;
-        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+        if (req->out.n >= DT_PAGE_BYTES) { /* the other rows are on the next page */
             list.n = i;
             list.more = true;
             break;
@@ -290,7 +487,7 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* Checks that there can be a schedule of the name in the path. False: the answer is filled in. */
+/* Checks the name in the path. False: the answer is filled in. */
 static bool name_is_fine(struct dt_request *req)
 {
     const bool fine = !dt_schedule_name_check(req->params[0]);
@@ -312,7 +509,7 @@ enum dt_next dt_handle_schedule_delete(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, delete_schedule);
 }
 
-/* count and from. */
+/* Reads the parameters count and from. */
 static void read_span(struct dt_request *req, struct dt_faults *faults, struct ask *ask)
 {
     struct dt_str from = dt_request_query(req, "from");
@@ -334,12 +531,12 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
     read_span(req, &faults, ask);
     if (faults.n)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    return name_is_fine(req) ? dt_workers_submit(req->api->workers, req, next_fires) : DT_REPLY;
+    return name_is_fine(req) ? dt_workers_submit(req->api->workers, req, list_fires) : DT_REPLY;
 }
 
 enum dt_next dt_handle_schedule_put(struct dt_request *req)
 {
-    const struct dt_str name = req->params[0]; /* absent: a preview, of a span of time */
+    const struct dt_str name = req->params[0]; /* absent: a preview */
     const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct ask *ask = dt_answer_state(req, sizeof(*ask));
     struct dt_faults faults;
@@ -367,7 +564,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
     struct dt_str topic = ask->body.schedule.job.topic;
     if (topic.p && dt_wall_found(req, topic) != DT_OK)
         return dt_answer_not_found(req, "topic");
-    return dt_workers_submit(req->api->workers, req, name.p ? put_schedule : preview);
+    return dt_workers_submit(req->api->workers, req, name.p ? put_schedule : preview_schedule);
 }
 
 enum dt_next dt_handle_schedule_list(struct dt_request *req)
@@ -384,204 +581,4 @@ enum dt_next dt_handle_schedule_list(struct dt_request *req)
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
     return dt_workers_submit(req->api->workers, req, list_schedules);
-}
-
-/* The table of the members of a schedule's own; those of its jobs are read by job_decode.c. See schedules_rest.h. */
-
-#define EVERY_MIN_MS    INT64_C(100)
-#define CATCH_UP_MAX_MS (366 * DT_DAY_MS)
-#define JITTER_MAX_MS   DT_DAY_MS
-
-static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
-{
-    const struct dt_str name = ((const struct dt_schedule_body *)r->out)->schedule.name;
-    if (node->type != DT_JSON_STRING || (name.p && !dt_str_eq(node->str, name)))
-        dt_json_fault(r, field, "differs from the name in the path");
-}
-
-static void read_cron(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
-{
-    struct dt_error err = {0};
-    struct dt_cron cron;
-    if (node->type != DT_JSON_STRING)
-        dt_json_fault(r, field, "must be a string such as \"0 9 * * MON-FRI\"");
-    else if (dt_cron_parse(node->str, &cron, &err) != DT_OK)
-        dt_json_fault(r, field, err.text);
-    *(struct dt_str *)dt_json_place(r, field) =
-        node->type == DT_JSON_STRING ? dt_json_keep(r->faults, node->str) : DT_STR_LIT("");
-}
-
-static void read_every(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
-{
-    int64_t *every_ms = dt_json_place(r, field);
-    dt_json_read_value(r, field, node);
-    if (*every_ms < EVERY_MIN_MS)
-        dt_json_fault(r, field, "must be at least PT0.1S");
-    if (*every_ms == 0)
-        *every_ms = EVERY_MIN_MS; /* it was given */
-}
-
-/* A duration that is refused in itself may be beyond its bound as well. */
-static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
-{
-    const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};
-    dt_json_read_value(r, &unbounded, node);
-    if (*(int64_t *)dt_json_place(r, field) > field->max)
-        dt_json_fault(r, field, field->reason);
-}
-
-#define BODY     struct dt_schedule_body
-#define NULLABLE .flags = DT_FIELD_NULLABLE
-
-static const struct dt_json_field fields[] = {
-    DT_FIELD("name", TEXT, BODY, schedule.name, NULLABLE, .read = read_name),
-    DT_FIELD("cron", TEXT, BODY, schedule.cron, NULLABLE, .read = read_cron),
-    DT_FIELD("every", DURATION, BODY, schedule.every_ms, NULLABLE, .read = read_every),
-    DT_FIELD("time_zone", TEXT, BODY, schedule.time_zone, NULLABLE, .min = 1, .max = DT_ZONE_NAME_MAX,
-             .reason = "must be the name of a time zone such as \"Europe/Berlin\""),
-    DT_FIELD("starts_at", TIME, BODY, schedule.starts_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_start)),
-    DT_FIELD("ends_at", TIME, BODY, schedule.ends_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_end)),
-    DT_FIELD("overlap", WORD, BODY, schedule.overlap, NULLABLE, .words = dt_overlap_names,
-             .reason = "must be \"allow\", \"skip\" or \"cancel\""),
-    DT_FIELD("catch_up", DURATION, BODY, schedule.catch_up_ms, NULLABLE, .read = read_bounded, .max = CATCH_UP_MAX_MS,
-             .reason = "must be at most 366 days"),
-    DT_FIELD("catch_up_max", COUNT, BODY, schedule.catch_up_max, NULLABLE, .min = 1, .max = DT_CATCH_UP_MAX),
-    DT_FIELD("jitter", DURATION, BODY, schedule.jitter_ms, NULLABLE, .read = read_bounded, .max = JITTER_MAX_MS,
-             .reason = "must be at most 1 days"),
-    DT_FIELD("paused", FLAG, BODY, schedule.paused, NULLABLE, .has = offsetof(BODY, set_paused)),
-    DT_FIELD_FOR_SHOW("next_at", TIME),
-    DT_FIELD_FOR_SHOW("last_fire_at", TIME),
-    DT_FIELD_FOR_SHOW("last_job_id", TEXT),
-    DT_FIELD_FOR_SHOW("last_error", OBJECT),
-    DT_FIELD_FOR_SHOW("created_at", TIME),
-    DT_FIELD_FOR_SHOW("updated_at", TIME),
-    DT_FIELD_FOR_SHOW("version", COUNT),
-};
-/* Skips the members of its jobs. */
-static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
-
-static bool is_own(struct dt_str name)
-{
-    return dt_json_field_of(&table, name) != NULL;
-}
-
-/* Everything that was asked for counts in the digest, but for paused, which has a way of its own. */
-static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
-{
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    dt_strbuf_addf(&text, "%lld %d %lld %d %lld %d %lld %lld %lld ", (long long)s->every_ms, s->has_start,
-                   (long long)s->starts_at_ms, s->has_end, (long long)s->ends_at_ms, (int)s->overlap,
-                   (long long)s->catch_up_ms, (long long)s->catch_up_max, (long long)s->jitter_ms);
-    dt_strbuf_add(&text, s->time_zone.p, s->time_zone.n);
-    dt_strbuf_addc(&text, ' ');
-    if (s->cron.p)
-        dt_strbuf_add(&text, s->cron.p, s->cron.n);
-    faults->failed |= text.failed;
-    dt_job_digest_add(s->job.digest, dt_strbuf_str(&text));
-    dt_strbuf_clear(&text);
-}
-
-dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
-                             struct dt_faults *faults, struct dt_schedule_body *out)
-{
-    const struct dt_schedule *s = &out->schedule;
-    const struct dt_json_node *body = dt_json_root(json);
-    const bool object = body->type == DT_JSON_OBJECT;
-    struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
-    *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
-    if (object) /* otherwise the decoder of its jobs says so */
-        dt_json_read(&r, &table, body);
-    if (object && s->cron.p && s->every_ms) {
-        dt_faults_add(faults, "/cron", "contradicts every: give one of the two");
-        dt_faults_add(faults, "/every", "contradicts cron: give one of the two");
-    }
-    if (object && !s->cron.p && !s->every_ms)
-        dt_faults_add(faults, "/cron", "is required: give exactly one of cron and every");
-    if (object && name.p && !dt_json_member(json, body, "topic"))
-        dt_faults_add(faults, "/topic", "is required");
-    if (s->has_start && s->has_end && s->ends_at_ms <= s->starts_at_ms)
-        dt_faults_add(faults, "/ends_at", "must be after starts_at");
-    dt_status status = dt_job_template_decode(json, rules, is_own, faults, &out->schedule.job);
-    if (status == DT_OK)
-        add_to_digest(&out->schedule, faults);
-    return status == DT_OK && faults->failed ? DT_NOMEM : status;
-}
-
-const char *dt_schedule_name_check(struct dt_str name)
-{
-    static const char *const reason = "must have 1 to 200 of A-Z, a-z, 0-9, '.', '_' and '-'";
-    if (name.n < 1 || name.n > DT_SCHEDULE_NAME_MAX)
-        return reason;
-    for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-              c == '-'))
-            return reason;
-    }
-    return NULL;
-}
-
-/* ---- answers ---- */
-
-/* A bound may be the beginning of 1970, which other times are not. */
-static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
-{
-    char text[25];
-    dt_time_format(ms, text);
-    dt_json_put_word(out, name, given ? text : NULL);
-}
-
-static void put_times(struct dt_strbuf *out, const struct dt_schedule *s)
-{
-    dt_json_put_given(out, "cron", s->cron);
-    if (!s->cron.p)
-        dt_json_put_duration(out, "every", s->every_ms);
-    dt_json_put_given(out, "time_zone", s->time_zone);
-    put_bound(out, "starts_at", s->has_start, s->starts_at_ms);
-    put_bound(out, "ends_at", s->has_end, s->ends_at_ms);
-    dt_json_put_word(out, "overlap", dt_overlap_name(s->overlap));
-    dt_json_put_duration(out, "catch_up", s->catch_up_ms);
-    dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
-    dt_json_put_duration(out, "jitter", s->jitter_ms);
-    dt_json_put_bool(out, "paused", s->paused);
-}
-
-static void put_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
-{
-    if (job->retry.p)
-        dt_retry_put(out, "retry", job->retry);
-    if (job->ack_timeout_ms)
-        dt_json_put_duration(out, "ack_timeout", job->ack_timeout_ms);
-    dt_json_put_given(out, "partition_key", job->partition_key);
-    if (job->headers.p)
-        dt_json_put_raw(out, "headers", job->headers);
-    dt_json_put_given(out, "callback_url", job->callback_url);
-    dt_json_put_given(out, "content_type", job->content_type);
-    if (payload && job->payload_binary)
-        dt_json_put_base64(out, "payload_base64", job->payload);
-    else if (payload)
-        dt_json_put_raw(out, "payload", job->payload);
-}
-
-void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
-{
-    dt_json_begin_object(out, NULL);
-    dt_json_put_given(out, "name", s->name);
-    dt_json_put_given(out, "topic", s->job.topic);
-    put_times(out, s);
-    put_job(out, &s->job, payload);
-    dt_json_put_time(out, "next_at", next_ms);
-    if (s->last_job_id)
-        dt_json_put_id(out, "last_job_id", s->last_job_id);
-    if (s->error.p) {
-        dt_json_begin_object(out, "last_error");
-        dt_json_put_string(out, "message", s->error);
-        dt_json_put_time(out, "at", s->error_at_ms);
-        dt_json_end_object(out);
-    }
-    dt_json_put_time(out, "created_at", s->created_at_ms);
-    dt_json_put_time(out, "updated_at", s->updated_at_ms);
-    dt_json_put_int(out, "version", s->version);
-    dt_json_end_object(out);
 }

@@ -1,6 +1,4 @@
-/*
- * Schedules between JSON and the domain, in the manner of topics_rest.h. Pure.
- */
+/* A schedule between JSON and the domain. Pure. */
 #ifndef DT_API_SCHEDULES_REST_H
 #define DT_API_SCHEDULES_REST_H
 
@@ -13,14 +11,14 @@ struct dt_schedule_body {
     bool set_paused; /* `paused` is given */
 };
 /*
- * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). What
- * an answer shows and nobody can set may stand in it, so that an answer can be put back. Whether there is such a zone
- * is not looked at. Statuses as of dt_job_decode.
+ * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). A body
+ * may have the members that only answers show, so that a client can put an answer back. Does not check that the time
+ * zone exists. Statuses as of dt_job_decode.
  */
 DT_MUST_CHECK dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
                                            struct dt_faults *faults, struct dt_schedule_body *out);
 
-/* Checks a name: 1 to 200 of [A-Za-z0-9._-]. NULL: it is fine; else the reason, static text. */
+/* Checks a name: 1 to 200 of [A-Za-z0-9._-]. NULL: it is valid; else the reason, static text. */
 const char *dt_schedule_name_check(struct dt_str name);
 
 /* Adds a schedule; next_ms: its next fire, 0 = none. payload: with it. out->failed: memory is out. */

@@ -1,7 +1,7 @@
 /*
- * Tokens over REST: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics. A new token is
- * shown in the answer that makes it, and never again. All APIs know of a change within seconds. An installation that
- * had a token goes on asking for one, whatever is revoked here (tokens_store.c).
+ * Tokens, for the scope admin over all topics: GET, POST, PATCH and DELETE of /v1/tokens; and GET /v1/usage. The answer
+ * that creates a token shows it; no later answer does. Every API follows a change within seconds. An installation that
+ * once had a token keeps asking for one, even if all are revoked (tokens_store.c).
  */
 #include "answer.h"
 #include "api.h"
@@ -17,8 +17,9 @@
 #include "topic/topic_owners.h"
 
 #define TOKENS_ROOM ((size_t)1 << 20)
+#define USAGE_ROOM  ((size_t)4 << 20)
 
-struct ask {
+struct token_body {
     struct dt_token_ask token;
     char text[DT_TOKEN_TEXT_MAX];
 };
@@ -33,7 +34,7 @@ static void put_words(struct dt_strbuf *out, const char *name, struct dt_str wor
     dt_json_end_array(out);
 }
 
-/* Begins an object: the caller may add more to it, and ends it. */
+/* Begins an object, which the caller ends. */
 static void begin_token(struct dt_strbuf *out, const struct dt_token *token)
 {
     dt_json_begin_object(out, NULL);
@@ -72,7 +73,7 @@ enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
 
 static enum dt_next make_token(struct dt_request *req, dt_store *store)
 {
-    struct ask *ask = req->state;
+    struct token_body *ask = req->state;
     struct dt_error err = {0};
     char scopes[DT_SCOPES_TEXT];
     dt_status status = dt_token_new(store, &ask->token, ask->text, &err);
@@ -94,7 +95,7 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
 
 static enum dt_next set_token(struct dt_request *req, dt_store *store)
 {
-    const struct ask *ask = req->state;
+    const struct token_body *ask = req->state;
     struct dt_token token = {0};
     struct dt_error err = {0};
     dt_status status = dt_store_token_set(store, req->params[0], &ask->token.quotas, &req->arena, &token, &err);
@@ -122,7 +123,7 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req, dt_store *store)
 
 /* ---- bodies ---- */
 
-/* Puts an array of texts without commas together, with commas between them. */
+/* Joins an array of texts without commas into one text, with commas. */
 static void read_words(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     struct dt_strbuf all;
@@ -142,7 +143,7 @@ static void read_words(struct dt_json_reader *r, const struct dt_json_field *fie
     dt_strbuf_clear(&all);
 }
 
-/* A quota of null is the default, also where others are kept. */
+/* null is the default quota, even if quotas that are not named are kept. */
 static void read_quota(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     if (node->type == DT_JSON_NULL)
@@ -167,17 +168,17 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 
 /* ---- on an HTTP thread ---- */
 
-/* Reads the members of the body, which begin as the quotas given. NULL: the answer is filled in. */
-static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
+/* Reads the body; quotas that it does not name are `quota`. NULL: the answer is filled in. */
+static struct token_body *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    struct token_body *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
     dt_json *json = ask ? dt_answer_parse(req, &rules, faults) : NULL;
     if (!ask)
         dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!json)
         return NULL;
-    *ask = (struct ask){.token.quotas = dt_quota_all(quota)};
+    *ask = (struct token_body){.token.quotas = dt_quota_all(quota)};
     struct dt_json_reader r = {.json = json, .faults = faults, .out = &ask->token};
     if (!dt_json_read(&r, &table, dt_json_root(json))) {
         dt_answer_faults(req, DT_INVALID, faults);
@@ -186,7 +187,8 @@ static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_fa
     return ask;
 }
 
-static enum dt_next submit(struct dt_request *req, struct ask *ask, const struct dt_faults *faults, dt_worker_fn work)
+static enum dt_next submit_body(struct dt_request *req, struct token_body *ask, const struct dt_faults *faults,
+                                dt_worker_fn work)
 {
     if (dt_faults_status(faults) != DT_OK)
         return dt_answer_faults(req, dt_faults_status(faults), faults);
@@ -197,7 +199,7 @@ static enum dt_next submit(struct dt_request *req, struct ask *ask, const struct
 enum dt_next dt_handle_token_new(struct dt_request *req)
 {
     struct dt_faults faults;
-    struct ask *ask = read_body(req, DT_QUOTA_UNSET, &faults);
+    struct token_body *ask = read_body(req, DT_QUOTA_UNSET, &faults);
     if (!ask)
         return DT_REPLY;
     if (faults.n == 0) {
@@ -211,7 +213,7 @@ enum dt_next dt_handle_token_new(struct dt_request *req)
         if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
             dt_faults_addf(&faults, "/topics", "%s; leave it out for all topics", err.text);
     }
-    return submit(req, ask, &faults, make_token);
+    return submit_body(req, ask, &faults, make_token);
 }
 
 enum dt_next dt_handle_token_set(struct dt_request *req)
@@ -221,22 +223,22 @@ enum dt_next dt_handle_token_set(struct dt_request *req)
         dt_request_refuse(req, DT_PROBLEM_INVALID, "a token has no version that If-Match could be about");
         return DT_REPLY;
     }
-    struct ask *ask = read_body(req, DT_QUOTA_KEPT, &faults);
+    struct token_body *ask = read_body(req, DT_QUOTA_KEPT, &faults);
     if (!ask)
         return DT_REPLY;
     if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
         dt_faults_add(&faults, "", "of a token that is made its quotas alone can be changed");
-    return submit(req, ask, &faults, set_token);
+    return submit_body(req, ask, &faults, set_token);
 }
 
 /*
- * GET /v1/usage: what tokens were used for since the beginning of a day, how many jobs of their topics are pending, and
- * their quotas. Whoever has admin over all topics sees all tokens that are there or were used, others their own.
+ * ---- usage ----
+ *
+ * GET /v1/usage: the requests and jobs of tokens since the beginning of a day, the pending jobs of their topics, and
+ * their quotas. A caller with admin over all topics sees all tokens that exist or were used; another sees its own.
  */
 
-#define USAGE_ROOM ((size_t)4 << 20)
-
-struct view {
+struct usage_view {
     int64_t from_ms;
     struct dt_token *tokens;
     struct dt_usage *usage;
@@ -244,7 +246,7 @@ struct view {
     size_t n_tokens, n_usage, n_pending;
 };
 
-/* Begins an object: the caller may add more to it, and ends it. */
+/* Begins an object, which the caller ends. */
 static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
 {
     dt_json_begin_object(out, NULL);
@@ -256,7 +258,7 @@ static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
     dt_json_put_int(out, "payload_bytes", u->payload_bytes);
 }
 
-static void put_token(struct dt_request *req, const struct view *v, const struct dt_token *token)
+static void put_usage(struct dt_request *req, const struct usage_view *v, const struct dt_token *token)
 {
     struct dt_strbuf *out = &req->out;
     struct dt_usage used = {.token = token->name};
@@ -266,7 +268,7 @@ static void put_token(struct dt_request *req, const struct view *v, const struct
             used = v->usage[i];
     begin_uses(out, &used);
     dt_json_put_int(out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
-    dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the configuration's */
+    dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the defaults of the configuration */
     dt_json_begin_object(out, "limits");
     for (int i = 0; i < DT_QUOTAS; i++)
         dt_json_put_int_or_null(out, dt_quota_name((enum dt_quota)i), limits.v[i] > 0, limits.v[i]);
@@ -274,7 +276,7 @@ static void put_token(struct dt_request *req, const struct view *v, const struct
     dt_json_end_object(out);
 }
 
-static enum dt_next answer(struct dt_request *req, const struct view *v)
+static enum dt_next answer_usage(struct dt_request *req, const struct usage_view *v)
 {
     req->status = 200;
     dt_json_begin_object(&req->out, NULL);
@@ -282,8 +284,8 @@ static enum dt_next answer(struct dt_request *req, const struct view *v)
     dt_json_begin_array(&req->out, "usage");
     for (size_t i = 0; i < v->n_tokens; i++)
         if (dt_wall_shows_token(req, v->tokens[i].name))
-            put_token(req, v, &v->tokens[i]);
-    for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that are gone */
+            put_usage(req, v, &v->tokens[i]);
+    for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that were revoked */
         bool there = false;
         for (size_t k = 0; k < v->n_tokens && !there; k++)
             there = dt_str_eq(v->tokens[k].name, v->usage[i].token);
@@ -299,7 +301,7 @@ static enum dt_next answer(struct dt_request *req, const struct view *v)
 
 static enum dt_next show_usage(struct dt_request *req, dt_store *store)
 {
-    struct view *v = req->state;
+    struct usage_view *v = req->state;
     struct dt_error err = {0};
     if (!dt_hold_more(&req->hold, USAGE_ROOM))
         return dt_request_no_room(req);
@@ -310,13 +312,13 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
         status = dt_store_usage(store, v->from_ms, &req->arena, &v->usage, &v->n_usage, &err);
     if (status == DT_OK)
         status = dt_store_pending(store, &req->arena, &v->pending, &v->n_pending, &err);
-    return status == DT_OK ? answer(req, v) : dt_answer_status(req, status, NULL, &err);
+    return status == DT_OK ? answer_usage(req, v) : dt_answer_status(req, status, NULL, &err);
 }
 
 enum dt_next dt_handle_usage(struct dt_request *req)
 {
     unsigned days = 1;
-    struct view *v = dt_answer_state(req, sizeof(*v));
+    struct usage_view *v = dt_answer_state(req, sizeof(*v));
     if (!v)
         return DT_REPLY;
     if (dt_request_query(req, "days").n > 3 || !dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, &days))
@@ -324,6 +326,6 @@ enum dt_next dt_handle_usage(struct dt_request *req)
     if (!dt_answer_clock(req))
         return DT_REPLY;
     const int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
-    *v = (struct view){.from_ms = now_ms - now_ms % DT_DAY_MS - (int64_t)(days - 1) * DT_DAY_MS};
+    *v = (struct usage_view){.from_ms = now_ms - now_ms % DT_DAY_MS - (int64_t)(days - 1) * DT_DAY_MS};
     return dt_workers_submit(req->api->workers, req, show_usage);
 }
