@@ -1,9 +1,8 @@
 /*
- * Owns the list of tokens as last read from MySQL, as a counted immutable set that is swapped whole, and decides who a
- * caller is. Refuses to know HTTP and how topics or jobs look.
+ * Owns the list of tokens as it was last read from MySQL: a counted, immutable set that is replaced as a whole.
  *
- * Invariants: a set never changes after it was published; a presented token is hashed and compared with every entry in
- * constant time; token texts are nowhere, not even in logs.
+ * Invariants: a published set never changes; a presented token is hashed, and compared with every entry in constant
+ * time; the text of a token is stored nowhere, not even in logs.
  */
 #include "auth.h"
 
@@ -21,7 +20,7 @@
 #define HASH_BYTES   32
 #define NAME_BYTES   100
 #define TOPICS_BYTES 4000
-#define FAILURES_MAX 3 /* loads in a row that the server refuses */
+#define FAILURES_MAX 3 /* loads in a row that may fail before the list is unknown */
 #define ALL_SCOPES   ((unsigned)(DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN))
 
 struct entry {
@@ -35,7 +34,7 @@ struct entry {
 
 struct dt_token_set {
     _Atomic unsigned refs;
-    bool open; /* nobody is asked for a token */
+    bool open; /* no token is asked for */
     struct dt_arena arena;
     struct entry *entries;
     size_t n;
@@ -44,9 +43,9 @@ struct dt_token_set {
 struct dt_auth {
     dt_quotas *quotas; /* NULL: there are none */
     bool need_tokens;
-    bool asked;           /* tokens were seen, or the rule: the loading thread's, as is failures */
-    unsigned failures;    /* loads in a row that the server refused */
-    pthread_mutex_t lock; /* of `set` alone; held for a few instructions */
+    bool asked;           /* a token is asked for even if none is left; only the loading thread uses it, and failures */
+    unsigned failures;    /* loads in a row that the server answered with an error */
+    pthread_mutex_t lock; /* of `set`; held for a few instructions */
     struct dt_token_set *set;
 };
 
@@ -102,8 +101,7 @@ void dt_auth_free(dt_auth *auth)
 
 /* ---- scopes and prefixes ---- */
 
-/* The next element of a list with commas, which may be empty; false at its end. *remainder is absent after the last
- * one. */
+/* Takes the next element, which may be empty, from a list with commas. False: the list has ended. */
 static bool next_element(struct dt_str *remainder, struct dt_str *element)
 {
     if (!remainder->p)
@@ -172,7 +170,7 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
     if (!entry->name.p)
         return DT_NOMEM;
     if (dt_scopes_parse(token->scopes, &entry->scopes, NULL) != DT_OK)
-        entry->scopes = 0; /* a manual edit made it nonsense: a token that may do nothing */
+        entry->scopes = 0; /* a manual edit made it unreadable: the token may do nothing */
     if (entry->scopes & (DT_SCOPE_WRITE | DT_SCOPE_REPORT))
         entry->scopes |= DT_SCOPE_WRITE_OR_REPORT;
     if (entry->scopes)
@@ -190,7 +188,7 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
     if (!entry->prefixes)
         return DT_NOMEM;
     while (next_element(&topics, &prefix)) {
-        if (!dt_topic_prefix_valid(prefix)) /* a manual edit that made nonsense of a prefix gives no right */
+        if (!dt_topic_prefix_valid(prefix)) /* a manual edit made it unreadable: it gives no right */
             continue;
         dt_assert_cmp(entry->n_prefixes, <, most);
         entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
@@ -252,8 +250,7 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
         status = dt_auth_set(auth, tokens, n, rule);
     dt_arena_clear(&arena);
     if (status == DT_OK) {
-        const bool forgotten =
-            n > 0 && rule != DT_TOKENS_ASKED; /* made by a manual edit, or the row is of an older copy */
+        const bool forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* after a manual edit, or a restored backup */
         auth->failures = 0;
         return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
     }
@@ -294,7 +291,7 @@ static dt_status hash_text(struct dt_str text, unsigned char hash[HASH_BYTES])
     return EVP_Digest(text.p, text.n, hash, &n, EVP_sha256(), NULL) == 1 && n == HASH_BYTES ? DT_OK : DT_INTERNAL;
 }
 
-/* "Bearer <token>", the word in any case. */
+/* Returns the token of "Bearer <token>"; the word in any case. */
 static struct dt_str bearer(struct dt_str authorization)
 {
     static const char word[] = "bearer";
@@ -326,7 +323,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     unsigned char hash[HASH_BYTES];
     struct dt_str token = bearer(authorization);
     const struct entry *entry = NULL;
-    /* Looks at every entry, so that the time tells nothing about which one fits. */
+    /* Compares with every entry, so that the time does not depend on which one matches. */
     const bool hashed = token.n && token.n < 512 && hash_text(token, hash) == DT_OK;
     for (size_t i = 0; hashed && i < set->n; i++)
         if (CRYPTO_memcmp(set->entries[i].hash, hash, HASH_BYTES) == 0)
@@ -357,7 +354,7 @@ void dt_caller_clear(struct dt_caller *caller)
     *caller = (struct dt_caller){0};
 }
 
-/* ---- making tokens ---- */
+/* ---- creating tokens ---- */
 
 dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err)
 {

@@ -1,25 +1,21 @@
-/* Owns nothing but the memory of when a connection was last used. See session.h. */
+/* See session.h. */
 #include "session.h"
 
 #include "mysql/db.h"
 
 #define IDLE_US    INT64_C(1000000)
-#define DOWN_US    INT64_C(500000)  /* pause after a failed attempt to connect */
-#define AT_ONCE_US INT64_C(1000000) /* far below any timeout: if a ping fails sooner, the server refused it */
+#define DOWN_US    INT64_C(500000)  /* after connecting failed */
+#define AT_ONCE_US INT64_C(1000000) /* below any timeout: a ping that fails sooner found a closed connection */
 #define CONNECT_MS INT64_C(2000)
-
-static void shorten(int64_t *timeout_ms, int64_t most_ms)
-{
-    *timeout_ms = dt_earlier(*timeout_ms, most_ms);
-}
 
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config)
 {
     *brief = *config;
-    shorten(&brief->mysql_io_timeout, config->api_database_timeout);
-    shorten(&brief->mysql_connect_timeout, CONNECT_MS);
-    /* The server gives up a lock before we give up the server. */
-    shorten(&brief->mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
+    brief->mysql_io_timeout = dt_earlier(brief->mysql_io_timeout, config->api_database_timeout);
+    brief->mysql_connect_timeout = dt_earlier(brief->mysql_connect_timeout, CONNECT_MS);
+    /* The server's lock timeout expires before ours. */
+    brief->mysql_lock_timeout =
+        dt_earlier(brief->mysql_lock_timeout, dt_earlier(config->api_database_timeout - 1000, 1000));
 }
 
 dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env)
@@ -48,14 +44,14 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     if (session->down_us && now_us - session->down_us < DOWN_US) {
         const int64_t answered_us =
             session->answered_us ? atomic_load_explicit(session->answered_us, memory_order_relaxed) : 0;
-        if (answered_us <= session->down_us) /* by another session of the process */
+        if (answered_us <= session->down_us) /* no other session of the process got an answer */
             return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
     }
     session->down_us = 0;
     if (now_us - session->used_us < IDLE_US)
         return DT_OK;
     dt_status status = dt_store_ping(session->store, err);
-    /* The server may have ended an idle connection; a new one is worth a second try. */
+    /* The server may have ended the idle connection: the second ping reconnects. */
     if (status == DT_UNAVAILABLE && dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
         status = dt_store_ping(session->store, err);
     now_us = dt_clock_mono_us(session->clock);
@@ -71,7 +67,8 @@ void dt_session_end(struct dt_session *session)
     int64_t now_us = dt_clock_mono_us(session->clock);
     if (!dt_store_lost(session->store))
         session->used_us = now_us;
-    else if (!session->down_us && dt_session_stalled(session)) /* it hung: nobody else need find that out */
+    else if (!session->down_us &&
+             dt_session_stalled(session)) /* it hung: the next request does not try again at once */
         session->down_us = now_us;
     atomic_store_explicit(&session->busy_us, 0, memory_order_relaxed);
 }

@@ -1,8 +1,7 @@
 /*
- * A session: one thread's connection to MySQL, as the API's threads use it. A server may have ended a connection that
- * lay idle (or was restarted meanwhile), and the first request after that should not be the one that finds out.
- * Somebody waits for each answer, so a server that hangs is given up after api.database_timeout, and the wait for a new
- * connection is short, too.
+ * A session: the MySQL connection of one thread of the API. If the server ended an idle connection, or was restarted, the
+ * session finds out and reconnects before the work begins. A client waits for each answer, so a server that hangs counts
+ * as down after api.database_timeout, and connecting times out soon, too.
  */
 #ifndef DT_API_SESSION_H
 #define DT_API_SESSION_H
@@ -13,43 +12,43 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-/* The configuration and the clocks that all threads of a process work with; outlives them. */
+/* The configuration and the clocks of the process; outlives its threads. */
 struct dt_session_env {
     const struct dt_config *config;
     const dt_clock *clock;
-    dt_refclock *ref; /* MySQL's clock: each session feeds it */
-    /* Mono: when MySQL last answered one of the process's sessions; NULL: each is alone. */
+    dt_refclock *ref; /* MySQL's clock, which each session samples */
+    /* Mono: when MySQL last answered a session of the process; NULL: sessions do not share that. */
     _Atomic int64_t *answered_us;
 };
 
 struct dt_session {
-    struct dt_config config; /* the process's, with the short waits of api.database_timeout */
+    struct dt_config config; /* the process's, with the timeouts of dt_session_shorten */
     dt_store *store;
     const dt_clock *clock;
     _Atomic int64_t *answered_us;
-    int64_t stalled_us;      /* if work takes longer, MySQL counts as unavailable (two thirds of a wait) */
-    int64_t used_us;         /* when it last answered; 0 = never */
-    int64_t down_us;         /* when no connection was to be had; 0 = it was, since */
-    _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */
+    int64_t stalled_us;      /* if work takes longer, MySQL counts as down (two thirds of a timeout) */
+    int64_t used_us;         /* when MySQL last answered; 0 = never */
+    int64_t down_us;         /* when connecting failed last; 0 = it has succeeded since */
+    _Atomic int64_t busy_us; /* since when the thread uses the session; 0 = it does not */
 };
 
-/* The configuration with the short waits of api.database_timeout; borrows its texts. */
+/* Copies the configuration, with timeouts of at most api.database_timeout; borrows its texts. */
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config);
-/* Makes the session's store, which is not connected yet. env is borrowed and outlives it. NOMEM. */
+/* Does not connect yet. env is borrowed and outlives the session. NOMEM. */
 DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
-/* Ends the connection; on the thread that used it, at the thread's end. */
+/* Closes the connection. Called by the thread that used it, when it ends. */
 void dt_session_clear(struct dt_session *session);
-/* Begins a piece of work: asks a connection that was idle for a second how it is, and makes a new one when it is dead.
- * Unless it is OK, the work must not be done; dt_session_end is called all the same. UNAVAILABLE comes at once for a
- * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too; but
- * not once MySQL has answered another session of the process. */
+/*
+ * Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. Unless the status
+ * is OK the work must not be done; dt_session_end is called in any case. For a while after connecting failed the status
+ * is UNAVAILABLE at once, so that queued requests do not each wait for a timeout; not so if MySQL has answered another
+ * session of the process since.
+ */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);
-/*
- * Says whether one piece of work has taken so long that MySQL must be away, though nobody has said so yet. Any thread.
- * When this holds for all threads that could serve a request, the request is better refused than queued.
- */
+/* Returns true if the piece of work has taken so long that MySQL must be down. If this holds for all threads that could
+ * serve a request, the request is refused instead of queued. Any thread. */
 bool dt_session_stalled(const struct dt_session *session);
 
 #endif

@@ -1,16 +1,14 @@
 /*
- * Owns the threads that work for requests, and their two queues: requests that may block on MySQL, and slices. Refuses
- * to know what they are about.
+ * Owns the threads that work for requests, and their two queues: requests that may block on MySQL, and slices.
  *
- * Invariants: whoever is in the queue, or put off, is suspended and owned by the pool; each request leaves it exactly
- * once: run, or answered with 503 (queue full, deadline passed, shutting down). All are put off for the same time, so
- * the first that was put off is the first to be run again. A slice is queued at most once, and one thread at a time
- * runs it.
+ * Invariants: a request that is queued or put off is suspended and owned by the pool. Each request leaves the pool
+ * exactly once: it was run, or answered with 503 (queue full, deadline passed, shutting down). All requests are put off
+ * for the same time, so they are run again in the order in which they were put off. A slice is queued at most parser_once, and
+ * one thread at a time runs it.
  *
- * Fair queueing by caller: a worker takes the oldest request of the caller whom none has served for the longest time,
- * and no caller has all workers at once (where there are several): who asks for very much waits for himself. What takes
- * long gives way to others in MySQL as well: while others ask, a caller's long requests are run one at a time, with
- * rests between them.
+ * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there are
+ * several workers, no caller has all of them at once. Long requests also yield in MySQL: while other callers are active,
+ * a caller's long requests run one at a time, with rests between them.
  */
 #include "workers.h"
 
@@ -31,9 +29,9 @@
 
 #define CALLERS 256 /* dt_caller.fair_queue */
 
-#define SLICE_NICE 10 /* answers that somebody waits for come first when processors are scarce */
+#define SLICE_NICE 10 /* if processors are scarce, requests with a waiting client come first */
 
-#define BUSY_US INT64_C(1000000) /* a wait that is longer than requests have to bear */
+#define BUSY_US INT64_C(1000000) /* if requests wait longer, the pool counts as busy */
 
 struct worker {
     struct dt_workers *pool;
@@ -53,13 +51,13 @@ struct dt_workers {
     /* Below: under the lock. */
     struct dt_request *queue[CALLERS][2]; /* utlist, the oldest first; [1]: long ones */
     size_t n;
-    uint64_t served[CALLERS], takes; /* which take was the last of each caller's */
-    size_t running[CALLERS];         /* workers that each caller has at this moment … */
-    size_t most;                     /* … and may have */
-    size_t running_long[CALLERS];    /* those with a long request */
-    int64_t rests_until_us[CALLERS]; /* each caller's long requests */
-    int64_t rest_ends_us;            /* the first rest that something in the queue waits for; INT64_MAX: nothing does */
-    struct dt_request *later;        /* utlist, the first to be run again first */
+    uint64_t served[CALLERS], takes; /* the number of each caller's last take */
+    size_t running[CALLERS];         /* workers that each caller has now */
+    size_t most;                     /* workers that a caller may have */
+    size_t running_long[CALLERS];    /* workers with a long request */
+    int64_t rests_until_us[CALLERS]; /* of each caller's long requests */
+    int64_t rest_ends_us;            /* the earliest end of a rest that a queued request waits for; INT64_MAX: none */
+    struct dt_request *later;        /* put off: utlist, the first to run again first */
     size_t n_later;
     unsigned sleeping, busy;
     int64_t free_us; /* mono: when a worker last had nothing to run */
@@ -97,7 +95,7 @@ static void show_locked(const dt_workers *pool)
     dt_metric_set(pool->at_work, pool->busy);
 }
 
-/* While a worker has nothing to run, a request waits for its caller's others. */
+/* If a worker is idle, a request that waits does so for other requests of its caller. */
 bool dt_workers_busy(dt_workers *pool)
 {
     int64_t oldest_us = INT64_MAX;
@@ -120,13 +118,13 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
         append_locked(&pool->later, &pool->n_later, req);
-    if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
+    if (pool->sleeping) /* a sleeper must set its timer: this thread may take long for its next request */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
     return room;
 }
 
-/* Under the lock, as the rest up to pop. NULL: none may be run now. */
+/* Called under the lock, as are the functions up to take_request. NULL: none may run now. */
 static struct dt_request *take_put_off(dt_workers *pool)
 {
     struct dt_request *first = pool->later;
@@ -136,7 +134,7 @@ static struct dt_request *take_put_off(dt_workers *pool)
     return first;
 }
 
-/* Says whether a caller's long requests must give way to others, and notes when to look again. */
+/* Returns true if the caller's long requests must yield to other callers. Notes when the rest ends. */
 static bool gives_way(dt_workers *pool, uint8_t caller, int64_t now_us)
 {
     int64_t until_us = pool->rests_until_us[caller];
@@ -156,7 +154,7 @@ static struct dt_request *take_queued(dt_workers *pool)
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++) {
         const uint8_t caller = (uint8_t)(i / 2);
         struct dt_request *first = pool->queue[caller][i % 2];
-        /* Without tokens there is one caller, 0, which may have all workers. */
+        /* Without tokens all callers are 0, which may have all workers. */
         if (!first || (caller != 0 && !pool->stopping &&
                        (pool->running[caller] >= pool->most || (i % 2 && gives_way(pool, caller, now_us)))))
             continue;
@@ -172,8 +170,8 @@ static struct dt_request *take_queued(dt_workers *pool)
     return next;
 }
 
-/* NULL: the end. stopping: do not run it any more. */
-static struct dt_request *pop(dt_workers *pool, bool *stopping)
+/* Waits for a request. NULL: the pool ends. *stopping: refuse the request instead of running it. */
+static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 {
     struct dt_request *req;
     pthread_mutex_lock(&pool->lock);
@@ -193,7 +191,8 @@ static struct dt_request *pop(dt_workers *pool, bool *stopping)
         pool->busy++;
         pool->running[req->caller.fair_queue]++;
         pool->running_long[req->caller.fair_queue] += req->work.is_long;
-        if (pool->sleeping && (pool->n || pool->n_later)) /* which sleeper may run what changes with the time */
+        if (pool->sleeping &&
+            (pool->n || pool->n_later)) /* as time passes, a sleeper may be able to run one of these */
             pthread_cond_signal(&pool->wake);
     }
     show_locked(pool);
@@ -203,14 +202,14 @@ static struct dt_request *pop(dt_workers *pool, bool *stopping)
 
 static const char too_late[] = "the request waited too long for the database";
 
-/* `then` stays set: it runs next, and answers for what the request did before. */
+/* `then` stays set: it runs next, and accounts for what the request did before. */
 static void refuse_request(struct dt_request *req, const char *why)
 {
     dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
     dt_request_resume(req);
 }
 
-/* Moves what is late from one line to the end of another. */
+/* Moves requests whose deadline has passed to the list `late`. */
 static void move_late(struct dt_request **line, size_t *n, int64_t now_us, struct dt_request **late)
 {
     struct dt_request *req;
@@ -242,7 +241,7 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
 
 /* ---- the threads ---- */
 
-static void serve(struct worker *w, struct dt_request *req)
+static void serve_request(struct worker *w, struct dt_request *req)
 {
     if (req->deadline_us <= dt_clock_mono_us(w->pool->env->clock)) {
         refuse_request(req, too_late);
@@ -254,14 +253,14 @@ static void serve(struct worker *w, struct dt_request *req)
         dt_outage_over(&w->outage);
     else
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
-    /* A request that has changed something runs even if MySQL is away: its statements fail, and it answers what it
+    /* A request that has changed something runs even if MySQL is down: its statements fail, and it answers what it
      * knows, which is more than that the outcome is unknown. */
     if (status == DT_OK || req->changed) {
-        /* Changes are written down with the caller's name. */
+        /* The audit log names the caller of each change. */
         dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
         enum dt_next next = req->work.run(req, w->session.store);
         if (next == DT_REPLY) {
-            dt_request_trim(req); /* many may wait for the thread that sends answers */
+            dt_request_trim(req); /* many answers may wait for the HTTP thread */
             dt_request_resume(req);
         }
     } else {
@@ -276,14 +275,14 @@ static void run_worker(void *arg)
     dt_workers *pool = w->pool;
     struct dt_request *req;
     bool stopping;
-    while ((req = pop(pool, &stopping))) {
+    while ((req = take_request(pool, &stopping))) {
         const uint8_t caller = req->caller.fair_queue;
         const bool is_long = req->work.is_long;
         const int64_t begun_us = dt_clock_mono_us(pool->env->clock);
         if (stopping)
             refuse_request(req, "the server is shutting down");
         else
-            serve(w, req);
+            serve_request(w, req);
         const int64_t now_us = dt_clock_mono_us(pool->env->clock);
         pthread_mutex_lock(&pool->lock);
         dt_assert(pool->busy > 0 && pool->running[caller] > 0);
@@ -297,8 +296,7 @@ static void run_worker(void *arg)
         }
         show_locked(pool);
         pthread_mutex_unlock(&pool->lock);
-        /* This worker looks at the queue next, so tasks that waited for other requests of their caller need no
-         * wake-up. */
+        /* This worker takes from the queue next, so requests that waited for this one need no signal. */
     }
     dt_session_clear(&w->session);
 }
@@ -328,7 +326,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
         return DT_PENDING;
     }
     pthread_mutex_lock(&pool->lock);
-    bool able = pool->n_workers < workers; /* some worker is not stuck in MySQL */
+    bool able = pool->n_workers < workers; /* a worker is not stuck in MySQL */
     for (size_t i = 0; i < pool->n_workers && !able; i++)
         able = !dt_session_stalled(&pool->workers[i].session);
     dt_assert_cmp(pool->n, <=, QUEUE_MAX);
@@ -340,13 +338,13 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     if (able && !stopping && !full) {
         append_locked(line_of(pool, req), &pool->n, req);
         if (pool->n + pool->n_later + pool->busy > pool->n_workers && pool->n_workers < workers)
-            (void)!add_worker_locked(pool); /* if it cannot be, there are the others */
+            (void)!add_worker_locked(pool); /* if it fails, the others serve the queue */
     }
     if (pool->sleeping)
         pthread_cond_signal(&pool->wake);
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    /* A request that was queued may have been run by now: it is not touched any more. */
+    /* A queued request may have been run by now, so it must not be touched. */
     if (!able) {
         refuse_request(req, "the database does not answer");
     } else if (stopping) {
@@ -403,7 +401,7 @@ static dt_status add_slicer_locked(dt_workers *pool)
     return status;
 }
 
-/* If there are more slices than threads, one more thread is started. Those that there are do without it. */
+/* Starts one more thread if there are more slices than threads. If it fails, the others do the work. */
 bool dt_workers_slice(dt_workers *pool, struct dt_slice *slice)
 {
     pthread_mutex_lock(&pool->lock);
@@ -486,33 +484,33 @@ void dt_workers_free(dt_workers *pool)
     free(pool);
 }
 
-/* A parser a thread: see workers.h. */
+/* ---- the parser of a thread ---- */
 
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool usable;
+static pthread_key_t parser_key;
+static pthread_once_t parser_once = PTHREAD_ONCE_INIT;
+static bool parser_usable;
 
-static void free_json(void *json)
+static void free_parser(void *json)
 {
     dt_json_free(json);
 }
 
-static void make_key(void)
+static void make_parser_key(void)
 {
-    usable = pthread_key_create(&key, free_json) == 0;
+    parser_usable = pthread_key_create(&parser_key, free_parser) == 0;
 }
 
 dt_json *dt_scratch_json(void)
 {
-    pthread_once(&once, make_key);
-    if (!usable)
+    pthread_once(&parser_once, make_parser_key);
+    if (!parser_usable)
         return NULL;
-    dt_json *json = pthread_getspecific(key);
+    dt_json *json = pthread_getspecific(parser_key);
     if (json)
         return json;
     if (dt_json_new(&json) != DT_OK)
         return NULL;
-    if (pthread_setspecific(key, json) != 0) {
+    if (pthread_setspecific(parser_key, json) != 0) {
         dt_json_free(json);
         return NULL;
     }
