@@ -1,6 +1,6 @@
 /*
- * Sealed cursors: see cursor.h. base64 (alphabet of URLs, no padding) of nonce, ciphertext, tag; what it is bound to is
- * not in it, but authenticated with it.
+ * A cursor is base64 (alphabet of URLs, no padding) of nonce, ciphertext and tag. The digest of its list is not in it,
+ * but authenticated with it.
  */
 #include "cursor.h"
 
@@ -13,9 +13,9 @@
 #define NONCE 12
 #define TAG   16
 
-/* ---- what a cursor is bound to ---- */
+/* ---- the digest of a list ---- */
 
-/* Each field with its length, so that no two lists read the same. */
+/* Adds a field with its length, so that no two lists have the same text. */
 static void add_field(struct dt_strbuf *out, struct dt_str field)
 {
     uint64_t n = field.p ? field.n + 1 : 0;

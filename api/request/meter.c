@@ -1,6 +1,5 @@
 /*
- * See meter.h. The lock is held for some instructions, and not at all for a token without limits, whose counts are
- * atomic.
+ * See meter.h. The lock is held for a few instructions. A token without limits needs no lock: its counts are atomic.
  */
 #include "meter.h"
 
@@ -16,12 +15,12 @@
 #define RETRY_MOST INT64_C(60000)
 
 struct bucket {
-    double level; /* less than zero after more was let pass than there was */
+    double level; /* below zero if more was admitted than it had */
     int64_t at_us;
-    int64_t share;    /* of DT_QUOTA_WHOLE; without a share of its own: the equal part */
-    int64_t until_us; /* of a share of its own; 0 = it has none */
+    int64_t share;    /* of DT_QUOTA_WHOLE; without a share: the equal part */
+    int64_t until_us; /* the end of the share; 0 = there is none */
     int64_t demand;   /* since the last wish */
-    int64_t before;   /* of the last wish */
+    int64_t before;   /* demand of the last wish */
 };
 
 struct dt_meter {
@@ -32,13 +31,13 @@ struct dt_meter {
     struct dt_quota_limits limits;
     int64_t apis;
     struct bucket rates[DT_QUOTA_RATES];
-    int64_t pending;       /* as last counted; less than zero: not yet */
-    int64_t pending_share; /* of the process when that count began; 0: it had none */
-    int64_t share_marked;  /* … the one under way */
-    bool pending_asked;    /* since then */
-    int64_t passed, made;  /* jobs, ever; passed without those that came to nothing */
-    int64_t made_before;   /* the latest count, surely */
-    int64_t made_marked;   /* … the one under way */
+    int64_t pending;       /* by the latest count; below zero: not counted yet */
+    int64_t pending_share; /* the process's share when that count began; 0: none */
+    int64_t share_marked;  /* the same for the count in progress */
+    bool pending_asked;    /* there was demand since that count */
+    int64_t passed, made;  /* jobs ever admitted, without those given back; and created */
+    int64_t made_before;   /* created before the latest count began */
+    int64_t made_marked;   /* the same for the count in progress */
 };
 
 dt_meter *dt_meter_new(void)
@@ -78,20 +77,20 @@ static double rate_of(const struct dt_meter *m, int i)
     return (double)m->limits.v[i] * (double)m->rates[i].share / (double)DT_QUOTA_WHOLE;
 }
 
-/* A bucket of less than one unit would let nothing pass, ever. */
+/* A bucket of less than one unit would never admit anything. */
 static double most_of(const struct dt_meter *m, int i)
 {
     return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
 }
 
-/* Brings the bucket to now; a share that was not renewed is none. */
+/* Fills the bucket up to now. A share that was not renewed expires. */
 static void catch_up(struct dt_meter *m, int i, int64_t now_us)
 {
     struct bucket *b = &m->rates[i];
     if (now_us > b->at_us)
         b->level += rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
     b->at_us = now_us;
-    if (b->share > 0) /* else others hold all for the moment, and what is left is left */
+    if (b->share > 0) /* else other processes hold the whole quota now, and the level stays */
         b->level = fmin(b->level, most_of(m, i));
     if (b->until_us > now_us)
         return;
@@ -105,7 +104,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
         if (m->limits.v[i] == limits->v[i])
             continue;
-        /* A quota that has changed begins with a full bucket. */
+        /* A changed quota starts with a full bucket. */
         m->limits.v[i] = limits->v[i];
         catch_up(m, i, now_us);
         m->rates[i].level = most_of(m, i);
@@ -119,7 +118,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     return uncounted;
 }
 
-/* Who was alone when pending jobs were counted, and is not any more, waits for a count with its share. */
+/* If the process was alone when pending jobs were counted and is not any more, it needs a count with a share. */
 void dt_meter_set_apis(dt_meter *m, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);
@@ -134,7 +133,7 @@ bool dt_meter_limits_jobs(const dt_meter *m)
     return atomic_load_explicit(&m->limits_jobs, memory_order_relaxed);
 }
 
-/* ---- asking ---- */
+/* ---- admitting ---- */
 
 static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
 {
@@ -150,13 +149,13 @@ static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
     return true;
 }
 
-static void take(struct dt_meter *m, int i, int64_t n)
+static void take_out(struct dt_meter *m, int i, int64_t n)
 {
     if (m->limits.v[i] > 0)
         m->rates[i].level -= (double)n;
 }
 
-/* Pending jobs are shared out as the demand for new ones is. */
+/* Pending jobs are shared in proportion to the demand for new jobs. */
 static bool is_shared(const struct dt_meter *m, int i)
 {
     return m->limits.v[i] > 0 || (i == DT_QUOTA_JOBS && m->limits.v[DT_QUOTA_PENDING] > 0);
@@ -183,7 +182,7 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
         note_demand(m, DT_QUOTA_REQUESTS, 1);
         passed = !is_over(m, DT_QUOTA_REQUESTS, over);
         if (passed)
-            take(m, DT_QUOTA_REQUESTS, 1);
+            take_out(m, DT_QUOTA_REQUESTS, 1);
         *wake = wants_share(m, DT_QUOTA_REQUESTS);
         pthread_mutex_unlock(&m->lock);
     }
@@ -192,9 +191,9 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
 }
 
 /*
- * Compares with the jobs that may be pending beside those that were counted. A share that came or grew after the count
- * is not believed before the next one: others have made jobs from it meanwhile that this count lacks. Without such a
- * share it is this process's part of a tenth of the quota, one job at least.
+ * Compares with the number of jobs that may be pending beyond those counted. A share that is newer or larger than at the
+ * count is not used before the next count: other processes may have created jobs from it that the count lacks. Without
+ * a share the process may create its part of a tenth of the quota, at least one job.
  */
 static bool pending_over(struct dt_meter *m, struct dt_over *over)
 {
@@ -226,8 +225,8 @@ bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *ov
     const bool passed = !is_over(m, DT_QUOTA_JOBS, over) && !is_over(m, DT_QUOTA_BYTES, over) && !pending_over(m, over);
     if (passed) {
         m->passed++;
-        take(m, DT_QUOTA_JOBS, 1);
-        take(m, DT_QUOTA_BYTES, bytes);
+        take_out(m, DT_QUOTA_JOBS, 1);
+        take_out(m, DT_QUOTA_BYTES, bytes);
     }
     *wake = wants_share(m, DT_QUOTA_JOBS) || wants_share(m, DT_QUOTA_BYTES);
     pthread_mutex_unlock(&m->lock);
@@ -255,17 +254,17 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
     pthread_mutex_lock(&m->lock);
     m->made += done->made;
     m->passed -= done->passed - done->made;
-    take(m, DT_QUOTA_JOBS, done->made - done->passed);
-    take(m, DT_QUOTA_BYTES, done->made_bytes - done->passed_bytes);
+    take_out(m, DT_QUOTA_JOBS, done->made - done->passed);
+    take_out(m, DT_QUOTA_BYTES, done->made_bytes - done->passed_bytes);
     pthread_mutex_unlock(&m->lock);
 }
 
 /* ---- settling ---- */
 
 /*
- * Demand is forgotten by halves, so that a share outlives a short pause. Who begins has not been asked for a second
- * yet, and says that it is asked for an equal part. Nobody's demand is more than the quota: callers who repeat what was
- * refused take nothing from those of another process.
+ * Demand decays by half, so that a share outlives a short pause. A process without a share has not seen a second of
+ * demand yet, so it claims at least an equal part. The demand is at most the quota, so callers who repeat refused
+ * requests do not take shares from another process.
  */
 bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
 {
@@ -289,7 +288,7 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
     return any;
 }
 
-/* What was taken without a share is missing in the bucket of one; where others hold the rest, it has what is left. */
+/* What was admitted without a share is taken from the first share's bucket. If others hold the rest, the level stays. */
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
@@ -323,7 +322,7 @@ bool dt_meter_wants_pending(dt_meter *m)
     return wanted;
 }
 
-/* Who counts itself alone has all, and needs no share for that. */
+/* A process that is alone has the whole quota without a share. */
 void dt_meter_set_pending(dt_meter *m, int64_t jobs, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);

@@ -1,8 +1,8 @@
 /*
- * See quotas.h. Owns the table of tenants and the keeper; refuses to know requests and jobs.
+ * See quotas.h. Owns the table of tenants and the keeper:
  *
- *   a tenant without a share is asked -> the keeper is woken, settles all that are in use, then once a second, until
- *   nobody asks
+ *   a tenant without a share has demand -> the keeper wakes, takes shares for all tenants in use, and again every second
+ *   until there is no demand
  */
 #include "quotas.h"
 
@@ -20,16 +20,18 @@
 #include "features/tokens/tokens.h"
 #include "session.h"
 
-#define USAGE_US   INT64_C(5000000) /* of writing usage */
-#define COUNT_PART 20               /* of the time, at most: counting pending jobs */
-#define PERIOD_US  INT64_C(1000000) /* of taking shares anew */
-#define APART_US   INT64_C(20000)   /* of two transactions, at least */
+#define USAGE_US   INT64_C(5000000) /* from use until it is written */
+#define COUNT_PART 20               /* counting pending jobs takes at most this part of the time */
+#define PERIOD_US  INT64_C(1000000) /* between renewals of shares */
+#define APART_US   INT64_C(20000)   /* between two transactions, at least */
+#define ELEMENT_US (INT64_C(1000000) / DT_REFUSED_RATE)
+#define BURST_US   (DT_REFUSED_BURST * ELEMENT_US)
 
 struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     struct dt_refusals refusals;
-    _Atomic int places; /* that are taken */
+    _Atomic int places; /* taken */
     int64_t token;
     char *name;
     char *topics;  /* under the lock of quotas */
@@ -41,22 +43,22 @@ struct dt_quotas {
     const struct dt_session_env *env;
     struct dt_quota_limits defaults;
     struct dt_chore keeper;
-    _Atomic bool wanted; /* somebody was asked who has no share */
-    /* The keeper's, up to expired_day. */
-    int64_t process;     /* a random number: under it the shares of this process stand in MySQL */
-    int64_t apis;        /* API processes that live */
-    int64_t settle_us;   /* when shares are taken next */
-    int64_t usage_us;    /* when usage is written next */
-    int64_t again_us;    /* the next tick that works */
-    int64_t count_us;    /* when pending jobs may be counted next */
-    int64_t expired_day; /* when old usage was removed last */
+    _Atomic bool wanted; /* a tenant without a share has demand */
+    /* Only the keeper uses these, up to expired_day. */
+    int64_t process;     /* a random number: the key of this process's shares in MySQL */
+    int64_t apis;        /* live API processes */
+    int64_t settle_us;   /* the next renewal of shares */
+    int64_t usage_us;    /* the next writing of usage */
+    int64_t again_us;    /* no transaction before */
+    int64_t count_us;    /* no count of pending jobs before */
+    int64_t expired_day; /* when old usage was last removed */
     _Atomic bool used;   /* since usage was written */
     pthread_mutex_t lock;
     dt_tenant *tenants; /* by name; under the lock */
     dt_metric *refused[DT_QUOTAS];
 };
 
-static void want(dt_quotas *q)
+static void wake_keeper(dt_quotas *q)
 {
     atomic_store(&q->wanted, true);
     dt_chore_wake(&q->keeper);
@@ -74,8 +76,8 @@ static void tenant_free(dt_tenant *tenant)
     free(tenant);
 }
 
-/* The tenant of this name, made if needed. NULL: memory is out. */
-static dt_tenant *find_locked(dt_quotas *q, struct dt_str name)
+/* Returns the tenant of this name, and creates it if needed. NULL: memory is out. */
+static dt_tenant *find_tenant_locked(dt_quotas *q, struct dt_str name)
 {
     dt_tenant *tenant = NULL;
     HASH_FIND(hh, q->tenants, name.p, name.n, tenant);
@@ -100,19 +102,19 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
 {
     const struct dt_quota_limits limits = dt_quota_effective(&token->quotas, &q->defaults);
     pthread_mutex_lock(&q->lock);
-    dt_tenant *tenant = find_locked(q, token->name);
+    dt_tenant *tenant = find_tenant_locked(q, token->name);
     if (tenant) {
         tenant->refs++;
         tenant->token = dt_quota_token_id(token->name);
         if (!tenant->topics || !dt_str_is(token->topics, tenant->topics)) {
             char *copy = strndup(token->topics.p ? token->topics.p : "", token->topics.n);
-            if (copy) { /* else they stay what they were */
+            if (copy) { /* else the old topics stay */
                 free(tenant->topics);
                 tenant->topics = copy;
             }
         }
         if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
-            want(q); /* pending jobs are counted for the first time */
+            wake_keeper(q); /* pending jobs are counted for the first time */
     }
     pthread_mutex_unlock(&q->lock);
     return tenant;
@@ -147,7 +149,7 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
-        want(tenant->quotas);
+        wake_keeper(tenant->quotas);
     return passed;
 }
 
@@ -163,7 +165,7 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
-        want(tenant->quotas);
+        wake_keeper(tenant->quotas);
     return passed;
 }
 
@@ -227,7 +229,7 @@ struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
     dt_tenant *tenants[DT_QUOTA_CLAIMS]; /* counted */
     size_t n;
-    bool fresh; /* somebody has no share yet */
+    bool fresh; /* a tenant has no share yet */
 };
 
 static int by_token(const void *a, const void *b)
@@ -237,7 +239,7 @@ static int by_token(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* All tenants, counted; NULL when there is none, or no memory. */
+/* Returns all tenants, counted. NULL: memory is out. */
 static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
 {
     *n = 0;
@@ -267,8 +269,8 @@ static dt_status take_shares(dt_quotas *q, dt_store *store, struct round *round,
     return status;
 }
 
-/* Takes shares for tenants that were asked of late. False: none was. */
-static bool settle_all(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+/* Takes shares for tenants with recent demand. False: none has. */
+static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     bool used = false;
     struct round round = {.n = 0};
@@ -308,8 +310,8 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
     return jobs > 0 ? jobs : 0;
 }
 
-/* One count for all who were asked about new jobs since the last one, and never much of the time. */
-static void look_at_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+/* Counts pending jobs once for all tenants with demand for new jobs; takes a small part of the time. */
+static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
     const int64_t began_us = dt_clock_mono_us(q->env->clock);
@@ -319,7 +321,7 @@ static void look_at_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size
     for (size_t i = 0; i < n; i++)
         if (dt_meter_wants_pending(all[i]->meter)) {
             dt_tenant *wants = all[i];
-            all[i] = all[k]; /* those who want it come first */
+            all[i] = all[k]; /* tenants that want the count come first */
             all[k++] = wants;
         }
     if (k > 0) {
@@ -332,7 +334,7 @@ static void look_at_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size
             status = dt_store_pending(store, &arena, &pending, &topics, &err);
         if (status != DT_OK)
             DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
-        pthread_mutex_lock(&q->lock); /* under which alone the topics of a tenant change */
+        pthread_mutex_lock(&q->lock); /* the topics of a tenant change under this lock */
         for (size_t i = 0; status == DT_OK && i < k; i++)
             dt_meter_set_pending(all[i]->meter, dt_pending_within(dt_str(all[i]->topics), pending, topics), q->apis);
         pthread_mutex_unlock(&q->lock);
@@ -343,7 +345,7 @@ static void look_at_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size
 
 /* ---- usage ---- */
 
-/* In parts; what could not be written is counted again. */
+/* Writes in parts. Counts that could not be written go back to their meters. */
 static dt_status write_usage(dt_quotas *q, dt_tenant **all, size_t n, dt_store *store, struct dt_error *err)
 {
     struct dt_usage rows[DT_QUOTA_CLAIMS];
@@ -382,7 +384,7 @@ dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *
     return status;
 }
 
-static void tell_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
     dt_status status = store ? write_usage(q, all, n, store, &err) : DT_UNAVAILABLE;
@@ -399,8 +401,8 @@ static void tell_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 
 /* ---- the keeper ---- */
 
-/* What was woken within APART_US of the last transaction waits until then. */
-static int64_t tick(void *arg, void *context)
+/* If it wakes within APART_US of the last transaction, it waits until then. */
+static int64_t keep_quotas(void *arg, void *context)
 {
     dt_quotas *q = arg;
     dt_store *store = context;
@@ -414,19 +416,19 @@ static int64_t tick(void *arg, void *context)
     const bool settles = atomic_exchange(&q->wanted, false) || now_us >= q->settle_us;
     if (settles || now_us >= q->usage_us) {
         dt_tenant **all = all_tenants(q, &n);
-        /* The server may have ended an idle connection; a new one is worth a second try. */
+        /* The server may have ended the idle connection: the second ping reconnects. */
         dt_status status = dt_store_ping(store, &err);
         if (status != DT_OK)
             status = dt_store_ping(store, &err);
         if (status != DT_OK)
             store = NULL;
         if (settles) {
-            q->settle_us = settle_all(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;
-            look_at_pending(q, store, all, n);
+            q->settle_us = take_all_shares(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;
+            count_pending(q, store, all, n);
         }
         if (now_us >= q->usage_us) {
             q->usage_us = INT64_MAX;
-            tell_usage(q, store, all, n);
+            save_usage(q, store, all, n);
         }
         release_all(all, n);
     }
@@ -434,7 +436,7 @@ static int64_t tick(void *arg, void *context)
     return dt_earlier(q->settle_us, q->usage_us);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out, struct dt_error *err)
 {
@@ -464,13 +466,13 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, d
         dt_quotas_free(q);
         return status;
     }
-    q->keeper = (struct dt_chore){.name = "quotas", .tick = tick, .arg = q};
+    q->keeper = (struct dt_chore){.name = "quotas", .tick = keep_quotas, .arg = q};
     dt_chores_add(chores, &q->keeper);
     *out = q;
     return DT_OK;
 }
 
-/* What was used since usage was written last is written by the caller's thread. */
+/* The caller's thread writes the remaining usage. */
 void dt_quotas_stop(dt_quotas *q)
 {
     struct dt_session session;
@@ -495,12 +497,9 @@ void dt_quotas_free(dt_quotas *q)
     free(q);
 }
 
-/* See quotas.h. */
+/* ---- refusals ---- */
 
-#define ELEMENT_US (INT64_C(1000000) / DT_REFUSED_RATE)
-#define BURST_US   (DT_REFUSED_BURST * ELEMENT_US)
-
-static int64_t within(int64_t v, int64_t least, int64_t most)
+static int64_t clamp(int64_t v, int64_t least, int64_t most)
 {
     return v < least ? least : v > most ? most : v;
 }
@@ -510,13 +509,11 @@ int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t 
     int64_t paid_us = atomic_load(&refusals->paid_us);
     int64_t next_us;
     do {
-        next_us = within(paid_us, now_us, INT64_MAX) + elements * ELEMENT_US;
-        next_us = within(next_us, now_us, now_us + BURST_US + DT_REFUSED_REST_US);
+        next_us = clamp(paid_us, now_us, INT64_MAX) + elements * ELEMENT_US;
+        next_us = clamp(next_us, now_us, now_us + BURST_US + DT_REFUSED_REST_US);
     } while (!atomic_compare_exchange_weak(&refusals->paid_us, &paid_us, next_us));
-    return within(next_us - now_us - BURST_US, 0, DT_REFUSED_REST_US);
+    return clamp(next_us - now_us - BURST_US, 0, DT_REFUSED_REST_US);
 }
-
-/* See quotas.h. */
 
 void dt_over_problem(const struct dt_over *over, struct dt_problem *problem)
 {

@@ -1,6 +1,8 @@
 /*
- * Steps of handlers that need no HTTP server: look at the query, add headers, refuse. Refuses to know libmicrohttpd and
- * threads.
+ * What handlers do with a request and what needs no HTTP server: query, headers, refusals; the wall between tenants;
+ * hosts and origins; the budget of memory.
+ *
+ * Invariant of the budget: held = the sum of all holds, and at most max.
  */
 #include "request.h"
 
@@ -13,6 +15,9 @@
 #include "base/fail_point.h"
 #include "base/http/host_name.h"
 #include "base/networks.h"
+
+#define NAME_MAX_BYTES 253 /* of a name in DNS */
+#define BULK_LEAVES    8   /* bulk leaves this part of the budget free */
 
 struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 {
@@ -62,11 +67,9 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
     dt_request_problem(req, &(struct dt_problem){.type = type, .detail = dt_str(text)});
 }
 
-/*
- * Owns what a bound caller may see: see request.h. The fail point reads every row's column as NOTHING, so that a test sees
- * what notices that.
- */
+/* ---- the wall ---- */
 
+/* With the fail point every wall is NOTHING, so that a test sees what notices that. */
 static enum dt_wall wall_of(const struct dt_request *req)
 {
     return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;
@@ -107,7 +110,7 @@ bool dt_wall_pass(struct dt_request *req)
 void dt_wall_check(const struct dt_request *req)
 {
     const bool shows = (req->status >= 200 && req->status < 300) || req->status == 409 ||
-                       req->status == 412; /* a job is in the last two */
+                       req->status == 412; /* 409 and 412 show a job */
     if (!shows || !req->route)
         return;
     switch (req->route->wall) {
@@ -147,11 +150,9 @@ bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token)
            dt_str_eq(req->caller.name, token);
 }
 
-/* Hosts and origins of requests without a token: see request.h. */
+/* ---- hosts and origins ---- */
 
-#define NAME_MAX_BYTES 253 /* of a name in DNS */
-
-/* Cuts ":port" off, and the brackets of an IPv6 address. False: it is no host. */
+/* Removes ":port", and the brackets of an IPv6 address. False: it is not a host. */
 static bool cut_port(struct dt_str *host)
 {
     const char *bracket = host->n && host->p[0] == '[' ? memchr(host->p, ']', host->n) : NULL;
@@ -167,7 +168,7 @@ static bool cut_port(struct dt_str *host)
     return true;
 }
 
-/* Browsers and resolvers look names below localhost up nowhere else (RFC 6761). */
+/* Browsers and resolvers resolve names below localhost to the loopback only (RFC 6761). */
 bool dt_host_is_local(struct dt_str host, struct dt_str names)
 {
     static const struct dt_network loopbacks[] = {{{[10] = 0xff, [11] = 0xff, [12] = 127}, 104}, {{[15] = 1}, 128}};
@@ -194,13 +195,7 @@ bool dt_origin_is_host(struct dt_str origin, struct dt_str host)
     return scheme && origin.n - scheme == host.n && strncasecmp(origin.p + scheme, host.p, host.n) == 0;
 }
 
-/*
- * The budget of bytes: see request.h. Refuses to know what the bytes are.
- *
- * Invariant: held = the sum of all holds, and never more than max.
- */
-
-#define BULK_LEAVES 8 /* a part of so many */
+/* ---- the budget ---- */
 
 void dt_budget_init(struct dt_budget *budget, size_t max)
 {
@@ -221,14 +216,14 @@ void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget)
     *hold = (struct dt_hold){.budget = budget};
 }
 
-static bool take(struct dt_hold *hold, size_t n, size_t left_alone)
+static bool charge(struct dt_hold *hold, size_t n, size_t left_free)
 {
     struct dt_budget *budget = hold->budget;
     size_t held = dt_budget_held(budget);
     do {
         dt_assert_cmp(held, <=, budget->max);
         size_t room = budget->max - held;
-        if (n > room || left_alone > room - n) {
+        if (n > room || left_free > room - n) {
             dt_metric_add(budget->refused, 1);
             return false;
         }
@@ -239,12 +234,12 @@ static bool take(struct dt_hold *hold, size_t n, size_t left_alone)
 
 bool dt_hold_more(struct dt_hold *hold, size_t n)
 {
-    return n == 0 || (hold->budget && take(hold, n, 0));
+    return n == 0 || (hold->budget && charge(hold, n, 0));
 }
 
 bool dt_hold_bulk(struct dt_hold *hold, size_t n)
 {
-    return n == 0 || (hold->budget && take(hold, n, hold->budget->max / BULK_LEAVES));
+    return n == 0 || (hold->budget && charge(hold, n, hold->budget->max / BULK_LEAVES));
 }
 
 void dt_hold_less(struct dt_hold *hold, size_t n)

@@ -1,6 +1,5 @@
 /*
- * Owns the compiled form of the route table and the matching of paths. Refuses to know HTTP, requests and handlers: a
- * path goes in, the number of a route comes out.
+ * The compiled form of the route table, and the matching of paths.
  *
  * Invariants: a path is split at "/" before anything is decoded, so an escaped slash stays inside its segment; a
  * segment matches either a literal, once it is decoded, or a {parameter}, which is never empty; literals win over
@@ -32,7 +31,7 @@ struct dt_router {
     size_t n;
 };
 
-/* Splits "/a/b" into its segments; -1 when there are too many, or it does not begin with a slash. */
+/* Splits "/a/b" into its segments. -1: there are too many, or it does not begin with a slash. */
 static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
 {
     if (path.n == 0 || path.p[0] != '/')
@@ -52,7 +51,7 @@ static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
     }
 }
 
-/* Says whether the row has a wall, and one that goes with its path and its scope. */
+/* Returns true if the row has a wall that fits its path and its scope. */
 static bool wall_fits(const struct dt_route *route)
 {
     const char *brace = strchr(route->path, '{');
@@ -114,7 +113,7 @@ size_t dt_router_count(const dt_router *router)
     return router->n;
 }
 
-/* Says whether the segment of a path, once it is decoded, is this literal. */
+/* Returns true if the segment of a path, decoded, is this literal. */
 static bool decodes_to(struct dt_str segment, struct dt_str literal)
 {
     size_t k = 0;
@@ -134,7 +133,7 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
     return k == literal.n;
 }
 
-/* Says whether the path's segments fit this route; parameters are noted on the way. */
+/* Returns true if the path's segments fit this route, and sets its parameters. */
 static bool route_fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
                        struct dt_str params[DT_ROUTE_PARAMS])
 {
@@ -148,7 +147,7 @@ static bool route_fits(const struct compiled *c, const struct dt_str *parts, uns
         } else {
             if (parts[i].n == 0)
                 return false;
-            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new has refused others */
+            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new refuses more */
             params[k++] = parts[i];
         }
     }
@@ -218,7 +217,7 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
     return DT_OK;
 }
 
-/* Cuts what stands before the first `c` off; all of it when there is none. */
+/* Removes and returns the part before the first `c`; all of it if there is none. */
 static struct dt_str next_part(struct dt_str *remainder, char c)
 {
     const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
@@ -247,4 +246,21 @@ enum dt_media dt_media_parse(struct dt_str content_type)
     return dt_str_is_caseless(type, "application/json")       ? DT_MEDIA_JSON
            : dt_str_is_caseless(type, "application/x-ndjson") ? DT_MEDIA_NDJSON
                                                               : DT_MEDIA_OTHER;
+}
+
+/* Returns true if the text begins with this, in any case. */
+static bool begins_caseless(struct dt_str text, const char *lower)
+{
+    size_t n = strlen(lower);
+    return text.n >= n && dt_str_is_caseless((struct dt_str){text.p, n}, lower);
+}
+
+struct dt_str dt_target_path(struct dt_str target)
+{
+    size_t scheme = begins_caseless(target, "http://") ? 7 : begins_caseless(target, "https://") ? 8 : 0;
+    if (scheme == 0)
+        return target;
+    struct dt_str remainder = {target.p + scheme, target.n - scheme};
+    const char *slash = remainder.n ? memchr(remainder.p, '/', remainder.n) : NULL;
+    return slash ? (struct dt_str){slash, remainder.n - (size_t)(slash - remainder.p)} : DT_STR_LIT("/");
 }

@@ -1,6 +1,5 @@
 /*
- * Which route a request takes. Pure: text in, a route out. The one table of all routes is routes.c (tested equal to
- * openapi.yaml).
+ * Finds the route of a request. Pure. The table of all routes is routes.c; a test compares it with openapi.yaml.
  */
 #ifndef DT_API_ROUTER_H
 #define DT_API_ROUTER_H
@@ -16,29 +15,28 @@ struct dt_request;
 struct dt_store;
 struct dt_stream;
 
-/* The word of a handler: the answer is filled in, or somebody else has the request now, or its connection alone, which
- * ends here (see request.h). */
+/* What a handler returns: the answer is filled in; another thread has the request; the answer is detached (request.h). */
 enum dt_next { DT_REPLY, DT_PENDING, DT_AWAY };
 
 #define DT_ROUTE_PARAMS 2
 
 /* The way in which a route takes a body. */
 enum dt_body {
-    DT_BODY_NONE,  /* takes none: white space or {} is let pass, anything else 422 */
-    DT_BODY_JSON,  /* application/json (or missing type), limit limits.body; handle gets it whole, perhaps empty */
-    DT_BODY_STREAM /* application/json or application/x-ndjson, limit limits.batch_body, see request.h dt_stream */
+    DT_BODY_NONE,  /* no body: white space or {} is ignored, anything else is a 422 */
+    DT_BODY_JSON,  /* application/json (or no type), at most limits.body; handle gets it whole, perhaps empty */
+    DT_BODY_STREAM /* application/json or application/x-ndjson, at most limits.batch_body; see dt_stream in request.h */
 };
 
-/* What a caller whose token is bound to topic prefixes may see of a route's data: see request.h. No value is 0: a row of a
- * table cannot lack it. */
+/* What a caller with topic prefixes may see of a route's data: see request.h. No value is 0, so a row of the table cannot
+ * lack it. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
     DT_WALL_TOPIC_IN_QUERY,    /* the query has to name a topic */
     DT_WALL_ROW_IN_PATH,       /* the path names a job, schedule, operation or alert, whose row has the topic */
     DT_WALL_IN_BODY,           /* the body names topics, or jobs whose rows have them */
-    DT_WALL_FILTER,            /* a list or a sum: rows of the caller's topics alone */
-    DT_WALL_OWN_TOKEN,         /* rows of the caller's own token alone */
-    DT_WALL_ALL_TOPICS,        /* only callers that no prefix binds */
+    DT_WALL_FILTER,            /* a list or a sum: only rows of the caller's topics */
+    DT_WALL_OWN_TOKEN,         /* only rows of the caller's own token */
+    DT_WALL_ALL_TOPICS,        /* only for callers that see all topics */
     DT_WALL_NOTHING            /* the route has no data of a tenant */
 };
 
@@ -52,10 +50,10 @@ struct dt_route {
     enum dt_body body;
     const char *query; /* space-separated names that are allowed; NULL = none */
     enum dt_next (*handle)(struct dt_request *req);
-    /* What handle submits to the workers, if routes with different work share it; otherwise NULL. */
+    /* What handle submits to the workers, if several routes share a handler; otherwise NULL. */
     enum dt_next (*work)(struct dt_request *req, struct dt_store *store);
     const struct dt_stream *stream; /* DT_BODY_STREAM only */
-    int arg;                        /* of routes that share a handler: in what they differ; otherwise 0 */
+    int arg;                        /* the difference between routes that share a handler; otherwise 0 */
 };
 
 /* The table of this API (routes.c). */
@@ -66,9 +64,9 @@ struct dt_match {
     const struct dt_route *route;          /* NULL: see allow */
     size_t index;                          /* of the route in the table */
     struct dt_str params[DT_ROUTE_PARAMS]; /* still escaped; slices of the path */
-    char allow[64];                        /* not empty: the path exists, with these methods (405); empty: 404 */
+    char allow[64];                        /* not empty: the path has these methods (405); empty: 404 */
 };
-/* INTERNAL: a path is malformed, or a row's wall contradicts its path or its scope. */
+/* INTERNAL: a path is malformed, or a wall contradicts its path or scope. */
 DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
 void dt_router_free(dt_router *router);
 const struct dt_route *dt_router_route(const dt_router *router, size_t index);

@@ -1,10 +1,10 @@
 /*
- * Owns the snapshots of topics, installation and shards. Refuses to know who reads them and what for.
+ * Owns the snapshots of topics, installation and shards.
  *
- * Invariants: a published snapshot never changes and lives as long as somebody holds it; topics_version is read before
- * the topics, so a snapshot's topics are at least as new as its version says; one thread loads at a time, the others
- * go on with what there is, or wait when that is too old. Whoever asks after an invalidation gets what was read after
- * it. Those who wait together are served by one load, however fast further invalidations come.
+ * Invariants: a published snapshot never changes, and lives until its last reference is released. topics_version is read
+ * before the topics, so a snapshot's topics are at least as new as its version. One thread loads at a time; the others
+ * use the current snapshot, or wait if it is too old. A request that arrives after an invalidation gets a snapshot that
+ * was read after it. One load serves all threads that wait, even if further invalidations follow.
  */
 #include "topic_cache.h"
 
@@ -36,7 +36,7 @@ struct freshness {
     pthread_mutex_t loading;
     _Atomic int64_t checked_us; /* 0 = never */
     _Atomic int64_t changed_us; /* the last invalidation */
-    int64_t failed_us;          /* under the lock: when loading failed last */
+    int64_t failed_us;          /* under the lock: when loading last failed */
     dt_status failure;
 };
 
@@ -45,7 +45,7 @@ struct dt_topic_cache {
     const dt_clock *clock;
     struct freshness topics_at, shards_at;
     pthread_mutex_t publish; /* of the next three; held for a few instructions */
-    bool asked;              /* for a snapshot, since somebody wanted to know */
+    bool asked;              /* a snapshot was read since dt_topic_cache_was_asked */
     struct dt_view *view;
     struct dt_shards_view *shards;
     char refusals[DT_TOPIC_REFUSALS][DT_TOPIC_REFUSAL_MAX]; /* in words, with limits */
@@ -118,8 +118,8 @@ void dt_view_release(struct dt_view *view)
     free(view);
 }
 
-/* The first place in the table whose name is not below this one. */
-static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
+/* Returns the first row of the table whose name is not below this one. */
+static size_t lower_bound(const struct dt_topic_table *table, struct dt_str name)
 {
     size_t low = 0;
     size_t high = table->n;
@@ -135,7 +135,7 @@ static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
 
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name)
 {
-    size_t at = place_of(view->topics, name);
+    size_t at = lower_bound(view->topics, name);
     return at < view->topics->n && dt_str_eq(view->topics->v[at].name, name) ? &view->topics->v[at] : NULL;
 }
 
@@ -178,8 +178,8 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 
 /* ---- freshness ---- */
 
-/* Is it fresh enough for somebody who asked at that time? What was changed later need not be in it. */
-static bool fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
+/* Returns true if it is fresh enough for a request that arrived at asked_us. Later changes need not be in it. */
+static bool is_fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 {
     int64_t checked_us = atomic_load(&at->checked_us);
     return checked_us >= since_us && checked_us > dt_earlier(atomic_load(&at->changed_us), asked_us);
@@ -187,18 +187,18 @@ static bool fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 
 typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_error *err);
 
-/* Reads what was read before since_us. Nobody else waits for that whom an older snapshot serves. */
+/* Loads again if the snapshot is older than since_us. Threads that an older snapshot satisfies do not wait. */
 static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load, dt_store *store,
                          struct dt_error *err)
 {
     int64_t asked_us = dt_clock_mono_us(cache->clock);
-    if (fresh(at, since_us, asked_us))
+    if (is_fresh(at, since_us, asked_us))
         return DT_OK;
     pthread_mutex_lock(&at->loading);
     dt_status status = DT_OK;
-    if (at->failed_us > asked_us) { /* whoever was before us waited for nothing: do not wait as long again */
+    if (at->failed_us > asked_us) { /* the previous load failed while we waited: do not wait as long again */
         status = dt_fail(err, at->failure, "topics and shards could not be read a moment ago");
-    } else if (!fresh(at, since_us, asked_us)) {
+    } else if (!is_fresh(at, since_us, asked_us)) {
         int64_t begun_us = dt_clock_mono_us(cache->clock);
         status = load(cache, store, err);
         if (status == DT_OK)
@@ -208,7 +208,7 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t si
             at->failure = status;
         }
     }
-    dt_assert(at != &cache->topics_at || status != DT_OK || cache->view); /* what was loaded is there */
+    dt_assert(at != &cache->topics_at || status != DT_OK || cache->view); /* the load has published it */
     dt_assert(at != &cache->shards_at || status != DT_OK || cache->shards);
     pthread_mutex_unlock(&at->loading);
     return status;
@@ -251,7 +251,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
     return DT_OK;
 }
 
-/* All topics in byte order, page by page. */
+/* Reads all topics in byte order, page by page. */
 static dt_status read_topics(struct dt_topic_table *table, dt_store *store, struct dt_error *err)
 {
     struct dt_arena page;
@@ -315,7 +315,7 @@ void dt_topic_cache_invalidate(dt_topic_cache *cache)
     atomic_store(&cache->topics_at.changed_us, dt_clock_mono_us(cache->clock));
 }
 
-/* ---- making topics ---- */
+/* ---- creating topics ---- */
 
 struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
                                         struct dt_str kafka_topic)
@@ -337,8 +337,8 @@ const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_re
     return cache->refusals[refusal];
 }
 
-/* Judges by the snapshot; MySQL decides where it says nothing. */
-static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
+/* Refuses by the snapshot. If the snapshot does not refuse, MySQL decides. */
+static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
 {
     char above[DT_TOPIC_MAX + 1];
     struct dt_view *view = dt_topic_cache_view(cache);
@@ -350,8 +350,8 @@ static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, con
         if (prefix.n > name.n || prefix.n >= sizeof(above) || memcmp(prefix.p, name.p, prefix.n) != 0)
             continue;
         memcpy(above, prefix.p, prefix.n);
-        above[prefix.n] = 0x7F; /* above all that a name has */
-        size_t n = place_of(view->topics, (struct dt_str){above, prefix.n + 1}) - place_of(view->topics, prefix);
+        above[prefix.n] = 0x7F; /* above every character of a name */
+        size_t n = lower_bound(view->topics, (struct dt_str){above, prefix.n + 1}) - lower_bound(view->topics, prefix);
         if (n >= (size_t)terms->prefix_topics_max)
             refusal = DT_TOPIC_PREFIX_LIMIT;
     }
@@ -359,7 +359,7 @@ static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, con
     return refusal;
 }
 
-#define TOGETHER 16 /* wishes whose terms are on the stack at once */
+#define TOGETHER 16 /* wishes at a time: their terms are on the stack */
 
 static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                  struct dt_error *err)
@@ -373,13 +373,13 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
         struct dt_topic_wish *wish = &wishes[i];
         terms[i] = dt_topic_terms_of(cache->config, wish->caller, DT_STR_NONE);
         terms[i].delivery = wish->delivery;
-        terms[i].refusal = full(cache, wish->name, &terms[i]);
+        terms[i].refusal = refusal_of(cache, wish->name, &terms[i]);
         if (terms[i].refusal == DT_TOPIC_FINE) {
             missing[n_missing++] = (struct dt_topic_ensure){.name = wish->name, .terms = &terms[i]};
             continue;
         }
-        /* The topic may have been made since the snapshot: one that is younger than since_us decides, for all names of
-         * one commit. */
+        /* The topic may have been created since the snapshot: one that is younger than since_us decides, for all names
+         * of one commit. */
         status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
         struct dt_view *view = status == DT_OK ? dt_topic_cache_view(cache) : NULL;
         if (view)
