@@ -1,13 +1,11 @@
 /*
- * Many elements of one request: see batch.h.
+ * A chunk is filled (open), passes the gate (batch_gate.h) to its queue, and returns (done). Its answers are written
+ * after those of all earlier chunks. Elements with the same key must be done in order, but chunks that are queued at the
+ * same time may be committed in any order. So if a chunk has a key of an earlier chunk that may still be queued, it waits
+ * until all earlier chunks have returned.
  *
- * A chunk is filled (open), goes to its queue through the gate (batch_gate.h) and comes back (done); its answers are
- * written when all chunks before it were. Elements with one key must be done in their order, but chunks that are under
- * way together may be committed in any: a chunk with a key of an earlier chunk that may still be under way waits until
- * all of them are back.
- *
- * Invariants: a chunk that is not done belongs to the queue, but for its refusals; once a batch has ended early (ending
- * is set) nothing of it goes to the queue any more; hold covers weight, in steps, unless the batch has ended early.
+ * Invariants: a chunk that is not done belongs to the queue, except for its refusals; after a batch has ended early
+ * (ending is set) no chunk of it is queued; hold covers weight, in steps, unless the batch has ended early.
  */
 #include "batch.h"
 
@@ -24,19 +22,19 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 
-#define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be all of it */
-#define FREE_WEIGHT ((size_t)64 << 10) /* of what a connection has outside of the budget (limits.memory) */
-#define STEP        ((size_t)64 << 10) /* of a hold */
-#define KEEP_HELD   ((size_t)1 << 20)  /* a hold this much too large is made smaller */
-/* Answers may be so many times as long as the elements, and this long in any case: 200 KB of line feeds are no reason
- * for 24 MB of answer. */
+#define FIRST_ROWS  64                 /* room of a batch's first chunk, which may be the only one */
+#define FREE_WEIGHT ((size_t)64 << 10) /* not charged to the budget (limits.memory) */
+#define STEP        ((size_t)64 << 10) /* a hold grows in steps */
+#define KEEP_HELD   ((size_t)1 << 20)  /* a hold that is larger than needed by this much shrinks */
+/* Answers may be RESULTS_TIMES as long as the elements, and RESULTS_MIN in any case, so that 200 KB of line feeds do not
+ * cause an answer of 24 MB. */
 #define RESULTS_TIMES 4
 #define RESULTS_MIN   ((size_t)256 << 10)
 
-/* Why a batch ends early: what its elements are told, and what is said for all that are not looked at. */
+/* Why a batch ends early: the problem of its remaining elements. */
 static const struct ending {
     enum dt_problem_type type;
-    bool answers_each; /* elements that still come get an answer of their own */
+    bool answers_each; /* elements that still arrive get an answer each */
     const char *why;
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time is up"},
@@ -49,31 +47,126 @@ static const struct ending {
 struct dt_batch {
     struct dt_gate_entry entry; /* first: a dt_gate_entry is its batch */
     struct dt_slice slice;
-    bool (*step)(struct dt_request *req); /* of a batch that is fed in time slices */
+    bool (*step)(struct dt_request *req); /* if it is fed in slices */
     struct dt_request *req;               /* until the request's end */
     const struct dt_batch_kind *kind;
     struct dt_batch_terms terms;
-    struct dt_detached *detached; /* the answer is sent there, when all chunks are back */
+    struct dt_detached *detached; /* the answer is sent here after all chunks have returned */
     bool array;
-    bool has_place; /* of its token's */
+    bool has_place; /* dt_tenant_take_place */
     size_t unit_rows, elements, elements_max, bytes;
-    size_t refused; /* elements, by their sender's fault */
-    bool owed;      /* its token owes for them */
+    size_t refused; /* elements that were refused because of a fault in them */
+    bool owed;      /* they were added to its token's debt */
     struct dt_strbuf results;
     struct dt_chunk *head; /* submitted, in order (utlist) */
     struct dt_chunk *open, *spare;
     const struct ending *ending; /* NULL: it has not ended early */
-    bool remainder;              /* there is more that gets no answer of its own */
+    bool remainder;              /* further elements get one answer together */
     bool failed;                 /* memory was out */
     struct dt_hold hold;
     size_t weight;         /* of chunks and results */
-    _Atomic unsigned refs; /* the request's or the detached's, and one for each chunk under way */
+    _Atomic unsigned refs; /* one for the request or the detached answer, and one for each queued chunk */
 };
+
+/* ---- the memory of a chunk ---- */
+
+/* Grows rows and slots. False: memory is out. */
+static bool grow_chunk(struct dt_chunk *chunk, size_t room)
+{
+    char *rows = reallocarray(chunk->rows, room, chunk->row_bytes);
+    chunk->rows = rows ? rows : chunk->rows;
+    struct dt_chunk_slot *slots = reallocarray(chunk->slots, room, sizeof(*slots));
+    chunk->slots = slots ? slots : chunk->slots;
+    if (!rows || !slots)
+        return false;
+    memset(rows + chunk->room * chunk->row_bytes, 0, (room - chunk->room) * chunk->row_bytes);
+    chunk->room = room;
+    return true;
+}
+
+static void chunk_free(struct dt_chunk *chunk)
+{
+    if (!chunk)
+        return;
+    free(chunk->rows);
+    free(chunk->slots);
+    free(chunk->keys);
+    dt_strbuf_clear(&chunk->refusals);
+    dt_arena_clear(&chunk->arena);
+    free(chunk);
+}
+
+static struct dt_chunk *chunk_new(void *batch, size_t first, size_t most, size_t row_bytes)
+{
+    struct dt_chunk *chunk = calloc(1, sizeof(*chunk));
+    if (!chunk)
+        return NULL;
+    chunk->batch = batch;
+    chunk->room_max = most;
+    chunk->row_bytes = row_bytes;
+    dt_strbuf_init(&chunk->refusals);
+    dt_arena_init(&chunk->arena);
+    if (grow_chunk(chunk, first < most ? first : most))
+        return chunk;
+    chunk_free(chunk);
+    return NULL;
+}
+
+static void chunk_reset(struct dt_chunk *chunk)
+{
+    chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
+    chunk->submitted = false;
+    chunk->done = false;
+    if (chunk->keys)
+        memset(chunk->keys, 0, chunk->keys_room * sizeof(*chunk->keys));
+    dt_strbuf_reset(&chunk->refusals);
+    dt_arena_reset(&chunk->arena);
+}
+
+static void chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *problem)
+{
+    dt_assert_cmp(chunk->n_slots, <, chunk->room);
+    struct dt_chunk_slot *slot = &chunk->slots[chunk->n_slots++];
+    slot->row = -1;
+    slot->at = chunk->refusals.n;
+    dt_problem_add(&chunk->refusals, problem, DT_STR_NONE);
+    slot->n = chunk->refusals.n - slot->at;
+    chunk->bytes += slot->n;
+}
+
+/* Returns the cell of a hash, or the free cell for it. */
+static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
+{
+    size_t mask = chunk->keys_room - 1;
+    size_t i = (size_t)hash & mask;
+    while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
+        i = (i + 1) & mask;
+    return &chunk->keys[i];
+}
+
+static bool chunk_note_key(struct dt_chunk *chunk, uint64_t hash)
+{
+    if (!chunk->keys) {
+        /* A power of two, at least twice the number of keys, so that a free cell is always found. */
+        for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
+            chunk->keys_room *= 2;
+        chunk->keys = calloc(chunk->keys_room, sizeof(*chunk->keys));
+    }
+    dt_assert_cmp(chunk->n_rows, <, chunk->keys_room / 2);
+    if (chunk->keys)
+        *key_cell(chunk, hash) = hash;
+    return chunk->keys != NULL;
+}
+
+static bool chunk_has_key(const struct dt_chunk *chunk, uint64_t hash)
+{
+    return chunk->keys && *key_cell(chunk, hash) != 0;
+}
 
 /* ---- memory ---- */
 
-/* Charges what is there; when there is no room for it, nothing more comes. */
-static void charge(struct dt_batch *batch)
+/* Charges the batch's weight. If the budget is used up the batch ends. */
+static void charge_weight(struct dt_batch *batch)
 {
     const size_t beyond = batch->weight > FREE_WEIGHT ? batch->weight - FREE_WEIGHT : 0;
     const size_t held = (beyond + STEP - 1) / STEP * STEP;
@@ -86,28 +179,32 @@ static void charge(struct dt_batch *batch)
 
 static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
-    size_t weight = dt_chunk_weight(chunk);
+    const size_t weight =
+        chunk->room * (chunk->row_bytes + sizeof(*chunk->slots)) + chunk->arena.size + chunk->refusals.cap;
     if (weight == chunk->weight)
         return;
     dt_assert_cmp(batch->weight, >=, chunk->weight);
     batch->weight = batch->weight - chunk->weight + weight;
     chunk->weight = weight;
-    charge(batch);
+    charge_weight(batch);
 }
 
 /* ---- chunks ---- */
 
-/* Sees to room for one more element. The first chunk is small: it may be all of the batch. */
+/* Makes room for one more element. The first chunk is small, because it may be the only one. */
 static bool open_chunk(struct dt_batch *batch)
 {
     if (!batch->open && batch->spare) {
         batch->open = batch->spare;
         batch->spare = NULL;
     } else if (!batch->open) {
-        batch->open = dt_chunk_new(batch, batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS,
-                                   batch->unit_rows, batch->kind->row_bytes);
+        batch->open = chunk_new(batch, batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS, batch->unit_rows,
+                                batch->kind->row_bytes);
     }
-    bool open = batch->open && dt_chunk_reserve(batch->open);
+    struct dt_chunk *chunk = batch->open;
+    if (chunk)
+        dt_assert_cmp(chunk->n_slots, <, chunk->room_max);
+    const bool open = chunk && (chunk->n_slots < chunk->room || grow_chunk(chunk, chunk->room_max));
     batch->failed = batch->failed || !open;
     return open;
 }
@@ -119,12 +216,12 @@ static struct dt_batch *batch_of(struct dt_gate_entry *entry)
     return (struct dt_batch *)entry;
 }
 
-static void resume(struct dt_gate_entry *entry)
+static void resume_request(struct dt_gate_entry *entry)
 {
     dt_request_resume(batch_of(entry)->req);
 }
 
-static void suspend(struct dt_gate_entry *entry)
+static void suspend_request(struct dt_gate_entry *entry)
 {
     dt_request_suspend(batch_of(entry)->req);
 }
@@ -138,7 +235,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->kind = kind;
     batch->terms.api = req->api;
     dt_caller_copy(&req->caller, &batch->terms.caller);
-    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* outlives the request */
+    batch->terms.bound = dt_wall_bound(req) ? &batch->terms.caller.topics : NULL; /* the copy outlives the request */
     batch->terms.view = dt_topic_cache_view(req->api->topics);
     batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;
@@ -146,26 +243,26 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->elements_max = (size_t)req->api->config->limits_batch_lines;
     dt_strbuf_init(&batch->results);
     batch->refs = 1;
-    dt_gate_entry_init(&batch->entry, kind->gate(req->api), req->deadline_us, resume);
+    dt_gate_entry_init(&batch->entry, kind->gate(req->api), req->deadline_us, resume_request);
     dt_hold_init(&batch->hold, req->api->memory);
     return batch;
 }
 
-/* Gives back what a chunk that came back holds beyond its own memory. */
+/* Releases what a returned chunk holds beyond its own memory. */
 static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     if (chunk->submitted && batch->kind->clear)
         batch->kind->clear(chunk);
 }
 
-/* However a batch ends, its token owes for what was refused. Returns until when it rests. */
-static int64_t owe(struct dt_batch *batch, size_t elements)
+/* Adds refused elements to the token's debt, however the batch ends. Returns until when the batch rests. */
+static int64_t add_debt(struct dt_batch *batch, size_t elements)
 {
     batch->owed = true;
     return dt_tenant_refused_elements(batch->terms.caller.tenant, elements);
 }
 
-static void unref(struct dt_batch *batch)
+static void release_ref(struct dt_batch *batch)
 {
     const unsigned refs = atomic_fetch_sub(&batch->refs, 1);
     dt_assert_cmp(refs, >, 0);
@@ -174,16 +271,16 @@ static void unref(struct dt_batch *batch)
     while (batch->head) {
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
-        dt_assert(chunk->done); /* the queue has a reference until then */
+        dt_assert(chunk->done); /* a queued chunk holds a reference */
         clear_chunk(batch, chunk);
-        dt_chunk_free(chunk);
+        chunk_free(chunk);
     }
-    dt_chunk_free(batch->open);
-    dt_chunk_free(batch->spare);
+    chunk_free(batch->open);
+    chunk_free(batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->terms.view);
     if (!batch->owed)
-        owe(batch, batch->refused);
+        add_debt(batch, batch->refused);
     dt_batch_rest_over(batch);
     dt_caller_clear(&batch->terms.caller);
     dt_hold_less(&batch->hold, DT_HOLD_ALL);
@@ -196,7 +293,7 @@ void dt_batch_release(dt_batch *batch)
     if (!batch)
         return;
     dt_gate_leave(&batch->entry);
-    unref(batch);
+    release_ref(batch);
 }
 
 /* ---- results ---- */
@@ -220,14 +317,14 @@ static void write_problem(struct dt_batch *batch, enum dt_problem_type type, con
 
 #define DETAIL_BYTES 200
 
-/* "the request's time is up; no job was made", and "… from here on". */
+/* Returns "the request's time is up; no job was made", perhaps with " from here on". */
 static const char *detail_of(const struct dt_batch *batch, const char *why, bool onward, char text[DETAIL_BYTES])
 {
     snprintf(text, DETAIL_BYTES, "%s; %s%s", why, batch->kind->nothing, onward ? " from here on" : "");
     return text;
 }
 
-/* Whether the sender is to blame that nothing was done, and no quota has said so. */
+/* Returns true for a refusal because of a fault in the element: not a timeout, not a quota. */
 static bool is_refusal(int status)
 {
     return status >= 400 && status < 500 && status != 408 && status != 429;
@@ -256,7 +353,7 @@ static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     batch->weight += out->cap - before;
 }
 
-/* Writes what came back, in order; one chunk's memory is kept for the next. */
+/* Writes the answers of returned chunks, in order. The memory of one chunk is kept for the next. */
 static void collect_results(struct dt_batch *batch)
 {
     while (batch->head && batch->head->done) {
@@ -264,15 +361,15 @@ static void collect_results(struct dt_batch *batch)
         DL_DELETE(batch->head, chunk);
         write_chunk(batch, chunk);
         clear_chunk(batch, chunk);
-        dt_chunk_reset(chunk);
+        chunk_reset(chunk);
         if (batch->spare) {
             dt_assert_cmp(batch->weight, >=, chunk->weight);
             batch->weight -= chunk->weight;
-            dt_chunk_free(chunk);
+            chunk_free(chunk);
         } else {
             batch->spare = chunk;
         }
-        charge(batch);
+        charge_weight(batch);
     }
 }
 
@@ -283,30 +380,30 @@ static void set_done(void *arg, unsigned under_way)
     struct dt_chunk *chunk = arg;
     (void)under_way;
     dt_assert(chunk->submitted && !chunk->done);
-    chunk->done = true; /* from here on it may be emptied */
+    chunk->done = true; /* from now on the batch may empty it */
 }
 
 void dt_batch_came_back(struct dt_chunk *chunk)
 {
     struct dt_batch *batch = chunk->batch;
     dt_gate_back(&batch->entry, dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes), set_done, chunk);
-    unref(batch);
+    release_ref(batch);
 }
 
-static void append(struct dt_batch *batch, struct dt_chunk *chunk)
+static void append_open_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     batch->open = NULL;
     batch->entry.in_order = false;
     DL_APPEND(batch->head, chunk);
 }
 
-/* Ends a chunk that is not submitted: its elements are told why. */
+/* Ends the open chunk without submitting it: its elements get the batch's problem. */
 static void close_open_chunk(struct dt_batch *batch)
 {
     if (!batch->open || batch->open->n_slots == 0)
         return;
     batch->open->done = true;
-    append(batch, batch->open);
+    append_open_chunk(batch, batch->open);
 }
 
 bool dt_batch_flush(dt_batch *batch)
@@ -322,7 +419,7 @@ bool dt_batch_flush(dt_batch *batch)
     dt_assert_cmp(chunk->n_rows, <=, batch->unit_rows);
     if (!dt_gate_pass(&batch->entry, dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes)))
         return false;
-    append(batch, chunk);
+    append_open_chunk(batch, chunk);
     chunk->submitted = true;
     atomic_fetch_add(&batch->refs, 1);
     batch->kind->submit(&batch->terms, chunk, batch->entry.deadline_us);
@@ -337,13 +434,13 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
         return;
     batch->ending = &endings[why];
     if (why == DT_BATCH_CUT)
-        owe(batch, batch->elements);
+        add_debt(batch, batch->elements);
     close_open_chunk(batch);
 }
 
 bool dt_batch_look(dt_batch *batch)
 {
-    batch->entry.deadline_us = batch->req->deadline_us; /* it may have moved (http_exchange.h) */
+    batch->entry.deadline_us = batch->req->deadline_us; /* the server may have moved it (http_exchange.h) */
     switch (dt_gate_ended(&batch->entry, dt_clock_mono_us(batch->terms.api->clock))) {
     case DT_GATE_CLOSED:
         dt_batch_end(batch, DT_BATCH_SHUTDOWN);
@@ -382,15 +479,15 @@ bool dt_batch_room(dt_batch *batch)
 
 bool dt_batch_wait(dt_batch *batch, bool finished)
 {
-    /* In time slices the request is suspended already. */
+    /* In slices the request is already suspended. */
     bool wait = dt_gate_wait(&batch->entry, finished ? DT_GATE_ALL : DT_GATE_ROOM,
-                             batch->entry.call == resume ? suspend : NULL);
+                             batch->entry.call == resume_request ? suspend_request : NULL);
     if (!wait)
-        dt_batch_look(batch); /* a gate that was closed has no room */
+        dt_batch_look(batch); /* a closed gate ends the batch */
     return wait;
 }
 
-/* ---- in time slices ---- */
+/* ---- slices ---- */
 
 static bool run_slice(struct dt_slice *slice)
 {
@@ -401,7 +498,7 @@ static bool run_slice(struct dt_slice *slice)
 static void queue_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
-    /* The slices end after the queues, and when those have ended nobody waits any more. */
+    /* Slicers end after the queues; no batch waits after the queues have ended. */
     (void)dt_workers_slice(batch->terms.api->workers, &batch->slice);
 }
 
@@ -418,7 +515,7 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
 
 void dt_batch_leave_slices(dt_batch *batch)
 {
-    batch->entry.call = resume;
+    batch->entry.call = resume_request;
 }
 
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch)
@@ -444,9 +541,10 @@ bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when)
         until_us = dt_tenant_rests_until(batch->terms.caller.tenant);
     } else {
         collect_results(batch);
-        until_us = owe(batch, batch->refused);
+        until_us = add_debt(batch, batch->refused);
     }
-    return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
+    return until_us &&
+           dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume_request ? suspend_request : NULL);
 }
 
 /* ---- elements ---- */
@@ -459,8 +557,8 @@ void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why
     batch->bytes++;
     if (!open_chunk(batch))
         return;
-    dt_chunk_add_refusal(batch->open,
-                         &(struct dt_problem){.type = type, .detail = dt_str(detail_of(batch, why, onward, text))});
+    chunk_add_refusal(batch->open,
+                      &(struct dt_problem){.type = type, .detail = dt_str(detail_of(batch, why, onward, text))});
     weigh_chunk(batch, batch->open);
 }
 
@@ -477,19 +575,18 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     else if (faults->n > 0)
         problem.detail = DT_STR_LIT("see errors for each member that is wrong");
     batch->refused += is_refusal(dt_problem_http_status(problem.type));
-    dt_chunk_add_refusal(batch->open, &problem);
+    chunk_add_refusal(batch->open, &problem);
 }
 
-/* Elements with one key are done in their order: this chunk waits for chunks that have the key and may be under way.
- * False: memory is out. */
+/* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: memory is out. */
 static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;
     if (hash == 0)
         return true;
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
-        batch->entry.in_order = dt_chunk_has_key(c, hash);
-    return dt_chunk_note_key(chunk, hash);
+        batch->entry.in_order = chunk_has_key(c, hash);
+    return chunk_note_key(chunk, hash);
 }
 
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
@@ -509,7 +606,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     struct dt_chunk *chunk = batch->open;
     const struct dt_json_limits limits = dt_job_json_limits(&batch->terms.rules, 0);
     struct dt_faults faults;
-    struct dt_error err; /* large: for each element only its beginning is emptied */
+    struct dt_error err; /* it is large, so only its beginning is cleared for each element */
     err.status = DT_OK;
     err.text[0] = '\0';
     dt_faults_init(&faults, &chunk->arena);
@@ -519,16 +616,20 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
         status = batch->kind->decode(&batch->terms, json, keep, chunk, &faults, &err);
     if (status == DT_OK && !note_key(batch, chunk))
         status = DT_NOMEM;
-    if (status == DT_OK)
-        dt_chunk_add_row(chunk, text.n);
-    else
+    if (status == DT_OK) {
+        dt_assert_cmp(chunk->n_slots, <, chunk->room);
+        dt_assert_cmp(chunk->n_rows, <=, chunk->n_slots);
+        chunk->slots[chunk->n_slots++] = (struct dt_chunk_slot){.row = (int64_t)chunk->n_rows++};
+        chunk->bytes += text.n;
+    } else {
         refuse_decoded(batch, status, &faults, &err);
+    }
     weigh_chunk(batch, chunk);
 }
 
 /* ---- the answer ---- */
 
-/* A chunk that is not back by now has had its time: it is told as unknown. */
+/* The outcome of a chunk that has not returned by now is unknown. */
 static void write_all(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);
@@ -568,142 +669,29 @@ void dt_batch_answer(dt_batch *batch)
     req->reply_type = type_of(batch);
 }
 
-/* All chunks are back, or have had their time; on a thread of the slices, or where those have ended. */
-static bool send_off(struct dt_slice *slice)
+/* Called when all chunks have returned or their time is up: by a slicer, or by the thread that detached the answer. */
+static bool send_answer(struct dt_slice *slice)
 {
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
     write_all(batch);
     dt_strbuf_fit(&batch->results);
     dt_detached_answer(batch->detached, batch->failed ? 0 : 200, type_of(batch), &batch->results, &batch->hold);
-    unref(batch);
+    release_ref(batch);
     return false;
 }
 
 void dt_batch_detach(dt_batch *batch)
 {
     if (batch->elements == 0)
-        return; /* nothing was done, so the request may end as others do */
+        return; /* nothing was done, so the request ends as others do */
     dt_batch_remainder(batch);
     dt_gate_leave(&batch->entry);
     batch->detached = dt_request_detach(batch->req);
     if (!batch->detached)
         return;
     atomic_fetch_add(&batch->refs, 1);
-    batch->slice.run = send_off;
+    batch->slice.run = send_answer;
     batch->entry.call = queue_slice;
     if (!dt_gate_wait(&batch->entry, DT_GATE_ALL, NULL))
-        send_off(&batch->slice);
-}
-
-/* Owns the memory of chunks: see batch.h. */
-
-static bool grow(struct dt_chunk *chunk, size_t room)
-{
-    char *rows = reallocarray(chunk->rows, room, chunk->row_bytes);
-    chunk->rows = rows ? rows : chunk->rows;
-    struct dt_chunk_slot *slots = reallocarray(chunk->slots, room, sizeof(*slots));
-    chunk->slots = slots ? slots : chunk->slots;
-    if (!rows || !slots)
-        return false;
-    memset(rows + chunk->room * chunk->row_bytes, 0, (room - chunk->room) * chunk->row_bytes);
-    chunk->room = room;
-    return true;
-}
-
-struct dt_chunk *dt_chunk_new(void *batch, size_t first, size_t most, size_t row_bytes)
-{
-    struct dt_chunk *chunk = calloc(1, sizeof(*chunk));
-    if (!chunk)
-        return NULL;
-    chunk->batch = batch;
-    chunk->room_max = most;
-    chunk->row_bytes = row_bytes;
-    dt_strbuf_init(&chunk->refusals);
-    dt_arena_init(&chunk->arena);
-    if (grow(chunk, first < most ? first : most))
-        return chunk;
-    dt_chunk_free(chunk);
-    return NULL;
-}
-
-void dt_chunk_free(struct dt_chunk *chunk)
-{
-    if (!chunk)
-        return;
-    free(chunk->rows);
-    free(chunk->slots);
-    free(chunk->keys);
-    dt_strbuf_clear(&chunk->refusals);
-    dt_arena_clear(&chunk->arena);
-    free(chunk);
-}
-
-void dt_chunk_reset(struct dt_chunk *chunk)
-{
-    chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
-    chunk->submitted = false;
-    chunk->done = false;
-    if (chunk->keys)
-        memset(chunk->keys, 0, chunk->keys_room * sizeof(*chunk->keys));
-    dt_strbuf_reset(&chunk->refusals);
-    dt_arena_reset(&chunk->arena);
-}
-
-bool dt_chunk_reserve(struct dt_chunk *chunk)
-{
-    dt_assert_cmp(chunk->n_slots, <, chunk->room_max);
-    return chunk->n_slots < chunk->room || grow(chunk, chunk->room_max);
-}
-
-size_t dt_chunk_weight(const struct dt_chunk *chunk)
-{
-    return chunk->room * (chunk->row_bytes + sizeof(*chunk->slots)) + chunk->arena.size + chunk->refusals.cap;
-}
-
-void dt_chunk_add_row(struct dt_chunk *chunk, size_t bytes)
-{
-    dt_assert_cmp(chunk->n_slots, <, chunk->room);
-    dt_assert_cmp(chunk->n_rows, <=, chunk->n_slots);
-    chunk->slots[chunk->n_slots++] = (struct dt_chunk_slot){.row = (int64_t)chunk->n_rows++};
-    chunk->bytes += bytes;
-}
-
-void dt_chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *problem)
-{
-    dt_assert_cmp(chunk->n_slots, <, chunk->room);
-    struct dt_chunk_slot *slot = &chunk->slots[chunk->n_slots++];
-    slot->row = -1;
-    slot->at = chunk->refusals.n;
-    dt_problem_add(&chunk->refusals, problem, DT_STR_NONE);
-    slot->n = chunk->refusals.n - slot->at;
-    chunk->bytes += slot->n;
-}
-
-/* The cell of a hash, or the free one where it would stand. */
-static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
-{
-    size_t mask = chunk->keys_room - 1;
-    size_t i = (size_t)hash & mask;
-    while (chunk->keys[i] != 0 && chunk->keys[i] != hash)
-        i = (i + 1) & mask;
-    return &chunk->keys[i];
-}
-
-bool dt_chunk_note_key(struct dt_chunk *chunk, uint64_t hash)
-{
-    if (!chunk->keys) {
-        /* A power of two, at least twice as many as there can be keys: a free cell is always found. */
-        for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
-            chunk->keys_room *= 2;
-        chunk->keys = calloc(chunk->keys_room, sizeof(*chunk->keys));
-    }
-    dt_assert_cmp(chunk->n_rows, <, chunk->keys_room / 2);
-    if (chunk->keys)
-        *key_cell(chunk, hash) = hash;
-    return chunk->keys != NULL;
-}
-
-bool dt_chunk_has_key(const struct dt_chunk *chunk, uint64_t hash)
-{
-    return chunk->keys && *key_cell(chunk, hash) != 0;
+        send_answer(&batch->slice);
 }

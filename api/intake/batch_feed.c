@@ -1,9 +1,8 @@
 /*
- * Feeds batches: see batch.h. Lines (NDJSON) are cut out of the stream as they arrive, on the HTTP thread; where a
- * piece of the body has very many, those beyond a slice are taken in time slices (workers.h), so that no other
- * connection of the thread waits for them. An array is collected and taken apart in time slices: first all of it is
- * read (if it cannot be, nothing is done), then some dozens of elements at a time. Both feed a dt_batch, which commits
- * in chunks and holds the feeder back. Knows nothing of an element's members.
+ * Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece of
+ * the body has more lines than a slice, slicers (workers.h) take the remainder, so that other connections of the thread
+ * do not wait. An array is collected, then a slicer parses all of it (if that fails nothing is done), and takes some
+ * dozens of elements at a time.
  */
 #include "batch.h"
 
@@ -19,19 +18,19 @@ static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 /* ---- NDJSON ---- */
 
 /*
- * A line's beginning that came with an earlier piece of the body waits in `partial`. A line longer than limits.body is
- * refused, and skipped to its end. A line feed ends a line; what follows the last one is a line too, unless it is
- * empty. An empty line is a line that cannot be read: results stay aligned with lines.
+ * `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer than limits.body is
+ * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty line is
+ * refused like any other fault, so that results stay aligned with lines.
  */
 struct lines {
     dt_batch *batch;
     struct dt_strbuf partial;
-    struct dt_strbuf piece; /* taken in slices, from `at` on */
+    struct dt_strbuf piece; /* for the slicers, from `at` on */
     size_t at;
     size_t line_max;
     bool skipping;
     bool begun; /* the first line was taken */
-    bool rests; /* before it begins */
+    bool rests; /* the batch must rest before it begins */
     bool ended; /* the last line was taken */
 };
 
@@ -74,7 +73,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
     return DT_PENDING;
 }
 
-/* p[0..n): the remainder of a line whose beginning may wait in partial. */
+/* Takes a line that ends with p[0..n). Its beginning may be in partial. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
     struct dt_str line = {p, n};
@@ -108,7 +107,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
 }
 
-/* Looks at no more lines; what is still to come is the remainder. */
+/* Takes no more lines: those that follow get one answer together. */
 static void leave_remainder(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
@@ -139,11 +138,11 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
         take_line(lines, start, (size_t)(end - start));
         *at += (size_t)(end - start) + 1;
     }
-    dt_batch_room(lines->batch); /* a chunk that is full now need not wait for the next line */
+    dt_batch_room(lines->batch); /* submits a full chunk at once, not with the next line */
     return TAKEN;
 }
 
-/* A part of the piece, on a thread of the slices; the request goes back to its HTTP thread when all of it was taken. */
+/* Takes a slice of the piece. After the last slice the request is resumed on its HTTP thread. */
 static bool step_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
@@ -181,8 +180,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
-    /* More than a slice, there is no room for it now, or the batch rests first. The library's buffer does not outlive
-     * feed, so what is taken later is copied. */
+    /* There are more lines than a slice, or there is no room, or the batch rests first. The HTTP library's buffer does not
+     * outlive feed, so the remainder is copied. */
     const size_t left = n - at;
     lines->at = 0;
     if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))
@@ -215,7 +214,7 @@ static enum dt_next rest_lines(struct dt_request *req)
     return dt_batch_rest(lines->batch, DT_BATCH_REST_LAST) ? DT_PENDING : answer_lines(req);
 }
 
-/* Ends the batch when nothing more comes. Called again after each wait for room. */
+/* Ends the batch after the last piece of the body. Called again after each wait for room. */
 static enum dt_next finish_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
@@ -225,7 +224,7 @@ static enum dt_next finish_lines(struct dt_request *req)
         if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
     if (!lines->ended) {
-        /* A last line without its line feed is a line; one that a limit cut off is not. */
+        /* Text after the last line feed is a line, unless a limit cut it off. */
         const bool begun = lines->skipping || lines->partial.n > 0;
         lines->ended = true;
         if (dt_batch_over(lines->batch)) {
@@ -244,7 +243,7 @@ static enum dt_next finish_lines(struct dt_request *req)
     return dt_batch_wait(lines->batch, true) ? DT_PENDING : rest_lines(req);
 }
 
-/* The line that was begun is none. */
+/* The incomplete last line is dropped. */
 void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 {
     struct lines *lines = req->state;
@@ -257,12 +256,12 @@ void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 /* ---- an array ---- */
 
 #define NODES_AT_LEAST 1024
-#define ELEMENT_BYTES  24 /* no job, and no report of a result, is shorter */
+#define ELEMENT_BYTES  24 /* the shortest job or result */
 #define NAMES_MAX      4000000
 
 struct array {
     dt_batch *batch;
-    dt_json *json; /* of its own: a batch parses each element with the thread's parser */
+    dt_json *json; /* not the thread's parser, which the batch uses for each element */
     const struct dt_json_node *element;
     enum { READ, FEED, FLUSH, REST, FINISH } next;
 };
@@ -274,8 +273,8 @@ static void drop_array(struct dt_request *req)
     dt_batch_release(array->batch);
 }
 
-/* A node is many times as large as the shortest element: a body of elements shorter than any that says something is
- * refused as one of too many. */
+/* A node is many times larger than the shortest element. So if a body has more elements than valid ones would fit in, it is
+ * refused as one with too many. */
 static size_t nodes_max(const struct dt_request *req)
 {
     size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;
@@ -284,7 +283,7 @@ static size_t nodes_max(const struct dt_request *req)
     return fit < most ? fit : most;
 }
 
-/* Reads all of the text. False: it is not JSON or no array, and the problem is filled in. */
+/* Parses the whole body. False: it is not JSON or not an array; the problem is filled in. */
 static bool begin_array(struct dt_request *req, struct array *array)
 {
     struct dt_error err = {0};
@@ -315,7 +314,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
     return true;
 }
 
-/* False: it waits for room. */
+/* Feeds a slice. False: it waits for room. */
 static bool feed_array(struct array *array)
 {
     const struct dt_json_node *root = dt_json_root(array->json);
@@ -335,7 +334,7 @@ static bool feed_array(struct array *array)
     return true;
 }
 
-/* A piece of the array, on a thread of the slices. False: it waits, or the answer is there. */
+/* Does a slice of the array. False: it waits, or the answer is filled in. */
 static bool step_array(struct dt_request *req)
 {
     struct array *array = req->state;
@@ -370,7 +369,8 @@ enum dt_next dt_batch_feed_handle(struct dt_request *req)
     struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_hold_bulk(&req->hold, 2 * nodes_max(req) * sizeof(struct dt_json_node))) /* their table doubles */
+    if (!dt_hold_bulk(&req->hold,
+                      2 * nodes_max(req) * sizeof(struct dt_json_node))) /* the table of nodes grows by doubling */
         return dt_request_no_room(req);
     *array = (struct array){.batch = dt_batch_new(req, kind_of(req), true)};
     req->state = array;

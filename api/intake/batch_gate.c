@@ -1,9 +1,7 @@
 /*
- * Owns the count of rows that batches have at the queue, and the queue of batches before it: see batch_gate.h.
- *
- * Invariants, under the lock: rows = the rows of all chunks at the queue + the granted rows; an entry is in the
- * queue exactly while waits_for is set; no entry of the queue could be granted room (serve_queue is run whenever that
- * may have changed). One chunk always passes when nothing else is out.
+ * Invariants, under the lock: rows = the rows of all queued chunks + the granted rows; an entry is in the gate's queue
+ * exactly while waits_for is set; no entry of the queue could be granted room (serve_queue is called whenever that may
+ * have changed). If no chunk is queued, one chunk of any weight passes.
  */
 #include "batch_gate.h"
 
@@ -18,8 +16,8 @@
 
 struct dt_gate {
     size_t chunk_rows;
-    size_t unit_rows, rows_max; /* what a chunk weighs at most, and all of them */
-    size_t row_bytes;           /* a row stands for; 0: bytes do not count */
+    size_t unit_rows, rows_max; /* the most that a chunk weighs, and all of them */
+    size_t row_bytes;           /* so many bytes count as a row; 0: bytes do not count */
     _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
     pthread_mutex_t lock;
@@ -30,7 +28,7 @@ struct dt_gate {
     dt_metric *rows_out, *waiting, *open, *rests;
 };
 
-static size_t weigh(const dt_gate *gate, size_t rows, size_t bytes)
+static size_t rows_for(const dt_gate *gate, size_t rows, size_t bytes)
 {
     size_t stand_for = gate->row_bytes ? bytes / gate->row_bytes : 0;
     return rows > stand_for ? rows : stand_for;
@@ -43,7 +41,7 @@ size_t dt_gate_chunk_rows(const dt_gate *gate)
 
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes)
 {
-    size_t weight = weigh(gate, rows, bytes);
+    size_t weight = rows_for(gate, rows, bytes);
     return weight < gate->unit_rows ? weight : gate->unit_rows;
 }
 
@@ -56,7 +54,7 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
     gate->chunk_rows = bounds->chunk_rows;
     gate->rows_max = bounds->rows;
     gate->row_bytes = bounds->rows ? bounds->bytes / bounds->rows : 0;
-    gate->unit_rows = weigh(gate, bounds->chunk_rows, bounds->chunk_bytes);
+    gate->unit_rows = rows_for(gate, bounds->chunk_rows, bounds->chunk_bytes);
     pthread_mutex_init(&gate->lock, NULL);
     char labels[40];
     snprintf(labels, sizeof(labels), "of=\"%s\"", of);
@@ -102,7 +100,7 @@ void dt_gate_entry_clear(struct dt_gate_entry *entry)
 
 /* ---- the queue ---- */
 
-/* The entry is its owner's from here on. */
+/* After call its owner has the entry. */
 static void end_wait(struct dt_gate_entry *entry)
 {
     dt_gate *gate = entry->gate;
@@ -114,7 +112,7 @@ static void end_wait(struct dt_gate_entry *entry)
     entry->call(entry);
 }
 
-static void show(const dt_gate *gate)
+static void set_metrics(const dt_gate *gate)
 {
     dt_metric_set(gate->rows_out, (double)gate->rows);
     dt_metric_set(gate->waiting, (double)gate->n_waiting);
@@ -141,7 +139,7 @@ static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for wh
     return what == DT_GATE_ROOM && has_room(entry);
 }
 
-/* Ends every wait that can end. A batch that is held back by its own chunks lets others pass. */
+/* Ends every wait that can end. Batches that wait for their own chunks do not hold up those after them. */
 static void serve_queue(dt_gate *gate)
 {
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
@@ -149,13 +147,13 @@ static void serve_queue(dt_gate *gate)
         if (!need_not_wait(entry, entry->waits_for))
             continue;
         if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
-            dt_assert_cmp(entry->granted, ==, 0); /* given back when the wait began */
+            dt_assert_cmp(entry->granted, ==, 0); /* it was released when the wait began */
             entry->granted = gate->unit_rows;
             gate->rows += entry->granted;
         }
         end_wait(entry);
     }
-    show(gate);
+    set_metrics(gate);
 }
 
 static void give_back_grant(struct dt_gate_entry *entry)
@@ -180,7 +178,7 @@ bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight)
         if (more)
             serve_queue(gate);
         else
-            show(gate);
+            set_metrics(gate);
     }
     pthread_mutex_unlock(&gate->lock);
     return room;
@@ -250,7 +248,7 @@ void dt_gate_expire(dt_gate *gate, int64_t now_us)
         if (now_us >= end_us)
             end_wait(entry);
     }
-    show(gate);
+    set_metrics(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 

@@ -1,18 +1,17 @@
 /*
- * Owns the queue of new jobs and the threads that insert them. Refuses to know HTTP and JSON.
+ * Owns the queue of new jobs and the threads that insert them.
  *
- *   submit -> queue (bounded by jobs and bytes) -> a thread takes all that has gathered -> topics, ids -> one INSERT,
- *   one COMMIT -> done(unit) for each -> index writer
+ *   submit -> queue (bounded by jobs and bytes) -> a thread takes all queued units -> topics, ids -> one INSERT, one
+ *   COMMIT -> done(unit) for each -> index writer
  *
- * Invariants: a unit is answered exactly once; OK is answered only after the COMMIT was; nothing of a unit is touched
- * after its done was called (what the index needs is noted before). While a commit is under way the next batch gathers,
- * so commits grow with the load and a lone job waits for nobody.
+ * Invariants: a unit is answered exactly once; OK only after the COMMIT has succeeded; a unit is not touched after its
+ * done was called (what the index needs is noted before). While a commit runs the next rows are queued, so commits grow
+ * with the load, and a lone job does not wait.
  *
- * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
- * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the
- * same. Where there are several threads, batches never have all of them at once. While single jobs come, batches have
- * one, commit no more than a large unit at a time, and rest behind each: what large statements do in MySQL is felt by
- * all others there.
+ * Single jobs do not wait for batches: units of a few rows have a queue of their own, which is served first, in commits of
+ * its own. After PASSES of these a batch is committed in any case. If there are several threads, batches never have all of
+ * them. While single jobs arrive, batches have one thread, commit at most a large unit at a time, and rest after each
+ * commit, because large statements slow down all others in MySQL.
  */
 #include "committer.h"
 
@@ -20,7 +19,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "base/assert.h"
@@ -30,18 +28,15 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "job/change/id_block.h"
-#include "job/change/jobs.h"
 #include "request/auth.h"
-#include "request/session.h"
 
-#define FEW_ROWS 16              /* of a unit that goes before batches */
-#define PASSES   8               /* so many commits of such units in a row, while a batch waits */
-#define CALM_US  INT64_C(500000) /* since the last of them began, before batches may have several threads */
-#define SLOW_US  INT64_C(200000) /* or since a batch began that is under way: it may hang */
-#define RESTS    3               /* so many times as long as a commit took is the rest behind it … */
-#define REST_US  INT64_C(50000)  /* … and no longer */
-
-#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* of a commit of batches, while single jobs come */
+#define FEW_ROWS          16              /* a unit with at most so many rows is served before batches */
+#define PASSES            8               /* commits of such units in a row while a batch waits */
+#define CALM_US           INT64_C(500000) /* from the last single job until batches may have several threads */
+#define SLOW_US           INT64_C(200000) /* from the begin of a batch's commit until the next: it may hang */
+#define RESTS             3               /* the rest after a commit of batches: so many times as long as it took … */
+#define REST_US           INT64_C(50000)  /* … at most */
+#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* in a commit of batches while single jobs arrive */
 
 struct queue {
     struct dt_unit *units;          /* utlist */
@@ -55,11 +50,12 @@ struct worker {
     struct dt_thread thread;
     struct dt_session session;
     struct dt_id_block ids;
-    struct dt_insert **rows;      /* of the commit under way; room for commit_jobs */
-    struct dt_entry *entries;     /* likewise */
-    struct dt_topic_wish *wishes; /* for the topics of this commit that are not known */
-    struct queue *from;           /* whose units the commit under way has … */
-    size_t taken;                 /* … and how many rows these are */
+    /* Of the running commit; room for api.commit_jobs. */
+    struct dt_insert **rows;
+    struct dt_entry *entries;
+    struct dt_topic_wish *wishes; /* topics that the snapshot lacks */
+    struct queue *from;           /* the queue of its units */
+    size_t taken;                 /* rows of its units */
     int64_t begun_us;
     struct dt_outage_part outage;
 };
@@ -70,28 +66,26 @@ struct dt_committer {
     dt_index_writer *index;
     size_t unit_rows;
     struct worker *workers;
-    _Atomic size_t n_workers; /* whose thread was started; rises under the lock */
-
+    _Atomic size_t n_workers; /* with a thread; rises under the lock */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct queue few, many;
-    unsigned passes;        /* of few, since many was served or empty */
+    unsigned passes;        /* commits of few since many was served or empty */
     int64_t single_us;      /* when the last commit with a single job began; 0: none has */
-    int64_t rests_until_us; /* many, while single jobs come */
+    int64_t rests_until_us; /* many rests, while single jobs arrive */
     size_t queued_bytes;
-    unsigned sleeping;  /* threads that wait */
-    int64_t watched_us; /* one of them looks at the clock then; DT_COMMIT_WINDOW_NEVER: none does */
+    unsigned sleeping;  /* waiting threads */
+    int64_t watched_us; /* when the timer of one of them expires; DT_COMMIT_WINDOW_NEVER: none has a timer */
     bool stopping;
-
     dt_metric *created, *refused_full, *queue, *sizes, *seconds, *failed;
 };
 
-static void run(void *arg);
+static void run_committer(void *arg);
 
 /* ---- the queue ---- */
 
-/* Gives the unit back. Jobs that were made count for its token; its quota gets back what was let pass and not made. */
+/* Ends the unit. Its token is charged for the jobs that were created; the quota gets back the others. */
 static void finish(struct dt_unit *unit, dt_status status)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -111,8 +105,7 @@ static void finish(struct dt_unit *unit, dt_status status)
     unit->done(unit);
 }
 
-/* Lets rows pass, in their order, until one is over a quota of the caller's token: that one and all after it are
- * refused. Without a token, or a quota of it, all pass. */
+/* Admits rows in order until one is over a quota of the caller's token. That row and all after it are refused. */
 static void ask_quota(struct dt_unit *unit, int64_t now_us)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
@@ -139,7 +132,7 @@ static int64_t queue_begins_at(const struct queue *q)
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
-/* When single jobs will have stopped to come. */
+/* Returns the time from which single jobs count as not arriving. */
 static int64_t calm_from(const dt_committer *c)
 {
     return c->single_us ? c->single_us + CALM_US : 0;
@@ -154,17 +147,17 @@ static int64_t many_begins_at(const dt_committer *c)
     return yields ? yields_until_us : at_us;
 }
 
-/* Threads are started when they are first of use: an API that makes no jobs has one. */
+/* Threads start when they are first needed, so an idle API has one. */
 static dt_status start_worker_locked(dt_committer *c)
 {
     struct worker *w = &c->workers[c->n_workers];
-    dt_status status = dt_thread_start(&w->thread, "committer", run, w, NULL);
+    dt_status status = dt_thread_start(&w->thread, "committer", run_committer, w, NULL);
     c->n_workers += status == DT_OK;
     return status;
 }
 
-/* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
-static void call_sleeper_locked(dt_committer *c, bool for_clock)
+/* Wakes a thread, or starts one, if a commit can begin now; for_clock: or if one is needed whose timer expires sooner. */
+static void wake_one_locked(dt_committer *c, bool for_clock)
 {
     int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
     if (at_us != 0 && !(for_clock && at_us < c->watched_us))
@@ -172,10 +165,10 @@ static void call_sleeper_locked(dt_committer *c, bool for_clock)
     if (c->sleeping)
         pthread_cond_signal(&c->wake);
     else if (c->n_workers < (size_t)c->env->config->api_committers && !c->stopping)
-        (void)!start_worker_locked(c); /* without it the others go on */
+        (void)!start_worker_locked(c); /* if it fails, the others do the work */
 }
 
-/* Queues the unit, if there is room; a queue that is empty takes any unit. */
+/* Queues the unit if there is room. An empty queue takes any unit. */
 static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 {
     const struct dt_config *config = c->env->config;
@@ -192,7 +185,7 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
         DL_APPEND(q->units, unit);
         q->rows += unit->n;
         c->queued_bytes += unit->bytes;
-        call_sleeper_locked(c, first);
+        wake_one_locked(c, first);
     }
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -201,13 +194,12 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 static void finish_all(struct dt_unit *units, dt_status status)
 {
     for (struct dt_unit *unit = units, *next; unit; unit = next) {
-        next = unit->next; /* the unit is gone after its done */
+        next = unit->next; /* the unit may be freed by its done */
         finish(unit, status);
     }
 }
 
-/* MySQL is unavailable: units that are queued already would wait for one timeout after another, so all of them are
- * answered at once. */
+/* MySQL is down: queued units would wait for one timeout after another, so all of them are answered at once. */
 static void give_up_queue(dt_committer *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -233,7 +225,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         finish(unit, DT_OK);
         return;
     }
-    bool able = c->n_workers < (size_t)c->env->config->api_committers; /* some thread is not stuck in MySQL */
+    bool able = c->n_workers < (size_t)c->env->config->api_committers; /* a thread is not stuck in MySQL */
     for (size_t i = 0; i < c->n_workers && !able; i++)
         able = !dt_session_stalled(&c->workers[i].session);
     dt_status status;
@@ -284,7 +276,7 @@ void dt_committer_expire(dt_committer *c, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* Waits for the time of a commit. */
+/* Waits until a commit may begin. */
 static void wait_locked(dt_committer *c)
 {
     while (!c->stopping) {
@@ -292,7 +284,7 @@ static void wait_locked(dt_committer *c)
         if (at_us <= dt_clock_mono_us(c->env->clock))
             return;
         c->sleeping++;
-        if (at_us < c->watched_us) { /* else another thread is up in time */
+        if (at_us < c->watched_us) { /* else the timer of another thread expires in time */
             c->watched_us = at_us;
             dt_clock_wait(&c->wake, &c->lock, at_us);
             c->watched_us = DT_COMMIT_WINDOW_NEVER;
@@ -303,7 +295,7 @@ static void wait_locked(dt_committer *c)
     }
 }
 
-/* All that has gathered, up to the bounds of one commit. NULL: the end. */
+/* Takes all queued units, up to the bounds of one commit. NULL: the thread ends. */
 static struct dt_unit *take_units(struct worker *w)
 {
     dt_committer *c = w->committer;
@@ -314,7 +306,7 @@ static struct dt_unit *take_units(struct worker *w)
     pthread_mutex_lock(&c->lock);
     wait_locked(c);
     w->begun_us = dt_clock_mono_us(c->env->clock);
-    /* The queue whose commit begins now; at the end, one that is not empty. */
+    /* Chooses the queue whose commit begins now; when stopping, one that is not empty. */
     const bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= w->begun_us;
     const bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= w->begun_us;
     const bool passes = few && (!many || c->passes < PASSES);
@@ -324,7 +316,7 @@ static struct dt_unit *take_units(struct worker *w)
     const bool amid_single = q == &c->many && calm_from(c) > w->begun_us;
     const size_t rows_max = amid_single ? c->unit_rows : room;
     const size_t bytes_max = amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES;
-    /* The first unit is taken whatever its size. */
+    /* The first unit may have any size. */
     for (struct dt_unit *unit = q->units;
          unit && (!units || (w->taken + unit->n <= rows_max && bytes + unit->bytes <= bytes_max)); unit = q->units) {
         remove_locked(c, q, unit);
@@ -338,13 +330,13 @@ static struct dt_unit *take_units(struct worker *w)
     dt_assert_cmp(w->taken, <=, room);
     dt_commit_window_begun(&q->window, w->begun_us);
     dt_assert_cmp(c->few.window.busy + c->many.window.busy, <=, c->env->config->api_committers);
-    call_sleeper_locked(c, true); /* for what did not go into this commit */
+    wake_one_locked(c, true); /* for the units that stay queued */
     dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     return units;
 }
 
-/* ---- topics that the snapshot does not know ---- */
+/* ---- topics that the snapshot lacks ---- */
 
 static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct dt_str name)
 {
@@ -354,12 +346,12 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
     return NULL;
 }
 
-/* Adds the unit's topics that the view does not know to the wishes, after the `before` wishes of earlier units; returns
- * how many. A topic that was refused to an earlier caller is asked for again: this one may be allowed to make it. */
+/* Adds the unit's topics that the view lacks to the wishes, after the `before` wishes of earlier units. Returns how many.
+ * A topic that was refused to an earlier caller is added again, because this caller may be allowed to create it. */
 static size_t wish_for(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
-    struct dt_str last = DT_STR_NONE; /* batches repeat their topics */
+    struct dt_str last = DT_STR_NONE; /* batches repeat topics */
     size_t n = 0;
     for (size_t i = 0; i < unit->n - unit->n_over; i++) {
         const struct dt_new_job *job = &unit->rows[i].row.job;
@@ -380,8 +372,8 @@ static size_t wish_for(struct worker *w, const struct dt_unit *unit, const struc
     return n;
 }
 
-/* Makes the topics that the view does not know, all of a request together, and refuses the rows whose topic may not be
- * made. *made: some topic exists now that the view does not know. Unless OK, some topics may have been made. */
+/* Creates the topics that the view lacks, all of a unit together, and refuses rows whose topic may not be created. *made: a
+ * topic exists now that the view lacks. If the status is not OK, some topics may have been created. */
 static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
                              struct dt_error *err)
 {
@@ -395,10 +387,8 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
         for (size_t i = 0; n && i < unit->n - unit->n_over; i++) {
             struct dt_create *row = &unit->rows[i];
             const struct dt_topic_wish *wish = find_wish(wishes, n, row->row.job.topic);
-            if (!wish)
-                continue;
-            *made |= wish->status == DT_OK;
-            if (wish->status == DT_OK)
+            *made |= wish && wish->status == DT_OK;
+            if (!wish || wish->status == DT_OK)
                 continue;
             row->row.outcome = wish->status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
             row->reason = wish->reason;
@@ -410,7 +400,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
 
 /* ---- one commit ---- */
 
-/* A snapshot, counted, that knows every topic of these units but those of rows that are refused. */
+/* Returns a snapshot, counted, that has every topic of these units, except those of refused rows. */
 static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
 {
     dt_committer *c = w->committer;
@@ -433,7 +423,8 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     return status;
 }
 
-/* The rows to insert, with their topics' settings; returns how many. Units keep the snapshot that lends the texts. */
+/* Collects the rows to insert, with the settings of their topics. Returns how many. Rows borrow from the snapshot, so units
+ * keep it. */
 static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_view *view)
 {
     size_t n = 0;
@@ -447,7 +438,7 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
                 continue;
             if (!topic || !dt_str_eq(topic->name, row->row.job.topic))
                 topic = dt_view_topic(view, row->row.job.topic);
-            if (!topic) { /* removed by a manual edit between two reads */
+            if (!topic) { /* a manual edit removed it between two reads */
                 row->row.outcome = DT_INSERT_NO_TOPIC;
                 continue;
             }
@@ -474,8 +465,8 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
     return n;
 }
 
-/* Gives ids and inserts; rows whose id a restored server had given out before get another one. */
-static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct dt_error *err)
+/* Assigns ids and inserts. If an id is taken (a restored server may hand out old ones) the row gets another. */
+static dt_status insert_rows(struct worker *w, size_t n, int64_t *created_ms, struct dt_error *err)
 {
     dt_committer *c = w->committer;
     while (n > 0) {
@@ -501,13 +492,13 @@ static dt_status insert(struct worker *w, size_t n, int64_t *created_ms, struct 
     return DT_OK;
 }
 
-/* Notes what the index has to know of these units, before they are answered and gone. */
-static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *created)
+/* Notes the entries for the index, before the units are answered and may be freed. */
+static size_t note_entries(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
     int64_t horizon_end_ms = dt_refclock_latest_ms(c->env->ref) + c->env->config->index_horizon;
     size_t n = 0;
-    *created = 0;
+    size_t created = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             const struct dt_insert *row = &unit->rows[i].row;
@@ -515,12 +506,13 @@ static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *crea
                 unit->rows[i].reason = "the database does not take this row";
             if (row->outcome != DT_INSERT_CREATED)
                 continue;
-            ++*created;
+            created++;
             if (row->job.run_at_ms <= horizon_end_ms)
                 w->entries[n++] = (struct dt_entry){row->job.id, row->job.run_at_ms, 0};
         }
     }
-    dt_assert_cmp(*created, <=, w->taken);
+    dt_assert_cmp(created, <=, w->taken);
+    dt_metric_add(c->created, (int64_t)created);
     return n;
 }
 
@@ -543,7 +535,7 @@ static void commit_units(struct worker *w, struct dt_unit *units)
     if (status == DT_OK) {
         size_t n = collect_rows(w, units, view);
         dt_view_release(view);
-        status = insert(w, n, &created_ms, &err);
+        status = insert_rows(w, n, &created_ms, &err);
     }
     dt_session_end(&w->session);
     if (status != DT_OK) {
@@ -555,24 +547,22 @@ static void commit_units(struct worker *w, struct dt_unit *units)
         return;
     }
     dt_outage_over(&w->outage);
-    size_t created = 0;
-    size_t n = note_entries(w, units, &created);
+    const size_t n = note_entries(w, units);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         unit->created_ms = created_ms;
     DT_FAIL_POINT("create.answer");
     finish_all(units, DT_OK);
     DT_FAIL_POINT("create.answered");
     dt_index_writer_post(c->index, w->entries, n);
-    dt_metric_add(c->created, (int64_t)created);
     dt_id_block_refill(&w->ids, w->session.store, (size_t)c->env->config->api_commit_jobs);
 }
 
-static void run(void *arg)
+static void run_committer(void *arg)
 {
     struct worker *w = arg;
     dt_committer *c = w->committer;
     for (struct dt_unit *units = take_units(w); units; units = take_units(w)) {
-        /* Units whose request has no time left are answered unbegun. */
+        /* Units whose deadline has passed are not committed. */
         int64_t now_us = dt_clock_mono_us(c->env->clock);
         for (struct dt_unit *unit = units, *next; unit; unit = next) {
             next = unit->next;
@@ -593,7 +583,7 @@ static void run(void *arg)
     dt_session_clear(&w->session);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
                              dt_committer **out, struct dt_error *err)
@@ -630,7 +620,7 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
         status = w->rows && w->entries && w->wishes ? dt_session_init(&w->session, env) : DT_NOMEM;
     }
     if (status == DT_OK)
-        status = start_worker_locked(c); /* nobody else knows it yet */
+        status = start_worker_locked(c); /* no other thread has it yet */
     if (status != DT_OK) {
         dt_committer_free(c);
         return dt_fail(err, status, "the committers cannot start");
@@ -658,7 +648,7 @@ void dt_committer_free(dt_committer *c)
     if (!c)
         return;
     for (int64_t i = 0; c->workers && i < c->env->config->api_committers; i++) {
-        dt_store_free(c->workers[i].session.store); /* of a thread that was never started */
+        dt_store_free(c->workers[i].session.store); /* threads that ran have cleared theirs */
         free(c->workers[i].rows);
         free(c->workers[i].entries);
         free(c->workers[i].wishes);
@@ -680,7 +670,7 @@ void dt_unit_clear(struct dt_unit *unit)
     unit->view = NULL;
 }
 
-/* The rule of committer.h. */
+/* ---- the commit window ---- */
 
 int64_t dt_commit_window_begin_at(const struct dt_commit_window *window, size_t queued)
 {

@@ -1,11 +1,11 @@
 /*
- * POST /v1/jobs and PUT /v1/topics/{t}/jobs/{key}: decode on the HTTP thread, one row to the committer, the answer
- * after the durable commit. A job that was made is answered from memory; only an existing one (an equal request came
- * before) is read, by a worker.
+ * POST /v1/jobs, PUT /v1/topics/{t}/jobs/{key}, and POST /v1/jobs:batch. The HTTP thread decodes, the committer inserts,
+ * the answer follows the durable commit. A created job is answered from memory. If an equal request has created the job
+ * before, a worker reads it.
  *
- * With ?replace=true a worker first looks for a job of the key that is not finished, and gives it the body. Where there
- * is none the row goes to the committer, marked so that a finished job hands its key over; the two take turns when a
- * job comes about, or ends, between them.
+ * With ?replace=true a worker first looks for an unfinished job with the key, and gives it the body. If there is none the
+ * row is submitted to the committer, marked so that a finished job releases its key. If a job is created or finishes
+ * meanwhile, the two alternate.
  */
 #include "create_rest.h"
 #include "answer.h"
@@ -29,7 +29,7 @@ struct create {
     struct dt_create row;
     struct dt_faults faults;
     struct dt_settle settle;
-    unsigned turns; /* that the committer had, for ?replace=true */
+    unsigned turns; /* commits that were tried for ?replace=true */
 };
 
 #define TURNS_MAX 8
@@ -47,7 +47,7 @@ static enum dt_next answer_create(struct dt_request *req)
     struct dt_job job;
     struct dt_job_view view = {.payload = true, .waiting_for = "time"};
     dt_job_from_new(&job, &c->row.row.job, c->unit.created_ms);
-    /* Most jobs are due later: those need no look at topics and leaders. */
+    /* Most jobs are due later, so topics and leaders do not matter yet. */
     if (job.next_at_ms <= dt_refclock_earliest_ms(req->api->ref)) {
         struct dt_waiting waiting;
         dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);
@@ -57,7 +57,7 @@ static enum dt_next answer_create(struct dt_request *req)
     return dt_answer_job(req, 201, &job, &view);
 }
 
-/* An equal request made this job before. */
+/* An equal request has created this job before. */
 static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 {
     const struct create *c = req->state;
@@ -66,7 +66,7 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_get(store, c->row.row.existing_id, &req->arena, &job, &err);
-    if (status == DT_NOT_FOUND) /* deleted this very moment: asking again makes a new one */
+    if (status == DT_NOT_FOUND) /* it was deleted just now: a retry creates a new job */
         status = DT_UNAVAILABLE;
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
@@ -77,25 +77,25 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 
 static enum dt_next replace_job(struct dt_request *req, dt_store *store);
 
-/* On a committer's thread, or inside the submit. */
-static void created(struct dt_unit *unit)
+/* Called on a committer's thread, or inside the submit. */
+static void create_done(struct dt_unit *unit)
 {
     struct dt_request *req = unit->arg;
     struct create *c = req->state;
     const enum dt_insert_outcome outcome = c->row.row.outcome;
     dt_assert(unit == &c->unit);
     if (c->row.row.replace && unit->status == DT_OK && (outcome == DT_INSERT_SAME || outcome == DT_INSERT_CONFLICT)) {
-        /* A job of the key was made after the worker had looked: it is the one to replace. */
+        /* A job with the key was created after the worker had looked: replace that one. */
         if (++c->turns < TURNS_MAX) {
             dt_unit_clear(unit);
-            req->then = NULL; /* what a refusal by the workers says is the answer: nothing follows it */
+            req->then = NULL; /* if the workers refuse, that is the answer */
             dt_workers_submit(req->api->workers, req, replace_job);
             return;
         }
         unit->status = DT_BUSY;
     }
     if (unit->status == DT_OK && outcome == DT_INSERT_SAME) {
-        req->then = NULL; /* likewise */
+        req->then = NULL; /* as above */
         dt_workers_submit(req->api->workers, req, answer_existing);
         return;
     }
@@ -108,12 +108,16 @@ static void drop_create(struct dt_request *req)
     dt_unit_clear(&c->unit);
 }
 
-/* Gives the row of the suspended request to the committer. */
-static enum dt_next make_job(struct dt_request *req)
+/* Submits the row of the suspended request to the committer. */
+static enum dt_next submit_row(struct dt_request *req)
 {
     struct create *c = req->state;
-    c->unit = (struct dt_unit){
-        .rows = &c->row, .n = 1, .deadline_us = req->deadline_us, .caller = &req->caller, .done = created, .arg = req};
+    c->unit = (struct dt_unit){.rows = &c->row,
+                               .n = 1,
+                               .deadline_us = req->deadline_us,
+                               .caller = &req->caller,
+                               .done = create_done,
+                               .arg = req};
     req->then = answer_create;
     dt_committer_submit(req->api->committer, &c->unit);
     return DT_PENDING;
@@ -133,7 +137,7 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     dt_status status = dt_store_replace(store, &c->row.row.job, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND)
-        return make_job(req);
+        return submit_row(req);
     if (status == DT_TOO_LATE && dt_settle_wait(req, &c->settle, &job, replace_job))
         return DT_PENDING;
     return dt_answer_changed(req, store, status, &job, &err);
@@ -141,7 +145,7 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]}; /* or absent: in the body */
+    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]}; /* absent: they are in the body */
     bool replace;
     if (!dt_answer_flag(req, "replace", &replace) || !dt_answer_clock(req))
         return DT_REPLY;
@@ -180,15 +184,13 @@ enum dt_next dt_handle_job_create(struct dt_request *req)
             next = dt_workers_submit(req->api->workers, req, replace_job);
         } else {
             dt_request_suspend(req);
-            next = make_job(req);
+            next = submit_row(req);
         }
     }
 out:
     dt_view_release(view);
     return next;
 }
-
-/* The outcome of a row in words: see create_rest.h. */
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem)
@@ -213,15 +215,15 @@ int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, s
     return row->row.outcome == DT_INSERT_CREATED ? 201 : 200;
 }
 
-/* POST /v1/jobs:batch: new jobs as elements of a batch (batch.h), which go to the committer. */
+/* ---- new jobs as elements of a batch ---- */
 
-static struct dt_gate *gate_of(const struct dt_api *api)
+static struct dt_gate *job_gate(const struct dt_api *api)
 {
     return api->job_gate;
 }
 
-static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
-                        struct dt_faults *faults, struct dt_error *err)
+static dt_status decode_element(const struct dt_batch_terms *terms, const dt_json *json, bool keep,
+                                struct dt_chunk *chunk, struct dt_faults *faults, struct dt_error *err)
 {
     struct dt_create *row = dt_chunk_row(chunk, chunk->n_rows);
     struct dt_new_job *job = &row->row.job;
@@ -229,40 +231,40 @@ static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json,
                                      dt_refclock_latest_ms(terms->api->ref), faults, job);
     if (status != DT_OK)
         return status;
-    if (keep && !job->payload_binary) { /* a binary one is in the arena already */
+    if (keep && !job->payload_binary) { /* a binary payload is in the arena already */
         job->payload = dt_arena_copy(&chunk->arena, job->payload);
         if (!job->payload.p)
             return DT_NOMEM;
     }
     if (!dt_topic_within(terms->bound, job->topic))
         return dt_fail(err, DT_NOT_FOUND, "no such topic");
-    /* Mostly the topic of the element before: with one text for both, later comparisons need not read it. */
+    /* Usually it is the topic of the previous element. With one text for both, later comparisons need not read it. */
     const struct dt_create *before = chunk->n_rows > 0 ? dt_chunk_row(chunk, chunk->n_rows - 1) : NULL;
     if (before && dt_str_eq(before->row.job.topic, job->topic))
         job->topic = before->row.job.topic;
     return DT_OK;
 }
 
-static uint64_t key_of(const void *row)
+static uint64_t hash_key(const void *row)
 {
     const struct dt_create *create = row;
     const struct dt_new_job *job = &create->row.job;
     return job->key.p ? dt_key_hash(job->topic, job->key) : 0;
 }
 
-static void came_back(struct dt_unit *unit)
+static void chunk_done(struct dt_unit *unit)
 {
     dt_batch_came_back(unit->arg);
 }
 
-static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us)
+static void submit_chunk(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us)
 {
     chunk->unit.jobs = (struct dt_unit){.rows = dt_chunk_row(chunk, 0),
                                         .n = chunk->n_rows,
                                         .of_batch = true,
                                         .deadline_us = deadline_us,
                                         .caller = &terms->caller,
-                                        .done = came_back,
+                                        .done = chunk_done,
                                         .arg = chunk};
     dt_committer_submit(terms->api->committer, &chunk->unit.jobs);
 }
@@ -278,14 +280,14 @@ static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
         dt_problem_add(out, &problem, DT_STR_NONE);
         return dt_problem_http_status(problem.type);
     }
-    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_strbuf_addc(out, '{'); /* not dt_json_begin_object, which would add a comma after an earlier line */
     dt_json_put_int(out, "status", status);
     dt_json_put_id(out, "id", status == 201 ? row->row.job.id : row->row.existing_id);
     dt_json_end_object(out);
     return status;
 }
 
-static void clear(struct dt_chunk *chunk)
+static void clear_chunk(struct dt_chunk *chunk)
 {
     dt_unit_clear(&chunk->unit.jobs);
 }
@@ -294,9 +296,9 @@ const struct dt_batch_kind dt_batch_of_jobs = {.stream = {dt_batch_feed_begin, d
                                                .nothing = "no job was made",
                                                .elements = "jobs",
                                                .row_bytes = sizeof(struct dt_create),
-                                               .gate = gate_of,
-                                               .decode = decode,
-                                               .key_of = key_of,
-                                               .submit = submit,
+                                               .gate = job_gate,
+                                               .decode = decode_element,
+                                               .key_of = hash_key,
+                                               .submit = submit_chunk,
                                                .answer = add_answer,
-                                               .clear = clear};
+                                               .clear = clear_chunk};

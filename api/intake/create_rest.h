@@ -1,7 +1,4 @@
-/*
- * The verdict about a row that the committer gave back, for the handlers that make jobs (create_rest.c, batch.c).
- * Pure.
- */
+/* The outcome of a row that the committer has returned. Pure. */
 #ifndef DT_API_CREATE_REST_H
 #define DT_API_CREATE_REST_H
 
@@ -9,8 +6,8 @@
 #include "job/problem.h"
 
 /*
- * Returns the HTTP status. 201: the job was made. 200: a job with this key and an equal request exists
- * (row->row.existing_id). 0: *problem says what is wrong; its faults are put into *faults, which must live as long.
+ * Returns the HTTP status. 201: the job was created. 200: a job with this key and an equal request exists
+ * (row->row.existing_id). 0: *problem has the reason; its faults are in *faults, which must live as long.
  */
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem);

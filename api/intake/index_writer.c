@@ -1,18 +1,17 @@
 /*
- * Owns the queue between those who changed jobs and Redis, and the thread that empties it. Refuses to know why an entry
- * is posted, and never makes anybody wait: entries are hints.
+ * Owns the queue of entries for Redis, and the thread that writes them. Entries are hints, so no caller waits.
  *
  *            written                        refused, or not answered: `on_loss`
  *   UP ◀───────────────┐          UP ───────────────────────────────────────────▶ DOWN
- *   what is due soon goes at once; the rest          what cannot be written is dropped; what another endpoint takes
- *   waits a moment for company                       goes on; every RETRY_US all are asked whether they take it again
+ *   entries that are due soon are written at once;   entries that cannot be written are dropped; endpoints that work are
+ *   the others wait a moment for more                served; every RETRY_US all endpoints are probed
  *
- * Invariants: the ring holds at most RING_ENTRIES; what does not fit is dropped and counted; entries go out in the
- * order in which they were posted, so the last word on a job is the last one. No loss is silent: `losses` rises and
- * `down` names the endpoints until all take changes again. The process's row tells leaders both; they read due jobs
- * from MySQL meanwhile, and for a compare longer.
+ * Invariants: the ring has at most RING_ENTRIES; entries that do not fit are dropped and counted; entries are written in
+ * the order in which they were posted, so the latest entry of a job wins. Every loss is reported: `losses` rises, and
+ * `down` names the endpoints until all take changes again. The process's row has both for the leaders, who read due jobs
+ * from MySQL meanwhile, and until a compare has succeeded.
  *
- * A writer that has nothing to write asks every PROBE_US whether it could.
+ * If there is nothing to write, the writer probes every PROBE_US.
  */
 #include "index_writer.h"
 
@@ -31,14 +30,14 @@
 
 #define RING_ENTRIES 262144u /* power of two; 6 MiB */
 #define PUT_ENTRIES  4096u
-#define URGENT_MS    2000           /* entries due sooner go at once … */
-#define LINGER_US    INT64_C(20000) /* … others wait this long for company: a pipeline costs as much as fifty entries */
+#define URGENT_MS    2000           /* entries that are due sooner are written at once */
+#define LINGER_US    INT64_C(20000) /* others wait so long for more: a pipeline costs as much as fifty entries */
 #define LINGER_MAX   1024u
 #define RETRY_US     INT64_C(100000)
 #define PROBE_US     INT64_C(2000000)
 #define STALE_MS     2000
 
-/* The part of the queue that one round takes from under the lock. */
+/* What one round takes from the queue. */
 struct round {
     size_t n;
     uint64_t outbox[(DT_SHARDS_MAX + 63) / 64];
@@ -53,16 +52,16 @@ struct dt_index_writer {
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct dt_entry *ring;
-    size_t head, n;                             /* first entry, how many */
-    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has news: a bit each */
+    size_t head, n;                             /* the first entry, and how many */
+    uint64_t outbox[(DT_SHARDS_MAX + 63) / 64]; /* shards whose outbox has a new row: a bit each */
     bool outbox_news, topic_news, sleeping;
-    bool urgent;       /* something in the ring must not wait */
-    int64_t oldest_us; /* when the ring stopped being empty */
-    /* The thread's own. */
+    bool urgent;       /* an entry in the ring must not wait */
+    int64_t oldest_us; /* since when the ring is not empty */
+    /* Only the writer's thread. */
     dt_index *index;
     struct dt_entry *batch;
-    struct round kept; /* wake-ups that could not be sent: they go when all endpoints can be had again */
-    int64_t tried_us;  /* when Redis was last asked to take something */
+    struct round kept; /* wake-ups that could not be sent: they are sent when all endpoints work again */
+    int64_t tried_us;  /* the last write or probe */
     void (*on_loss)(void *arg);
     void *loss_arg;
     struct dt_outage_part outage;
@@ -80,7 +79,7 @@ static void wake_locked(dt_index_writer *w)
         pthread_cond_signal(&w->wake);
 }
 
-/* Removals count as never due: a stale entry is refused when it is claimed. */
+/* A removal is never due: the claim refuses a stale entry. */
 static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
 {
     for (size_t i = 0; i < n; i++)
@@ -121,7 +120,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (taken == n)
         return;
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
-    /* Leaders need not look for what the reconciler will have met before it is due. */
+    /* The reconciler adds entries that are due later in time, so leaders need not read MySQL for them. */
     if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
         note_loss(w);
 }
@@ -186,7 +185,7 @@ static void wait_locked(dt_index_writer *w)
     }
 }
 
-/* Sleeps until there is something to do, and takes it. */
+/* Sleeps until there is work, and takes it. */
 static void take_round(dt_index_writer *w, struct round *round)
 {
     pthread_mutex_lock(&w->lock);
@@ -197,7 +196,7 @@ static void take_round(dt_index_writer *w, struct round *round)
         w->batch[i] = w->ring[(w->head + i) & (RING_ENTRIES - 1)];
     w->head = (w->head + round->n) & (RING_ENTRIES - 1);
     w->n -= round->n;
-    w->urgent = w->urgent && w->n; /* the rest was urgent, too, for all we know */
+    w->urgent = w->urgent && w->n; /* the remaining entries may be urgent, too */
     memcpy(round->outbox, w->outbox, sizeof(w->outbox));
     memset(w->outbox, 0, sizeof(w->outbox));
     round->outbox_news = w->outbox_news;
@@ -207,7 +206,7 @@ static void take_round(dt_index_writer *w, struct round *round)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The name of the installation is known only once MySQL was reached, so the connections are made late. */
+/* The name of the installation is known after MySQL was first reached, so connections are made late. */
 static dt_status connect_index(dt_index_writer *w, const struct dt_view *view, struct dt_error *err)
 {
     if (w->index)
@@ -215,7 +214,7 @@ static dt_status connect_index(dt_index_writer *w, const struct dt_view *view, s
     return dt_index_new(w->env->config, view->installation.name, w->env->clock, &w->index, err);
 }
 
-static dt_status send(dt_index_writer *w, const struct round *round, struct dt_error *err)
+static dt_status write_entries(dt_index_writer *w, const struct round *round, struct dt_error *err)
 {
     struct dt_view *view = dt_topic_cache_view(w->topics);
     if (!view)
@@ -238,8 +237,8 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
     return status;
 }
 
-static void note(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
-                 const struct dt_error *err)
+static void note_result(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
+                        const struct dt_error *err)
 {
     dt_metric_add(written == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
     char down[sizeof(w->verdict.down)] = "";
@@ -248,7 +247,7 @@ static void note(dt_index_writer *w, const struct round *round, dt_status writte
     if (status != DT_OK && !down[0])
         snprintf(down, sizeof(down), "*");
     pthread_mutex_lock(&w->lock);
-    const bool news = strcmp(down, w->verdict.down) != 0; /* others fail than before */
+    const bool news = strcmp(down, w->verdict.down) != 0; /* other endpoints fail than before */
     w->verdict.status = status;
     w->verdict.at_us = w->tried_us;
     snprintf(w->verdict.text, sizeof(w->verdict.text), "%s", status == DT_OK ? "" : err->text);
@@ -273,13 +272,13 @@ static void note(dt_index_writer *w, const struct round *round, dt_status writte
     w->kept = (struct round){0};
 }
 
-/* Writes the round; idle: it has nothing, and Redis is only asked whether it could be written to. */
+/* Writes the round. idle: the round is empty, and Redis is only probed. */
 static void write_round(dt_index_writer *w, const struct round *round, bool idle)
 {
     struct dt_error err = {0};
-    dt_status written = idle ? DT_OK : send(w, round, &err);
+    dt_status written = idle ? DT_OK : write_entries(w, round, &err);
     dt_status status = written;
-    /* A write that succeeded says nothing of the endpoints that it did not need. */
+    /* A successful write says nothing about endpoints that it did not use. */
     if (written == DT_OK && (idle || !atomic_load(&w->up))) {
         status = w->index ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "not connected yet");
         DT_FAIL_POINT_STATUS("index.probe", status, &err);
@@ -291,10 +290,10 @@ static void write_round(dt_index_writer *w, const struct round *round, bool idle
         w->kept.outbox[i] |= round->outbox[i];
     w->kept.outbox_news |= written != DT_OK && round->outbox_news;
     w->kept.topic_news |= written != DT_OK && round->topic_news;
-    note(w, round, written, status, &err);
+    note_result(w, round, written, status, &err);
 }
 
-static void run(void *arg)
+static void run_writer(void *arg)
 {
     dt_index_writer *w = arg;
     for (bool stop = false; !stop;) {
@@ -303,7 +302,7 @@ static void run(void *arg)
         const bool idle = !round.n && !round.outbox_news && !round.topic_news;
         bool known = !idle;
         if (idle && !round.stopping) {
-            /* Before MySQL was ever reached no shard is known, and nothing was made that Redis should have. */
+            /* Before MySQL was first reached there is no shard map, and no job that Redis should have. */
             struct dt_view *view = dt_topic_cache_view(w->topics);
             known = view && connect_index(w, view, NULL) == DT_OK;
             dt_view_release(view);
@@ -315,7 +314,7 @@ static void run(void *arg)
         stop = round.stopping;
         if (stop || atomic_load(&w->up))
             continue;
-        /* Stopping while Redis is away: what is left is the reconciler's. */
+        /* If Redis is down when the process stops, the reconciler adds the remaining entries. */
         pthread_mutex_lock(&w->lock);
         stop = dt_thread_stopping(&w->thread);
         const size_t left = stop ? w->n : 0;
@@ -325,7 +324,7 @@ static void run(void *arg)
     }
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer **out,
                                 struct dt_error *err)
@@ -350,7 +349,7 @@ dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache
     w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
     w->ring = malloc(RING_ENTRIES * sizeof(*w->ring));
     w->batch = malloc(PUT_ENTRIES * sizeof(*w->batch));
-    if (!w->ring || !w->batch || dt_thread_start(&w->thread, "index-writer", run, w, NULL) != DT_OK) {
+    if (!w->ring || !w->batch || dt_thread_start(&w->thread, "index-writer", run_writer, w, NULL) != DT_OK) {
         dt_index_writer_free(w);
         return dt_fail(err, DT_SYSTEM, "the index writer cannot start");
     }

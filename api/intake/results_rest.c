@@ -1,7 +1,9 @@
 /*
- * POST /v1/jobs/{id}/results: decode on the HTTP thread, apply through the results batcher, read the job on a worker
- * for the answer, which has the outcome alone where it cannot be read.
+ * POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes, the batcher applies. A worker then
+ * reads the single job for the answer; if that fails, the answer has only the outcome.
  */
+#include "results_rest.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -23,11 +25,10 @@
 #include "request/session.h"
 #include "request/workers.h"
 #include "rest/jobs_rest.h"
-#include "results_rest.h"
 
 struct reporting {
     struct dt_apply apply;
-    struct dt_reports reports; /* that one */
+    struct dt_reports reports; /* of this one result */
     struct dt_request *req;
 };
 
@@ -39,8 +40,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     const char *outcome = dt_report_outcome(r->apply.outcome);
     if (dt_store_get(store, id, &req->arena, &job, NULL) == DT_OK)
         return dt_answer_stored(req, store, &job, outcome);
-    /* The result was judged, and then the job could not be read: it was deleted (a retention of zero), or the read
-     * failed, which takes nothing of that back. */
+    /* The result is applied, but the job cannot be read: it was deleted (a retention of zero), or the read failed. */
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_json_begin_object(&req->out, NULL);
@@ -50,21 +50,21 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-/* On the batcher's thread, or inside the submit. */
-static void reported(struct dt_reports *reports)
+/* Called on the batcher's thread, or inside the submit. */
+static void result_done(struct dt_reports *reports)
 {
     struct reporting *r = reports->arg;
     struct dt_request *req = r->req;
-    const bool judged = reports->status == DT_OK;
-    if (judged && r->apply.outcome < DT_OUTCOME_UNKNOWN_JOB) {
+    const bool applied = reports->status == DT_OK;
+    if (applied && r->apply.outcome < DT_OUTCOME_UNKNOWN_JOB) {
         req->changed = r->apply.outcome == DT_OUTCOME_APPLIED;
         dt_workers_submit(req->api->workers, req, answer_result);
         return;
     }
-    if (judged && r->apply.outcome == DT_OUTCOME_UNKNOWN_JOB)
+    if (applied && r->apply.outcome == DT_OUTCOME_UNKNOWN_JOB)
         dt_answer_not_found(req, "job");
     else
-        dt_answer_status(req, judged ? DT_BUSY : reports->status, NULL, NULL);
+        dt_answer_status(req, applied ? DT_BUSY : reports->status, NULL, NULL);
     dt_request_resume(req);
 }
 
@@ -81,7 +81,7 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
                                         .n = 1,
                                         .bound = dt_wall_bound(req),
                                         .deadline_us = req->deadline_us,
-                                        .done = reported,
+                                        .done = result_done,
                                         .arg = r}};
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
@@ -97,15 +97,15 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
     return DT_PENDING;
 }
 
-/* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
+/* ---- results as elements of a batch ---- */
 
-static struct dt_gate *gate_of(const struct dt_api *api)
+static struct dt_gate *result_gate(const struct dt_api *api)
 {
     return api->result_gate;
 }
 
-static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
-                        struct dt_faults *faults, struct dt_error *err)
+static dt_status decode_element(const struct dt_batch_terms *terms, const dt_json *json, bool keep,
+                                struct dt_chunk *chunk, struct dt_faults *faults, struct dt_error *err)
 {
     struct dt_apply *row = dt_chunk_row(chunk, chunk->n_rows);
     (void)terms;
@@ -115,19 +115,19 @@ static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json,
     return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
 }
 
-static void came_back(struct dt_reports *reports)
+static void chunk_done(struct dt_reports *reports)
 {
     dt_batch_came_back(reports->arg);
 }
 
-static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us)
+static void submit_chunk(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us)
 {
     chunk->unit.results = (struct dt_reports){.v = dt_chunk_row(chunk, 0),
                                               .n = chunk->n_rows,
                                               .bound = terms->bound,
                                               .of_batch = true,
                                               .deadline_us = deadline_us,
-                                              .done = came_back,
+                                              .done = chunk_done,
                                               .arg = chunk};
     dt_results_batcher_submit(terms->api->results, &chunk->unit.results);
 }
@@ -145,7 +145,7 @@ static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
         dt_problem_add(out, &problem, DT_STR_NONE);
         return dt_problem_http_status(problem.type);
     }
-    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_strbuf_addc(out, '{'); /* not dt_json_begin_object, which would add a comma after an earlier line */
     dt_json_put_int(out, "status", 200);
     dt_json_put_word(out, "outcome", dt_report_outcome(row->outcome));
     dt_json_end_object(out);
@@ -156,18 +156,19 @@ const struct dt_batch_kind dt_batch_of_results = {.stream = {dt_batch_feed_begin
                                                   .nothing = "no result was applied",
                                                   .elements = "results",
                                                   .row_bytes = sizeof(struct dt_apply),
-                                                  .gate = gate_of,
-                                                  .decode = decode,
-                                                  .submit = submit,
+                                                  .gate = result_gate,
+                                                  .decode = decode_element,
+                                                  .submit = submit_chunk,
                                                   .answer = add_answer};
 
 /*
- * Owns the queue of results that came by REST and the thread that applies them. Refuses to know HTTP and what a result
- * means for a job (job_state.h decides, store applies).
+ * ---- the batcher ----
  *
- * Invariants: each request's reports are answered exactly once, after their transaction; nothing of them is touched
- * after their done. Two reports on one job that came alone are applied in the order in which they came, and so are two
- * of batches. Reports that come alone pass those of batches, which always have half of a transaction for themselves.
+ * Owns the queue of results and the thread that applies them. What a result means for a job is decided in job_state.h.
+ *
+ * Invariants: the reports of a request are answered exactly once, after their transaction, and are not touched after
+ * their done. Two single reports on one job are applied in the order in which they arrived; so are two reports of
+ * batches. Single reports are applied before those of batches, which always get half of a transaction.
  */
 
 struct dt_results_batcher {
@@ -176,7 +177,7 @@ struct dt_results_batcher {
     dt_index_writer *index;
     struct dt_thread thread;
     struct dt_session session;
-    /* The thread's own; room for a whole batch. */
+    /* Only the batcher's thread; room for a transaction. */
     struct dt_apply *applies;
     struct dt_entry *entries;
     struct dt_outage_part outage;
@@ -203,7 +204,7 @@ static void finish(struct dt_reports *reports, dt_status status)
 static void finish_all(struct dt_reports *list, dt_status status)
 {
     for (struct dt_reports *reports = list, *next; reports; reports = next) {
-        next = reports->next; /* they are gone after their done */
+        next = reports->next; /* they may be freed by their done */
         finish(reports, status);
     }
 }
@@ -253,7 +254,7 @@ void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* Moves what fits into a transaction of so many reports that has n already; returns how many it has then. */
+/* Moves reports to a transaction that has n of `room` reports. Returns how many it has then. */
 static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
                           struct dt_reports **taken)
 {
@@ -268,7 +269,7 @@ static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size
     return n;
 }
 
-/* All that has gathered, up to the bound of one transaction. NULL: the end. */
+/* Takes all queued reports, up to the bound of one transaction. NULL: the thread ends. */
 static struct dt_reports *take_reports(dt_results_batcher *r)
 {
     const size_t room = (size_t)r->env->config->results_batch;
@@ -319,7 +320,7 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
     finish_all(taken, status);
     if (status != DT_OK)
         return;
-    /* The index is told where jobs are due now, and leaders whose outbox has news. */
+    /* Posts the new due times to the index, and wakes leaders whose outbox has a new row. */
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         a = &r->applies[i];
@@ -333,7 +334,7 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
     dt_index_writer_post(r->index, r->entries, k);
 }
 
-static void run(void *arg)
+static void run_batcher(void *arg)
 {
     dt_results_batcher *r = arg;
     for (struct dt_reports *taken = take_reports(r); taken; taken = take_reports(r))
@@ -341,7 +342,7 @@ static void run(void *arg)
     dt_session_clear(&r->session);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
                                    dt_results_batcher **out, struct dt_error *err)
@@ -369,7 +370,7 @@ dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_ca
     r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
     dt_status status = r->applies && r->entries ? dt_session_init(&r->session, env) : DT_NOMEM;
     if (status == DT_OK) {
-        status = dt_thread_start(&r->thread, "results", run, r, NULL);
+        status = dt_thread_start(&r->thread, "results", run_batcher, r, NULL);
         if (status != DT_OK)
             dt_session_clear(&r->session);
     }

@@ -1,12 +1,13 @@
 /*
- * The commands of the delay-queue literature, between JSON and what is done for them. Pure.
+ * The commands of POST /v1/commands, as the delay-queue literature has them, between JSON and the domain. Pure, except
+ * for dt_command_name_jobs.
  *
  *   {"command":"add","topic":"orderclose","id":"orderclose-1","delay":1800,"TTR":60,"body":"…"}
  *   {"command":"pop","topic":"orderclose","wait":20,"max":10}
  *   {"command":"finish","id":"orderclose-1"}
  *   {"command":"delete","id":"orderclose-1"}
  *
- * Times are seconds. An added job may be tried ten times: after its TTR it is ready again at once.
+ * Times are seconds. An added job has ten attempts: after its TTR it is ready again at once.
  */
 #ifndef DT_API_COMMAND_H
 #define DT_API_COMMAND_H
@@ -18,43 +19,40 @@
 #include "pop_take.h"
 #include "request/auth.h"
 
-#define DT_COMMANDS_MAX 1000 /* of one request */
+#define DT_COMMANDS_MAX 1000 /* in one request */
 
 enum dt_verb { DT_VERB_ADD, DT_VERB_POP, DT_VERB_FINISH, DT_VERB_DELETE };
 
 struct dt_command {
     enum dt_verb verb;
     struct dt_str id;       /* of add, finish and delete */
-    struct dt_new_job *job; /* in: of an add, to be filled in */
+    struct dt_new_job *job; /* in: filled in for an add */
     struct dt_str topic;    /* of pop */
     int64_t max, wait_ms;
-    bool many; /* its answer is a list */
+    bool many; /* the answer is a list */
 };
 
 /*
- * Decodes one command, the root of json; texts are copied into the faults' arena. now_ms: MySQL's clock, not earlier
- * than it is. INVALID, TOO_LARGE: faults has at least one. NOMEM.
+ * Decodes one command, the root of json; copies texts into the faults' arena. now_ms: MySQL's clock, at the latest.
+ * INVALID, TOO_LARGE: faults has at least one. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                           struct dt_faults *faults, struct dt_command *out);
-/* The wish of a pop; borrows the command. */
+/* Returns the wish of a pop; borrows the command. */
 struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
 
-/*
- * The answer to a pop that came by POST /v1/commands: the jobs, under the ids that commands gave them, or why the pop
- * was refused. The answers to other pops are pop_take.h's.
- */
+/* ---- answers to a pop that is a command ---- */
 
-/* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be known now; each goes
- * by its number then, which finishes it, too. */
+/* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be read now; then the answer
+ * has the jobs' numbers, with which a client can finish them, too. */
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped);
-/* Adds the answer of a pop that got these jobs, perhaps none. names: of the first and those behind it; may be NULL. */
+/* Adds the answer of a pop that got these jobs, perhaps none. names: one for each job, or NULL. */
 void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
                            const struct dt_command_job *names);
-/* Adds the answer of a pop that was refused. */
+/* Adds the answer of a refused pop. */
 void dt_command_add_refusal(struct dt_strbuf *out, enum dt_pop_topic why);
-/* Says in words why a pop is refused: static text. */
+/* Returns why a pop is refused: static text. */
 const char *dt_command_refusal(enum dt_pop_topic why);
 
 #endif

@@ -1,13 +1,14 @@
-/* Decodes commands: see command.h. One table of members, with the commands that each goes with. */
+/* One table of members says which command each member goes with. */
+#include "command.h"
+
 #include "base/text/json.h"
 #include "base/text/json_write.h"
-#include "command.h"
 #include "job/change/jobs.h"
 #include "job/job_fields.h"
 
-#define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine times at once */
+#define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine, each at once */
 
-/* What the table is read into; the context of its functions are the rules. */
+/* What the table fills in. The context of its functions is the rules. */
 struct decoder {
     struct dt_job_fields f;
     unsigned verb;
@@ -76,7 +77,8 @@ static const struct dt_json_table table =
 static void read_command(struct dt_json_reader *r, const struct dt_json_node *root)
 {
     struct decoder *d = r->out;
-    const struct dt_json_node *word = dt_json_member(r->json, root, "command"); /* what goes with it, it decides */
+    const struct dt_json_node *word =
+        dt_json_member(r->json, root, "command"); /* read first: it decides which members are allowed */
     if (word)
         dt_json_read_value(r, &fields[COMMAND], word);
     else if (root->type == DT_JSON_OBJECT)
@@ -129,7 +131,7 @@ struct dt_pop_wish dt_command_wish(const struct dt_command *pop)
                                 .form = pop->many ? DT_POP_FORM_COMMAND_LIST : DT_POP_FORM_COMMAND};
 }
 
-/* Answers of pops by command: see command.h. */
+/* ---- answers ---- */
 
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped)

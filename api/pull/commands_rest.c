@@ -1,12 +1,12 @@
 /*
- * POST /v1/commands: all commands are decoded on the HTTP thread, then carried out in their order, group by group: adds
- * by the committer, finishes by the results batcher once a worker has found their jobs, deletes and pops by a worker.
- * After each group the request comes back to its HTTP thread, which writes the answers and begins the next.
+ * POST /v1/commands. The HTTP thread decodes all commands. They are carried out in order, in groups: adds by the committer,
+ * finishes by the results batcher after a worker has found their jobs, deletes and pops by a worker. After each group the
+ * HTTP thread writes the answers and begins the next group.
  *
- * What a command asks for and does not get is told in its answer, with 200. A single command that cannot be read, is
- * beyond the token's scopes or meets a server that fails is a problem as anywhere else; in an array it fails alone.
+ * If a command fails, its answer says so, with status 200. If a single command cannot be read, needs another scope, or
+ * meets a server that fails, the answer is a problem; in an array only this command fails.
  *
- * Invariants: next <= end <= n; commands before `next` are answered; `unit.n` is 0 unless a group of adds is under way.
+ * Invariants: next <= end <= n; commands before `next` are answered; `unit.n` is 0 unless a group of adds runs.
  */
 #include <stddef.h>
 
@@ -25,51 +25,51 @@
 #include "request/topic_cache.h"
 #include "request/workers.h"
 
-/* A command, and what became of it. */
-struct dt_run_command {
+/* A command, and its outcome. */
+struct run_command {
     struct dt_command command;
-    dt_status status;  /* OK: success; INVALID: it failed, `error` says why; others: a server of ours failed */
-    const char *error; /* of INVALID; lives as long as the request */
-    bool answered;     /* its answer is written already */
+    dt_status status;  /* OK: success; INVALID: it failed because of `error`; others: a server failed */
+    const char *error; /* lives as long as the request */
+    bool answered;     /* the answer is already written */
 };
 
-struct dt_run {
+struct run {
     struct dt_request *req;
     const struct dt_topic_bound *bound; /* of the caller */
-    struct dt_run_command *v;
+    struct run_command *v;
     size_t n;
-    bool array;                /* the answer is one */
-    size_t next, end;          /* the group under way; equal: there is none */
-    size_t refused;            /* answered commands that failed by their sender's fault */
+    bool array;                /* the body and the answer are arrays */
+    size_t next, end;          /* the running group; equal: there is none */
+    size_t refused;            /* answered commands that failed because of a fault in them */
     struct dt_gate_entry rest; /* before the answer; zero until it begins */
     struct dt_strbuf out;      /* answers */
-    size_t popped_bytes;       /* of payloads that are in it */
-    uint64_t heard;            /* of offers, before a pop looked for them */
-    bool waits;                /* the one command is a pop that found nothing, and may wait */
+    size_t popped_bytes;       /* payloads in the answers */
+    uint64_t heard;            /* dt_pop_room_heard, before the claim */
+    bool waits;                /* the one command is a pop that found nothing and may wait */
     struct dt_create *rows;
     struct dt_unit unit; /* of a group of adds */
     struct dt_apply *applies;
-    size_t *applied_to; /* by place in `applies`: the finish */
+    size_t *applied_to; /* for each of `applies`: the command */
     struct dt_reports reports;
 };
 
 /* ---- answers ---- */
 
-/* Begins the answer of the next command. */
-static void begin_answer(struct dt_run *run)
+/* Begins the array of answers with the first command. */
+static void begin_answer(struct run *run)
 {
     if (run->array && run->out.n == 0)
         dt_json_begin_array(&run->out, NULL);
 }
 
-/* Fails a command: INVALID. error: static text, or of the request's arena. */
-static void fail(struct dt_run_command *command, const char *error)
+/* error: static text, or in the request's arena. */
+static void fail_command(struct run_command *command, const char *error)
 {
     command->status = DT_INVALID;
     command->error = error;
 }
 
-static void add_answer(struct dt_run *run, const struct dt_run_command *command)
+static void add_answer(struct run *run, const struct run_command *command)
 {
     if (command->answered)
         return;
@@ -84,7 +84,7 @@ static void add_answer(struct dt_run *run, const struct dt_run_command *command)
     dt_json_end_object(&run->out);
 }
 
-static enum dt_next answer_all(struct dt_run *run)
+static enum dt_next answer_all(struct run *run)
 {
     struct dt_request *req = run->req;
     if (run->array)
@@ -100,9 +100,9 @@ static enum dt_next answer_all(struct dt_run *run)
     return DT_REPLY;
 }
 
-/* The jobs of the group, by their ids; those that there are not, or that the caller does not see, fail. NULL: all
- * fail. */
-static struct dt_command_job *find_jobs(struct dt_run *run, dt_store *store, struct dt_error *err)
+/* Finds the jobs of the group by their ids. If a job does not exist, or the caller does not see it, its command fails. NULL:
+ * all fail. */
+static struct dt_command_job *find_jobs(struct run *run, dt_store *store, struct dt_error *err)
 {
     struct dt_request *req = run->req;
     const size_t n = run->end - run->next;
@@ -117,25 +117,25 @@ static struct dt_command_job *find_jobs(struct dt_run *run, dt_store *store, str
     }
     for (size_t i = 0; i < n; i++)
         if (jobs[i].job_id == 0 || !dt_topic_within(run->bound, jobs[i].topic))
-            fail(&run->v[run->next + i], "there is no job with this id");
+            fail_command(&run->v[run->next + i], "there is no job with this id");
     return jobs;
 }
 
 /* ---- finish ---- */
 
-/* On the batcher's thread, or inside the submit. */
-static void finished(struct dt_reports *reports)
+/* Called on the batcher's thread, or inside the submit. */
+static void results_done(struct dt_reports *reports)
 {
-    struct dt_run *run = reports->arg;
+    struct run *run = reports->arg;
     for (size_t i = 0; i < reports->n; i++) {
-        struct dt_run_command *command = &run->v[run->applied_to[i]];
+        struct run_command *command = &run->v[run->applied_to[i]];
         const enum dt_outcome outcome = reports->v[i].outcome;
         if (reports->status != DT_OK)
             command->status = reports->status;
         else if (outcome == DT_OUTCOME_STALE)
-            fail(command, "the job has ended otherwise, or was popped again this very moment");
+            fail_command(command, "the job has ended otherwise, or was popped again this very moment");
         else if (outcome == DT_OUTCOME_UNKNOWN_JOB)
-            fail(command, "there is no job with this id");
+            fail_command(command, "there is no job with this id");
         else if (outcome == DT_OUTCOME_BUSY)
             command->status = DT_BUSY;
         run->req->changed |= outcome == DT_OUTCOME_APPLIED;
@@ -145,14 +145,14 @@ static void finished(struct dt_reports *reports)
 
 static enum dt_next run_finish(struct dt_request *req, dt_store *store)
 {
-    struct dt_run *run = req->state;
+    struct run *run = req->state;
     struct dt_error err = {0};
     const struct dt_command_job *jobs = find_jobs(run, store, &err);
     size_t n = 0;
     for (size_t i = run->next; jobs && i < run->end; i++) {
         const struct dt_command_job *job = &jobs[i - run->next];
         if (run->v[i].status == DT_OK && job->attempt == 0)
-            fail(&run->v[i], "the job was not popped yet");
+            fail_command(&run->v[i], "the job was not popped yet");
         if (run->v[i].status != DT_OK)
             continue;
         run->applied_to[n] = i;
@@ -167,7 +167,7 @@ static enum dt_next run_finish(struct dt_request *req, dt_store *store)
                                        .bound = run->bound,
                                        .of_batch = run->array,
                                        .deadline_us = req->deadline_us,
-                                       .done = finished,
+                                       .done = results_done,
                                        .arg = run};
     dt_results_batcher_submit(req->api->results, &run->reports);
     return DT_PENDING;
@@ -175,7 +175,7 @@ static enum dt_next run_finish(struct dt_request *req, dt_store *store)
 
 /* ---- delete ---- */
 
-static void delete_one(struct dt_run *run, dt_store *store, struct dt_run_command *command, int64_t job_id)
+static void delete_one(struct run *run, dt_store *store, struct run_command *command, int64_t job_id)
 {
     struct dt_request *req = run->req;
     struct dt_arena row; /* with its payload */
@@ -189,9 +189,9 @@ static void delete_one(struct dt_run *run, dt_store *store, struct dt_run_comman
                                  .was_ms = job.was_next_at_ms};
         dt_index_writer_post(req->api->index, &entry, 1);
     } else if (status == DT_TOO_LATE) {
-        fail(command, "the job has ended already");
+        fail_command(command, "the job has ended already");
     } else if (status == DT_NOT_FOUND) {
-        fail(command, "there is no job with this id");
+        fail_command(command, "there is no job with this id");
     } else {
         command->status = status;
     }
@@ -200,14 +200,14 @@ static void delete_one(struct dt_run *run, dt_store *store, struct dt_run_comman
 
 static enum dt_next run_delete(struct dt_request *req, dt_store *store)
 {
-    struct dt_run *run = req->state;
+    struct run *run = req->state;
     struct dt_error err = {0};
     const struct dt_command_job *jobs = find_jobs(run, store, &err);
     for (size_t i = run->next; jobs && i < run->end; i++) {
         if (run->v[i].status != DT_OK)
             continue;
         if (dt_clock_mono_us(req->api->clock) >= req->deadline_us)
-            fail(&run->v[i], "the request's time is up; nothing was deleted");
+            fail_command(&run->v[i], "the request's time is up; nothing was deleted");
         else
             delete_one(run, store, &run->v[i], jobs[i - run->next].job_id);
     }
@@ -218,12 +218,12 @@ static enum dt_next run_delete(struct dt_request *req, dt_store *store)
 
 static enum dt_next run_pop(struct dt_request *req, dt_store *store)
 {
-    struct dt_run *run = req->state;
-    struct dt_run_command *command = &run->v[run->next];
+    struct run *run = req->state;
+    struct run_command *command = &run->v[run->next];
     const struct dt_pop_wish wish = dt_command_wish(&command->command);
     struct dt_pop_taker taker = {.max = (size_t)wish.max, .ttr_ms = wish.ttr_ms};
     struct dt_popped popped = {.n = 0};
-    /* Earlier pops of the request have used a part of the answer. */
+    /* Earlier pops of the request have used up a part. */
     const size_t left = run->popped_bytes < DT_POP_BYTES ? DT_POP_BYTES - run->popped_bytes : 0;
     const size_t bytes = dt_pop_hold(req, (size_t)wish.max, left);
     run->heard = dt_pop_room_heard(req->api->pops, &wish);
@@ -235,7 +235,7 @@ static enum dt_next run_pop(struct dt_request *req, dt_store *store)
     if (status != DT_OK && popped.n == 0) {
         command->status = status;
     } else if (popped.refused.p) {
-        fail(command, dt_command_refusal(popped.why));
+        fail_command(command, dt_command_refusal(popped.why));
     } else if (popped.n || wish.wait_ms == 0) {
         begin_answer(run);
         dt_command_add_popped(&run->out, wish.form, popped.jobs, popped.n,
@@ -249,13 +249,13 @@ static enum dt_next run_pop(struct dt_request *req, dt_store *store)
 
 /* ---- groups ---- */
 
-/* Takes what became of a group of adds, and writes the answers of the group. */
-static void end_group(struct dt_run *run)
+/* Takes the outcome of a group of adds, and writes the answers of the group. */
+static void end_group(struct run *run)
 {
     dt_assert(run->next <= run->end && run->end <= run->n);
     dt_assert(run->unit.n == 0 || run->unit.n == run->end - run->next);
     for (size_t i = 0; i < run->unit.n; i++) {
-        struct dt_run_command *command = &run->v[run->next + i];
+        struct run_command *command = &run->v[run->next + i];
         const struct dt_create *row = &run->unit.rows[i];
         struct dt_faults faults;
         struct dt_problem problem;
@@ -266,9 +266,9 @@ static void end_group(struct dt_run *run)
         dt_faults_init(&faults, &run->req->arena);
         run->req->changed |= row->row.outcome == DT_INSERT_CREATED;
         if (row->row.outcome == DT_INSERT_CONFLICT)
-            fail(command, "an unequal add made a job with this id");
+            fail_command(command, "an unequal add made a job with this id");
         else if (dt_create_verdict(&run->unit, row, &faults, &problem) == 0)
-            fail(command, problem.detail.p ? problem.detail.p : "the job cannot be stored");
+            fail_command(command, problem.detail.p ? problem.detail.p : "the job cannot be stored");
     }
     if (run->unit.n)
         dt_unit_clear(&run->unit);
@@ -277,7 +277,7 @@ static void end_group(struct dt_run *run)
         add_answer(run, &run->v[run->next]);
 }
 
-static size_t most_of(const struct dt_run *run, enum dt_verb verb)
+static size_t group_max(const struct run *run, enum dt_verb verb)
 {
     const struct dt_api *api = run->req->api;
     switch (verb) {
@@ -293,21 +293,21 @@ static size_t most_of(const struct dt_run *run, enum dt_verb verb)
     return 1;
 }
 
-/* On a committer's thread, or inside the submit. */
-static void added(struct dt_unit *unit)
+/* Called on a committer's thread, or inside the submit. */
+static void adds_done(struct dt_unit *unit)
 {
     dt_request_resume(unit->arg);
 }
 
-/* Chooses the next group and begins it. REPLY: there was nothing to do. */
-static enum dt_next begin_group(struct dt_run *run)
+/* Begins the next group. DT_REPLY: there was nothing to do. */
+static enum dt_next begin_group(struct run *run)
 {
     static const dt_worker_fn fns[] = {
         [DT_VERB_POP] = run_pop, [DT_VERB_FINISH] = run_finish, [DT_VERB_DELETE] = run_delete};
     struct dt_request *req = run->req;
-    const struct dt_run_command *first = &run->v[run->next];
+    const struct run_command *first = &run->v[run->next];
     const enum dt_verb verb = first->command.verb;
-    const size_t most = first->status == DT_OK ? most_of(run, verb) : 1;
+    const size_t most = first->status == DT_OK ? group_max(run, verb) : 1;
     dt_assert_cmp(run->next, <, run->n);
     for (run->end = run->next + 1; run->end < run->n && run->end - run->next < most; run->end++)
         if (run->v[run->end].status != DT_OK || run->v[run->end].command.verb != verb)
@@ -320,18 +320,18 @@ static enum dt_next begin_group(struct dt_run *run)
                                  .n = run->end - run->next,
                                  .deadline_us = req->deadline_us,
                                  .caller = &req->caller,
-                                 .done = added,
+                                 .done = adds_done,
                                  .arg = req};
     dt_request_suspend(req);
     dt_committer_submit(req->api->committer, &run->unit);
     return DT_PENDING;
 }
 
-/* ---- a rest before the answer, where very many are refused (request/quotas.h) ---- */
+/* ---- the rest before the answer if very many commands were refused (request/quotas.h) ---- */
 
 static struct dt_request *request_of(struct dt_gate_entry *entry)
 {
-    return ((struct dt_run *)((char *)entry - offsetof(struct dt_run, rest)))->req;
+    return ((struct run *)((char *)entry - offsetof(struct run, rest)))->req;
 }
 
 static void end_rest(struct dt_gate_entry *entry)
@@ -344,7 +344,7 @@ static void begin_rest(struct dt_gate_entry *entry)
     dt_request_suspend(request_of(entry));
 }
 
-static bool rests(struct dt_run *run)
+static bool rests(struct run *run)
 {
     struct dt_request *req = run->req;
     if (run->rest.gate || !run->array)
@@ -356,12 +356,12 @@ static bool rests(struct dt_run *run)
     return dt_gate_rest(&run->rest, until_us, begin_rest);
 }
 
-static enum dt_next go_on(struct dt_request *req)
+static enum dt_next continue_run(struct dt_request *req)
 {
-    struct dt_run *run = req->state;
-    req->then = go_on;
+    struct run *run = req->state;
+    req->then = continue_run;
     if (run->waits && req->status == 0) {
-        /* To the waiting room, with the connection; if the room does not take it, there is nothing. */
+        /* The pop enters the waiting room. If the room is full the answer has no jobs. */
         const struct dt_pop_wish wish = dt_command_wish(&run->v[0].command);
         run->waits = false;
         if (dt_pop_room_enter(req->api->pops, req, &wish, run->heard))
@@ -372,8 +372,7 @@ static enum dt_next go_on(struct dt_request *req)
     if (req->status != 0 && !run->array)
         return DT_REPLY;
     if (req->status != 0) {
-        /* The workers had no place for the request, or no time: nothing of this group happened, and nothing will of
-         * later ones. */
+        /* The workers have refused the request: nothing of this group was done, and no later group will be. */
         req->status = 0;
         dt_strbuf_reset(&req->out);
         for (size_t i = run->next; i < run->n; i++)
@@ -392,7 +391,7 @@ static enum dt_next go_on(struct dt_request *req)
 
 static void drop_run(struct dt_request *req)
 {
-    struct dt_run *run = req->state;
+    struct run *run = req->state;
     if (run->unit.n)
         dt_unit_clear(&run->unit);
     if (run->rest.gate)
@@ -400,12 +399,12 @@ static void drop_run(struct dt_request *req)
     dt_strbuf_clear(&run->out);
 }
 
-static struct dt_run *run_new(struct dt_request *req, size_t n, bool array)
+static struct run *run_new(struct dt_request *req, size_t n, bool array)
 {
-    struct dt_run *run = dt_arena_alloc(&req->arena, sizeof(*run));
+    struct run *run = dt_arena_alloc(&req->arena, sizeof(*run));
     if (!run)
         return NULL;
-    *run = (struct dt_run){.req = req, .n = n, .array = array, .bound = dt_wall_bound(req)};
+    *run = (struct run){.req = req, .n = n, .array = array, .bound = dt_wall_bound(req)};
     dt_strbuf_init(&run->out);
     run->v = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->v));
     run->rows = dt_arena_alloc(&req->arena, (n + 1) * sizeof(*run->rows));
@@ -420,36 +419,36 @@ static struct dt_run *run_new(struct dt_request *req, size_t n, bool array)
     return run;
 }
 
-/* Room for n commands and their texts, beside the body. */
+/* Holds memory for n commands and their texts, in addition to the body. */
 static bool hold_room(struct dt_request *req, size_t n)
 {
-    const size_t each = sizeof(struct dt_run_command) + sizeof(struct dt_create) + sizeof(struct dt_apply) + 512;
+    const size_t each = sizeof(struct run_command) + sizeof(struct dt_create) + sizeof(struct dt_apply) + 512;
     return dt_hold_bulk(&req->hold, n * each + 2 * req->body.n);
 }
 
-static dt_status decode(struct dt_run *run, size_t i, const dt_json *json, const struct dt_job_rules *rules,
-                        struct dt_faults *faults)
+static dt_status decode_command(struct run *run, size_t i, const dt_json *json, const struct dt_job_rules *rules,
+                                struct dt_faults *faults)
 {
     const struct dt_request *req = run->req;
-    struct dt_run_command *one = &run->v[i];
+    struct run_command *one = &run->v[i];
     one->command.job = &run->rows[i].row.job;
     return dt_command_decode(json, rules, dt_refclock_latest_ms(req->api->ref), faults, &one->command);
 }
 
 static const char no_scope[] = "the token lacks the scope that this command needs";
 
-/* Fails a command that the token may not give. */
-static void check_token(const struct dt_run *run, size_t i)
+/* Fails a command that the token may not use. */
+static void check_token(const struct run *run, size_t i)
 {
     const struct dt_caller *caller = &run->req->caller;
-    struct dt_run_command *one = &run->v[i];
+    struct run_command *one = &run->v[i];
     const enum dt_verb verb = one->command.verb;
     if (run->array && one->command.wait_ms)
-        fail(one, "/wait goes with a command that comes alone");
+        fail_command(one, "/wait goes with a command that comes alone");
     if (!dt_caller_may(caller, verb == DT_VERB_ADD || verb == DT_VERB_DELETE ? DT_SCOPE_WRITE : DT_SCOPE_REPORT))
-        fail(one, no_scope);
+        fail_command(one, no_scope);
     else if ((verb == DT_VERB_ADD || verb == DT_VERB_POP) && !dt_topic_within(run->bound, one->command.topic))
-        fail(one, "there is no such topic");
+        fail_command(one, "there is no such topic");
 }
 
 static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules *rules)
@@ -460,8 +459,8 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
         return DT_REPLY;
     if (!hold_room(req, 1))
         return dt_request_no_room(req);
-    struct dt_run *run = run_new(req, 1, false);
-    dt_status status = run ? decode(run, 0, json, rules, &faults) : DT_NOMEM;
+    struct run *run = run_new(req, 1, false);
+    dt_status status = run ? decode_command(run, 0, json, rules, &faults) : DT_NOMEM;
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
     check_token(run, 0);
@@ -469,13 +468,13 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "%s", no_scope);
         return DT_REPLY;
     }
-    return go_on(req);
+    return continue_run(req);
 }
 
 /* ---- an array ---- */
 
-/* "/delay must be …; /x is not known" */
-static const char *text_of(const struct dt_faults *faults, struct dt_arena *arena)
+/* Returns "/delay must be …; /x is not known". */
+static const char *faults_text(const struct dt_faults *faults, struct dt_arena *arena)
 {
     struct dt_strbuf text;
     dt_strbuf_init(&text);
@@ -490,7 +489,7 @@ static const char *text_of(const struct dt_faults *faults, struct dt_arena *aren
     return copy.p ? copy.p : "memory is out";
 }
 
-static void decode_element(struct dt_run *run, size_t i, struct dt_str text, const struct dt_job_rules *rules)
+static void decode_element(struct run *run, size_t i, struct dt_str text, const struct dt_job_rules *rules)
 {
     struct dt_faults faults;
     struct dt_error err = {0};
@@ -499,16 +498,16 @@ static void decode_element(struct dt_run *run, size_t i, struct dt_str text, con
     dt_faults_init(&faults, &run->req->arena);
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
     if (status == DT_OK)
-        status = decode(run, i, json, rules, &faults);
+        status = decode_command(run, i, json, rules, &faults);
     if (status == DT_OK)
         check_token(run, i);
     else if (status == DT_NOMEM)
         run->v[i].status = status;
     else
-        fail(&run->v[i], faults.n ? text_of(&faults, &run->req->arena) : "the command cannot be read");
+        fail_command(&run->v[i], faults.n ? faults_text(&faults, &run->req->arena) : "the command cannot be read");
 }
 
-/* The array has a parser of its own: each element is parsed with the thread's. */
+/* The array needs a second parser, because each element is parsed with the thread's. */
 static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules *rules)
 {
     struct dt_error err = {0};
@@ -533,7 +532,7 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
         next = dt_request_no_room(req);
         goto out;
     }
-    struct dt_run *run = run_new(req, root->n, true);
+    struct run *run = run_new(req, root->n, true);
     if (!run) {
         next = dt_answer_status(req, DT_NOMEM, NULL, NULL);
         goto out;
@@ -541,7 +540,7 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
     size_t i = 0;
     for (const struct dt_json_node *e = dt_json_first(json, root); e; e = dt_json_sibling(json, root, e))
         decode_element(run, i++, e->raw, rules);
-    next = go_on(req);
+    next = continue_run(req);
 out:
     dt_json_free(json);
     return next;

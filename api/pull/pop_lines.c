@@ -1,6 +1,4 @@
 /*
- * Owns which pop is in which line: see pop_lines.h. Refuses to know jobs and sockets.
- *
  * Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a
  * line is in `ready` exactly while line->ready is set.
  */
@@ -27,17 +25,17 @@ struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish)
 
 /* ---- lines ---- */
 
-static struct dt_pop_line *find(const struct dt_pop_lines *lines, struct dt_str topic)
+static struct dt_pop_line *find_line(const struct dt_pop_lines *lines, struct dt_str topic)
 {
     struct dt_pop_line *line = NULL;
     HASH_FIND(hh, lines->lines, topic.p, topic.n, line);
     return line;
 }
 
-/* The line of a topic, made if needed. NULL: no memory. */
-static struct dt_pop_line *line_of(struct dt_pop_lines *lines, struct dt_str topic)
+/* Returns the line of a topic, created if needed. NULL: memory is out. */
+static struct dt_pop_line *ensure_line(struct dt_pop_lines *lines, struct dt_str topic)
 {
-    struct dt_pop_line *line = find(lines, topic);
+    struct dt_pop_line *line = find_line(lines, topic);
     if (line)
         return line;
     line = calloc(1, sizeof(*line) + topic.n + 1);
@@ -81,7 +79,7 @@ static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish)
 {
     for (size_t i = 0; i < wish->n_topics; i++)
-        if (!find(lines, wish->topics[i]))
+        if (!find_line(lines, wish->topics[i]))
             return false;
     return true;
 }
@@ -90,7 +88,7 @@ bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish
                       struct dt_pop_waiter *waiter)
 {
     for (size_t i = 0; i < wish->n_topics; i++) {
-        struct dt_pop_line *line = line_of(lines, wish->topics[i]);
+        struct dt_pop_line *line = ensure_line(lines, wish->topics[i]);
         if (!line) {
             (void)leave_lines(lines, waiter);
             return false;
@@ -116,11 +114,11 @@ bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waite
     return leave_lines(lines, waiter);
 }
 
-/* ---- what is ready ---- */
+/* ---- ready lines ---- */
 
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us)
 {
-    struct dt_pop_line *line = find(lines, topic);
+    struct dt_pop_line *line = find_line(lines, topic);
     if (!line)
         return;
     if (!line->ready)
@@ -158,7 +156,7 @@ size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt
         turns[n] = (struct dt_turn){.owner = line->owner, .at = n};
         v[n++] = line;
     }
-    dt_turns_sort(NULL, turns, n); /* each owner has a turn each time, so it need not begin with another one */
+    dt_turns_sort(NULL, turns, n); /* every owner has a turn each time, so any one may be the first */
     while (n-- > 0) {
         line = v[turns[n].at];
         DL_DELETE(lines->ready, line);
@@ -183,7 +181,7 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us)
 {
-    struct dt_pop_line *line = find(lines, topic);
+    struct dt_pop_line *line = find_line(lines, topic);
     int64_t from_us = 0;
     int64_t pause_us = DT_POP_LATER_US;
     if (line && popped->passed && popped->n == 0 && line->pause_us)

@@ -1,13 +1,14 @@
 /*
- * Owns the thread of the waiting room, and the sockets of pops that wait. Refuses to know how jobs are claimed
- * (pop_take.c) and which pop stands in which line (pop_lines.c).
+ * POST /v1/topics/{topic}/pop and POST /v1/pop; and the thread of the waiting room with its sockets. A worker claims for a
+ * pop. If it finds nothing and may wait, the pop enters the room with its connection. If other pops already wait for its
+ * topics it enters the room at once, because they come first.
  *
- *   told of offers, or a look found some ──▶ the lines of these topics are ready ──▶ owners take turns: one claim for
- *   the pops that stand first in a line and are still there ──▶ answers, in the order in which they came
+ *   a notification of offers, or a poll ──▶ the lines of these topics are ready ──▶ owners take turns: one claim for the
+ *   first pops of a line whose clients are still connected ──▶ answers, in order of arrival
  *
- * Invariants: an answer goes to a client that was there when its jobs were asked for; pops are put into lines by any
- * thread, and taken out by the room's alone, so it may use them without the lock; what is heard between a pop's own
- * look and its entering makes its lines ready; a line that is ready waits for one claim of each other owner at most.
+ * Invariants: an answer is sent to a client that was connected when its jobs were claimed; any thread adds pops to lines,
+ * but only the room's thread removes them, so it may use them without the lock; a notification between a pop's claim and
+ * its entering makes its lines ready; a ready line waits for at most one claim of each other owner.
  */
 #include "pop_room.h"
 
@@ -22,7 +23,6 @@
 #include <utlist.h>
 
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
 #include "base/fair.h"
 #include "base/log.h"
@@ -33,23 +33,20 @@
 #include "handlers.h"
 #include "http/http_detached.h"
 #include "index/index.h"
-#include "job/change/jobs.h"
 #include "pop_lines.h"
-#include "pop_take.h"
 #include "redis/redis_subscriber.h"
-#include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 
-#define LOOK_US        INT64_C(50000)   /* between two looks where offers cannot be heard of … */
-#define LOOK_HEARD_US  INT64_C(1000000) /* … and where they can */
-#define ENDS_US        INT64_C(10000)   /* between two walks over all pops, for waits that are over */
-#define SERVED_AT_ONCE 256              /* of a line, by one claim; jobs likewise */
+#define LOOK_US        INT64_C(50000)   /* between two polls while Redis is down */
+#define LOOK_HEARD_US  INT64_C(1000000) /* between two polls while Redis works */
+#define ENDS_US        INT64_C(10000)   /* between two walks over all pops to end waits */
+#define SERVED_AT_ONCE 256              /* pops, and jobs, of a line in one claim */
 #define TTRS_AT_ONCE   8
-#define OWNERS_PART    2 /* an owner leaves this part of the places to others (base/fair.h) */
+#define OWNERS_PART    2 /* an owner leaves this part of the places free (base/fair.h) */
 #define EVENTS         256
-#define DROPPED_EACH   ((size_t)256 * 1024)  /* bytes of a client, before it is the turn of others … */
-#define DROPPED_MAX    ((size_t)4096 * 1024) /* … and in all, before its pop ends */
+#define DROPPED_EACH   ((size_t)256 * 1024)  /* bytes to drop of one client before others have their turn */
+#define DROPPED_MAX    ((size_t)4096 * 1024) /* if a client sends more, its pop ends */
 #define EARS           256                   /* power of two */
 
 struct dt_pop_room {
@@ -57,32 +54,32 @@ struct dt_pop_room {
     const struct dt_api *api;
     struct dt_thread thread;
     int epoll_fd, wake_fd;
-    _Atomic uint64_t heard[EARS], heard_all; /* messages of topics, by their names' hashes */
+    _Atomic uint64_t heard[EARS], heard_all; /* notifications, by the hash of the topic */
     pthread_mutex_t lock;
     /* Below: under the lock. */
     struct dt_pop_lines lines;
-    struct dt_shares places; /* one a pop */
+    struct dt_shares places; /* one for each pop */
     bool closed;
-    bool look_now;          /* offers may have been missed */
-    int64_t first_until_us; /* no wait is over before */
-    /* The thread's own. */
+    bool look_now;          /* notifications may have been missed */
+    int64_t first_until_us; /* no wait ends before */
+    /* Only the room's thread. */
     struct dt_session session;
     dt_wake *wake;            /* NULL: not started yet, or there is no Redis */
-    bool listens;             /* it was started, or is not to be */
-    int64_t look_us, ends_us; /* the next look, and the next walk at the earliest */
+    bool listens;             /* it was started, or there is no Redis */
+    int64_t look_us, ends_us; /* the next poll, and the earliest next walk */
     struct dt_arena arena;
     struct dt_hold hold;
     struct dt_outage_part outage;
     dt_metric *waiting, *answered, *left;
 };
 
-/* ---- what is heard ---- */
+/* ---- notifications ---- */
 
-static void wake(dt_pop_room *room)
+static void wake_room(dt_pop_room *room)
 {
     uint64_t one = 1;
     if (write(room->wake_fd, &one, sizeof(one)) < 0)
-        return; /* it is awake already */
+        return; /* the counter is full: the room is awake */
 }
 
 static _Atomic uint64_t *ear_of(dt_pop_room *room, struct dt_str topic)
@@ -98,7 +95,7 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish)
     return heard;
 }
 
-/* On the subscriber's thread. */
+/* Called on the subscriber's thread. */
 static void on_offers(void *arg, struct dt_str topic)
 {
     dt_pop_room *room = arg;
@@ -111,10 +108,10 @@ static void on_offers(void *arg, struct dt_str topic)
     bool any = room->lines.ready || room->look_now;
     pthread_mutex_unlock(&room->lock);
     if (any)
-        wake(room);
+        wake_room(room);
 }
 
-/* The name of the installation is known once MySQL was reached. */
+/* The name of the installation is known after MySQL was first reached. */
 static void listen_for_offers(dt_pop_room *room)
 {
     struct dt_error err = {0};
@@ -134,7 +131,7 @@ static bool hears(const dt_pop_room *room)
     return room->wake && dt_wake_hears(room->wake);
 }
 
-/* ---- coming and going ---- */
+/* ---- entering and leaving ---- */
 
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish)
 {
@@ -153,7 +150,7 @@ static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct 
         dt_command_add_popped(out, form, jobs, n, names);
 }
 
-/* The answer of one whose wait is over, or who cannot wait. */
+/* Answers a pop whose wait has ended, or that cannot wait. */
 static void answer_none(dt_detached *detached, enum dt_pop_form form)
 {
     struct dt_strbuf body;
@@ -163,7 +160,7 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
-/* True: the pop is in its lines. False: its place is free again. */
+/* True: the pop is in its lines. False: its place was given back. */
 static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
                     struct dt_pop_waiter *waiter, uint64_t heard)
 {
@@ -213,21 +210,22 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
     waiter->fd = dt_detached_fd(waiter->detached);
     waiter->until_us = req->started_us + wish->wait_ms * 1000;
     if (line_up(room, wish, owners, waiter, heard)) {
-        wake(room);
+        wake_room(room);
         return true;
     }
-    answer_none(waiter->detached, wish->form); /* the connection is not the request's any more */
+    answer_none(waiter->detached, wish->form); /* the request does not own the connection any more */
     free(waiter);
     return true;
 }
 
-/* Takes a pop out of its lines. The detached answer is the caller's. */
-static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
+/* Removes a pop from its lines. Returns the detached answer, which the caller sends. */
+static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     dt_detached *detached = waiter->detached;
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
     pthread_mutex_lock(&room->lock);
-    if (dt_pop_lines_remove(&room->lines, waiter)) /* a pop that saw the line, and enters now, makes it ready again */
+    if (dt_pop_lines_remove(&room->lines,
+                            waiter)) /* a pop that has seen the line and enters now makes it ready again */
         atomic_fetch_add(&room->heard_all, 1);
     dt_shares_give_back(&room->places, waiter->owner, 1);
     dt_assert_cmp(room->lines.n, <=, room->places.used);
@@ -238,9 +236,9 @@ static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
 }
 
 /*
- * Drops up to `most` bytes that came after the pop. The connection ends with the pop's answer, so they are read here
- * alone, and while they fill the socket the client's end does not arrive. True: the client has left, or sends more than
- * DROPPED_MAX.
+ * Drops up to `most` bytes that the client sent after the pop. The connection ends with the pop's answer, so nothing else
+ * reads them, and while they fill the socket the client's FIN does not arrive. True: the client has disconnected, or sends
+ * more than DROPPED_MAX.
  */
 static bool has_left(struct dt_pop_waiter *waiter, size_t most)
 {
@@ -255,18 +253,16 @@ static bool has_left(struct dt_pop_waiter *waiter, size_t most)
     return waiter->dropped >= DROPPED_MAX;
 }
 
-/* Nobody reads the answer; it ends the socket. */
-static void see_off(dt_pop_room *room, struct dt_pop_waiter *waiter)
+/* Removes a pop whose client has disconnected. The answer, which is not read, closes the socket. */
+static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     const enum dt_pop_form form = waiter->form;
     dt_metric_add(room->left, 1);
-    answer_none(take_out(room, waiter), form);
+    answer_none(remove_pop(room, waiter), form);
 }
 
-/* ---- waits that are over ---- */
-
-/* Ends the waits that are over, or all once the room is closed. A walk ends all of them, and walks are ENDS_US apart:
- * many short waits of one client cost the others no more than that. */
+/* Ends waits whose time is up, or all if the room is closed. Walks over all pops are ENDS_US apart, so that many short waits
+ * of one client cost the others little. */
 static void end_waits(dt_pop_room *room)
 {
     const int64_t now_us = dt_clock_mono_us(room->env->clock);
@@ -288,24 +284,24 @@ static void end_waits(dt_pop_room *room)
     for (struct dt_pop_waiter *next; over; over = next) {
         const enum dt_pop_form form = over->form;
         next = over->next_over;
-        answer_none(take_out(room, over), form);
+        answer_none(remove_pop(room, over), form);
     }
 }
 
 /* ---- serving ---- */
 
-/* Pops that stand first in a line, and are there: one claim is for all of them. */
+/* The first pops of a line, which share one claim. */
 struct served {
     struct dt_str topic; /* in the arena */
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
-    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* likewise */
-    size_t n, max;                              /* jobs that they want */
+    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* one for each */
+    size_t n, max;                              /* pops, and jobs that they want */
     int64_t ttrs_ms[TTRS_AT_ONCE];
     size_t n_ttrs;
-    bool by_command; /* one of them asks so */
+    bool by_command; /* one of them is a command */
 };
 
-/* Whether the claim writes this ttr: each is a statement of its own, so there are a few. */
+/* Returns true if the claim may have this ttr. Each ttr costs a statement, so there are only a few. */
 static bool has_ttr(struct served *served, int64_t ttr_ms)
 {
     for (size_t i = 0; i < served->n_ttrs; i++)
@@ -317,8 +313,8 @@ static bool has_ttr(struct served *served, int64_t ttr_ms)
     return true;
 }
 
-/* False: no line is ready. */
-static bool choose(dt_pop_room *room, struct served *served)
+/* Chooses the pops of a ready line. False: no line is ready. */
+static bool choose_pops(dt_pop_room *room, struct served *served)
 {
     size_t wanted = 0;
     const int64_t now = dt_clock_mono_us(room->env->clock);
@@ -339,7 +335,7 @@ static bool choose(dt_pop_room *room, struct served *served)
     return served->topic.p != NULL;
 }
 
-/* Pops whose clients left are passed by before anything is claimed. */
+/* Drops pops whose client has disconnected, before the claim. */
 static void drop_absent_pops(dt_pop_room *room, struct served *served)
 {
     size_t kept = 0;
@@ -348,7 +344,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
         dt_assert_cmp(served->max, <=, DT_POP_MAX);
         const size_t room_left = DT_POP_MAX - served->max;
         if (has_left(waiter, DROPPED_MAX)) {
-            see_off(room, waiter);
+            drop_pop(room, waiter);
             continue;
         }
         served->takers[kept] =
@@ -375,17 +371,17 @@ static void share_out(dt_pop_room *room, const struct served *served, const stru
         add_jobs(&body, served->v[i]->form, popped->jobs + from, n, names);
         dt_hold_move(&room->hold, &hold, body.cap);
         dt_metric_add(room->answered, 1);
-        dt_detached_answer(take_out(room, served->v[i]), 200, "application/json", &body, &hold);
+        dt_detached_answer(remove_pop(room, served->v[i]), 200, "application/json", &body, &hold);
     }
-    dt_assert_cmp(from, ==, popped->n); /* each job that was claimed is in an answer */
+    dt_assert_cmp(from, ==, popped->n); /* each claimed job is in an answer */
 }
 
-static void refuse(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
+static void refuse_pops(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
     const bool unknown = popped->why == DT_POP_TOPIC_UNKNOWN;
     for (size_t i = 0; i < served->n; i++) {
         const enum dt_pop_form form = served->v[i]->form;
-        dt_detached *detached = take_out(room, served->v[i]);
+        dt_detached *detached = remove_pop(room, served->v[i]);
         struct dt_strbuf body;
         struct dt_hold none = {0};
         if (form == DT_POP_FORM_JOBS) {
@@ -400,21 +396,21 @@ static void refuse(dt_pop_room *room, const struct served *served, const struct 
     }
 }
 
-static void tell(dt_pop_room *room, dt_status status, const struct dt_error *err)
+static void note_outage(dt_pop_room *room, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
         dt_outage_over(&room->outage);
     else
-        dt_outage_failed(&room->outage, DT_OUTAGE_MYSQL, "pops", "those who wait get no jobs", status, err);
+        dt_outage_failed(&room->outage, DT_OUTAGE_MYSQL, "pops", "waiting pops get no jobs", status, err);
 }
 
-/* One claim for the pops of a line that is ready. */
+/* Makes one claim for the pops of a ready line. */
 static void serve_line(dt_pop_room *room)
 {
     struct served served;
     struct dt_popped popped = {.n = 0};
     struct dt_error err = {0};
-    if (!choose(room, &served))
+    if (!choose_pops(room, &served))
         return;
     drop_absent_pops(room, &served);
     dt_status status = DT_OK;
@@ -433,15 +429,15 @@ static void serve_line(dt_pop_room *room)
         } else {
             status = dt_fail(&err, DT_UNAVAILABLE, "no memory is left");
         }
-        tell(room, status, &err);
+        note_outage(room, status, &err);
     }
     if (popped.refused.p)
-        refuse(room, &served, &popped);
+        refuse_pops(room, &served, &popped);
     share_out(room, &served, &popped);
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
-    /* If a pop saw the line, but enters after the line was removed, its `heard` differs, so its new line is ready. */
+    /* If a pop has seen the line, but enters after it was removed, its `heard` differs, so its new line is ready. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(ear_of(room, served.topic), 1);
@@ -449,10 +445,8 @@ static void serve_line(dt_pop_room *room)
     dt_hold_less(&room->hold, DT_HOLD_ALL);
 }
 
-/* ---- looking ---- */
-
-/* One statement for all pops that wait. */
-static void look(dt_pop_room *room)
+/* Polls MySQL, with one statement for all waiting pops. */
+static void poll_offers(dt_pop_room *room)
 {
     struct dt_error err = {0};
     struct dt_pop_line *line;
@@ -474,7 +468,7 @@ static void look(dt_pop_room *room)
     if (status == DT_OK)
         status = dt_store_pop_look(room->session.store, topics, n, seen, &err);
     dt_session_end(&room->session);
-    tell(room, status, &err);
+    note_outage(room, status, &err);
     pthread_mutex_lock(&room->lock);
     for (size_t i = 0; status == DT_OK && i < n; i++)
         if (seen[i] != DT_POP_TOPIC_EMPTY)
@@ -488,7 +482,7 @@ static void look(dt_pop_room *room)
 
 /* ---- the thread ---- */
 
-/* How long the thread may sleep; -1: until it is woken. */
+/* Returns how long the thread may sleep; -1: until it is woken. */
 static int timeout_ms(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
@@ -504,29 +498,29 @@ static int timeout_ms(dt_pop_room *room)
     return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000) + 1;
 }
 
-/* Sleeps until something is to be done, and sees off who leaves. */
-static void sleep_and_see_off(dt_pop_room *room)
+/* Sleeps until there is work, and drops pops whose client has disconnected. */
+static void sleep_and_drop_pops(dt_pop_room *room)
 {
     struct epoll_event events[EVENTS];
     int n;
-    do /* a process that was stopped hears of its clients before it ends their waits */
+    do /* after a SIGSTOP the room learns which clients have disconnected before it ends waits */
         n = epoll_wait(room->epoll_fd, events, EVENTS, timeout_ms(room));
     while (n < 0 && errno == EINTR);
     for (int i = 0; i < n; i++) {
         uint64_t count;
         struct dt_pop_waiter *waiter = events[i].data.ptr;
         if (waiter && ((events[i].events & ~(uint32_t)EPOLLIN) || has_left(waiter, DROPPED_EACH)))
-            see_off(room, waiter);
+            drop_pop(room, waiter);
         else if (!waiter && read(room->wake_fd, &count, sizeof(count)) < 0)
             continue;
     }
 }
 
-static void run(void *arg)
+static void run_room(void *arg)
 {
     dt_pop_room *room = arg;
     while (!dt_thread_stopping(&room->thread)) {
-        sleep_and_see_off(room);
+        sleep_and_drop_pops(room);
         end_waits(room);
         pthread_mutex_lock(&room->lock);
         const bool any = room->lines.n > 0;
@@ -536,9 +530,8 @@ static void run(void *arg)
             continue;
         listen_for_offers(room);
         if (look_now)
-            look(room);
-        /* A line of each owner has its turn. Then others may be ready, and the thread looks at the clock and its
-         * sockets. */
+            poll_offers(room);
+        /* A line of each owner has a turn. Then the thread looks at the clock, its sockets and other lines. */
         pthread_mutex_lock(&room->lock);
         size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
         pthread_mutex_unlock(&room->lock);
@@ -553,7 +546,7 @@ static void run(void *arg)
     dt_session_clear(&room->session);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
                             struct dt_error *err)
@@ -581,7 +574,7 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     if (status == DT_OK)
         status = dt_session_init(&room->session, env);
     if (status == DT_OK)
-        status = dt_thread_start(&room->thread, "pops", run, room, NULL);
+        status = dt_thread_start(&room->thread, "pops", run_room, room, NULL);
     if (status != DT_OK) {
         dt_pop_room_free(room);
         return dt_fail(err, status, "the waiting room cannot start");
@@ -595,14 +588,14 @@ void dt_pop_room_close(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     room->closed = true;
     pthread_mutex_unlock(&room->lock);
-    wake(room);
+    wake_room(room);
 }
 
 void dt_pop_room_stop(dt_pop_room *room)
 {
     dt_pop_room_close(room);
     dt_thread_ask_stop(&room->thread, NULL);
-    wake(room);
+    wake_room(room);
     dt_thread_join(&room->thread);
     dt_wake_stop(room->wake);
     room->wake = NULL;
@@ -623,18 +616,14 @@ void dt_pop_room_free(dt_pop_room *room)
     free(room);
 }
 
-/*
- * POST /v1/topics/{topic}/pop and POST /v1/pop: decoded on the HTTP thread, carried out by a worker. A pop that finds
- * nothing, and may wait, goes to the waiting room with its connection; so does one for which others wait already,
- * without looking: they come first.
- */
+/* ---- requests ---- */
 
 struct popping {
     struct dt_pop_wish wish;
-    uint64_t heard; /* of offers, before it was looked for them */
+    uint64_t heard; /* dt_pop_room_heard, before the claim */
 };
 
-static enum dt_next answer(struct dt_request *req, const struct dt_job *jobs, size_t n)
+static enum dt_next answer_jobs(struct dt_request *req, const struct dt_job *jobs, size_t n)
 {
     req->status = 200;
     dt_strbuf_reset(&req->out);
@@ -642,14 +631,12 @@ static enum dt_next answer(struct dt_request *req, const struct dt_job *jobs, si
     return DT_REPLY;
 }
 
-/* On the HTTP thread: to the waiting room; where that takes nobody, the answer is that there is nothing. */
-static enum dt_next go_and_wait(struct dt_request *req)
+/* Called on the HTTP thread: enters the room. If the room is full the answer has no jobs. */
+static enum dt_next enter_room(struct dt_request *req)
 {
     const struct popping *p = req->state;
-    return dt_pop_room_enter(req->api->pops, req, &p->wish, p->heard) ? DT_AWAY : answer(req, NULL, 0);
+    return dt_pop_room_enter(req->api->pops, req, &p->wish, p->heard) ? DT_AWAY : answer_jobs(req, NULL, 0);
 }
-
-/* ---- on a worker ---- */
 
 static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 {
@@ -673,12 +660,10 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     }
     if (popped.n || wish->wait_ms == 0)
-        return answer(req, popped.jobs, popped.n);
-    req->then = go_and_wait;
+        return answer_jobs(req, popped.jobs, popped.n);
+    req->then = enter_room;
     return DT_REPLY;
 }
-
-/* ---- on an HTTP thread ---- */
 
 enum dt_next dt_handle_pop(struct dt_request *req)
 {
@@ -694,12 +679,11 @@ enum dt_next dt_handle_pop(struct dt_request *req)
     dt_status status = dt_pop_wish_decode(json, req->params[0], &faults, &p->wish);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    /* Topics that the token does not reach are answered as if they did not exist. */
     for (size_t i = 0; i < p->wish.n_topics; i++)
         if (dt_wall_found(req, p->wish.topics[i]) != DT_OK)
             return dt_answer_not_found(req, "topic");
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
     if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
-        return go_and_wait(req);
+        return enter_room(req);
     return dt_workers_submit(req->api->workers, req, pop_now);
 }

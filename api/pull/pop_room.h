@@ -1,9 +1,9 @@
 /*
- * The waiting room: pops that found nothing, until there is something, their wait is over, or their client leaves. A
- * waiting pop holds a socket and some memory; no thread, no connection to MySQL, no slot of the HTTP server.
+ * The waiting room: pops that found no jobs, until there are some, their wait ends, or their client disconnects. A waiting
+ * pop holds a socket and some memory; no thread, no MySQL connection, no slot of the HTTP server.
  *
- * One thread serves the room. It is told of offers through Redis; where Redis cannot be heard it looks itself, one
- * statement for all who wait, LOOK_US apart, and now and then in any case. While nobody waits it does nothing.
+ * One thread serves the room. Redis notifies it of offers. If Redis is down it polls MySQL, with one statement for all
+ * waiting pops every LOOK_US; it also polls now and then while Redis works. While no pop waits it does nothing.
  */
 #ifndef DT_API_POP_ROOM_H
 #define DT_API_POP_ROOM_H
@@ -15,25 +15,24 @@
 
 typedef struct dt_pop_room dt_pop_room;
 
-/* Starts the thread. Both are borrowed and outlive the room. *out is NULL unless OK. */
+/* Starts the thread. Both arguments are borrowed and outlive the room. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
                                           struct dt_error *err);
-/* Answers all who wait with no jobs, and whoever comes from now on at once. Any thread. */
+/* Answers all waiting pops with no jobs; from now on no pop waits. Any thread. */
 void dt_pop_room_close(dt_pop_room *room);
-/* Ends the thread; nobody waits any more. */
+/* Ends the thread, when no pop waits any more. */
 void dt_pop_room_stop(dt_pop_room *room);
 /* After dt_pop_room_stop. Accepts NULL. */
 void dt_pop_room_free(dt_pop_room *room);
 
-/* How much has been heard of offers of these topics. Read before they are looked at, and given to dt_pop_room_enter:
- * what was heard in between is not missed. Any thread. */
+/* Counts the notifications of offers of these topics. A pop reads it before its claim and passes it to dt_pop_room_enter,
+ * so that a notification in between is not missed. Any thread. */
 uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
-/* Does somebody wait for just this already? Then it can be waited for without looking. Any thread. */
+/* Returns true if pops already wait for these topics: then a further pop may wait without a claim. Any thread. */
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
 /*
- * Takes over the connection of a request that asks for jobs, on its HTTP thread: the room answers from now on. The wish
- * is copied. The caller returns DT_AWAY. False: the room is full or closed, or memory is out; the request is still the
- * caller's.
+ * Takes over the connection of a pop, on its HTTP thread; the room sends the answer. Copies the wish. True: the caller
+ * returns DT_AWAY. False: the room is full or closed, or memory is out; the caller keeps the request.
  */
 DT_MUST_CHECK bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct dt_pop_wish *wish,
                                      uint64_t heard);

@@ -1,4 +1,7 @@
-/* Decodes bodies of pops: see pop_take.h. Every member that is wrong is told. */
+/*
+ * If a pop is for several topics, each topic that has jobs gives an equal part, and the others give what one lacks. Each
+ * time another topic comes first.
+ */
 #include "pop_take.h"
 
 #include <stdatomic.h>
@@ -66,31 +69,26 @@ dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt
     return dt_faults_status(faults);
 }
 
-/*
- * Owns whose jobs come first when a pop is for several topics: each that has some gives an equal part, and what one
- * does not give comes from the others. The first one is another one each time. Refuses to know who waits.
- */
+/* ---- the claim ---- */
 
-#define LOOKS 8 /* of somebody who does not wait, while others have locked what is offered */
+#define LOOKS 8 /* of a pop that does not wait, while other pops have locked the offered jobs */
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 
-/* ---- one topic ---- */
-
-/* A pop under way. A topic that is done with has no offers any more. */
+/* A running pop. A topic that was exhausted counts as without offers. */
 struct round {
     const struct dt_pop_wish *wish;
     enum dt_pop_topic *topics;
-    struct dt_pop_taker *taker; /* of the next job … */
-    size_t taken;               /* … and how many were claimed for it, also such as came too late */
+    struct dt_pop_taker *taker; /* of the next job */
+    size_t taken;               /* jobs that were claimed for it, including those that are too late */
     int64_t *ttrs_ms;           /* of all jobs that may be claimed */
     size_t claimed, max;
     size_t max_bytes;
     struct dt_arena *arena;
 };
 
-static dt_status take_of(const struct dt_api *api, dt_store *store, struct round *r, struct dt_pop *pop,
-                         struct dt_popped *out, struct dt_error *err)
+static dt_status claim_topic(const struct dt_api *api, dt_store *store, struct round *r, struct dt_pop *pop,
+                             struct dt_popped *out, struct dt_error *err)
 {
     int64_t begun_us = dt_clock_mono_us(api->clock);
     dt_status status = dt_store_pop(store, pop, err);
@@ -101,9 +99,8 @@ static dt_status take_of(const struct dt_api *api, dt_store *store, struct round
     struct dt_entry *entries = dt_arena_alloc(pop->arena, (pop->n + 1) * sizeof(*entries));
     for (size_t i = 0; entries && i < pop->n; i++)
         entries[i] = (struct dt_entry){pop->jobs[i].id, pop->jobs[i].next_at_ms, pop->jobs[i].due_at_ms};
-    if (entries) /* otherwise the reconciler does */
+    if (entries) /* if not, the reconciler adds them */
         dt_index_writer_post(api->index, entries, pop->n);
-    /* One set a process: a metric of one name is one metric. */
     dt_metric *in_time = dt_counter("duetime_popped_total", "Attempts handed to clients that popped them.", "");
     dt_metric *late =
         dt_counter("duetime_pops_late_total",
@@ -130,8 +127,6 @@ static dt_status take_of(const struct dt_api *api, dt_store *store, struct round
     return DT_OK;
 }
 
-/* ---- several topics ---- */
-
 static size_t count_offering(const struct round *r)
 {
     size_t n = 0;
@@ -140,11 +135,11 @@ static size_t count_offering(const struct round *r)
     return n;
 }
 
-/* Each topic that offers something gives its part of what is wanted still. */
-static dt_status take_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
-                            struct dt_error *err)
+/* Claims from each topic with offers its part of the jobs that are still wanted. */
+static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+                             struct dt_error *err)
 {
-    static _Atomic size_t turn; /* each time another topic is the first */
+    static _Atomic size_t turn; /* another topic is the first each time */
     const size_t n = r->wish->n_topics;
     const size_t first = n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
     dt_status status = DT_OK;
@@ -161,15 +156,15 @@ static dt_status take_parts(const struct dt_api *api, dt_store *store, struct ro
                              .arena = r->arena};
         if (out->n && pop.max_bytes == 0)
             break;
-        status = take_of(api, store, r, &pop, out, err);
+        status = claim_topic(api, store, r, &pop, out, err);
         r->topics[at] = pop.more ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
         left--;
     }
     return status;
 }
 
-static dt_status look_and_take(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
-                               struct dt_error *err)
+static dt_status look_and_claim(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+                                struct dt_error *err)
 {
     out->passed = false;
     dt_status status = dt_store_pop_look(store, r->wish->topics, r->wish->n_topics, r->topics, err);
@@ -182,9 +177,9 @@ static dt_status look_and_take(const struct dt_api *api, dt_store *store, struct
         }
     if (out->refused.p || count_offering(r) == 0)
         return DT_OK;
-    status = take_parts(api, store, r, out, err);
+    status = claim_parts(api, store, r, out, err);
     if (status == DT_OK && r->wish->n_topics > 1 && r->claimed < r->max && out->bytes < r->max_bytes)
-        status = take_parts(api, store, r, out, err);
+        status = claim_parts(api, store, r, out, err);
     out->more = count_offering(r) > 0;
     return status;
 }
@@ -211,7 +206,7 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
     for (int i = 0; status == DT_OK && i < looks && (i == 0 || (out->passed && r.claimed < r.max)); i++) {
         if (i)
             nanosleep(&pause_between_looks, NULL);
-        status = look_and_take(api, store, &r, out, err);
+        status = look_and_claim(api, store, &r, out, err);
     }
     for (size_t i = 0, from = 0; i < n; from += takers[i++].n)
         qsort(out->jobs + from, takers[i].n, sizeof(*out->jobs), dt_pop_by_due);

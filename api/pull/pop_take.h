@@ -1,4 +1,4 @@
-/* Bodies of pops: what a client asks for. Pure. */
+/* A pop without a wait: its body, the claim, and the answer. */
 #ifndef DT_API_POP_TAKE_H
 #define DT_API_POP_TAKE_H
 
@@ -13,62 +13,61 @@
 #define DT_POP_TOPICS    100
 #define DT_POP_WAIT_MS   60000
 #define DT_POP_BYTES     ((size_t)8 << 20) /* of payloads in an answer */
-#define DT_POP_ROOM_EACH 4                 /* memory that a byte of a payload may take, in rows and answer */
+#define DT_POP_ROOM_EACH 4                 /* bytes of memory for a byte of payload, in rows and answer */
 
-/* The form of the answer: jobs as REST shows them, or what a command is answered, with one job or with a list. */
+/* The form of the answer: that of REST, or that of a command, with one job or with a list. */
 enum dt_pop_form { DT_POP_FORM_JOBS, DT_POP_FORM_COMMAND, DT_POP_FORM_COMMAND_LIST };
 
 struct dt_pop_wish {
     const struct dt_str *topics; /* in the arena of the faults */
     size_t n_topics;
     int64_t max;
-    int64_t wait_ms, ttr_ms; /* ttr: 0 = the jobs' own time to report */
+    int64_t wait_ms, ttr_ms; /* ttr_ms 0: the jobs' own ack_timeout */
     enum dt_pop_form form;
 };
 
 /*
- * Decodes the body of a pop: json is its parsed text, NULL for an empty body. topic: from the path; absent: the body
- * names them. INVALID: faults has at least one. NOMEM.
+ * Decodes the body of a pop; json NULL: the body is empty. topic: from the path; absent: the body names the topics.
+ * INVALID: faults has at least one. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
                                            struct dt_pop_wish *out);
 
-/* Carries a pop out: claims jobs of its topics in turn, tells the index their deadlines, and encodes them. */
-
-/* One that takes a part of what a pop claims, with a time to report of its own. */
+/* One client that gets a part of a claim. */
 struct dt_pop_taker {
     size_t max;     /* jobs */
-    int64_t ttr_ms; /* 0 = the jobs' own time to report */
+    int64_t ttr_ms; /* 0: the jobs' own ack_timeout */
     size_t n;       /* out: jobs that it gets */
 };
 
-/* Jobs that were claimed, and what is to be told of topics that cannot be popped from. */
+/* The outcome of a claim. */
 struct dt_popped {
-    /* In the arena: those of the first taker, by when they were due, then those of the second … */
+    /* In the arena: the jobs of the first taker by due time, then those of the second, and so on. */
     struct dt_job *jobs;
     size_t n, bytes;
-    bool more;                          /* of some topic there may be more */
-    bool passed;                        /* of some topic others had something locked */
-    bool at_limit;                      /* some topic has no more room within its limits: nobody is told when it has */
-    struct dt_str refused;              /* present: nothing was claimed, because this topic is … */
-    enum dt_pop_topic why;              /* … unknown, or not popped from */
-    const struct dt_command_job *names; /* the caller's: command.h */
+    bool more;                          /* a topic may have more jobs */
+    bool passed;                        /* another pop had locked jobs of a topic */
+    bool at_limit;                      /* a topic is at its limits; no message says when it has room again */
+    struct dt_str refused;              /* present: nothing was claimed because of this topic … */
+    enum dt_pop_topic why;              /* … for this reason */
+    const struct dt_command_job *names; /* set by the caller: command.h */
 };
 
 /*
- * Claims for the topics of a wish, at most max_bytes of payloads; n takers (one at least) take what is claimed in their
- * order, and say how many jobs that may be and their times to report. A job whose time was over before the claim was
- * answered is not among them: its attempt is lost, as that of an answer that is lost. Runs where the store's thread is.
- * Statuses as of dt_store_pop; jobs that were claimed before a failure are in *out, and are to be handed out.
- * A wish that does not wait gets also what a leader offers just now, or another pop has locked and leaves: it looks a
- * few times more, for some milliseconds.
+ * Claims jobs for the topics of a wish, with at most max_bytes of payloads. n takers (at least one) get them in order; they
+ * say how many jobs they take, and their ttr. If a job's ack_timeout has passed before MySQL answered the claim, the job
+ * is not among them: its attempt is lost, as if the answer were lost. Runs on the store's thread. Statuses as of
+ * dt_store_pop; jobs that were claimed before a failure are in *out, and must be delivered.
+ *
+ * If the wish does not wait, the claim is repeated a few times within some milliseconds, for jobs that a leader offers just
+ * now, or that another pop has locked and leaves.
  */
 DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
                                     struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
                                     struct dt_popped *out, struct dt_error *err);
 
-/* Holds memory for up to max jobs: returns how many bytes of payloads (`most` at most) there is room for; 0: not even
- * for one job. */
+/* Holds memory for up to max jobs. Returns for how many bytes of payloads (at most `most`) there is room; 0: not even for
+ * one job. */
 size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most);
 /* Adds the answer of a pop: {"jobs":[…]}. */
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);

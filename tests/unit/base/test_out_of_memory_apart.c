@@ -188,27 +188,6 @@ EACH_CALL_TEST(a_topic_is_queued_or_not)
 
 /* ---- api ---- */
 
-EACH_CALL_TEST(a_chunk_has_room_for_a_row_or_says_that_it_has_not)
-{
-    struct dt_chunk *chunk = dt_chunk_new(NULL, 4, 64, sizeof(struct dt_create));
-    dt_status status = chunk ? DT_OK : DT_NOMEM;
-    for (int i = 0; status == DT_OK && i < 64; i++) {
-        if (!dt_chunk_reserve(chunk)) {
-            status = DT_NOMEM;
-            break;
-        }
-        struct dt_create *row = dt_chunk_row(chunk, chunk->n_rows);
-        row->row.job = (struct dt_new_job){.topic = DT_STR_LIT("t"), .payload = DT_STR_LIT("{}")};
-        status = dt_chunk_note_key(chunk, (uint64_t)i + 1) ? DT_OK : DT_NOMEM;
-        if (status == DT_OK)
-            dt_chunk_add_row(chunk, 10);
-    }
-    if (status == DT_OK)
-        assert_int_equal(chunk->n_rows, 64);
-    dt_chunk_free(chunk);
-    return status;
-}
-
 static struct dt_token tokens[2] = {{.name = {"a", 1}, .hash = {1}, .scopes = {"admin", 5}, .topics = {"*", 1}},
                                     {.name = {"b", 1}, .scopes = {"read", 4}, .topics = {"orders.,mail", 12}}};
 
@@ -326,4 +305,18 @@ TEST(a_body_is_decoded_with_all_its_faults_or_not)
     at_each_call(decode_what_is_no_job);
 }
 
-SUITE(NULL, NULL)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_is_whole_or_none),
+        cmocka_unit_test(the_head_of_a_callback_is_whole_or_none),
+        cmocka_unit_test(an_answer_is_judged_by_what_it_says_or_not_at_all),
+        cmocka_unit_test(a_place_is_taken_or_not),
+        cmocka_unit_test(a_record_of_the_ledger_is_understood_or_nothing_is_known),
+        cmocka_unit_test(a_topic_is_queued_or_not),
+        cmocka_unit_test(a_list_of_tokens_is_taken_whole_or_not),
+        cmocka_unit_test(a_cursor_is_sealed_or_not),
+        cmocka_unit_test(a_body_is_decoded_with_all_its_faults_or_not),
+    };
+    return cmocka_run_group_tests_name("out of memory", tests, NULL, NULL);
+}
