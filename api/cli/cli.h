@@ -1,6 +1,6 @@
 /*
- * One run of the program: what was asked, the settings in force, the connection to the API. Made by main.c, handed to
- * the function that carries out the verb.
+ * One run of the program: the call, the settings, the connection to the API. main.c makes it and passes it to the function
+ * of the verb. Also: messages on standard error, and progress.
  */
 #ifndef DT_API_CLI_H
 #define DT_API_CLI_H
@@ -16,7 +16,7 @@
 /* The exit codes, which scripts rely on. */
 enum dt_cli_exit {
     DT_CLI_DONE = 0,
-    DT_CLI_REFUSED = 1, /* refused, failed, or something was found */
+    DT_CLI_REFUSED = 1, /* refused or failed; or the doctor has findings */
     DT_CLI_USAGE = 2,
     DT_CLI_NOT_FOUND = 3,
     DT_CLI_UNREACHED = 4,
@@ -29,80 +29,57 @@ struct dt_cli {
     const struct dt_cli_call *call;
     struct dt_cli_settings settings;
     enum dt_cli_form form;
-    unsigned width, height; /* of the terminal that standard output is; 0: it is none */
+    unsigned width, height; /* of the terminal on standard output; 0: it is not a terminal */
     bool colours;
     const dt_clock *clock;
     dt_rest *rest;
-    struct dt_strbuf done; /* what the API has changed, for a person who cannot be shown its answer */
+    struct dt_strbuf done; /* what the API has changed: shown if its answer cannot be written */
 };
 
-/*
- * The functions that carry out verbs, named in the table. Each gives the exit code.
- */
+/* ---- the functions of the verbs: each returns the exit code ---- */
 
 typedef int dt_cli_run(struct dt_cli *cli);
-
-/* main.c: the function that carries out a call. */
-dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call);
 
 /* run_request.c: one request and its answer, by the verb's row; a job may be named by topic and key. */
 int dt_cli_run_request(struct dt_cli *cli);
 /* Reads a resource, changes the members that the options name, and puts it. */
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
-
-/* run_request.c: a set of jobs by filter; an operation, until it has ended. */
+/* Changes a set of jobs by filter. */
 int dt_cli_run_many(struct dt_cli *cli);
+/* Follows an operation until it has ended. */
 int dt_cli_run_follow(struct dt_cli *cli);
 int dt_cli_run_delete(struct dt_cli *cli);
-
-/* run_list.c: a list, page by page to its end; by DT_CLI_BY_EXPORT jobs as import takes them. */
-int dt_cli_run_list(struct dt_cli *cli);
-
-/* run_request.c: a job, until it is finished. */
+/* Shows a job until it is finished. */
 int dt_cli_run_watch(struct dt_cli *cli);
-
+/* run_list.c: a list, page by page; for DT_CLI_BY_EXPORT, jobs as import takes them. */
+int dt_cli_run_list(struct dt_cli *cli);
 /* run_import.c: many jobs, from a file or standard input. */
 int dt_cli_run_import(struct dt_cli *cli);
-
-/* run_status.c: what is wrong, as far as the API can tell. */
+/* run_status.c */
 int dt_cli_run_doctor(struct dt_cli *cli);
-
-/* run_status.c: one screen. */
 int dt_cli_run_overview(struct dt_cli *cli);
-
-/* run_status.c: what comes due, as a bar chart. */
 int dt_cli_run_forecast(struct dt_cli *cli);
 
-/* main.c: what needs no API. */
-int dt_cli_run_help(struct dt_cli *cli);
-int dt_cli_run_version(struct dt_cli *cli);
-int dt_cli_run_completion(struct dt_cli *cli);
+/* ---- messages on standard error (talk.c) ---- */
 
-/*
- * Messages beside the data, on standard error: errors, refusals with their detail, and the exit codes that follow.
- */
-
-/* "duetime: …" on standard error, without control characters. */
+/* Writes "duetime: …", without control characters. */
 void dt_cli_say(const char *fmt, ...) DT_PRINTF(1, 2);
-
-/* Says that a list is empty, to people; of JSON no line says that. */
+/* Says that a list is empty, unless the output is JSON. */
 void dt_cli_say_nothing(const struct dt_cli *cli);
-/* Says why a request failed that has no answer, or whose answer cannot be read; the exit code. */
+/* Says why a request failed without an answer, or with one that cannot be read. Returns the exit code. */
 int dt_cli_failed(dt_status status, const struct dt_error *err);
-/* The exit code for an answer, which is said when it is a refusal: title, detail, and each member that is wrong. */
+/* Returns the exit code for an answer. If it is a refusal, says title, detail, and each member with a fault. */
 int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer);
 
 /*
- * Asks and judges: the exit code. DONE: the answer is good, and json (borrowing answer) has its document, unless it is
- * NULL or the answer is empty; what a request other than GET has changed is added to cli->done.
+ * Sends a request and judges the answer. Returns the exit code. DONE: json (borrowing answer) has the document, unless it
+ * is NULL or the answer is empty. What a request other than GET has changed is added to cli->done.
  */
 int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json);
 
-/*
- * Progress of what takes longer than a second, on standard error: how much, how fast, how long it still takes. At a
- * terminal one line that changes; elsewhere a line every ten seconds.
- */
+/* Progress of work that takes longer than a second: count, rate, time left. On a terminal one line that changes; otherwise a
+ * line every ten seconds. */
 
 struct dt_cli_progress {
     const dt_clock *clock;
@@ -112,9 +89,9 @@ struct dt_cli_progress {
 };
 
 void dt_cli_progress_begin(struct dt_cli_progress *progress, const dt_clock *clock, const char *what);
-/* Tells how many are done, which are part/whole of all; whole 0: nobody knows how many there are. */
+/* Shows that `done` are done, which is part/whole of all; whole 0: the total is unknown. */
 void dt_cli_progress_tell(struct dt_cli_progress *progress, int64_t done, int64_t part, int64_t whole);
-/* Takes the line at the terminal away. */
+/* Removes the line from the terminal. */
 void dt_cli_progress_end(struct dt_cli_progress *progress);
 
 #endif

@@ -1,4 +1,4 @@
-/* Help for the terminal. */
+/* The help, the man page (roff), the reference page (Markdown), and completion scripts. All follow the order of the table. */
 #include "help.h"
 
 #include <stdio.h>
@@ -6,7 +6,8 @@
 
 #define COLUMN 30
 
-void dt_cli_add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb)
+/* "duetime jobs get (ID | TOPIC KEY) [OPTION]…" */
+static void add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     bool choice = strchr(verb->takes, '|');
     dt_strbuf_addf(out, "duetime %s%s%s", verb->noun, verb->verb[0] ? " " : "", verb->verb);
@@ -35,7 +36,7 @@ static void add_verb_help(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     size_t n;
     const struct dt_cli_option *common = dt_cli_common(&n);
     dt_strbuf_adds(out, "Usage: ");
-    dt_cli_add_usage(out, verb);
+    add_usage(out, verb);
     dt_strbuf_addf(out, "\n%s\n", verb->help);
     add_options(out, "Options", verb->options, verb->n_options);
     add_options(out, "Options of every command", common, n);
@@ -72,8 +73,7 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
              "`duetime help NOUN VERB` tells the options of a command.\n");
 }
 
-/* The man page is roff with the man macros; the reference is Markdown. Both go through the rows of the table in their
- * order. */
+/* ---- what both pages have ---- */
 
 static const char *const exit_codes[][2] = {
     {"0", "Done."},
@@ -148,7 +148,7 @@ static void add_man_verb(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     struct dt_strbuf usage;
     dt_strbuf_init(&usage);
-    dt_cli_add_usage(&usage, verb);
+    add_usage(&usage, verb);
     dt_strbuf_adds(out, ".SS ");
     add_roff(out, usage.p ? usage.p : "\n");
     add_roff(out, verb->help);
@@ -269,7 +269,7 @@ void dt_cli_add_requests(struct dt_strbuf *out)
         for (size_t i = 0; i < verb->n_options; i++) {
             const struct dt_cli_option *option = &verb->options[i];
             bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
-            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* which the program itself reads */
+            if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS) /* the program itself reads these */
                 continue;
             dt_strbuf_addf(out, "%s %s %s ", of_set ? "POST" : verb->method, of_set ? verb->set : verb->path,
                            places[option->place]);
@@ -280,11 +280,12 @@ void dt_cli_add_requests(struct dt_strbuf *out)
 }
 
 /*
- * One generator a shell. Words: noun, verb, then options; behind an option that takes one of some words, those words;
- * behind one that takes a file, files.
+ * ---- completion ----
+ *
+ * The scripts complete noun, verb and options; after an option, its words if it takes one of several, or files.
  */
 
-/* Calls fn for each noun once. */
+/* Calls fn once for each noun. */
 static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))
 {
     size_t n;
@@ -294,7 +295,7 @@ static void each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, cons
             fn(out, verbs[i].noun);
 }
 
-/* Calls fn for each option of all verbs, of the common ones once. */
+/* Calls fn for each option of each verb, and once for each common option. */
 static void each_option(struct dt_strbuf *out,
                         void (*fn)(struct dt_strbuf *, const struct dt_cli_verb *, const struct dt_cli_option *))
 {
@@ -326,7 +327,7 @@ static void add_choices(struct dt_strbuf *out, const struct dt_cli_option *optio
         dt_strbuf_addc(out, *p == '|' ? ' ' : *p);
 }
 
-/* The inside of a text in single quotes; characters that are `escaped` get a backslash. */
+/* Adds text between single quotes. Characters in `escaped` get a backslash. */
 static void add_sentence(struct dt_strbuf *out, const char *text, const char *escaped)
 {
     for (; *text; text++) {
@@ -344,7 +345,7 @@ static void add_completed_options(struct dt_strbuf *out, const struct dt_cli_opt
         dt_strbuf_addf(out, " --%s", options[i].name);
 }
 
-/* The pattern of a case for the word behind an option: of one verb, or of any. */
+/* Adds the pattern of a case for the word after an option: of one verb, or of all. */
 static void add_place(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
     if (verb)

@@ -1,6 +1,6 @@
 /*
- * Texts that are made from the table of verbs (cli/table.h): the help that `duetime` prints (help.c), the man page and
- * the reference among the documents (help.c), completion scripts for shells (help.c). All append.
+ * Texts that are made from the table of verbs (table.h): the help of `duetime`, the man page, the reference page, and
+ * completion scripts for shells. All functions append.
  */
 #ifndef DT_CLI_HELP_H
 #define DT_CLI_HELP_H
@@ -8,18 +8,15 @@
 #include "base/text/strbuf.h"
 #include "table.h"
 
-/* verb NULL: the verbs of noun; noun NULL: all. */
+/* verb NULL: all verbs of noun; noun NULL: all verbs. */
 void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cli_verb *verb);
-/* "duetime jobs get (ID | TOPIC KEY) [OPTION]…" */
-void dt_cli_add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb);
-
 void dt_cli_add_man(struct dt_strbuf *out);
 void dt_cli_add_reference(struct dt_strbuf *out);
-/* The requests that the program can make, for a test that compares it with openapi.yaml: "METHOD PATH body|query NAME"
- * a line. */
+/* The requests that the program can make, for a test that compares them with openapi.yaml: lines of
+ * "METHOD PATH body|query NAME". */
 void dt_cli_add_requests(struct dt_strbuf *out);
 
-/* The script of a shell; false: there is none for it. */
+/* The script for a shell. False: there is none. */
 bool dt_cli_add_completion(struct dt_strbuf *out, const char *shell);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * duetime: the command line, a client of the REST API and of nothing else. Reads the words, the settings and the
- * terminal, and hands them to the function that the table names.
+ * duetime: the command line, a client of the REST API. Reads the words, the settings and the terminal, and calls the
+ * function that the table names.
  *
  *   words.c -> table.c -> settings.c -> run_*.c -> request.c -> rest_curl.c -> show.c, talk.c
  */
@@ -19,16 +19,16 @@
 
 #define NARROWEST 40
 
-/* A length of the terminal: by the environment, by the terminal itself, or what is usual. */
+/* Returns a size of the terminal: by the environment, by the terminal itself, or the usual one. */
 static unsigned length_of(const char *variable, unsigned own, unsigned usual)
 {
     const char *text = getenv(variable);
-    int given = text ? atoi(text) : 0; // NOLINT(cert-err34-c): what is no number is 0
+    int given = text ? atoi(text) : 0; // NOLINT(cert-err34-c): 0 if it is not a number
     return given > 0 ? (unsigned)given : own > 0 ? own : usual;
 }
 
-/* What standard output is: how large, and whether colours may be used. */
-static void look_at_terminal(struct dt_cli *cli)
+/* Finds the size of the terminal on standard output, and whether colours may be used. */
+static void read_terminal(struct dt_cli *cli)
 {
     struct winsize size = {0};
     const char *plain = getenv("NO_COLOR");
@@ -41,6 +41,71 @@ static void look_at_terminal(struct dt_cli *cli)
     cli->width = length_of("COLUMNS", size.ws_col, 80);
     cli->width = cli->width < NARROWEST ? NARROWEST : cli->width;
     cli->height = length_of("LINES", size.ws_row, 24);
+}
+
+/* ---- verbs that need no API ---- */
+
+static int print_text(struct dt_strbuf *text)
+{
+    bool good = !text->failed;
+    fwrite(text->p ? text->p : "", 1, text->n, stdout);
+    dt_strbuf_clear(text);
+    return good ? DT_CLI_DONE : DT_CLI_REFUSED;
+}
+
+static int run_help(struct dt_cli *cli)
+{
+    const struct dt_cli_call *call = cli->call;
+    struct dt_cli_call about = *call;
+    struct dt_strbuf text;
+    struct dt_error err = {0};
+    char *words[3] = {NULL, NULL, "--help"};
+    unsigned n = call->verb && strcmp(call->noun, "help") == 0 ? call->n_args : 0;
+    dt_strbuf_init(&text);
+    for (unsigned i = 0; i < n; i++)
+        words[i] = (char *)(uintptr_t)call->args[i];
+    words[n] = "--help";
+    if (!call->help || n > 0) {
+        dt_status status = dt_cli_read_words((int)n + 1, words, &about, &err);
+        if (status != DT_OK)
+            return dt_cli_failed(status, &err);
+    }
+    dt_cli_add_help(&text, about.noun, about.verb);
+    return print_text(&text);
+}
+
+static int run_version(struct dt_cli *cli)
+{
+    (void)cli;
+    puts("duetime " DUETIME_VERSION);
+    return DT_CLI_DONE;
+}
+
+static int run_completion(struct dt_cli *cli)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    if (dt_cli_add_completion(&text, cli->call->args[0]))
+        return print_text(&text);
+    dt_cli_say("there is no completion for \"%.80s\": bash, zsh, fish", cli->call->args[0]);
+    return DT_CLI_USAGE;
+}
+
+/* ---- the program ---- */
+
+/* Returns the function that carries out a call. */
+static dt_cli_run *run_of(const struct dt_cli_call *call)
+{
+    static dt_cli_run *const runs[] = {
+        [DT_CLI_BY_REQUEST] = dt_cli_run_request,   [DT_CLI_BY_SET] = dt_cli_run_set,
+        [DT_CLI_BY_LIST] = dt_cli_run_list,         [DT_CLI_BY_FOLLOW] = dt_cli_run_follow,
+        [DT_CLI_BY_DELETE] = dt_cli_run_delete,     [DT_CLI_BY_POP] = dt_cli_run_pop,
+        [DT_CLI_BY_WATCH] = dt_cli_run_watch,       [DT_CLI_BY_EXPORT] = dt_cli_run_list,
+        [DT_CLI_BY_IMPORT] = dt_cli_run_import,     [DT_CLI_BY_OVERVIEW] = dt_cli_run_overview,
+        [DT_CLI_BY_FORECAST] = dt_cli_run_forecast, [DT_CLI_BY_DOCTOR] = dt_cli_run_doctor,
+        [DT_CLI_BY_COMPLETION] = run_completion,    [DT_CLI_BY_HELP] = run_help,
+        [DT_CLI_BY_VERSION] = run_version};
+    return call->verb->set && call->n_args == 0 ? dt_cli_run_many : runs[call->verb->way];
 }
 
 /* Carries out a call that needs the API. */
@@ -63,13 +128,13 @@ static int ask_api(struct dt_cli *cli)
         status = dt_cli_settings_read(cli->call, &cli->settings, &err);
     if (status == DT_OK)
         status = dt_rest_new(&cli->settings, &cli->rest, &err);
-    int code = status == DT_OK ? dt_cli_run_of(cli->call)(cli) : dt_cli_failed(status, &err);
+    int code = status == DT_OK ? run_of(cli->call)(cli) : dt_cli_failed(status, &err);
     dt_rest_free(cli->rest);
     dt_cli_settings_clear(&cli->settings);
     return code;
 }
 
-/* Ends as by a signal, so that a shell sees the usual exit code. */
+/* Ends by a signal, so that a shell sees the usual exit code. */
 static void end_by(int number)
 {
     signal(number, SIG_DFL);
@@ -77,8 +142,8 @@ static void end_by(int number)
 }
 
 /*
- * Says what could not be written, and what the API has done all the same. If nothing was changed, a reader that left
- * ends the program quietly, as usual in a pipe.
+ * If the output cannot be written, says so, and what the API has done nevertheless. If nothing was changed and the reader of
+ * a pipe has closed it, the program ends quietly, as usual.
  */
 static int close_output(struct dt_cli *cli, int code)
 {
@@ -97,7 +162,7 @@ static int close_output(struct dt_cli *cli, int code)
     return code;
 }
 
-/* Words that packages and checks use, and no person: the pages that are made from the table. */
+/* Prints a page that is made from the table. Only packages and checks use these words. */
 static bool prints_page(int argc, char **argv)
 {
     static const struct {
@@ -124,11 +189,11 @@ int main(int argc, char **argv)
     struct dt_cli cli = {.call = &call, .clock = dt_clock_system()};
     dt_streams_occupy();
     signal(SIGPIPE, SIG_IGN); /* close_output decides */
-    look_at_terminal(&cli);
+    read_terminal(&cli);
     if (prints_page(argc, argv))
         return close_output(&cli, DT_CLI_DONE);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
-        return close_output(&cli, dt_cli_run_version(&cli));
+        return close_output(&cli, run_version(&cli));
     if (dt_cli_read_words(argc - 1, argv + 1, &call, &err) != DT_OK) {
         dt_cli_say("%s", err.text);
         fprintf(stderr, "`duetime help%s%s` tells what there is.\n", call.noun ? " " : "", call.noun ? call.noun : "");
@@ -136,76 +201,6 @@ int main(int argc, char **argv)
     }
     dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);
     if (call.help)
-        return close_output(&cli, dt_cli_run_help(&cli));
-    return close_output(&cli, call.verb->method ? ask_api(&cli) : dt_cli_run_of(&call)(&cli));
-}
-
-/* Which function carries out what the table names. */
-
-dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call)
-{
-    static dt_cli_run *const runs[] = {[DT_CLI_BY_REQUEST] = dt_cli_run_request,
-                                       [DT_CLI_BY_SET] = dt_cli_run_set,
-                                       [DT_CLI_BY_LIST] = dt_cli_run_list,
-                                       [DT_CLI_BY_FOLLOW] = dt_cli_run_follow,
-                                       [DT_CLI_BY_DELETE] = dt_cli_run_delete,
-                                       [DT_CLI_BY_POP] = dt_cli_run_pop,
-                                       [DT_CLI_BY_WATCH] = dt_cli_run_watch,
-                                       [DT_CLI_BY_EXPORT] = dt_cli_run_list,
-                                       [DT_CLI_BY_IMPORT] = dt_cli_run_import,
-                                       [DT_CLI_BY_OVERVIEW] = dt_cli_run_overview,
-                                       [DT_CLI_BY_FORECAST] = dt_cli_run_forecast,
-                                       [DT_CLI_BY_DOCTOR] = dt_cli_run_doctor,
-                                       [DT_CLI_BY_COMPLETION] = dt_cli_run_completion,
-                                       [DT_CLI_BY_HELP] = dt_cli_run_help,
-                                       [DT_CLI_BY_VERSION] = dt_cli_run_version};
-    return call->verb->set && call->n_args == 0 ? dt_cli_run_many : runs[call->verb->way];
-}
-
-/* Verbs that need no API. */
-
-static int print(struct dt_strbuf *text)
-{
-    bool good = !text->failed;
-    fwrite(text->p ? text->p : "", 1, text->n, stdout);
-    dt_strbuf_clear(text);
-    return good ? DT_CLI_DONE : DT_CLI_REFUSED;
-}
-
-int dt_cli_run_help(struct dt_cli *cli)
-{
-    const struct dt_cli_call *call = cli->call;
-    struct dt_cli_call about = *call;
-    struct dt_strbuf text;
-    struct dt_error err = {0};
-    char *words[3] = {NULL, NULL, "--help"};
-    unsigned n = call->verb && strcmp(call->noun, "help") == 0 ? call->n_args : 0;
-    dt_strbuf_init(&text);
-    for (unsigned i = 0; i < n; i++)
-        words[i] = (char *)(uintptr_t)call->args[i];
-    words[n] = "--help";
-    if (!call->help || n > 0) {
-        dt_status status = dt_cli_read_words((int)n + 1, words, &about, &err);
-        if (status != DT_OK)
-            return dt_cli_failed(status, &err);
-    }
-    dt_cli_add_help(&text, about.noun, about.verb);
-    return print(&text);
-}
-
-int dt_cli_run_version(struct dt_cli *cli)
-{
-    (void)cli;
-    puts("duetime " DUETIME_VERSION);
-    return DT_CLI_DONE;
-}
-
-int dt_cli_run_completion(struct dt_cli *cli)
-{
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    if (dt_cli_add_completion(&text, cli->call->args[0]))
-        return print(&text);
-    dt_cli_say("there is no completion for \"%.80s\": bash, zsh, fish", cli->call->args[0]);
-    return DT_CLI_USAGE;
+        return close_output(&cli, run_help(&cli));
+    return close_output(&cli, call.verb->method ? ask_api(&cli) : run_of(&call)(&cli));
 }

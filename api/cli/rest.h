@@ -1,5 +1,7 @@
 /*
- * Where the API is and what it is asked with: options win over the environment, the environment over the file.
+ * The settings of the program, and requests to the API.
+ *
+ * Options win over the environment, and the environment over the file:
  *
  *   --url --token-file --ca-file --cert-file --key-file --timeout
  *     >  DUETIME_URL DUETIME_TOKEN DUETIME_CA_FILE DUETIME_CERT_FILE DUETIME_KEY_FILE  >  ~/.config/duetime/config
@@ -11,7 +13,7 @@
  *   url = https://duetime.example
  *   token_file = ~/.config/duetime/production.token
  *
- * A token is never an argument of the program: arguments can be seen by everybody on the machine.
+ * A token is never an argument of the program, because every user of the machine can see arguments.
  */
 #ifndef DT_API_REST_H
 #define DT_API_REST_H
@@ -26,20 +28,17 @@ struct dt_cli_settings {
     char *url;       /* without a slash at its end, or unix:/path */
     char *token;     /* NULL: none */
     char *ca_file;   /* NULL: the system's */
-    char *cert_file; /* of our own, for an API that asks for one; NULL: none */
+    char *cert_file; /* a client certificate; NULL: none */
     char *key_file;  /* its key; NULL: in cert_file */
     int64_t timeout_ms;
 };
 
-/* Fills out, which the caller clears in any case. INVALID: err names the option, variable or line that is wrong. */
+/* Fills in *out, which the caller clears in any case. INVALID: err names the option, variable or line with the fault. */
 DT_MUST_CHECK dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_settings *out,
                                              struct dt_error *err);
 void dt_cli_settings_clear(struct dt_cli_settings *settings);
 
-/*
- * Requests to the API over HTTP, one at a time, on a connection that is kept. The only file that knows libcurl is
- * rest_curl.c.
- */
+/* ---- requests over HTTP, one at a time, on one connection ---- */
 
 #define DT_REST_ANSWER_MAX ((size_t)64 << 20)
 
@@ -49,40 +48,40 @@ struct dt_rest_request {
     const char *method, *path; /* the path with its query, percent-encoded */
     struct dt_str body;        /* absent: none */
     const char *type;          /* of the body; NULL: application/json */
-    int64_t timeout_ms;        /* beyond that of the settings, for requests that wait */
+    int64_t timeout_ms;        /* added to that of the settings, for requests that wait */
 };
 
 struct dt_rest_answer {
     int status;
-    bool reached; /* the server may have got the request, also where no answer came */
+    bool reached; /* the server may have received the request, even if there was no answer */
     struct dt_strbuf body;
-    int64_t date_s;         /* by the server's clock; 0: it did not say */
-    int64_t retry_after_s;  /* 0: it did not say */
+    int64_t date_s;         /* the server's clock; 0: unknown */
+    int64_t retry_after_s;  /* 0: not given */
     int64_t cert_ends_at_s; /* the end of the server's certificate; 0: there is none */
 };
 
 DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
 void dt_rest_free(dt_rest *rest);
 
-/* Empties an answer; its body is cleared when it is needed no more. */
+/* The caller clears the answer's body in the end. */
 void dt_rest_answer_init(struct dt_rest_answer *answer);
 /*
- * Asks and waits for the whole answer, whatever its status is; an answer's memory is used again. UNAVAILABLE: there is
- * no whole answer, and err says why (the server may have carried out the request nevertheless); TOO_LARGE: it is longer
- * than DT_REST_ANSWER_MAX.
+ * Sends the request and waits for the whole answer, of any status; the answer's memory is used again. UNAVAILABLE: there is
+ * no complete answer; err has the reason (the server may have carried out the request nevertheless). TOO_LARGE: it is
+ * longer than DT_REST_ANSWER_MAX.
  */
 DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
                                     struct dt_error *err);
 
 /*
- * From here on SIGINT, SIGTERM and SIGHUP do not end the program at once: a request under way may still get its answer,
- * and the caller ends when dt_rest_signal returns a signal. A second signal ends the program.
+ * From now on SIGINT, SIGTERM and SIGHUP do not end the program at once: a running request may get its answer, and the
+ * caller ends if dt_rest_signal returns a signal. A second signal ends the program.
  */
 void dt_rest_catch_signals(void);
-/* The signal that came; 0: none. */
+/* Returns the signal that was caught; 0: none. */
 int dt_rest_signal(void);
 
-/* Appends text as a segment of a path, or a value of a query. */
+/* Appends text, percent-encoded for a path or a query. */
 void dt_rest_add_encoded(struct dt_strbuf *out, const char *text);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * The adapter to libcurl. A redirect is not followed: a token goes to no other server than it was meant for. The token
- * goes into a header, never into an argument of anything.
+ * The adapter to libcurl. Redirects are not followed, so that a token is sent to no other server.
  */
 #include <curl/curl.h>
 #include <limits.h>
@@ -11,13 +10,13 @@
 #include "base/clock.h"
 #include "rest.h"
 
-#define LAST_WAIT_US 2000000 /* for an answer, after a signal */
+#define LAST_WAIT_US 2000000 /* for the answer, after a signal */
 
 struct dt_rest {
     CURL *easy;
     const struct dt_cli_settings *settings;
-    struct dt_rest_answer *answer; /* of the request under way */
-    int64_t signalled_us;          /* when a request first knew of the signal; 0: there was none */
+    struct dt_rest_answer *answer; /* of the running request */
+    int64_t signalled_us;          /* when a request first saw the signal; 0: there was none */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -27,7 +26,7 @@ void dt_rest_answer_init(struct dt_rest_answer *answer)
     dt_strbuf_init(&answer->body);
 }
 
-/* ---- what comes ---- */
+/* ---- the answer ---- */
 
 static size_t take_body(char *p, size_t size, size_t n, void *arg)
 {
@@ -67,7 +66,8 @@ void dt_rest_catch_signals(void)
     struct sigaction action = {.sa_handler = catch_signal, .sa_flags = (int)SA_RESETHAND};
     struct sigaction before;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) /* nohup's stays ignored */
+        if (sigaction(numbers[i], NULL, &before) == 0 &&
+            before.sa_handler == SIG_DFL) /* a signal that nohup ignores stays ignored */
             sigaction(numbers[i], &action, NULL);
 }
 
@@ -76,8 +76,8 @@ int dt_rest_signal(void)
     return caught;
 }
 
-/* libcurl asks once a second at least; what is not 0 ends the request. */
-static int is_over(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+/* libcurl calls it at least once a second. If it returns anything but 0 the request ends. */
+static int check_signal(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
 {
     dt_rest *rest = arg;
     (void)down_all, (void)down, (void)up_all, (void)up;
@@ -89,7 +89,7 @@ static int is_over(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t u
 
 /* ---- handles ---- */
 
-/* The path of a Unix socket; NULL: the URL is none. */
+/* Returns the path of a Unix socket; NULL: the URL is not one. */
 static const char *unix_path(const struct dt_cli_settings *settings)
 {
     return strncmp(settings->url, "unix:", 5) == 0 ? settings->url + 5 : NULL;
@@ -116,7 +116,7 @@ dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, str
     curl_easy_setopt(rest->easy, CURLOPT_CERTINFO, 1L);
     curl_easy_setopt(rest->easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(rest->easy, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(rest->easy, CURLOPT_XFERINFOFUNCTION, is_over);
+    curl_easy_setopt(rest->easy, CURLOPT_XFERINFOFUNCTION, check_signal);
     curl_easy_setopt(rest->easy, CURLOPT_XFERINFODATA, rest);
     curl_easy_setopt(rest->easy, CURLOPT_NOPROGRESS, 0L);
     if (settings->ca_file)
@@ -153,10 +153,10 @@ static bool add_header(struct curl_slist **headers, const char *name, const char
     return longer;
 }
 
-/* Carries out the request that was set, and takes its answer. */
+/* Carries out the request, and takes its answer. */
 static dt_status perform(dt_rest *rest, struct dt_error *err)
 {
-    /* What goes wrong in these ways does so before anything was asked. */
+    /* With these errors the request was not sent. */
     static const CURLcode early[] = {CURLE_COULDNT_CONNECT,          CURLE_COULDNT_RESOLVE_HOST,
                                      CURLE_COULDNT_RESOLVE_PROXY,    CURLE_SSL_CONNECT_ERROR,
                                      CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,

@@ -1,15 +1,14 @@
 /*
- * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, a batch at a time. A job with a key is made once however
- * often it is sent, so that a batch whose answer was lost is sent again; one without a key is not, and its outcome is
- * told as unknown.
+ * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, jobs with a key
+ * are sent again, because a key makes that harmless. The outcome of a job without a key is then unknown.
  *
  *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
  *
- * CSV is that of RFC 4180: cells between commas, in double quotes where they hold commas, quotes or line breaks. The
- * first line names the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the
- * others are texts; an empty cell is a member that is absent. A byte order mark before the first line is passed over.
+ * CSV is that of RFC 4180: cells between commas, in double quotes if they have commas, quotes or line breaks. The first
+ * line names the members of a new job. `payload` and `headers` are JSON, `retry` is a comma-separated list of delays, the
+ * others are texts; an empty cell means that the member is absent. A byte order mark before the first line is skipped.
  *
- * Invariants: the text of the batch is its lines, in their order, each with its line feed. Memory is that of a batch.
+ * Invariants: the text of the batch is its lines in order, each with its line feed. Memory is that of a batch.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +26,7 @@
 #define LINE_BYTES  ((size_t)8 << 20)
 #define BATCH_LINES 5000
 #define BATCH_BYTES ((size_t)4 << 20)
-#define TELL_MAX    20 /* refused lines that are told */
+#define TELL_MAX    20 /* refused lines that are reported */
 #define PAUSE_NS    500000000L
 #define PATIENCE    120 /* pauses without progress before it gives up */
 
@@ -36,9 +35,9 @@ struct lines {
     FILE *in; /* borrowed */
     bool csv;
     bool named;             /* the first line of a CSV was read */
-    struct dt_strbuf names; /* of its columns, each with a NUL behind it */
+    struct dt_strbuf names; /* of its columns, each terminated */
     struct dt_strbuf cell;
-    int64_t line; /* of the file, from 1, at which the last job began */
+    int64_t line; /* of the file, from 1: where the last job began */
     int64_t at;   /* the line that is read now */
     int64_t bytes;
 };
@@ -53,13 +52,13 @@ struct import {
     struct lines lines;
     struct dt_strbuf text; /* the batch */
     struct line *batch;
-    unsigned n, most; /* lines of it; more are refused */
+    unsigned n, most; /* its lines, and how many the API takes */
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_progress progress;
     int64_t size; /* of the file; 0: not known */
     int64_t made, existing, refused, unknown;
-    unsigned idle; /* pauses since something was done */
+    unsigned idle; /* pauses without progress */
     int code;
 };
 
@@ -110,7 +109,7 @@ static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt
     return DT_OK;
 }
 
-/* The text of a cell in double quotes, whose first one is read; gives the byte behind it. */
+/* Reads a cell in double quotes after the first quote. Returns the byte after it. */
 static int quoted_cell(struct lines *lines)
 {
     int c;
@@ -119,10 +118,10 @@ static int quoted_cell(struct lines *lines)
             return c;
         dt_strbuf_addc(&lines->cell, (char)c);
     }
-    return -2; /* its end is missing */
+    return -2; /* the last quote is missing */
 }
 
-/* Reads a cell; gives the byte that ends it: a comma, a line feed or EOF; -2: it is no cell. */
+/* Reads a cell. Returns the byte that ends it: a comma, a line feed or EOF; -2: it is not a cell. */
 static int next_cell(struct lines *lines)
 {
     dt_strbuf_reset(&lines->cell);
@@ -147,7 +146,7 @@ static dt_status bad_cell(const struct lines *lines, struct dt_error *err)
                          (long long)lines->line);
 }
 
-/* Reads the first line of a CSV. A byte order mark before it is passed over. */
+/* Reads the first line of a CSV, and skips a byte order mark before it. */
 static dt_status read_names(struct lines *lines, struct dt_error *err)
 {
     static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
@@ -182,7 +181,7 @@ static void add_cell(struct dt_strbuf *out, const char *name, struct dt_str text
     dt_json_add_string(out, dt_str(name));
     dt_strbuf_addc(out, ':');
     if (strcmp(name, "payload") == 0 || strcmp(name, "headers") == 0) {
-        /* A line break in JSON can be a space as well, and has to be: the job stands in one line. */
+        /* The job must be on one line, so line breaks in JSON become spaces. */
         for (size_t i = 0; i < text.n; i++)
             dt_strbuf_addc(out, text.p[i] == '\n' || text.p[i] == '\r' ? ' ' : text.p[i]);
     } else if (strcmp(name, "retry") == 0) {
@@ -224,13 +223,13 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     return DT_OK;
 }
 
-/* Appends the next job as a JSON object in one line; empty lines are passed over. NOT_FOUND: there is none; INVALID:
- * err says which line cannot be read. */
+/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: there is none. INVALID: err names the line
+ * that cannot be read. */
 static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
     dt_status status = lines->csv ? next_csv(lines, out, err) : next_json(lines, out, err);
-    if (ferror(lines->in)) /* what was read last may be half a job */
+    if (ferror(lines->in)) /* the last job may be incomplete */
         status = dt_fail(err, DT_INVALID, "line %lld cannot be read: %s", (long long)lines->at, strerror(errno));
     if (status == DT_OK && out->failed)
         status = dt_fail(err, DT_NOMEM, "out of memory");
@@ -241,8 +240,8 @@ static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_
 
 /* ---- the batch ---- */
 
-/* Keeps the chosen lines of the batch, in their order. */
-static void keep(struct import *im, const bool *chosen)
+/* Keeps the chosen lines of the batch, in order. */
+static void keep_lines(struct import *im, const bool *chosen)
 {
     size_t at = 0;
     unsigned n = 0;
@@ -261,7 +260,7 @@ static void keep(struct import *im, const bool *chosen)
 
 /* ---- results ---- */
 
-static void tell(struct import *im, int64_t number, struct dt_str why)
+static void report_line(struct import *im, int64_t number, struct dt_str why)
 {
     dt_cli_progress_end(&im->progress);
     if (im->refused + im->unknown <= TELL_MAX)
@@ -270,8 +269,8 @@ static void tell(struct import *im, int64_t number, struct dt_str why)
         dt_cli_say("further lines are counted alone");
 }
 
-/* Why a line was refused: the first member that is wrong, or the detail. */
-static void refuse(struct import *im, int64_t number, const struct dt_json_node *root)
+/* Reports why a line was refused: the first member with a fault, or the detail. */
+static void report_refusal(struct import *im, int64_t number, const struct dt_json_node *root)
 {
     struct dt_strbuf why;
     const struct dt_json_node *errors = dt_json_member(im->json, root, "errors");
@@ -287,11 +286,11 @@ static void refuse(struct import *im, int64_t number, const struct dt_json_node 
         dt_strbuf_add(&why, detail.p ? detail.p : "refused", detail.p ? detail.n : 7);
     }
     im->refused++;
-    tell(im, number, dt_strbuf_str(&why));
+    report_line(im, number, dt_strbuf_str(&why));
     dt_strbuf_clear(&why);
 }
 
-/* It is not known what became of a line: it stays when its key makes that harmless. */
+/* The outcome of a line is unknown. True: the line stays, because its key makes a repeat harmless. */
 static bool stays_unknown(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
@@ -300,13 +299,13 @@ static bool stays_unknown(struct import *im, unsigned i)
         dt_json_member(im->json, dt_json_root(im->json), "key"))
         return true;
     im->unknown++;
-    tell(im, im->batch[i].number, DT_STR_LIT("it has no key, and no answer came: it may have been made"));
+    report_line(im, im->batch[i].number, DT_STR_LIT("it has no key, and no answer came: it may have been made"));
     return false;
 }
 
-/* Judges one result; true: the line is to be sent again. rest: the result is of all that follow, of which nothing was
- * made. */
-static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest)
+/* Counts one result. True: the line must be sent again. rest: the result is for all lines that follow, of which none was
+ * created. */
+static bool take_result(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
     static const char limit[] = "limits.batch_";
     const struct dt_json_node *root = NULL;
@@ -319,7 +318,7 @@ static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest
     im->existing += status == 200;
     if (status == 200 || status == 201)
         return false;
-    /* A line that is refused because of the lines before it: the batches are shorter from here on. */
+    /* If a line is refused because of the lines before it, batches are shorter from now on. */
     bool named = detail.p && memmem(detail.p, detail.n, limit, sizeof(limit) - 1);
     bool beyond = i > 0 && (rest || named) && dt_str_is(type, "/problems/too-large");
     if (beyond && i < im->most)
@@ -330,7 +329,7 @@ static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest
         return stays_unknown(im, i);
     if (status == 503 || status == 408)
         return true;
-    refuse(im, im->batch[i].number, root);
+    report_refusal(im, im->batch[i].number, root);
     return false;
 }
 
@@ -341,16 +340,16 @@ static void pause_a_while(struct import *im)
 }
 
 /*
- * The batch was answered: what is done leaves it. Results come in the order of the lines; if they end early, the last
- * one is of all lines that follow, of which nothing was made.
+ * Takes the answer: lines that are done leave the batch. Results have the order of the lines. If they end early, the last
+ * one is for all lines that follow, of which none was created.
  */
-static int answered(struct import *im, unsigned sent, bool *again)
+static int take_answer(struct import *im, unsigned sent, bool *again)
 {
     const char *p = im->answer.body.p;
     const char *end = p + im->answer.body.n;
     unsigned most = im->most;
     unsigned results = 0;
-    unsigned left = 0; /* of the lines that were sent: are to be sent again */
+    unsigned left = 0; /* lines that must be sent again */
     for (const char *q = p; q < end; q++)
         results += *q == '\n' || q + 1 == end;
     for (unsigned i = 0; i < im->n; i++)
@@ -358,12 +357,12 @@ static int answered(struct import *im, unsigned sent, bool *again)
     for (unsigned i = 0; i < sent && p < end; i++) {
         const char *feed = memchr(p, '\n', (size_t)(end - p));
         size_t length = (size_t)((feed ? feed : end) - p);
-        again[i] = judge(im, i, (struct dt_str){p, length}, again[i]);
+        again[i] = take_result(im, i, (struct dt_str){p, length}, again[i]);
         p += length + 1;
     }
     for (unsigned i = 0; i < sent; i++)
         left += again[i];
-    keep(im, again);
+    keep_lines(im, again);
     if (left < sent)
         im->idle = 0;
     if (left > 0 && im->most == most)
@@ -383,7 +382,7 @@ static int send_batch(struct import *im, bool *again)
                                       .type = "application/x-ndjson"};
     dt_status status = dt_rest_ask(im->cli->rest, &request, &im->answer, &err);
     if (status == DT_OK && im->answer.status == 200)
-        return answered(im, sent, again);
+        return take_answer(im, sent, again);
     if (status == DT_OK && im->answer.status == 503 && im->idle < PATIENCE) {
         pause_a_while(im);
         return DT_CLI_DONE;
@@ -394,10 +393,10 @@ static int send_batch(struct import *im, bool *again)
         dt_cli_progress_end(&im->progress);
         return dt_cli_failed(status, &err);
     }
-    /* No answer came to the batch as a whole: what may be sent again stays in it. */
+    /* There was no answer to the batch: lines that may be sent again stay in it. */
     for (unsigned i = 0; i < im->n; i++)
         again[i] = i >= sent || !im->answer.reached || stays_unknown(im, i);
-    keep(im, again);
+    keep_lines(im, again);
     pause_a_while(im);
     return DT_CLI_DONE;
 }

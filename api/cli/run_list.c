@@ -1,6 +1,6 @@
 /*
- * Lists and exports: a page at a time, so that memory is that of a page, to the end or to --limit. How far it is, is
- * told of exports, and of lists at a terminal: a page that has found nothing shows nothing.
+ * Lists and exports: page by page, so that memory is that of a page, to the end or to --limit. Exports show their progress;
+ * so do lists on a terminal, because pages may be empty.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +21,14 @@ struct listing {
     struct dt_cli_list *list;
     uint64_t left;           /* rows to show */
     bool exports;            /* jobs are written as import takes them */
-    int64_t overdue_ms;      /* jobs alone that were due before; 0: all */
-    unsigned long long held; /* with overdue_ms: of paused topics, which are not listed */
+    int64_t overdue_ms;      /* only jobs that were due before this time; 0: all */
+    unsigned long long held; /* with overdue_ms: jobs of paused topics, which are not listed */
     char *cursor;
     struct dt_cli_progress progress;
-    int64_t done, whole; /* rows that were shown, and that there are; whole 0: nobody knows */
+    int64_t done, whole; /* rows that were shown, and all rows; whole 0: unknown */
 };
 
-/* Writes a job as a request that makes one like it, due when this one next is. */
+/* Writes a job as a request that creates an equal one, due when this one is due next. */
 static void export_job(struct listing *l, const struct dt_json_node *job)
 {
     static const char *const members[] = {"topic",          "key",          "run_at",        "payload",
@@ -60,7 +60,7 @@ static int show_page(struct listing *l)
         dt_cli_say("%s answers without %s", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
     }
-    if (dt_json_first(l->json, items) && l->cli->width) /* rows come where the progress stands */
+    if (dt_json_first(l->json, items) && l->cli->width) /* rows replace the line of progress */
         dt_cli_progress_end(&l->progress);
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
          item = dt_json_sibling(l->json, items, item)) {
@@ -112,8 +112,8 @@ static int ask_page(struct listing *l)
 }
 
 /*
- * How many jobs an export will write; 0: it is not known. The topic's counters know it if nothing but a topic and a
- * state choose the jobs.
+ * Returns how many jobs an export will write; 0: unknown. The topic's counters have it if only a topic and a state choose
+ * the jobs.
  */
 static int64_t count_jobs(struct listing *l)
 {
@@ -142,7 +142,7 @@ static int64_t count_jobs(struct listing *l)
     return dt_json_int_of(l->json, dt_json_member(l->json, n, "counts"), state ? state : "scheduled");
 }
 
-static int read_all(struct listing *l)
+static int list_all(struct listing *l)
 {
     int code;
     dt_cli_progress_begin(&l->progress, l->cli->clock, l->cli->call->verb->list);
@@ -180,7 +180,7 @@ int dt_cli_run_list(struct dt_cli *cli)
     if (!l.list || dt_json_new(&l.json) != DT_OK)
         code = DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
-        code = read_all(&l);
+        code = list_all(&l);
     dt_cli_list_end(l.list);
     if (code == DT_CLI_DONE && l.done == 0)
         dt_cli_say_nothing(cli);

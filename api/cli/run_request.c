@@ -1,4 +1,4 @@
-/* Verbs that are one request: the row of the table says which. */
+/* Verbs that are one request, by the row of the table; sets of jobs; operations; and a job that is watched. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,14 +10,14 @@
 #include "show.h"
 #include "words.h"
 
-/* One exchange: what it needs and gives. */
+/* A request, its answer, and the document in it. */
 struct exchange {
     struct dt_cli_request request;
     struct dt_rest_answer answer;
     dt_json *json;
 };
 
-static dt_status begin(struct exchange *x)
+static dt_status begin_exchange(struct exchange *x)
 {
     *x = (struct exchange){0};
     dt_cli_request_init(&x->request);
@@ -25,21 +25,21 @@ static dt_status begin(struct exchange *x)
     return dt_json_new(&x->json);
 }
 
-static void end(struct exchange *x)
+static void end_exchange(struct exchange *x)
 {
     dt_cli_request_clear(&x->request);
     dt_strbuf_clear(&x->answer.body);
     dt_json_free(x->json);
 }
 
-static int send(struct dt_cli *cli, struct exchange *x, const char *method, int64_t timeout_ms)
+static int send_request(struct dt_cli *cli, struct exchange *x, const char *method, int64_t timeout_ms)
 {
     struct dt_rest_request request = {
         .method = method, .path = x->request.path.p, .body = dt_strbuf_str(&x->request.body), .timeout_ms = timeout_ms};
     return dt_cli_ask(cli, &request, &x->answer, x->json);
 }
 
-static int show(struct dt_cli *cli, struct exchange *x)
+static int show_answer(struct dt_cli *cli, struct exchange *x)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = dt_json_root(x->json);
@@ -66,20 +66,20 @@ static int show(struct dt_cli *cli, struct exchange *x)
 
 static int send_and_show(struct dt_cli *cli, struct exchange *x, int64_t timeout_ms)
 {
-    int code = send(cli, x, cli->call->verb->method, timeout_ms);
-    return code == DT_CLI_DONE ? show(cli, x) : code;
+    int code = send_request(cli, x, cli->call->verb->method, timeout_ms);
+    return code == DT_CLI_DONE ? show_answer(cli, x) : code;
 }
 
-/* The id of the job that the call names by topic and key, in id[32]. */
+/* Finds the id of the job that the call names by topic and key. */
 static int find_id(struct dt_cli *cli, char id[32])
 {
     struct exchange x;
     struct dt_cli_call plain = {.verb = cli->call->verb};
     struct dt_error err = {0};
-    dt_status status = begin(&x);
+    dt_status status = begin_exchange(&x);
     if (status == DT_OK)
         status = dt_cli_request_build(&plain, "/v1/topics/{topic}/jobs/{key}", cli->call->args, &x.request, &err);
-    int code = status == DT_OK ? send(cli, &x, "GET", 0) : dt_cli_failed(status, &err);
+    int code = status == DT_OK ? send_request(cli, &x, "GET", 0) : dt_cli_failed(status, &err);
     if (code == DT_CLI_DONE) {
         const struct dt_str text = dt_json_text_of(x.json, dt_json_root(x.json), "id");
         if (text.p && text.n < 32)
@@ -87,7 +87,7 @@ static int find_id(struct dt_cli *cli, char id[32])
         else
             code = DT_CLI_REFUSED;
     }
-    end(&x);
+    end_exchange(&x);
     return code;
 }
 
@@ -102,11 +102,11 @@ int dt_cli_run_request(struct dt_cli *cli)
     int code = by_key ? find_id(cli, id) : DT_CLI_DONE;
     if (code != DT_CLI_DONE)
         return code;
-    dt_status status = begin(&x);
+    dt_status status = begin_exchange(&x);
     if (status == DT_OK)
         status = dt_cli_request_build(call, call->verb->path, by_key ? one : call->args, &x.request, &err);
     code = status == DT_OK ? send_and_show(cli, &x, 0) : dt_cli_failed(status, &err);
-    end(&x);
+    end_exchange(&x);
     return code;
 }
 
@@ -117,10 +117,10 @@ int dt_cli_run_set(struct dt_cli *cli)
     struct exchange there;
     struct exchange x;
     struct dt_error err = {0};
-    struct dt_str present = DT_STR_LIT("{}"); /* the thing as it is; nothing if there is none */
+    struct dt_str present = DT_STR_LIT("{}"); /* the thing as stored; empty if there is none */
     int code = DT_CLI_DONE;
-    dt_status status = begin(&there);
-    dt_status begun = begin(&x);
+    dt_status status = begin_exchange(&there);
+    dt_status begun = begin_exchange(&x);
     if (status == DT_OK)
         status = begun;
     if (status == DT_OK)
@@ -140,8 +140,8 @@ int dt_cli_run_set(struct dt_cli *cli)
         code = dt_cli_failed(status, &err);
     if (code == DT_CLI_DONE)
         code = send_and_show(cli, &x, 0);
-    end(&x);
-    end(&there);
+    end_exchange(&x);
+    end_exchange(&there);
     return code;
 }
 
@@ -152,7 +152,7 @@ int dt_cli_run_pop(struct dt_cli *cli)
     struct dt_error err = {0};
     int64_t wait_ms = 0;
     const char *wait = dt_cli_value(cli->call, "wait");
-    dt_status status = begin(&x);
+    dt_status status = begin_exchange(&x);
     if (status == DT_OK && wait && dt_duration_parse(dt_str(wait), &wait_ms) != DT_OK)
         status = dt_fail(&err, DT_INVALID, "--wait: \"%.80s\" is no duration", wait);
     if (status == DT_OK)
@@ -165,22 +165,23 @@ int dt_cli_run_pop(struct dt_cli *cli)
     dt_cli_request_add_member(&x.request, "topics", dt_strbuf_str(&topics));
     dt_strbuf_clear(&topics);
     int code = status == DT_OK ? send_and_show(cli, &x, wait_ms) : dt_cli_failed(status, &err);
-    end(&x);
+    end_exchange(&x);
     return code;
 }
 
 /*
- * Whole sets of jobs by filter: previewed, asked for, begun as an operation and followed until it has ended; and
- * operations that somebody began.
+ * ---- sets of jobs ----
+ *
+ * A set of jobs is previewed, confirmed, and changed by an operation, which is followed until it has ended:
  *
  *   dry run ─▶ "cancel 1234 jobs?" ─▶ operation ─▶ progress ─▶ what it did
  *       └ without a terminal and without --yes it ends here
  *
- * So is a topic deleted with its jobs; its counts are the preview.
+ * A topic is deleted with its jobs in the same way; its counts are the preview.
  */
 
-#define LOOK_NS 300000000L /* between two looks at an operation */
-#define WAIT    "PT1S"     /* of an answer: what takes longer is followed, with its progress */
+#define LOOK_NS 300000000L /* between two reads of an operation */
+#define WAIT    "PT1S"     /* if an operation takes longer it is followed, with its progress */
 
 struct many {
     struct dt_cli *cli;
@@ -188,19 +189,17 @@ struct many {
     dt_json *json; /* the operation */
 };
 
-static struct dt_str text(const struct many *m, const char *name)
+static struct dt_str many_text(const struct many *m, const char *name)
 {
     return dt_json_text_of(m->json, dt_json_root(m->json), name);
 }
 
-static int64_t number(const struct many *m, const char *name)
+static int64_t many_number(const struct many *m, const char *name)
 {
     return dt_json_int_of(m->json, dt_json_root(m->json), name);
 }
 
-/* ---- an operation that runs ---- */
-
-static int follow_operation(struct many *m, const char *id)
+static int read_operation(struct many *m, const char *id)
 {
     struct dt_cli_request request;
     dt_cli_request_init(&request);
@@ -212,7 +211,7 @@ static int follow_operation(struct many *m, const char *id)
     return code;
 }
 
-/* Adds a command to copy: as this one, it says where the API is. */
+/* Adds a command to copy, with the options of this one that name the API. */
 static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, const char *verb, const char *id)
 {
     static const char *const where[] = {"url", "context", "config", "token-file", "ca-file", "cert-file", "key-file"};
@@ -231,23 +230,23 @@ static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, c
     }
 }
 
-/* Waits until the operation has ended, and shows it; DONE: it did what it was to do. */
-static int follow(struct many *m)
+/* Waits until the operation has ended, and shows it. DONE: it has succeeded. */
+static int follow_operation(struct many *m)
 {
     char id[64];
     struct dt_cli_progress progress;
-    struct dt_str given = text(m, "id");
+    struct dt_str given = many_text(m, "id");
     int code = DT_CLI_DONE;
     snprintf(id, sizeof(id), "%.*s", (int)(given.n < 60 ? given.n : 60), given.p ? given.p : "");
     dt_cli_progress_begin(&progress, m->cli->clock, "jobs");
-    while (code == DT_CLI_DONE && dt_str_is(text(m, "state"), "running") && !dt_rest_signal()) {
-        int64_t done = number(m, "changed") + number(m, "refused");
-        dt_cli_progress_tell(&progress, done, done, number(m, "matched"));
+    while (code == DT_CLI_DONE && dt_str_is(many_text(m, "state"), "running") && !dt_rest_signal()) {
+        int64_t done = many_number(m, "changed") + many_number(m, "refused");
+        dt_cli_progress_tell(&progress, done, done, many_number(m, "matched"));
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
-        code = follow_operation(m, id);
+        code = read_operation(m, id);
     }
     dt_cli_progress_end(&progress);
-    if (code != DT_CLI_DONE || dt_str_is(text(m, "state"), "running")) {
+    if (code != DT_CLI_DONE || dt_str_is(many_text(m, "state"), "running")) {
         struct dt_strbuf out;
         dt_strbuf_init(&out);
         dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
@@ -258,7 +257,7 @@ static int follow(struct many *m)
         return code;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
-    return dt_str_is(text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
+    return dt_str_is(many_text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
 }
 
 int dt_cli_run_follow(struct dt_cli *cli)
@@ -266,17 +265,15 @@ int dt_cli_run_follow(struct dt_cli *cli)
     struct many m = {.cli = cli};
     dt_rest_answer_init(&m.answer);
     dt_rest_catch_signals();
-    int code = dt_json_new(&m.json) == DT_OK ? follow_operation(&m, cli->call->args[0]) : DT_CLI_REFUSED;
+    int code = dt_json_new(&m.json) == DT_OK ? read_operation(&m, cli->call->args[0]) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
-        code = follow(&m);
+        code = follow_operation(&m);
     dt_json_free(m.json);
     dt_strbuf_clear(&m.answer.body);
     return code;
 }
 
-/* ---- beginning one ---- */
-
-static int post(struct many *m, bool dry)
+static int post_operation(struct many *m, bool dry)
 {
     struct dt_cli_request request;
     struct dt_error err = {0};
@@ -303,23 +300,23 @@ static int post(struct many *m, bool dry)
     return code;
 }
 
-/* Previews, unless --yes says that it is known what is done, and asks the person at a terminal; DONE: go on. */
-static int preview(struct many *m, bool *go_on)
+/* Previews unless --yes is given, and asks for confirmation on a terminal. *go_on: the operation is to begin. */
+static int preview_operation(struct many *m, bool *go_on)
 {
     bool dry = dt_cli_value(m->cli->call, "dry-run");
     char line[16];
     *go_on = !dry && dt_cli_value(m->cli->call, "yes");
     if (*go_on)
         return DT_CLI_DONE;
-    int code = post(m, true);
+    int code = post_operation(m, true);
     if (code != DT_CLI_DONE)
         return code;
     if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-        struct dt_str kind = text(m, "kind");
+        struct dt_str kind = many_text(m, "kind");
         struct dt_strbuf plain;
         dt_strbuf_init(&plain);
         dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
-        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)number(m, "matched"));
+        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)many_number(m, "matched"));
         dt_strbuf_clear(&plain);
         *go_on = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
         return *go_on ? DT_CLI_DONE : DT_CLI_REFUSED;
@@ -335,17 +332,15 @@ int dt_cli_run_many(struct dt_cli *cli)
     struct many m = {.cli = cli};
     bool go_on = false;
     dt_rest_answer_init(&m.answer);
-    int code = dt_json_new(&m.json) == DT_OK ? preview(&m, &go_on) : DT_CLI_REFUSED;
+    int code = dt_json_new(&m.json) == DT_OK ? preview_operation(&m, &go_on) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE && go_on)
-        code = post(&m, false);
+        code = post_operation(&m, false);
     if (code == DT_CLI_DONE && go_on)
-        code = follow(&m);
+        code = follow_operation(&m);
     dt_json_free(m.json);
     dt_strbuf_clear(&m.answer.body);
     return code;
 }
-
-/* ---- a topic with its jobs ---- */
 
 static int ask_topic(struct many *m, const struct dt_cli_call *call, const char *method)
 {
@@ -369,7 +364,7 @@ static int64_t live_jobs(const struct many *m)
     return dt_json_int_of(m->json, counts, "scheduled") + dt_json_int_of(m->json, counts, "dispatched");
 }
 
-/* Shows what would go, unless --yes says that it is known; DONE: go on. */
+/* Shows what would be deleted, unless --yes is given. DONE: delete it. */
 static int preview_topic(struct many *m)
 {
     const struct dt_cli_call plain = {.verb = m->cli->call->verb};
@@ -400,15 +395,17 @@ int dt_cli_run_delete(struct dt_cli *cli)
     if (code == DT_CLI_DONE)
         code = ask_topic(&m, cli->call, "DELETE");
     if (code == DT_CLI_DONE)
-        code = follow(&m);
+        code = follow_operation(&m);
     dt_json_free(m.json);
     dt_strbuf_clear(&m.answer.body);
     return code;
 }
 
 /*
- * Watches a job: shows it whenever it has changed, until it is finished. REST has nothing that notifies, so it asks,
- * once a second unless told otherwise; an API that is away is waited for as long as for any answer.
+ * ---- watching a job ----
+ *
+ * Shows a job whenever it has changed, until it is finished. REST has no notifications, so it polls, once a second unless
+ * --interval says otherwise. If the API is down, it keeps polling until the timeout of the settings.
  */
 
 struct watch {
@@ -421,8 +418,8 @@ struct watch {
     struct dt_str state;
 };
 
-/* Shows what is new; true: the job is finished. */
-static bool look_at_job(struct watch *w)
+/* Shows the job if it has changed. True: it is finished. */
+static bool show_change(struct watch *w)
 {
     const struct dt_json_node *root = dt_json_root(w->json);
     const struct dt_json_node *version = dt_json_member(w->json, root, "version");
@@ -435,8 +432,8 @@ static bool look_at_job(struct watch *w)
     return dt_str_is(w->state, "succeeded") || dt_str_is(w->state, "dead") || dt_str_is(w->state, "cancelled");
 }
 
-/* Asks once. An API that is away, or not ready, is no end before its time is up. */
-static int ask(struct watch *w)
+/* Polls once. If the API is down or not ready the watch goes on until the timeout. */
+static int poll_job(struct watch *w)
 {
     struct dt_error err = {0};
     struct dt_rest_request request = {.method = "GET", .path = w->request.path.p};
@@ -476,14 +473,14 @@ int dt_cli_run_watch(struct dt_cli *cli)
     if (status == DT_OK && !w.list)
         status = dt_fail(&err, DT_NOMEM, "out of memory");
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    int code = status == DT_OK ? ask(&w) : dt_cli_failed(status, &err);
-    while (code == DT_CLI_DONE && !look_at_job(&w)) {
+    int code = status == DT_OK ? poll_job(&w) : dt_cli_failed(status, &err);
+    while (code == DT_CLI_DONE && !show_change(&w)) {
         if (ferror(stdout)) {
             code = DT_CLI_REFUSED;
             break;
         }
         nanosleep(&pause, NULL);
-        code = ask(&w);
+        code = poll_job(&w);
     }
     if (code == DT_CLI_DONE && !dt_str_is(w.state, "succeeded"))
         code = DT_CLI_REFUSED;

@@ -1,7 +1,8 @@
 /*
- * Overview: one screen of how the installation is. Ready or not, what is late, shards with their leaders, and topics
- * with what happens in them: the twenty most important ones, and at a terminal as many as it has lines for. With
- * --watch it is drawn anew every two seconds.
+ * The verbs overview, doctor and forecast.
+ *
+ * The overview is one screen: readiness, rates and lateness, shards with their leaders, and the twenty most important
+ * topics, or as many as the terminal has lines for. With --watch it is drawn again every two seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct overview {
     dt_json *json;
 };
 
-/* Asks for what is shown whatever its status is: an API that is not ready says so in its body. */
+/* Gets a document. /readyz may have any status: an API that is not ready says so in the body. */
 static int ask_screen(struct overview *o, const char *path)
 {
     struct dt_error err = {0};
@@ -42,8 +43,8 @@ static int ask_screen(struct overview *o, const char *path)
     return code;
 }
 
-/* The member as text: a string's own, otherwise its JSON. */
-static struct dt_str text(const dt_json *json, const struct dt_json_node *node, const char *name)
+/* Returns the member as text: a string, or its JSON. */
+static struct dt_str screen_text(const dt_json *json, const struct dt_json_node *node, const char *name)
 {
     const struct dt_json_node *m = dt_json_member(json, node, name);
     return !m ? DT_STR_LIT("-") : m->type == DT_JSON_STRING ? m->str : m->raw;
@@ -52,7 +53,7 @@ static struct dt_str text(const dt_json *json, const struct dt_json_node *node, 
 static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node, const char *name)
 {
     dt_strbuf_addf(out, "%s ", name);
-    dt_cli_add_plain(out, text(json, node, name));
+    dt_cli_add_plain(out, screen_text(json, node, name));
     dt_strbuf_adds(out, "  ");
 }
 
@@ -63,20 +64,20 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     if (code != DT_CLI_DONE)
         return code;
     const struct dt_json_node *root = dt_json_root(o->json);
-    struct dt_str status = text(o->json, root, "status");
+    struct dt_str status = screen_text(o->json, root, "status");
     const char *colour = !o->cli->colours ? "" : dt_str_is(status, "ready") ? "\033[32m" : "\033[31m";
     dt_strbuf_adds(out, colour);
     dt_cli_add_plain(out, status);
     dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         add_word(out, o->json, root, parts[i]);
-    if (dt_str_is(text(o->json, root, "workers"), "busy")) /* which is rare, and the line is short */
+    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* rare, and the line is short */
         add_word(out, o->json, root, "workers");
     dt_strbuf_addc(out, '\n');
     return DT_CLI_DONE;
 }
 
-/* Appends a title and "name value" of each member, in as many lines as the terminal needs for them. */
+/* Appends a title and "name value" of each member, in as many lines as needed. */
 static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
@@ -110,11 +111,11 @@ static void add_line(const struct overview *o, struct dt_strbuf *out, const char
 
 /* ---- tables ---- */
 
-/* A table of the screen: its rows, and how many of them there is room for. */
+/* A table of the screen: its rows, and how many of them are shown. */
 struct part {
     enum dt_cli_thing thing;
     const struct dt_json_node *items;
-    const char *rest; /* the command that lists them all */
+    const char *rest; /* the command that lists all */
     unsigned n, room;
 };
 
@@ -131,21 +132,21 @@ static struct part part_of(const struct overview *o, enum dt_cli_thing thing, co
     return part;
 }
 
-/* Adds the rows that are well, or the others, `most` at most; gives how many. */
+/* Adds at most `most` rows that are well, or that are not. Returns how many. */
 static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
                          unsigned most)
 {
     unsigned n = 0;
     for (const struct dt_json_node *item = dt_json_first(o->json, part->items); item && n < most;
          item = dt_json_sibling(o->json, part->items, item))
-        if (dt_str_is(text(o->json, item, "health"), "ok") == well) {
+        if (dt_str_is(screen_text(o->json, item, "health"), "ok") == well) {
             dt_cli_list_row(list, o->json, item);
             n++;
         }
     return n;
 }
 
-/* Where not all have room, those that are not well come first. */
+/* If there is no room for all rows, those that are not well come first. */
 static int show_part(struct overview *o, const struct part *part)
 {
     struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
@@ -162,18 +163,18 @@ static int show_part(struct overview *o, const struct part *part)
     return DT_CLI_DONE;
 }
 
-/* head: how many lines are above the tables. */
+/* head: the number of lines above the tables. */
 static int show_tables(struct overview *o, unsigned head)
 {
     struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
     struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
-    unsigned taken = head + 4; /* two heads of tables, a line between them, and the prompt's */
+    unsigned taken = head + 4; /* two table heads, a line between the tables, and the prompt */
     topics.n += (unsigned)dt_json_int_of(o->json, dt_json_root(o->json), "topics_more");
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
     topics.room = topics.n < TOPICS ? topics.n : TOPICS;
     if (o->cli->height && taken + shards.room + topics.room > o->cli->height) {
-        /* Each table has half of the lines, and the lines that the other one does not need. */
-        taken += 2; /* what says that there are more */
+        /* Each table gets half of the lines, and those that the other one does not need. */
+        taken += 2; /* two lines of "… and more" */
         unsigned lines = o->cli->height > taken + 2 ? o->cli->height - taken : 2;
         unsigned wanted = topics.room < lines ? topics.room : lines;
         unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
@@ -188,8 +189,8 @@ static int show_tables(struct overview *o, unsigned head)
 
 /* ---- the screen ---- */
 
-/* The screen before it is kept until this one is known, and where it cannot be known. */
-static int draw(struct overview *o, bool clear)
+/* The old screen stays until the new one is complete, or if it cannot be read. */
+static int draw_screen(struct overview *o, bool clear)
 {
     struct dt_strbuf head;
     unsigned lines = 0;
@@ -201,7 +202,7 @@ static int draw(struct overview *o, bool clear)
     if (whole) {
         const struct dt_json_node *root = dt_json_root(o->json);
         dt_strbuf_adds(&head, "duetime ");
-        dt_cli_add_plain(&head, text(o->json, root, "version"));
+        dt_cli_add_plain(&head, screen_text(o->json, root, "version"));
         dt_strbuf_adds(&head, "  ");
         add_word(&head, o->json, root, "now");
         dt_strbuf_adds(&head, "\n\n");
@@ -254,9 +255,9 @@ int dt_cli_run_overview(struct dt_cli *cli)
     }
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     dt_rest_answer_init(&o.answer);
-    /* Once, or until the output's reader or the user ends it; an API that is away is reported, and asked again. */
+    /* Draws once; with --watch until the user or the reader of the output ends it, even while the API is down. */
     for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
-        code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw(&o, watch && cli->width);
+        code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw_screen(&o, watch && cli->width);
         more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
         if (more)
             nanosleep(&pause, NULL);
@@ -267,15 +268,17 @@ int dt_cli_run_overview(struct dt_cli *cli)
 }
 
 /*
- * Doctor: shows what GET /v1/doctor finds, under its causes. Before that it checks what only it can see: the way to the
- * API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
+ * ---- doctor ----
+ *
+ * Shows the findings of GET /v1/doctor, below their causes. Before that it checks what only a client can see: the connection
+ * to the API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
 
-#define SKEW_MS 2500 /* what an API says of the time may be a second old */
+#define SKEW_MS 2500 /* the time in an answer may be a second old */
 
-/* A finding; subject and cause: NULL where there is none. */
+/* A finding; subject and cause may be NULL. */
 struct shown {
     const char *name, *severity, *means, *action, *page, *subject, *detail, *cause;
 };
@@ -285,12 +288,10 @@ struct doctor {
     struct dt_rest_answer answer;
     dt_json *json;
     unsigned shown, wrong; /* findings; notes are not wrong */
-    char line[64];         /* the consequence whose line is not ended */
+    char line[64];         /* the kind of consequences whose line is not ended */
 };
 
-/* ---- showing ---- */
-
-/* Findings with a cause are shown as one line for each kind, below the cause. */
+/* Findings with a cause are one line for each kind, below the cause. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
     const char *const parts[] = {"\n  means: ", f->means, "\n  do:    ", f->action, "\n  more:  ", f->page};
@@ -357,9 +358,7 @@ static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *
         d, &(struct shown){t->name, dt_severity_names[t->severity], t->means, t->action, t->page, NULL, detail, NULL});
 }
 
-/* ---- asking ---- */
-
-/* True: the document is an object. */
+/* Gets a document. True: it is an object. */
 static bool ask_doctor(struct doctor *d, const char *path)
 {
     struct dt_error err = {0};
@@ -388,8 +387,8 @@ static struct dt_str doctor_text(const struct doctor *d, const struct dt_json_no
     return m && m->type == DT_JSON_STRING ? m->str : DT_STR_NONE;
 }
 
-/* Looks at the way to the API, and at what it says of itself. False: there is nothing more to ask. */
-static bool look_at_readiness(struct doctor *d)
+/* Checks the connection to the API, and its readiness. False: no further request makes sense. */
+static bool check_readiness(struct doctor *d)
 {
     char detail[128];
     const struct dt_cli_settings *settings = &d->cli->settings;
@@ -424,8 +423,8 @@ static bool look_at_readiness(struct doctor *d)
     return true;
 }
 
-/* Compares the version, and the clock by ours before and after the request. */
-static bool look_at_installation(struct doctor *d)
+/* Compares the version, and the clock with ours before and after the request. */
+static bool check_installation(struct doctor *d)
 {
     char detail[128];
     int64_t now_ms = 0;
@@ -434,7 +433,7 @@ static bool look_at_installation(struct doctor *d)
         return false;
     int64_t after_ms = dt_clock_real_ms(d->cli->clock);
     if (d->answer.status != 200)
-        return false; /* MySQL is away, which is told already */
+        return false; /* MySQL is down, which is a finding already */
     const struct dt_json_node *root = dt_json_root(d->json);
     struct dt_str version = doctor_text(d, root, "version");
     if (!dt_str_is(version, DUETIME_VERSION)) {
@@ -454,9 +453,7 @@ static bool look_at_installation(struct doctor *d)
     return true;
 }
 
-/* ---- what only the API sees ---- */
-
-/* The member's text with a NUL behind it, in the arena; never NULL. */
+/* Returns the member's text, terminated, in the arena; never NULL. */
 static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
 {
     struct dt_str text = doctor_text(d, node, name);
@@ -464,7 +461,7 @@ static const char *copy_of(struct doctor *d, const struct dt_json_node *node, co
     return copy.p ? copy.p : "";
 }
 
-static void look_at_servers(struct doctor *d)
+static void show_api_findings(struct doctor *d)
 {
     struct dt_cli_request request;
     struct dt_arena arena;
@@ -503,8 +500,8 @@ int dt_cli_run_doctor(struct dt_cli *cli)
         return DT_CLI_USAGE;
     }
     dt_rest_answer_init(&d.answer);
-    if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d))
-        look_at_servers(&d);
+    if (dt_json_new(&d.json) == DT_OK && check_readiness(&d) && check_installation(&d))
+        show_api_findings(&d);
     dt_json_free(d.json);
     dt_strbuf_clear(&d.answer.body);
     if (d.line[0])
@@ -516,15 +513,17 @@ int dt_cli_run_doctor(struct dt_cli *cli)
 }
 
 /*
- * Forecast: what comes due, a step a line, as a bar chart; with the topic that has most of it. With --json each step as
- * the API gives it.
+ * ---- forecast ----
+ *
+ * A bar chart of jobs that come due: a line for each step, with the topic that has most of them. With --json each step is as
+ * in the API's answer.
  */
 
-#define BAR_DEFAULT 40 /* characters of the longest bar, where standard output is no terminal */
+#define BAR_DEFAULT 40 /* characters of the longest bar, if standard output is not a terminal */
 #define BAR_MAX     60
 #define BAR_MIN     4
-#define AROUND      50 /* of a line, beside its bar */
-#define BEFORE      32 /* of these: time and number, and the spaces around the bar */
+#define AROUND      50 /* characters of a line without its bar */
+#define BEFORE      32 /* of these: time, number, and spaces around the bar */
 
 struct chart {
     struct dt_cli *cli;
@@ -548,7 +547,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
     const struct dt_str time = chart_text(c, step, "from");
-    const size_t second = time.n > 19 ? 19 : time.n; /* a step is never shorter than a second */
+    const size_t second = time.n > 19 ? 19 : time.n; /* a step has at least a second */
     const int64_t due = dt_json_int_of(c->json, step, "due");
     dt_strbuf_reset(&c->line);
     dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
@@ -560,7 +559,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
         dt_strbuf_adds(&c->line, "█");
     dt_strbuf_addf(&c->line, "%s%*s%s", eighths[n % 8], c->bar - n / 8 - (n % 8 > 0), "",
                    c->cli->colours ? "\033[0m " : " ");
-    if (largest) { /* as much of its name as the line has room for */
+    if (largest) { /* as much of its name as fits in the line */
         struct dt_strbuf plain;
         int room = (int)c->cli->width - BEFORE - c->bar;
         dt_strbuf_init(&plain);

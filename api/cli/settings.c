@@ -1,4 +1,4 @@
-/* Reads the settings of rest.h: options, environment, and the file of contexts. */
+/* Reads the settings: options, environment, and the file of contexts. See rest.h. */
 #include "rest.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ void dt_cli_settings_clear(struct dt_cli_settings *settings)
     *settings = (struct dt_cli_settings){0};
 }
 
-static dt_status keep(char **place, const char *value, struct dt_error *err)
+static dt_status keep_text(char **place, const char *value, struct dt_error *err)
 {
     char *copy = strdup(value);
     if (!copy)
@@ -37,7 +37,7 @@ static dt_status keep(char **place, const char *value, struct dt_error *err)
 }
 
 /* "~/x" is x in the home directory. */
-static void expand(const char *path, char out[PATH_BYTES])
+static void expand_path(const char *path, char out[PATH_BYTES])
 {
     const char *home = getenv("HOME");
     bool tilde = strncmp(path, "~/", 2) == 0 && home;
@@ -46,7 +46,7 @@ static void expand(const char *path, char out[PATH_BYTES])
 
 /* ---- tokens ---- */
 
-/* A token goes into a header as it is: visible characters alone. */
+/* A token is sent in a header as it is, so it must have only visible characters. */
 static dt_status keep_token(struct dt_cli_settings *out, const char *token, const char *from, struct dt_error *err)
 {
     size_t n = strcspn(token, " \t\r\n");
@@ -57,14 +57,14 @@ static dt_status keep_token(struct dt_cli_settings *out, const char *token, cons
             return dt_fail(err, DT_INVALID, "%s: this is no token", from);
     char text[TOKEN_BYTES];
     snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), token);
-    return keep(&out->token, text, err);
+    return keep_text(&out->token, text, err);
 }
 
 static dt_status read_token(struct dt_cli_settings *out, const char *file, struct dt_error *err)
 {
     char path[PATH_BYTES];
     char text[TOKEN_BYTES];
-    expand(file, path);
+    expand_path(file, path);
     FILE *in = fopen(path, "re");
     if (!in)
         return dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno));
@@ -85,7 +85,7 @@ static dt_status keep_timeout(struct dt_cli_settings *out, const char *text, con
 
 struct file {
     struct dt_cli_settings *out;
-    const char *path, *wanted; /* the context; NULL: what the file says */
+    const char *path, *wanted; /* the context; NULL: the file chooses it */
     char chosen[128];
     bool found;
     unsigned line; /* of the breach */
@@ -101,7 +101,7 @@ static const struct {
                           {"cert_file", "DUETIME_CERT_FILE", "cert-file"},
                           {"key_file", "DUETIME_KEY_FILE", "key-file"}};
 
-/* The member for a file of TLS. */
+/* Returns the member for a file of TLS. */
 static char **tls_file(struct dt_cli_settings *settings, size_t i)
 {
     char **places[TLS_FILES] = {&settings->ca_file, &settings->cert_file, &settings->key_file};
@@ -113,15 +113,15 @@ static dt_status take_setting(struct file *file, const char *key, const char *va
 {
     char path[PATH_BYTES];
     if (strcmp(key, "url") == 0)
-        return keep(&file->out->url, value, file->err);
+        return keep_text(&file->out->url, value, file->err);
     if (strcmp(key, "token") == 0)
         return keep_token(file->out, value, from, file->err);
     if (strcmp(key, "token_file") == 0)
         return read_token(file->out, value, file->err);
     for (size_t i = 0; i < TLS_FILES; i++)
         if (strcmp(tls_files[i].key, key) == 0) {
-            expand(value, path);
-            return keep(tls_file(file->out, i), path, file->err);
+            expand_path(value, path);
+            return keep_text(tls_file(file->out, i), path, file->err);
         }
     if (strcmp(key, "timeout") == 0)
         return keep_timeout(file->out, value, from, file->err);
@@ -158,7 +158,7 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Reads the chosen context of the file. Only a file or a context that was asked for has to be there. */
+/* Reads the chosen context of the file. A file or a context that was not asked for may be missing. */
 static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     char path[PATH_BYTES];
@@ -168,11 +168,11 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
     struct stat there;
     wanted = wanted ? wanted : variable("DUETIME_CONTEXT");
     if (given)
-        expand(given, path);
+        expand_path(given, path);
     else if (base && *base)
         snprintf(path, sizeof(path), "%s/duetime/config", base);
     else
-        expand("~/.config/duetime/config", path);
+        expand_path("~/.config/duetime/config", path);
     if (stat(path, &there) != 0)
         return wanted || given ? dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno)) : DT_OK;
     struct file file = {.out = out, .path = path, .wanted = wanted, .err = err};
@@ -191,7 +191,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
 
 /* ---- all of it ---- */
 
-/* Reads what wins over the file: options, and the environment where no option is given. */
+/* Reads what wins over the file: options; without an option, the environment. */
 static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
 {
     const char *url = dt_cli_value(call, "url");
@@ -199,7 +199,7 @@ static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settin
     const char *token_file = dt_cli_value(call, "token-file");
     const char *timeout = dt_cli_value(call, "timeout");
     url = url ? url : variable("DUETIME_URL");
-    dt_status status = url ? keep(&out->url, url, err) : DT_OK;
+    dt_status status = url ? keep_text(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
         status = keep_token(out, token, "DUETIME_TOKEN", err);
     if (status == DT_OK && token_file)
@@ -207,7 +207,7 @@ static dt_status read_above(const struct dt_cli_call *call, struct dt_cli_settin
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
         const char *file = dt_cli_value(call, tls_files[i].option);
         file = file ? file : variable(tls_files[i].variable);
-        status = file ? keep(tls_file(out, i), file, err) : DT_OK;
+        status = file ? keep_text(tls_file(out, i), file, err) : DT_OK;
     }
     if (status == DT_OK && timeout)
         status = keep_timeout(out, timeout, "--timeout", err);
@@ -218,22 +218,22 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
 {
     struct dt_cli_settings above = {0};
     *out = (struct dt_cli_settings){.timeout_ms = TIMEOUT_MS};
-    dt_status status = keep(&out->url, URL_DEFAULT, err);
+    dt_status status = keep_text(&out->url, URL_DEFAULT, err);
     if (status == DT_OK)
         status = read_contexts(call, out, err);
     if (status == DT_OK)
         status = read_above(call, &above, err);
     if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {
-        free(out->token); /* a context's token is for its own URL alone */
+        free(out->token); /* a context's token is only for its own URL */
         out->token = NULL;
     }
     if (status == DT_OK && above.url)
-        status = keep(&out->url, above.url, err);
+        status = keep_text(&out->url, above.url, err);
     if (status == DT_OK && above.token)
-        status = keep(&out->token, above.token, err);
+        status = keep_text(&out->token, above.token, err);
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++)
         if (*tls_file(&above, i))
-            status = keep(tls_file(out, i), *tls_file(&above, i), err);
+            status = keep_text(tls_file(out, i), *tls_file(&above, i), err);
     if (above.timeout_ms)
         out->timeout_ms = above.timeout_ms;
     dt_cli_settings_clear(&above);

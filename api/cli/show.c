@@ -1,4 +1,4 @@
-/* Tables: the columns of each thing, the widths, and what is in a cell. */
+/* The columns of each thing, their widths, and the text of a cell. */
 #include "show.h"
 
 #include <stdio.h>
@@ -18,148 +18,84 @@
 
 struct column {
     const char *title;
-    const char *member; /* "last_error.code"; "cron|every": the first that is there; "": the thing itself */
-    bool wide;          /* in --output wide alone */
+    const char *member; /* "last_error.code"; "cron|every": the first one that is set; "": the thing itself */
+    bool wide;          /* only with --output wide */
 };
 
-static const struct column jobs[] = {{"ID", "id", false},
-                                     {"TOPIC", "topic", false},
-                                     {"KEY", "key", false},
-                                     {"STATE", "state", false},
-                                     {"NEXT AT", "next_at", false},
-                                     {"ATTEMPT", "attempt", false},
-                                     {"OF", "max_attempts", false},
-                                     {"WAITING FOR", "waiting_for", false},
-                                     {"ERROR", "last_error.code", false},
-                                     {"RUN AT", "run_at", true},
-                                     {"FAILURES", "failures", true},
-                                     {"CREATED AT", "created_at", true},
-                                     {"FINISHED AT", "finished_at", true},
-                                     {"MESSAGE", "last_error.message", true},
-                                     {NULL, NULL, false}};
-static const struct column attempts[] = {{"ATTEMPT", "attempt", false},
-                                         {"STATUS", "status", false},
-                                         {"DISPATCHED AT", "dispatched_at", false},
-                                         {"LATE MS", "lateness_ms", false},
-                                         {"FINISHED AT", "finished_at", false},
-                                         {"ERROR", "error.code", false},
-                                         {"MESSAGE", "error.message", false},
-                                         {"DUE AT", "due_at", true},
-                                         {"HTTP", "http_status", true},
-                                         {"TOOK MS", "duration_ms", true},
-                                         {NULL, NULL, false}};
-static const struct column topics[] = {{"NAME", "name", false},
-                                       {"DELIVERY", "delivery", false},
-                                       {"PAUSED", "paused", false},
-                                       {"IN FLIGHT", "max_in_flight", false},
-                                       {"RATE", "rate_limit", false},
-                                       {"ACK TIMEOUT", "effective.ack_timeout", false},
-                                       {"RETENTION", "effective.retention", false},
-                                       {"KAFKA TOPIC", "effective.kafka_topic", true},
-                                       {"CALLBACK URL", "callback_url", true},
-                                       {"RETRY", "effective.retry", true},
-                                       {"UPDATED AT", "updated_at", true},
-                                       {NULL, NULL, false}};
-static const struct column traffic[] = {{"TOPIC", "topic", false},
-                                        {"PAUSED", "paused", false},
-                                        {"OVERDUE", "overdue", false},
-                                        {"OLDEST MS", "oldest_overdue_ms", false},
-                                        {"SCHEDULED", "scheduled", false},
-                                        {"DISPATCHED", "dispatched", false},
-                                        {"DEAD", "dead", false},
-                                        {"CREATED/S", "rates.created", false},
-                                        {"SENT/S", "rates.dispatched", false},
-                                        {"FAILED/S", "rates.failed", false},
-                                        {NULL, NULL, false}};
-static const struct column schedules[] = {{"NAME", "name", false},
-                                          {"TOPIC", "topic", false},
-                                          {"FIRES", "cron|every", false},
-                                          {"ZONE", "time_zone", false},
-                                          {"NEXT AT", "next_at", false},
-                                          {"PAUSED", "paused", false},
-                                          {"ERROR", "last_error.message", false},
-                                          {"LAST JOB", "last_job_id", true},
-                                          {"OVERLAP", "overlap", true},
-                                          {"CATCH UP", "catch_up", true},
-                                          {"JITTER", "jitter", true},
-                                          {NULL, NULL, false}};
-static const struct column fires[] = {{"NEXT", "", false}, {NULL, NULL, false}};
-static const struct column shards[] = {{"SHARD", "shard", false},
-                                       {"LEADER", "leader", false},
-                                       {"EPOCH", "epoch", false},
-                                       {"IN FLIGHT", "in_flight", false},
-                                       {"OVERDUE", "overdue", false},
-                                       {"OLDEST MS", "oldest_overdue_ms", false},
-                                       {"WAITING FOR", "waiting_for", false},
-                                       {"HALTED", "halted", false},
-                                       {"DETAIL", "detail", true},
-                                       {"INDEX WHOLE", "index_whole", true},
-                                       {"MISSING", "drift.missing", true},
-                                       {"EXTRA", "drift.extra", true},
-                                       {"WRONG", "drift.wrong", true},
-                                       {"SEEN AT", "seen_at", true},
-                                       {NULL, NULL, false}};
-static const struct column operations[] = {{"ID", "id", false},
-                                           {"KIND", "kind", false},
-                                           {"STATE", "state", false},
-                                           {"TOPIC", "filter.topic", false},
-                                           {"MATCHED", "matched", false},
-                                           {"CHANGED", "changed", false},
-                                           {"REFUSED", "refused", false},
-                                           {"STARTED AT", "started_at", false},
-                                           {"FINISHED AT", "finished_at", false},
-                                           {"FILTER", "filter", true},
-                                           {"ERROR", "error", true},
-                                           {NULL, NULL, false}};
-static const struct column spikes[] = {{"FROM", "from", false},
-                                       {"DUE", "due", false},
-                                       {"DRAINS", "drains", false},
-                                       {"TAKES", "takes", false},
-                                       {NULL, NULL, false}};
-static const struct column alerts[] = {{"ID", "id", false},
-                                       {"TOPIC", "topic", false},
-                                       {"KIND", "kind", false},
-                                       {"VALUE", "value", false},
-                                       {"LIMIT", "limit", false},
-                                       {"BEGAN AT", "began_at", false},
-                                       {"SILENCED UNTIL", "silenced_until", false},
-                                       {"TOLD AT", "told_at", true},
-                                       {NULL, NULL, false}};
+/* clang-format off */
+#define COLUMN(title, member) {title, member, false}
+#define WIDE(title, member)   {title, member, true}
+#define END                   {NULL, NULL, false}
+
+static const struct column jobs[] = {
+    COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KEY", "key"), COLUMN("STATE", "state"),
+    COLUMN("NEXT AT", "next_at"), COLUMN("ATTEMPT", "attempt"), COLUMN("OF", "max_attempts"),
+    COLUMN("WAITING FOR", "waiting_for"), COLUMN("ERROR", "last_error.code"), WIDE("RUN AT", "run_at"),
+    WIDE("FAILURES", "failures"), WIDE("CREATED AT", "created_at"), WIDE("FINISHED AT", "finished_at"),
+    WIDE("MESSAGE", "last_error.message"), END};
+static const struct column attempts[] = {
+    COLUMN("ATTEMPT", "attempt"), COLUMN("STATUS", "status"), COLUMN("DISPATCHED AT", "dispatched_at"),
+    COLUMN("LATE MS", "lateness_ms"), COLUMN("FINISHED AT", "finished_at"), COLUMN("ERROR", "error.code"),
+    COLUMN("MESSAGE", "error.message"), WIDE("DUE AT", "due_at"), WIDE("HTTP", "http_status"),
+    WIDE("TOOK MS", "duration_ms"), END};
+static const struct column topics[] = {
+    COLUMN("NAME", "name"), COLUMN("DELIVERY", "delivery"), COLUMN("PAUSED", "paused"),
+    COLUMN("IN FLIGHT", "max_in_flight"), COLUMN("RATE", "rate_limit"),
+    COLUMN("ACK TIMEOUT", "effective.ack_timeout"), COLUMN("RETENTION", "effective.retention"),
+    WIDE("KAFKA TOPIC", "effective.kafka_topic"), WIDE("CALLBACK URL", "callback_url"),
+    WIDE("RETRY", "effective.retry"), WIDE("UPDATED AT", "updated_at"), END};
+static const struct column traffic[] = {
+    COLUMN("TOPIC", "topic"), COLUMN("PAUSED", "paused"), COLUMN("OVERDUE", "overdue"),
+    COLUMN("OLDEST MS", "oldest_overdue_ms"), COLUMN("SCHEDULED", "scheduled"), COLUMN("DISPATCHED", "dispatched"),
+    COLUMN("DEAD", "dead"), COLUMN("CREATED/S", "rates.created"), COLUMN("SENT/S", "rates.dispatched"),
+    COLUMN("FAILED/S", "rates.failed"), END};
+static const struct column schedules[] = {
+    COLUMN("NAME", "name"), COLUMN("TOPIC", "topic"), COLUMN("FIRES", "cron|every"), COLUMN("ZONE", "time_zone"),
+    COLUMN("NEXT AT", "next_at"), COLUMN("PAUSED", "paused"), COLUMN("ERROR", "last_error.message"),
+    WIDE("LAST JOB", "last_job_id"), WIDE("OVERLAP", "overlap"), WIDE("CATCH UP", "catch_up"),
+    WIDE("JITTER", "jitter"), END};
+static const struct column fires[] = {
+    COLUMN("NEXT", ""), END};
+static const struct column shards[] = {
+    COLUMN("SHARD", "shard"), COLUMN("LEADER", "leader"), COLUMN("EPOCH", "epoch"), COLUMN("IN FLIGHT", "in_flight"),
+    COLUMN("OVERDUE", "overdue"), COLUMN("OLDEST MS", "oldest_overdue_ms"), COLUMN("WAITING FOR", "waiting_for"),
+    COLUMN("HALTED", "halted"), WIDE("DETAIL", "detail"), WIDE("INDEX WHOLE", "index_whole"),
+    WIDE("MISSING", "drift.missing"), WIDE("EXTRA", "drift.extra"), WIDE("WRONG", "drift.wrong"),
+    WIDE("SEEN AT", "seen_at"), END};
+static const struct column operations[] = {
+    COLUMN("ID", "id"), COLUMN("KIND", "kind"), COLUMN("STATE", "state"), COLUMN("TOPIC", "filter.topic"),
+    COLUMN("MATCHED", "matched"), COLUMN("CHANGED", "changed"), COLUMN("REFUSED", "refused"),
+    COLUMN("STARTED AT", "started_at"), COLUMN("FINISHED AT", "finished_at"), WIDE("FILTER", "filter"),
+    WIDE("ERROR", "error"), END};
+static const struct column spikes[] = {
+    COLUMN("FROM", "from"), COLUMN("DUE", "due"), COLUMN("DRAINS", "drains"), COLUMN("TAKES", "takes"), END};
+static const struct column alerts[] = {
+    COLUMN("ID", "id"), COLUMN("TOPIC", "topic"), COLUMN("KIND", "kind"), COLUMN("VALUE", "value"),
+    COLUMN("LIMIT", "limit"), COLUMN("BEGAN AT", "began_at"), COLUMN("SILENCED UNTIL", "silenced_until"),
+    WIDE("TOLD AT", "told_at"), END};
 static const struct column events[] = {
-    {"AT", "at", false},       {"ACTOR", "actor", false},  {"ACTION", "action", false},
-    {"TOPIC", "topic", false}, {"JOB", "job_id", false},   {"SUBJECT", "subject", false},
-    {"AFTER", "after", false}, {"BEFORE", "before", true}, {"OPERATION", "operation_id", true},
-    {NULL, NULL, false}};
-static const struct column tokens[] = {{"NAME", "name", false},
-                                       {"SCOPES", "scopes", false},
-                                       {"TOPICS", "topics", false},
-                                       {"CREATED AT", "created_at", false},
-                                       {"REQUESTS/S", "requests_per_second", true},
-                                       {"JOBS/S", "jobs_per_second", true},
-                                       {"BYTES/S", "payload_bytes_per_second", true},
-                                       {"PENDING", "pending_jobs", true},
-                                       {NULL, NULL, false}};
-static const struct column usage[] = {{"TOKEN", "token", false},
-                                      {"REQUESTS", "requests", false},
-                                      {"REFUSED", "requests_refused", false},
-                                      {"JOBS", "jobs", false},
-                                      {"REFUSED", "jobs_refused", false},
-                                      {"BYTES", "payload_bytes", false},
-                                      {"PENDING", "pending_jobs", false},
-                                      {"MAX REQUESTS/S", "limits.requests_per_second", true},
-                                      {"MAX JOBS/S", "limits.jobs_per_second", true},
-                                      {"MAX BYTES/S", "limits.payload_bytes_per_second", true},
-                                      {"MAX PENDING", "limits.pending_jobs", true},
-                                      {NULL, NULL, false}};
-static const struct column dead[] = {{"JOBS", "jobs", false},      {"ERROR", "error_code", false},
-                                     {"TOPIC", "topic", false},    {"SUCH AS", "message", false},
-                                     {"LAST AT", "last_at", true}, {"ONE OF THEM", "job_id", true},
-                                     {NULL, NULL, false}};
-static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
-static const struct column clock_columns[] = {{"NOW", "now", false},       {"REAL", "real", false},
-                                              {"FROZEN", "frozen", false}, {"LEFT", "left", false},
-                                              {"STEPS", "steps", true},    {"DISPATCHED", "dispatched", true},
-                                              {NULL, NULL, false}};
+    COLUMN("AT", "at"), COLUMN("ACTOR", "actor"), COLUMN("ACTION", "action"), COLUMN("TOPIC", "topic"),
+    COLUMN("JOB", "job_id"), COLUMN("SUBJECT", "subject"), COLUMN("AFTER", "after"), WIDE("BEFORE", "before"),
+    WIDE("OPERATION", "operation_id"), END};
+static const struct column tokens[] = {
+    COLUMN("NAME", "name"), COLUMN("SCOPES", "scopes"), COLUMN("TOPICS", "topics"),
+    COLUMN("CREATED AT", "created_at"), WIDE("REQUESTS/S", "requests_per_second"), WIDE("JOBS/S", "jobs_per_second"),
+    WIDE("BYTES/S", "payload_bytes_per_second"), WIDE("PENDING", "pending_jobs"), END};
+static const struct column usage[] = {
+    COLUMN("TOKEN", "token"), COLUMN("REQUESTS", "requests"), COLUMN("REFUSED", "requests_refused"),
+    COLUMN("JOBS", "jobs"), COLUMN("REFUSED", "jobs_refused"), COLUMN("BYTES", "payload_bytes"),
+    COLUMN("PENDING", "pending_jobs"), WIDE("MAX REQUESTS/S", "limits.requests_per_second"),
+    WIDE("MAX JOBS/S", "limits.jobs_per_second"), WIDE("MAX BYTES/S", "limits.payload_bytes_per_second"),
+    WIDE("MAX PENDING", "limits.pending_jobs"), END};
+static const struct column dead[] = {
+    COLUMN("JOBS", "jobs"), COLUMN("ERROR", "error_code"), COLUMN("TOPIC", "topic"), COLUMN("SUCH AS", "message"),
+    WIDE("LAST AT", "last_at"), WIDE("ONE OF THEM", "job_id"), END};
+static const struct column facts[] = {
+    COLUMN("WHAT", "what"), COLUMN("VALUE", "value"), END};
+static const struct column clock_columns[] = {
+    COLUMN("NOW", "now"), COLUMN("REAL", "real"), COLUMN("FROZEN", "frozen"), COLUMN("LEFT", "left"),
+    WIDE("STEPS", "steps"), WIDE("DISPATCHED", "dispatched"), END};
+/* clang-format on */
 static const struct column *const columns_of[DT_CLI_THINGS] = {
     [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
     [DT_CLI_TRAFFIC] = traffic,    [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
@@ -184,7 +120,7 @@ struct dt_cli_list {
 
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
 {
-    /* Characters that a terminal obeys or does not show: controls, line ends, changes of direction, and Unicode's
+    /* Characters that control a terminal or are invisible: controls, line ends, changes of direction, and Unicode's
      * default-ignorable characters. */
     static const struct {
         uint32_t from, to;
@@ -213,7 +149,7 @@ void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
     }
 }
 
-/* Characters of UTF-8 text; each is taken to be one cell of the terminal wide. */
+/* Counts the characters of UTF-8 text; each counts as one cell of the terminal. */
 static size_t width_of(struct dt_str text)
 {
     size_t n = 0;
@@ -308,7 +244,7 @@ void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_
 
 /* ---- cells ---- */
 
-/* The first of the members that is there: "cron|every"; "a.b" is b of a. */
+/* Finds the first member that is set: "cron|every"; "a.b" is b of a. */
 static const struct dt_json_node *cell_node(const dt_json *json, const struct dt_json_node *node, const char *member)
 {
     char name[64];
@@ -368,8 +304,8 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
 }
 
 /*
- * The column that gives way where the terminal is too narrow: whose title is longest beyond its cells, then the widest.
- * The first one names the thing, and is kept up to a third of the line.
+ * Chooses the column to narrow if the terminal is too narrow: the one whose title exceeds its cells most, then the widest.
+ * The first column names the thing, and keeps up to a third of the line.
  */
 static size_t yielding_column(const struct dt_cli_list *list, const size_t *content)
 {
@@ -386,7 +322,7 @@ static size_t yielding_column(const struct dt_cli_list *list, const size_t *cont
 
 static void set_widths(struct dt_cli_list *list)
 {
-    size_t content[COLUMNS_MAX]; /* the widest cell of each column, its title apart */
+    size_t content[COLUMNS_MAX]; /* the widest cell of each column, without its title */
     size_t all = list->n ? 2 * (list->n - 1) : 0;
     for (size_t i = 0; i < list->n; i++) {
         size_t title = strlen(list->columns[i]->title);

@@ -1,6 +1,6 @@
 /*
- * The command line as data: what `duetime` can be asked, in one table of nouns and verbs. Parsing (words.h), help, man
- * page, completion and the reference page come from it; most verbs are a row and no code.
+ * The command line as data: one table of nouns and verbs. Parsing (words.h), help, man page, completion and the reference
+ * page use it. Most verbs are a row and no code.
  *
  * A verb with a method and a path is a request: its arguments fill the path, its options become members of the body or
  * of the query. An option is named as the REST member it sets, with dashes.
@@ -26,8 +26,8 @@ enum dt_cli_kind {
 enum dt_cli_place {
     DT_CLI_HERE,   /* the program itself reads it */
     DT_CLI_BODY,   /* a member of the request's body */
-    DT_CLI_FILTER, /* of the filter that chooses a set of jobs */
-    DT_CLI_SET,    /* a member of the body, where it is of a set */
+    DT_CLI_FILTER, /* a member of the filter that chooses a set of jobs */
+    DT_CLI_SET,    /* a member of the body of a request for a set */
     DT_CLI_SETS,   /* the program itself reads it, for a set */
     DT_CLI_QUERY   /* a parameter of the request */
 };

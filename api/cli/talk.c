@@ -1,4 +1,4 @@
-/* Says what was refused in the words of the command line: a member's pointer is told as the option that set it. */
+/* A refusal names the option that set a member, instead of the member's pointer. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ int dt_cli_failed(dt_status status, const struct dt_error *err)
 
 /* ---- problems ---- */
 
-/* "--run-at" of "/run_at" where the verb has that option; else the pointer. */
+/* Adds "--run-at" for "/run_at" if the verb has that option; else the pointer. */
 static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt_str pointer)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
@@ -60,7 +60,7 @@ static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt
     dt_cli_add_plain(out, pointer.n ? pointer : DT_STR_LIT("the whole"));
 }
 
-static struct dt_str text_of(const dt_json *json, const struct dt_json_node *object, const char *name)
+static struct dt_str member_text(const dt_json *json, const struct dt_json_node *object, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(json, object, name);
     return node && node->type == DT_JSON_STRING ? node->str
@@ -68,13 +68,13 @@ static struct dt_str text_of(const dt_json *json, const struct dt_json_node *obj
                                                 : DT_STR_NONE;
 }
 
-/* The title, the detail, which thing it is about, and each member that is wrong. */
+/* Says the title, the detail, the thing that it is about, and each member with a fault. */
 static void say_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
 {
     static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
     struct dt_strbuf out;
-    struct dt_str title = text_of(json, root, "title");
-    struct dt_str detail = text_of(json, root, "detail");
+    struct dt_str title = member_text(json, root, "title");
+    struct dt_str detail = member_text(json, root, "detail");
     const char *before = " (";
     dt_strbuf_init(&out);
     dt_cli_add_plain(&out, title.p ? title : DT_STR_LIT("refused"));
@@ -83,7 +83,7 @@ static void say_problem(const struct dt_cli *cli, const dt_json *json, const str
         dt_cli_add_plain(&out, detail);
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct dt_str text = text_of(json, root, names[i]);
+        struct dt_str text = member_text(json, root, names[i]);
         if (!text.p)
             continue;
         dt_strbuf_addf(&out, "%s%s ", before, strcmp(names[i], "request_id") == 0 ? "request" : names[i]);
@@ -98,9 +98,9 @@ static void say_problem(const struct dt_cli *cli, const dt_json *json, const str
         if (e->type != DT_JSON_OBJECT)
             continue;
         dt_strbuf_adds(&out, "  ");
-        add_place(&out, cli, text_of(json, e, "pointer"));
+        add_place(&out, cli, member_text(json, e, "pointer"));
         dt_strbuf_adds(&out, ": ");
-        dt_cli_add_plain(&out, text_of(json, e, "reason"));
+        dt_cli_add_plain(&out, member_text(json, e, "reason"));
         dt_strbuf_addc(&out, '\n');
     }
     dt_streams_flush();
@@ -133,7 +133,7 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
         root = dt_json_root(json);
     if (root && root->type != DT_JSON_OBJECT)
         root = NULL;
-    bool late = root && dt_str_ends(text_of(json, root, "type"), DT_STR_LIT("/too-late"));
+    bool late = root && dt_str_ends(member_text(json, root, "type"), DT_STR_LIT("/too-late"));
     if (!root)
         dt_cli_say("%s answers with status %d, and not as an API of duetime does", cli->settings.url, answer->status);
     else if (cli->form == DT_CLI_AS_JSON)
@@ -144,10 +144,10 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
     return answer->status == 404 ? DT_CLI_NOT_FOUND : late ? DT_CLI_TOO_LATE : DT_CLI_REFUSED;
 }
 
-/* Adds the command, and the ids or the name that the answer gives: "jobs create: id 7". */
+/* Notes the command, with ids or the name in the answer: "jobs create: id 7". */
 static void note_done(struct dt_cli *cli, const dt_json *json)
 {
-    static const char *const names[] = {"id", "name", "attempt"}; /* attempts are of jobs that were popped */
+    static const char *const names[] = {"id", "name", "attempt"}; /* a popped job has an attempt */
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = json ? dt_json_root(json) : NULL;
     const struct dt_json_node *list = verb->list ? dt_json_member(json, root, verb->list) : NULL;
@@ -160,7 +160,7 @@ static void note_done(struct dt_cli *cli, const dt_json *json)
     for (const struct dt_json_node *thing = list ? dt_json_first(json, list) : root; thing;
          thing = list ? dt_json_sibling(json, list, thing) : NULL)
         for (size_t i = 0; i < (list ? 3 : 2) && thing->type == DT_JSON_OBJECT; i++) {
-            struct dt_str value = text_of(json, thing, names[i]);
+            struct dt_str value = member_text(json, thing, names[i]);
             if (!value.p)
                 continue;
             dt_strbuf_addf(&cli->done, "%s%s ", before, names[i]);
@@ -194,7 +194,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
     return DT_CLI_REFUSED;
 }
 
-/* See cli.h. */
+/* ---- progress ---- */
 
 #define SECOND_US INT64_C(1000000)
 

@@ -1,6 +1,6 @@
 /*
- * Reads words from left to right: noun, verb, then arguments and options in any order. A word behind `--` is an
- * argument whatever it looks like. A noun may be singular ("job get").
+ * Reads words from left to right: noun, verb, then arguments and options in any order. Every word after `--` is an
+ * argument. A noun may be singular ("job get").
  */
 #include "words.h"
 
@@ -14,8 +14,10 @@
 #include "base/text/timetext.h"
 #include "rest.h"
 
-#define NEAR     3  /* a word this far from a known one is taken for a slip */
-#define WORD_MAX 40 /* no longer word is compared */
+#define NEAR     3 /* a word at most this far from a known one is a typing error */
+#define DAY_MS   INT64_C(86400000)
+#define FILE_MAX ((size_t)8 << 20)
+#define WORD_MAX 40 /* longer words are not compared */
 
 unsigned dt_cli_distance(const char *a, const char *b, unsigned most)
 {
@@ -43,32 +45,32 @@ unsigned dt_cli_distance(const char *a, const char *b, unsigned most)
     return row[la % 3][lb];
 }
 
-/* ---- what is nearest ---- */
+/* ---- the nearest word ---- */
 
 struct nearest {
     const char *word;
     unsigned distance;
 };
 
-static void consider(struct nearest *best, const char *given, const char *known)
+static void compare_word(struct nearest *best, const char *given, const char *known)
 {
     unsigned distance = dt_cli_distance(given, known, NEAR);
     if (distance < best->distance && distance < strlen(known))
         *best = (struct nearest){known, distance};
 }
 
-static dt_status unknown(struct dt_error *err, const char *what, const char *given, const struct nearest *best)
+static dt_status fail_unknown(struct dt_error *err, const char *what, const char *given, const struct nearest *best)
 {
     if (best->word)
         return dt_fail(err, DT_INVALID, "there is no %s \"%.80s\"; did you mean %s?", what, given, best->word);
     return dt_fail(err, DT_INVALID, "there is no %s \"%.80s\"", what, given);
 }
 
-static const struct nearest nothing = {NULL, NEAR + 1};
+static const struct nearest no_word = {NULL, NEAR + 1};
 
 /* ---- noun and verb ---- */
 
-/* The verb of the noun; a noun without verbs is one. NULL: not this. */
+/* Returns the verb of the noun; "": of a noun without verbs. NULL: there is none. */
 static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
 {
     size_t n;
@@ -79,12 +81,12 @@ static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
     return NULL;
 }
 
-/* A noun as it is, "jobs", or shorter by its s, "job". */
+/* Finds a noun, "jobs", or its singular, "job". */
 static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
 {
     size_t n;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    struct nearest best = nothing;
+    struct nearest best = no_word;
     for (size_t i = 0; i < n; i++) {
         const char *noun = verbs[i].noun;
         size_t length = strlen(noun);
@@ -94,22 +96,22 @@ static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt
             out->verb = verb_of(noun, "");
             return DT_OK;
         }
-        consider(&best, given, noun);
+        compare_word(&best, given, noun);
     }
-    return unknown(err, "command", given, &best);
+    return fail_unknown(err, "command", given, &best);
 }
 
 /* ---- options ---- */
 
-static const struct dt_cli_option *among(const struct dt_cli_option *options, size_t n, const char *name, size_t length,
-                                         struct nearest *best)
+static const struct dt_cli_option *find_option(const struct dt_cli_option *options, size_t n, const char *name,
+                                               size_t length, struct nearest *best)
 {
     char word[WORD_MAX + 1];
     snprintf(word, sizeof(word), "%.*s", (int)(length < WORD_MAX ? length : WORD_MAX), name);
     for (size_t i = 0; i < n; i++) {
         if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0)
             return &options[i];
-        consider(best, word, options[i].name);
+        compare_word(best, word, options[i].name);
     }
     return NULL;
 }
@@ -136,7 +138,7 @@ static dt_status keep_option(struct dt_cli_call *out, const struct dt_cli_option
     return DT_OK;
 }
 
-/* One option at words[*at], whose value may be the word behind it. */
+/* Reads the option at words[*at], whose value may be the next word. */
 static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_call *out, struct dt_error *err)
 {
     const char *name = words[*at] + 2;
@@ -145,18 +147,18 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
     size_t n_common;
     const struct dt_cli_option *common = dt_cli_common(&n_common);
     const struct dt_cli_option *option = NULL;
-    struct nearest best = nothing;
+    struct nearest best = no_word;
     if (out->verb)
-        option = among(out->verb->options, out->verb->n_options, name, length, &best);
+        option = find_option(out->verb->options, out->verb->n_options, name, length, &best);
     if (!option)
-        option = among(common, n_common, name, length, &best);
+        option = find_option(common, n_common, name, length, &best);
     if (!option) {
         char given[96];
         char near[96];
         snprintf(given, sizeof(given), "--%.*s", (int)(length < 80 ? length : 80), name);
         snprintf(near, sizeof(near), "--%.80s", best.word ? best.word : "");
         best.word = best.word ? near : NULL;
-        return unknown(err, "option", given, &best);
+        return fail_unknown(err, "option", given, &best);
     }
     if (!option->takes)
         return value ? dt_fail(err, DT_INVALID, "--%s takes no value", option->name)
@@ -168,7 +170,7 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 
 /* ---- all words ---- */
 
-/* A noun, then a verb of it unless the noun has none, then arguments. */
+/* Reads a noun, then its verb if it has verbs, then arguments. */
 static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt_error *err)
 {
     if (!out->noun)
@@ -185,17 +187,17 @@ static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt
         return DT_OK;
     size_t n;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
-    struct nearest best = nothing;
+    struct nearest best = no_word;
     char what[64];
     for (size_t i = 0; i < n; i++)
         if (strcmp(verbs[i].noun, out->noun) == 0)
-            consider(&best, word, verbs[i].verb);
+            compare_word(&best, word, verbs[i].verb);
     snprintf(what, sizeof(what), "%.40s command", out->noun);
-    return unknown(err, what, word, &best);
+    return fail_unknown(err, what, word, &best);
 }
 
-/* Whether the words make a call. A set of jobs is chosen by a filter, a job by its name; not both, and one of them. */
-static dt_status check(const struct dt_cli_call *call, struct dt_error *err)
+/* Checks the call. Jobs are chosen by a filter, or one job by its name, but not by both. */
+static dt_status check_call(const struct dt_cli_call *call, struct dt_error *err)
 {
     const struct dt_cli_verb *verb = call->verb;
     bool filtered = false;
@@ -241,12 +243,10 @@ dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, 
         else
             status = read_plain(words[i], out, err);
     }
-    return status == DT_OK ? check(out, err) : status;
+    return status == DT_OK ? check_call(out, err) : status;
 }
 
-/* Fixes times once a call, so that all pages of a list have the same ones: see words.h. */
-
-#define DAY_MS INT64_C(86400000)
+/* ---- times: fixed once, so that all pages of a list have the same ---- */
 
 static const struct {
     const char *word;
@@ -259,7 +259,7 @@ void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_ti
         const char *takes = call->given[i].option->takes;
         const char *text = call->given[i].value;
         int64_t length_ms;
-        int64_t ms = -1; /* none of our words */
+        int64_t ms = -1; /* not one of these words */
         if (!takes || strcmp(takes, "TIME") != 0)
             continue;
         if (strcmp(text, "now") == 0)
@@ -277,9 +277,7 @@ void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_ti
     }
 }
 
-/* Fills paths, encodes the values of options as JSON, and merges what is there with what is asked for. */
-
-#define FILE_MAX ((size_t)8 << 20)
+/* ---- the request ---- */
 
 void dt_cli_request_init(struct dt_cli_request *request)
 {
@@ -300,9 +298,7 @@ void dt_cli_member_of(const char *option, char out[64])
         *p = *p == '-' ? '_' : *p;
 }
 
-/* ---- values ---- */
-
-static dt_status read_whole(const char *path, struct dt_strbuf *out, struct dt_error *err)
+static dt_status read_file(const char *path, struct dt_strbuf *out, struct dt_error *err)
 {
     char piece[65536];
     bool standard = strcmp(path, "-") == 0;
@@ -322,7 +318,7 @@ static dt_status read_whole(const char *path, struct dt_strbuf *out, struct dt_e
     return out->n > FILE_MAX ? dt_fail(err, DT_INVALID, "%.200s is longer than %zu MiB", path, FILE_MAX >> 20) : DT_OK;
 }
 
-/* Leaves the value as it was written, byte for byte, but for white space around it. */
+/* Appends the value as it was written, except for white space around it. */
 static dt_status add_json(struct dt_strbuf *out, const char *value, const char *name, struct dt_error *err)
 {
     struct dt_json_limits limits = {.depth = 64};
@@ -330,7 +326,7 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
     struct dt_strbuf text;
     dt_json *json = NULL;
     dt_strbuf_init(&text);
-    dt_status status = value[0] == '@' ? read_whole(value + 1, &text, err) : DT_OK;
+    dt_status status = value[0] == '@' ? read_file(value + 1, &text, err) : DT_OK;
     if (value[0] != '@')
         dt_strbuf_adds(&text, value);
     if (status == DT_OK)
@@ -369,7 +365,7 @@ static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *giv
         status = add_json(out, value, option->name, err);
     } else if (option->kind == DT_CLI_SECRET) {
         dt_strbuf_init(&secret);
-        status = read_whole(value, &secret, err);
+        status = read_file(value, &secret, err);
         while (secret.n > 0 && strchr(" \t\r\n", secret.p[secret.n - 1]))
             secret.n--;
         if (status == DT_OK)
@@ -387,8 +383,6 @@ static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *giv
     return status;
 }
 
-/* ---- path and body ---- */
-
 void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, const char *value)
 {
     dt_strbuf_addc(&request->path, strchr(request->path.p ? request->path.p : "", '?') ? '&' : '?');
@@ -396,11 +390,11 @@ void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, 
     dt_rest_add_encoded(&request->path, value);
 }
 
-/* Opens the body, or makes room for one more member. */
+/* Begins the body, or removes its closing brace for one more member. */
 static void begin_member(struct dt_strbuf *body, const char *name)
 {
     if (body->n > 0)
-        body->n--; /* its brace */
+        body->n--; /* the brace */
     else
         dt_json_begin_object(body, NULL);
     dt_json_name(body, name);
@@ -417,7 +411,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
                                struct dt_cli_request *out, struct dt_error *err)
 {
     char member[64];
-    struct dt_strbuf filter; /* the options of the filter, which are one member of the body */
+    struct dt_strbuf filter; /* the options of the filter are one member of the body */
     dt_status status = DT_OK;
     dt_strbuf_init(&filter);
     for (const char *p = path; *p; p++) {
@@ -449,12 +443,10 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
     return status;
 }
 
-/* ---- merging ---- */
-
-/* Whether the body has this member, or one that contradicts it. */
+/* Returns true if the body has this member, or one that contradicts it. */
 static bool replaces(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
 {
-    /* Members of which a request has one alone. */
+    /* A request has at most one of each group. */
     static const char *const exclusive[][4] = {
         {"cron", "every", NULL}, {"payload", "payload_base64", "content_type", NULL}, {"run_at", "delay", NULL}};
     for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))

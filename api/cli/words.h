@@ -1,5 +1,6 @@
 /*
- * The words of a command line, judged by the table: which verb, which arguments, which options. Pure.
+ * The words of a command line, read by the table: verb, arguments, options; and the request that they make. Pure, except
+ * for the files that options name.
  */
 #ifndef DT_API_WORDS_H
 #define DT_API_WORDS_H
@@ -27,32 +28,26 @@ struct dt_cli_call {
     struct dt_cli_given given[DT_CLI_OPTIONS_MAX];
 };
 
-/* Reads the words behind the program's name, which the call borrows. INVALID: err says what is wrong, and names what is
- * nearest to a word that is not known. */
+/* Reads the words after the program's name; the call borrows them. INVALID: err has the reason, and suggests the nearest word
+ * for an unknown one. */
 DT_MUST_CHECK dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, struct dt_error *err);
 
-/* The value of an option that was given; NULL: it was not. */
+/* Returns the value of an option; NULL: it was not given. */
 const char *dt_cli_value(const struct dt_cli_call *call, const char *option);
 
-/* Letters to insert, delete, change or swap with a neighbour until a is b; a number above `most` says only that they
- * are more. */
+/* Returns how many letters must be inserted, deleted, changed or swapped with a neighbour to make b of a. A number above
+ * `most` is not exact. */
 unsigned dt_cli_distance(const char *a, const char *b, unsigned most);
-
-/* Times as people write them: now, today, yesterday, tomorrow (UTC), -1h, +P1D. Pure. */
 
 /* Room for the texts of a call's times; it lives as long as the call does. */
 struct dt_cli_times {
     char text[DT_CLI_OPTIONS_MAX][25];
 };
 
-/* Puts RFC 3339 in place of each option's time that is written so, counted from now_ms; leaves every other value
- * alone. */
+/* Replaces each time that is written as now, today, yesterday, tomorrow (UTC), -1h or +P1D by RFC 3339, relative to now_ms. */
 void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_times *room);
 
-/*
- * A call as a request: its path with the query, and its body, by the verb's row of the table.
- */
-
+/* A call as a request: its path with the query, and its body, by the verb's row of the table. */
 struct dt_cli_request {
     struct dt_strbuf path;
     struct dt_strbuf body; /* an object; empty: no option of the body was given */
@@ -68,14 +63,13 @@ DT_MUST_CHECK dt_status dt_cli_request_build(const struct dt_cli_call *call, con
 void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, const char *value);
 /* Appends a member to the body; json is its text. */
 void dt_cli_request_add_member(struct dt_cli_request *request, const char *name, struct dt_str json);
-/* Puts the members that `present` has before those of the body, but for those that the body has itself, or
- * contradicts. */
+/* Adds members of `present` that the body does not set or contradict, before those of the body. */
 DT_MUST_CHECK dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present,
                                              struct dt_error *err);
 
-/* Appends the elements of a text, which commas separate, as a list of strings. */
+/* Appends the elements of a comma-separated text as a list of strings. */
 void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text);
-/* "ack_timeout" of "ack-timeout", in out[64]. */
+/* Writes "ack_timeout" for "ack-timeout". */
 void dt_cli_member_of(const char *option, char out[64]);
 
 #endif
