@@ -1,4 +1,4 @@
-/* Shared by the handlers: see answer.h. */
+/* See answer.h. */
 #include "answer.h"
 
 #include <stdatomic.h>
@@ -145,12 +145,12 @@ enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const st
 {
     static _Thread_local struct dt_outage_part outage;
     const char *text = err && err->text[0] ? err->text : NULL;
-    /* Texts of the client library may name hosts and users: only what is about the request itself goes out. */
+    /* Texts of the MySQL library may name hosts and users, so only texts about the request itself are shown. */
     const bool about_the_request = (status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE) && text &&
                                    strncmp(text, "MySQL ", 6) != 0;
     struct dt_problem problem = {.type = dt_problem_of_status(status),
                                  .detail = dt_str(about_the_request ? text : dt_status_text(status))};
-    /* A refusal by a server of ours is no fault of the caller: it is logged where an operator sees it. */
+    /* An error of a server is not a fault of the caller: it is logged for the operator. */
     if (text && (status == DT_UNAVAILABLE || status == DT_UNKNOWN || status == DT_FORBIDDEN || status == DT_SCHEMA ||
                  status == DT_CORRUPT || status == DT_INTERNAL))
         dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "api", "a request was not served", status, err);
@@ -321,8 +321,8 @@ void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list
 
 /* ---- secrets in bodies ---- */
 
-/* The part behind "***", which keeps what is there: absent, or a secret behind a space. */
-static bool behind_hidden(struct dt_str text, struct dt_str *out)
+/* Sets *out to the secret after "*** "; absent: there is none. False: the text does not begin with "***". */
+static bool read_hidden(struct dt_str text, struct dt_str *out)
 {
     size_t n = sizeof(DT_TOPIC_HIDDEN) - 1;
     if (text.n < n || memcmp(text.p, DT_TOPIC_HIDDEN, n) != 0 || (text.n > n && text.p[n] != ' '))
@@ -334,7 +334,7 @@ static bool behind_hidden(struct dt_str text, struct dt_str *out)
 const char *dt_topic_secret_check(struct dt_str text, bool *keeps)
 {
     struct dt_str added = DT_STR_NONE;
-    const bool kept = behind_hidden(text, &added);
+    const bool kept = read_hidden(text, &added);
     *keeps |= kept;
     if (kept && !added.p)
         return NULL;
@@ -349,7 +349,7 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
 {
     struct dt_str added;
     struct dt_strbuf text;
-    if (!wanted.p || !behind_hidden(wanted, &added))
+    if (!wanted.p || !read_hidden(wanted, &added))
         return wanted;
     if (had.p && widen) {
         dt_faults_add(faults, pointer, DT_TOPIC_SECRET_WIDENED);

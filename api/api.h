@@ -1,7 +1,6 @@
 /*
- * The parts of this process by name, which handlers of requests reach as req->api. Only main.c (or a test) knows them
- * all: it fills this in before any thread starts, and frees the parts after all threads have ended. A handler includes
- * the headers of the parts that it calls; these say how far a part is thread-safe.
+ * The parts of this process, for handlers of requests (req->api). main.c, or a test, fills it in before any thread starts,
+ * and frees the parts after all threads have ended. The headers of the parts say what is thread-safe.
  */
 #ifndef DT_API_API_H
 #define DT_API_API_H

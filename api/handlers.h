@@ -1,7 +1,6 @@
 /*
- * The handlers that routes.c names, by the file that has them. request.h says what a handler may do and on which thread
- * it runs; one that takes a store is a route's work and runs on a worker. A handler decodes the request, calls the part
- * that carries it out, and encodes the answer.
+ * The handlers of routes.c, by file. A handler decodes the request, calls the part that carries it out, and encodes the
+ * answer; request.h says on which thread it runs. A handler with a store is a route's work and runs on a worker.
  */
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H

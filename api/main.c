@@ -1,10 +1,10 @@
 /*
- * duetime-api: options, signals, and the one place that knows which parts there are. They start from the bottom (what
- * others post to) to the top (what takes requests) and end the other way round:
+ * duetime-api: options, signals, and the only place that knows all parts. A part starts after those that it uses, and ends
+ * before them:
  *
  *   chores -> topic cache, auth -> index writer -> committer, results, workers, waiting pops -> health -> http
  *
- * A MySQL that is away holds up nothing: the parts start, answer 503 and find it when it comes.
+ * If MySQL is down the parts start nevertheless, answer 503, and connect when it is up.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -50,7 +50,7 @@
 #include "token_commands.h"
 
 #define DRAIN_US      INT64_C(10000000)
-#define CUT_US        INT64_C(2000000) /* for answers once nothing more is waited for */
+#define CUT_US        INT64_C(2000000) /* for answers after the last wait has ended */
 #define AGAIN_US      INT64_C(1000000)
 #define CHORE_THREADS 2
 
@@ -80,14 +80,14 @@ enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REV
 struct options {
     enum command command;
     unsigned commands; /* how many were given */
-    unsigned lists;    /* --scopes, --topics and --quotas that were given */
+    unsigned lists;    /* how many of --scopes, --topics and --quotas were given */
     const char *config;
     struct dt_command_token token;
 };
 
 /* ---- options ---- */
 
-/* -1: go on; otherwise the exit code. */
+/* Returns the exit code; -1: the program goes on. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {{"config", required_argument, NULL, 'f'},
@@ -155,23 +155,21 @@ struct server {
     dt_http *http;
     struct dt_config brief; /* of the chores' connections */
     struct dt_store_source stores;
-    dt_chores *urgent; /* health's thread, which nothing else blocks */
+    dt_chores *urgent; /* the thread of health, which nothing else blocks */
     dt_chores *chores;
     dt_figures *figures;
     dt_watcher *watcher;
     dt_clock_follower *follower;
     dt_alerts *alerts;
-    bool loopback; /* nothing is listened on but the loopback and Unix sockets */
-    /* What the service manager is told. */
+    bool loopback; /* the API listens only on the loopback and Unix sockets */
+    /* For the service manager. */
     struct dt_service service;
     bool ready;
     int64_t alive_us; /* when the next sign of life is due */
 };
 
-/*
- * Ends every wait behind a suspended request at the request's deadline. Each queue leaves it to its threads to take
- * requests in time; this is for when those threads are all held up.
- */
+/* Ends waits of suspended requests whose deadline has passed. Usually a queue's threads do so; this is for the case that all
+ * of them hang. */
 static void expire_waits(const struct dt_api *api, int64_t now_us)
 {
     dt_workers_expire(api->workers, now_us);
@@ -181,7 +179,10 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_gate_expire(api->result_gate, now_us);
 }
 
-/* The runtimes of chores, and the thread that waits in MySQL for some of them. */
+/* Starts the next part, unless an earlier one has failed. */
+#define START(part) (status = status == DT_OK ? (part) : status)
+
+/* Starts the runtimes of chores, and the thread that waits in MySQL for some of them. */
 static dt_status start_runtimes(struct server *s, struct dt_error *err)
 {
     const struct dt_chores_env urgent = {.name = "urgent", .threads = 1, .clock = s->api.clock};
@@ -190,14 +191,11 @@ static dt_status start_runtimes(struct server *s, struct dt_error *err)
     dt_session_shorten(&s->brief, &s->config);
     s->stores = (struct dt_store_source){&s->brief, &s->ref};
     dt_status status = dt_chores_start(&urgent, &s->urgent, err);
-    if (status == DT_OK)
-        status = dt_store_chores_start(&s->stores, s->api.clock, "chores", CHORE_THREADS, &s->chores, err);
-    if (status == DT_OK)
-        status = dt_watcher_new(&watcher, &s->watcher, err);
+    START(dt_store_chores_start(&s->stores, s->api.clock, "chores", CHORE_THREADS, &s->chores, err));
+    START(dt_watcher_new(&watcher, &s->watcher, err));
     follower.watcher = s->watcher;
-    if (status == DT_OK)
-        status = dt_clock_follower_new(&follower, &s->follower, err);
-    return status == DT_OK ? dt_watcher_start(s->watcher, err) : status;
+    START(dt_clock_follower_new(&follower, &s->follower, err));
+    return START(dt_watcher_start(s->watcher, err));
 }
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
@@ -216,63 +214,41 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref, .answered_us = &s->answered_us};
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
-    if (status == DT_OK)
-        status = start_runtimes(s, err);
-    if (status == DT_OK)
-        status = dt_topic_cache_new(api->config, clock, &api->topics);
-    if (status == DT_OK)
-        status = dt_overview_new(api, &api->overview);
-    if (status == DT_OK)
-        status = dt_zone_files_new(NULL, &api->zones);
-    if (status == DT_OK)
-        status = dt_quotas_start(&s->env, s->chores, &api->quotas, err);
-    if (status == DT_OK)
-        status = dt_auth_new(!s->loopback, &api->auth);
+    START(start_runtimes(s, err));
+    START(dt_topic_cache_new(api->config, clock, &api->topics));
+    START(dt_overview_new(api, &api->overview));
+    START(dt_zone_files_new(NULL, &api->zones));
+    START(dt_quotas_start(&s->env, s->chores, &api->quotas, err));
+    START(dt_auth_new(!s->loopback, &api->auth));
     if (status == DT_OK)
         dt_auth_use_quotas(api->auth, api->quotas);
+    START(dt_index_writer_start(&s->env, api->topics, &api->index, err));
+    START(dt_committer_start(&s->env, api->topics, api->index, &api->committer, err));
+    START(dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err));
+    if (status != DT_OK)
+        return status;
+    const struct dt_gate_bounds jobs = {.chunk_rows = dt_committer_unit_rows(api->committer),
+                                        .chunk_bytes = DT_BATCH_CHUNK_BYTES,
+                                        .rows = (size_t)api->config->api_queue_jobs / 2,
+                                        .bytes = (size_t)api->config->api_queue_bytes / 2};
+    const struct dt_gate_bounds results = {.chunk_rows = dt_results_batcher_unit(api->results),
+                                           .rows = DT_RESULTS_QUEUE / 2};
+    struct dt_figures_env figures = {
+        .chores = s->chores, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}};
+    struct dt_alerts_env alerts = {.chores = s->chores, .config = &s->config, .clock = clock, .ref = &s->ref};
+    START(dt_gate_new("jobs", &jobs, &api->job_gate));
+    START(dt_gate_new("results", &results, &api->result_gate));
+    START(dt_workers_start(&s->env, api->activity, &api->workers, err));
+    START(dt_pop_room_start(&s->env, api, &api->pops, err));
+    START(dt_health_start(&s->env, s->urgent, api->topics, api->auth, api->index, &api->health, err));
+    START(dt_figures_start(&figures, &s->figures));
     if (status == DT_OK)
-        status = dt_index_writer_start(&s->env, api->topics, &api->index, err);
-    if (status == DT_OK)
-        status = dt_committer_start(&s->env, api->topics, api->index, &api->committer, err);
-    if (status == DT_OK)
-        status = dt_gate_new("jobs",
-                             &(struct dt_gate_bounds){.chunk_rows = dt_committer_unit_rows(api->committer),
-                                                      .chunk_bytes = DT_BATCH_CHUNK_BYTES,
-                                                      .rows = (size_t)api->config->api_queue_jobs / 2,
-                                                      .bytes = (size_t)api->config->api_queue_bytes / 2},
-                             &api->job_gate);
-    if (status == DT_OK)
-        status = dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err);
-    if (status == DT_OK)
-        status = dt_gate_new(
-            "results",
-            &(struct dt_gate_bounds){.chunk_rows = dt_results_batcher_unit(api->results), .rows = DT_RESULTS_QUEUE / 2},
-            &api->result_gate);
-    if (status == DT_OK)
-        status = dt_workers_start(&s->env, api->activity, &api->workers, err);
-    if (status == DT_OK)
-        status = dt_pop_room_start(&s->env, api, &api->pops, err);
-    if (status == DT_OK)
-        status = dt_health_start(&s->env, s->urgent, api->topics, api->auth, api->index, &api->health, err);
-    if (status == DT_OK)
-        status = dt_figures_start(
-            &(struct dt_figures_env){
-                .chores = s->chores, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
-            &s->figures);
-    if (status == DT_OK)
-        status = dt_alerts_start(&(struct dt_alerts_env){.chores = s->chores,
-                                                         .config = &s->config,
-                                                         .clock = clock,
-                                                         .ref = &s->ref,
-                                                         .process = dt_health_process(api->health)},
-                                 &s->alerts, err);
-    return status;
+        alerts.process = dt_health_process(api->health);
+    return START(dt_alerts_start(&alerts, &s->alerts, err));
 }
 
-/*
- * Gives requests that are under way their time; then what is queued is committed and answered, batches tell how far
- * they came, and only then the HTTP server ends.
- */
+/* Lets running requests finish; then commits and answers what is queued; batches answer how far they came. The HTTP server
+ * ends after that. */
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
@@ -306,7 +282,7 @@ static void stop_parts(struct server *s)
         dt_index_writer_stop(api->index);
     if (api->health)
         dt_health_stop(api->health);
-    dt_chores_cut(s->chores); /* whatever ticks still wait for in MySQL */
+    dt_chores_cut(s->chores); /* ends waits of ticks in MySQL */
     dt_alerts_stop(s->alerts);
     dt_figures_stop(s->figures);
     dt_watcher_stop(s->watcher);
@@ -338,7 +314,7 @@ static void free_parts(struct server *s)
 
 /* ---- serving ---- */
 
-static void say_migration(const char *name)
+static void print_migration(const char *name)
 {
     fprintf(stderr, "applied %s\n", name);
 }
@@ -348,7 +324,7 @@ static void log_migration(const char *name)
     DT_LOG(INFO, "main", "applied a migration", DT_S("name", name));
 }
 
-/* OK, UNAVAILABLE (later again), or what is wrong for good. */
+/* UNAVAILABLE: try again later. Other statuses are permanent. */
 static dt_status migrate(const struct dt_config *config, void (*applied)(const char *name), struct dt_error *err)
 {
     dt_store *store = NULL;
@@ -359,7 +335,7 @@ static dt_status migrate(const struct dt_config *config, void (*applied)(const c
     return status;
 }
 
-/* Listening beyond the loopback with no token would be an open door. */
+/* Refuses to listen beyond the loopback without a token. */
 static dt_status check_door(struct server *s, struct dt_error *err)
 {
     if (s->loopback || !dt_auth_known(s->api.auth) || dt_auth_count(s->api.auth) > 0)
@@ -394,11 +370,11 @@ static void reload(struct server *s)
 }
 
 /*
- * Tells the service manager (base/service.h) that the API is ready, once requests are taken and MySQL has the
- * schema; after that regularly that it is alive, as long as no thread of the HTTP server hangs. Returns when the next
- * sign is due (monotonic); INT64_MAX if the service manager expects none.
+ * Notifies the service manager (base/service.h) when the API is ready: it takes requests, and MySQL has the schema. After
+ * that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next notification is due
+ * (monotonic); INT64_MAX: none is expected.
  */
-static int64_t give_signs(struct server *s, int64_t now_us)
+static int64_t notify_service(struct server *s, int64_t now_us)
 {
     int64_t pause_us = dt_service_pause_us(&s->service);
     struct dt_health_state state;
@@ -427,7 +403,7 @@ static int64_t give_signs(struct server *s, int64_t now_us)
     return s->alive_us;
 }
 
-/* An assertion failed: leaves the finding that `duetime doctor` lists. */
+/* Called if an assertion fails: stores the finding for `duetime doctor`. */
 static void report_death(void *arg, const char *where, const char *what, int shard)
 {
     const struct server *s = arg;
@@ -435,15 +411,15 @@ static void report_death(void *arg, const char *where, const char *what, int sha
         dt_store_put_death(&s->config, dt_health_process(s->api.health), where, what, shard);
 }
 
-/* Waits for the signal that ends the process. While something has to wait for MySQL it tries again every second. */
-static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
+/* Waits for the signal that ends the process. Meanwhile retries every second what needs MySQL. */
+static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
     const bool broken = DT_FAIL_FORCED("api.broken"); /* for a test of report_death */
     dt_assert(!broken);
     for (;;) {
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
         int64_t now_us = dt_clock_mono_us(s->api.clock);
-        int64_t until_us = give_signs(s, now_us);
+        int64_t until_us = notify_service(s, now_us);
         if (pending)
             until_us = dt_earlier(until_us, now_us + AGAIN_US);
         const int64_t left_us = dt_later(until_us - dt_clock_mono_us(s->api.clock), 0);
@@ -475,7 +451,7 @@ static dt_status read_certificate(const struct dt_config *config, dt_tls_files *
     return status;
 }
 
-static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_error *err)
+static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_error *err)
 {
     enum dt_log_level level;
     dt_store *store = NULL;
@@ -494,8 +470,7 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
         status = *migrate_later ? DT_OK : status;
     }
     if (status == DT_OK) {
-        /* While MySQL cannot be reached, or has no schema, requests wait for both, and readiness tells
-         * (rest/health.h). */
+        /* If MySQL is down or lacks the schema, the API starts nevertheless; /readyz reports it (rest/health.h). */
         dt_status checked = dt_store_new(&s->config, NULL, &store);
         if (checked == DT_OK)
             checked = dt_store_check_test_clock(store, err);
@@ -524,13 +499,13 @@ static int serve(struct server *s)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     dt_service_open(&s->service);
-    dt_status status = begin_serving(s, &migrate_later, &err);
+    dt_status status = start_serving(s, &migrate_later, &err);
     dt_assert_hook(report_death, s);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
     if (status == DT_OK)
-        status = wait_for_the_end(s, &set, migrate_later, &err);
+        status = wait_for_end(s, &set, migrate_later, &err);
     if (status != DT_OK)
         DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text[0] ? err.text : dt_status_text(status)));
@@ -564,7 +539,7 @@ static const char *scope_word(enum dt_scope scope)
     }
 }
 
-/* "METHOD PATH SCOPE [QUERY NAME]…": tests/openapi.py compares this with openapi.yaml. */
+/* Prints "METHOD PATH SCOPE [QUERY NAME]…"; tests/openapi.py compares it with openapi.yaml. */
 static void print_routes(void)
 {
     size_t n;
@@ -579,7 +554,7 @@ static int run_command(struct server *s, const struct options *options)
     struct dt_error err = {0};
     dt_status status;
     switch (options->command) {
-    case CHECK: /* also whether the files that are read at the start can be used now */
+    case CHECK: /* also checks the certificate's files */
         if (read_certificate(&s->config, &s->api.tls, &err) != DT_OK) {
             fprintf(stderr, "%s\n", err.text);
             return 1;
@@ -595,7 +570,7 @@ static int run_command(struct server *s, const struct options *options)
         if (status != DT_OK)
             status = dt_fail(&err, status, "the MySQL library cannot start");
         else
-            status = migrate(&s->config, say_migration, &err);
+            status = migrate(&s->config, print_migration, &err);
         if (status == DT_OK)
             fputs("the schema is up to date\n", stderr);
         else

@@ -1,6 +1,6 @@
 /*
- * Every request that this API knows, in one table; openapi.yaml is tested equal to it. The busiest come first. The
- * columns are method, path, scope, wall (request/request.h), body and query; a row that lacks one does not compile.
+ * The table of all requests; a test compares it with openapi.yaml. The most frequent ones are first. The columns are
+ * method, path, scope, wall (request/request.h), body and query. A row that lacks one does not compile.
  */
 #include "api.h"
 #include "features/operations/operations.h"
@@ -9,7 +9,7 @@
 #include "request/router.h"
 #include "request/workers.h"
 
-/* Of routes for which a worker does everything. */
+/* For routes whose handler only submits the work. */
 static enum dt_next submit_work(struct dt_request *req)
 {
     return dt_workers_submit(req->api->workers, req, req->route->work);

@@ -2,7 +2,7 @@
  * duetime: the command line, a client of the REST API. Reads the words, the settings and the terminal, and calls the
  * function that the table names.
  *
- *   words.c -> table.c -> settings.c -> run_*.c -> request.c -> rest_curl.c -> show.c, talk.c
+ *   words.c -> table.c -> settings.c -> run_*.c -> rest_curl.c -> show.c, talk.c
  */
 #include <errno.h>
 #include <signal.h>

@@ -380,13 +380,6 @@ static bool ask_doctor(struct doctor *d, const char *path)
     return false;
 }
 
-/* The member's text; absent if there is none. */
-static struct dt_str doctor_text(const struct doctor *d, const struct dt_json_node *node, const char *name)
-{
-    const struct dt_json_node *m = node->type == DT_JSON_OBJECT ? dt_json_member(d->json, node, name) : NULL;
-    return m && m->type == DT_JSON_STRING ? m->str : DT_STR_NONE;
-}
-
 /* Checks the connection to the API, and its readiness. False: no further request makes sense. */
 static bool check_readiness(struct doctor *d)
 {
@@ -411,7 +404,7 @@ static bool check_readiness(struct doctor *d)
     const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
     if (draining && draining->type == DT_JSON_BOOL && draining->b)
         show_found(d, DT_FINDING_DRAINING, "it says so");
-    struct dt_str mysql = doctor_text(d, root, "mysql");
+    struct dt_str mysql = dt_json_text_of(d->json, root, "mysql");
     if (dt_str_is(mysql, "ok"))
         return true;
     snprintf(detail, sizeof(detail), "MySQL is %.*s", (int)(mysql.n < 64 ? mysql.n : 64), mysql.p ? mysql.p : "");
@@ -435,13 +428,13 @@ static bool check_installation(struct doctor *d)
     if (d->answer.status != 200)
         return false; /* MySQL is down, which is a finding already */
     const struct dt_json_node *root = dt_json_root(d->json);
-    struct dt_str version = doctor_text(d, root, "version");
+    struct dt_str version = dt_json_text_of(d->json, root, "version");
     if (!dt_str_is(version, DUETIME_VERSION)) {
         snprintf(detail, sizeof(detail), "the API is %.*s, this program %s", (int)(version.n < 40 ? version.n : 40),
                  version.p ? version.p : "", DUETIME_VERSION);
         show_found(d, DT_FINDING_VERSIONS_DIFFER, detail);
     }
-    if (dt_time_parse(doctor_text(d, root, "now"), &now_ms) != DT_OK)
+    if (dt_time_parse(dt_json_text_of(d->json, root, "now"), &now_ms) != DT_OK)
         return true;
     int64_t ahead = before_ms - now_ms;
     int64_t behind = now_ms - after_ms;
@@ -456,7 +449,7 @@ static bool check_installation(struct doctor *d)
 /* Returns the member's text, terminated, in the arena; never NULL. */
 static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
 {
-    struct dt_str text = doctor_text(d, node, name);
+    struct dt_str text = dt_json_text_of(d->json, node, name);
     struct dt_str copy = dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
     return copy.p ? copy.p : "";
 }

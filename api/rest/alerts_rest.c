@@ -1,4 +1,4 @@
-/* Alerts that stand: list, silence. The judge begins and ends them (scheduler/alerts). */
+/* Alerts: list, silence; and the alert settings of a topic. The chore in scheduler/features/alerts raises and ends alerts. */
 #include <stdio.h>
 
 #include "alerts_rest.h"
@@ -95,7 +95,7 @@ static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt
         return status;
     dt_answer_begin_list(req, "alerts");
     for (size_t i = 0; i < list.n; i++)
-        /* Alerts of the installation are for tokens that see all topics. */
+        /* Alerts of the whole installation are only for tokens that see all topics. */
         if (!bound || (list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
             add_alert(&req->out, &list.v[i]);
     dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);
@@ -114,7 +114,7 @@ enum dt_next dt_handle_alert_list(struct dt_request *req)
     return req->state ? dt_workers_submit(req->api->workers, req, list_alerts) : DT_REPLY;
 }
 
-/* Alert settings: reading, keeping what is secret, and showing. See alerts_rest.h. */
+/* ---- settings of a topic ---- */
 
 static const char at_secret[] = "/alerts/secret";
 
@@ -122,8 +122,6 @@ struct alerts_body {
     struct dt_alert_setting setting;
     bool keeps;
 };
-
-/* ---- reading ---- */
 
 static const char *check_url(struct dt_json_reader *r, struct dt_str text)
 {
@@ -153,7 +151,7 @@ static const struct dt_json_field alerts_fields[] = {
 };
 static const struct dt_json_table alerts_table = DT_TABLE(alerts_fields, .unknown = DT_REASON_UNKNOWN);
 
-static struct dt_str stored(struct dt_faults *faults, const struct dt_alert_setting *setting)
+static struct dt_str stored_text(struct dt_faults *faults, const struct dt_alert_setting *setting)
 {
     struct dt_strbuf text;
     dt_strbuf_init(&text);
@@ -177,11 +175,9 @@ void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field
         return;
     if (body.setting.secret.p && !body.setting.url.p && !r->faults->n)
         dt_faults_add(r->faults, at_secret, "needs a url: it is sent nowhere else");
-    *(struct dt_str *)dt_json_place(r, field) = stored(r->faults, &body.setting);
+    *(struct dt_str *)dt_json_place(r, field) = stored_text(r->faults, &body.setting);
     setting->keeps |= body.keeps;
 }
-
-/* ---- keeping ---- */
 
 dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, struct dt_faults *faults,
                                struct dt_topic *out)
@@ -196,11 +192,9 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
     const bool widen = dt_callback_places_widen(&(struct dt_callback_places){.url = had.url},
                                                 &(struct dt_callback_places){.url = wanted.url});
     wanted.secret = dt_topic_secret_keep(wanted.secret, had.secret, widen, at_secret, faults);
-    out->alerts = stored(faults, &wanted);
+    out->alerts = stored_text(faults, &wanted);
     return dt_faults_status(faults);
 }
-
-/* ---- answers ---- */
 
 void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
 {

@@ -1,8 +1,7 @@
 /*
- * One job that exists: GET, PATCH, cancel, run-now, redrive, attempts. What a request asks for is decoded on the HTTP
- * thread, carried out by a worker through one function of the store, and answered with the row as it is afterwards;
- * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
- * did not exist: such a token's changes read the job first (a job's topic never changes).
+ * One job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes; a worker calls one function of the
+ * store; the answer shows the row after the change; then the new due time is posted to the index. If a token is bound to
+ * topics, a change first reads the job to check its topic, which never changes.
  */
 #include "jobs_rest.h"
 #include "answer.h"
@@ -21,7 +20,8 @@
 
 #define BY_ATTEMPT   'a'
 #define ATTEMPTS_MAX 1000 /* in a page */
-#define IF_MATCH_MAX 16   /* versions in one If-Match; more never match */
+#define IF_MATCH_MAX 16   /* versions in one If-Match; further ones never match */
+#define WAIT_US      INT64_C(200000)
 
 struct change {
     int64_t id;
@@ -50,11 +50,11 @@ static struct change *change_new(struct dt_request *req)
 
 /* ---- on a worker ---- */
 
-/* Reads the job when the token reaches some topics only. OK, NOT_FOUND, or what the store says. */
+/* Reads the job if the token is bound to topics. NOT_FOUND: the token does not reach it. */
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
-    struct dt_arena row; /* with its payload: gone before the next one is read */
+    struct dt_arena row; /* with its payload: freed before the job is read again */
     if (!dt_wall_bound(req))
         return DT_OK;
     dt_arena_init(&row);
@@ -92,8 +92,8 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
     return dt_handle_job_get(req, store);
 }
 
-/* The one version to ask for: 0 = any, -1 = none that a row has. */
-static dt_status version_wanted(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
+/* Sets the version to ask for: 0 = any, -1 = one that no row has. */
+static dt_status choose_version(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
                                 struct dt_error *err)
 {
     struct dt_job job;
@@ -107,7 +107,7 @@ static dt_status version_wanted(const struct change *change, dt_store *store, st
     return status;
 }
 
-/* Reads the topic of the job, which decides whether the patch fits. False: the answer is filled in. */
+/* Reads the job for its topic, and checks that the patch fits. False: the answer is filled in. */
 static bool patch_fits(struct dt_request *req, dt_store *store, const struct change *change)
 {
     const struct dt_patch *patch = &change->patch;
@@ -116,12 +116,12 @@ static bool patch_fits(struct dt_request *req, dt_store *store, const struct cha
                                             .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
                                             .header_fault = patch->header_fault};
     struct dt_job job;
-    struct dt_arena row; /* with its payload: gone before the next one is read */
+    struct dt_arena row; /* with its payload: freed before the job is read again */
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return true;
     dt_arena_init(&row);
     bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
-    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* what does not wait is too late, or not there */
+    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* other states are too late anyway */
     dt_arena_clear(&row);
     return fits;
 }
@@ -140,7 +140,7 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     if (status == DT_OK && !patch_fits(req, store, change))
         return DT_REPLY;
     if (status == DT_OK)
-        status = version_wanted(change, store, &req->arena, &patch.if_version, &err);
+        status = choose_version(change, store, &req->arena, &patch.if_version, &err);
     if (status == DT_OK)
         status = dt_store_patch(store, change->id, &patch, &req->arena, &job, &err);
     if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, patch_job))
@@ -193,7 +193,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     if (status == DT_OK)
         status = dt_store_attempts(store, &filter, &rows, &page, &err);
     if (status == DT_OK) {
-        /* A page: like those of other lists, but that next_cursor is there only when there are more. */
+        /* Unlike other lists it has next_cursor only if there are more. */
         size_t i = 0;
         dt_answer_begin_list(req, "attempts");
         for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++)
@@ -211,7 +211,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* A strong entity tag that holds digits becomes a version; weak and foreign ones never match. */
+/* A strong entity tag of digits is a version. Weak and other tags never match. */
 static void read_if_match(struct change *change, struct dt_str header)
 {
     if (!header.p || dt_str_is(dt_str_trimmed(header), "*"))
@@ -313,7 +313,7 @@ enum dt_next dt_handle_job_patch(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, patch_job);
 }
 
-/* Puts a job, what it waits for, and its answer together: see jobs_rest.h. */
+/* ---- answers ---- */
 
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome)
 {
@@ -327,7 +327,7 @@ enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const str
 
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job)
 {
-    /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
+    /* If the refresh fails, the last snapshots are used. */
     (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL) == DT_OK);
     return dt_answer_stored(req, store, job, NULL);
 }
@@ -346,14 +346,12 @@ enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_statu
     return dt_answer_read(req, store, job);
 }
 
-/* Reading the topic, judging, answering: see jobs_rest.h. */
-
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked)
 {
     struct dt_callback_misfit misfit;
     struct dt_faults faults;
     (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS, store, NULL) ==
-           DT_OK); /* else the last known holds */
+           DT_OK); /* if it fails, the last snapshot is used */
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     const struct dt_topic_settings *settings = view ? dt_view_topic(view, topic) : NULL;
     bool deleting = settings && settings->deleting;
@@ -371,9 +369,7 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
     return false;
 }
 
-/* Waiting for a batch to be settled: see jobs_rest.h. */
-
-#define WAIT_US INT64_C(200000)
+/* ---- waiting for an unsettled batch ---- */
 
 static bool time_left(const struct dt_request *req, const struct dt_settle *settle)
 {
@@ -395,11 +391,11 @@ bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const stru
         settle->by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
     settle->id = job->id;
     settle->shard = job->claim_shard;
-    dt_request_trim(req); /* many may wait, each of them without the room for a job */
+    dt_request_trim(req); /* many requests may wait, so none holds memory for a job */
     return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }
 
-/* Answers about jobs and attempts: see topics_rest.h. The JSON of a job itself is scheduler/job/job_encode.c. */
+/* The JSON of a job itself is in scheduler/job/job_encode.c. */
 
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {

@@ -1,6 +1,6 @@
 /*
- * The answer to every request that shows a job as MySQL has it: GET, changes, results, and creates that were made
- * before.
+ * Answers that show a job as it is stored (GET, changes, results, equal creates); the fit of a change to its topic; changes
+ * that wait until a batch of the leader is settled.
  */
 #ifndef DT_API_JOBS_REST_H
 #define DT_API_JOBS_REST_H
@@ -11,35 +11,28 @@
 #include "request/workers.h"
 #include "store/store.h"
 
-/*
- * Fills in 200 with a job that was just read, its payload, and what it waits for. Runs on a worker, whose store it
- * asks. outcome: the word for a result that was applied; NULL = none. Always DT_REPLY.
- */
+/* Answers 200 with a job that was just read, its payload, and what it waits for. Called on a worker, with its store.
+ * outcome: the word for a result that was applied; NULL = none. Always DT_REPLY. */
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome);
-/* Does so after the topics and shards, which say what it waits for, were read again where they are old. */
+/* Does the same after it has refreshed the snapshots of topics and shards. */
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job);
-/* The answer after a change of a job by the store, whose status is given: 200, or a problem with the job as it is. The
- * index is told where the job is due now. */
+/* Answers a change of a job, by the store's status: 200, or a problem with the job as it is. Posts the new due time to the
+ * index. */
 enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
                                const struct dt_error *err);
 
-/*
- * Whether what a caller asks of a job fits the delivery of its topic (job/callback_fit.h), for requests that
- * workers carry out. New jobs are judged by the committer.
- */
-
-/* Judges by what topics said a second ago at most. False: the answer, 422, is filled in. A topic that is not known
- * takes everything. */
+/* Checks that a change of a job fits the delivery of its topic (job/callback_fit.h), by a snapshot that is at most a second
+ * old. The committer checks new jobs. False: the answer, 422, is filled in. An unknown topic fits everything. */
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked);
 
 /*
- * A change that only an unsettled batch is in the way of (the job waits for its retry, and the leader has not yet
- * written that its last attempt was sent) is put off until the batch is settled, 200 ms at most: the row is not locked
- * and no worker is taken meanwhile, only the list is looked at every few milliseconds.
+ * If only an unsettled batch prevents a change (the job waits for its retry, and the leader has not yet written that its
+ * last attempt was sent), the change is put off until the batch is settled, 200 ms at most. Meanwhile it holds neither a
+ * row lock nor a worker; the list of attempts in flight is read every few milliseconds.
  *
  *     if (dt_settle_goes_on(req, store, &settle, run))          // first thing of run(req, store)
  *         return DT_PENDING;
- *     if (!dt_answer_hold_job(req))                              // given back while the request waits
+ *     if (!dt_answer_hold_job(req))                              // released while the request waits
  *         return DT_REPLY;
  *     status = dt_store_cancel(store, …, &job, &err);
  *     if (status == DT_TOO_LATE && dt_settle_wait(req, &settle, &job, run))
@@ -49,13 +42,13 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
 /* Zero at first; lives in the request's state. */
 struct dt_settle {
     int64_t id;
-    int shard; /* whose list an attempt of the job stands in */
+    int shard; /* whose list has an attempt of the job */
     int64_t by_us;
 };
-/* Says whether the request was put off before and the batch still stands: it is put off again. */
+/* Returns true if the request was put off before and the batch is not settled yet: it is put off again. */
 DT_MUST_CHECK bool dt_settle_goes_on(struct dt_request *req, dt_store *store, const struct dt_settle *settle,
                                      dt_worker_fn run);
-/* After TOO_LATE: says whether only a batch is in the way, and there is time to wait for it: the request is put off. */
+/* Called after TOO_LATE. True: only a batch prevents the change, and there is time to wait: the request is put off. */
 DT_MUST_CHECK bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job,
                                   dt_worker_fn run);
 

@@ -1,4 +1,4 @@
-/* See kept.h. Refuses to know what the answers say. */
+/* See kept.h. */
 #include "kept.h"
 
 #include <pthread.h>
@@ -53,8 +53,8 @@ static bool is_for(const struct answer *answer, struct dt_str key)
     return answer->made_us && answer->key_n == key.n && memcmp(answer->key, key.p, key.n) == 0;
 }
 
-/* False: there is none that is young enough. */
-static bool give(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt_strbuf *out)
+/* Copies the answer for the key. False: none is young enough. */
+static bool copy_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt_strbuf *out)
 {
     bool found = false;
     pthread_mutex_lock(&kept->publish);
@@ -69,8 +69,8 @@ static bool give(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt
     return found;
 }
 
-/* Takes the text over, in the place of the key's last answer or of the oldest one. */
-static void keep(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
+/* Takes over the text. It replaces the key's last answer, or the oldest one. */
+static void keep_answer(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
 {
     dt_assert_cmp(key.n, <=, DT_KEPT_KEY);
     pthread_mutex_lock(&kept->publish);
@@ -95,10 +95,10 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
     struct dt_strbuf text;
     if (key.n > DT_KEPT_KEY)
         return make(arg, out, err);
-    if (give(kept, key, max_age_us, out))
+    if (copy_answer(kept, key, max_age_us, out))
         return DT_OK;
     pthread_mutex_lock(&kept->making);
-    if (!give(kept, key, max_age_us, out)) { /* no other thread has made one by now */
+    if (!copy_answer(kept, key, max_age_us, out)) { /* no other thread has made one meanwhile */
         const int64_t begun_us = dt_clock_mono_us(kept->clock);
         dt_strbuf_init(&text);
         status = make(arg, &text, err);
@@ -107,7 +107,7 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
         if (status == DT_OK) {
             dt_strbuf_fit(&text);
             dt_strbuf_add(out, text.p, text.n);
-            keep(kept, key, begun_us, &text);
+            keep_answer(kept, key, begun_us, &text);
         }
         dt_strbuf_clear(&text);
     }

@@ -1,7 +1,7 @@
 /*
- * A cache of answers, kept for a moment, so that they cost the same however many callers ask. A caller that finds no
- * answer young enough makes one; callers that come meanwhile wait for it. One that took long to make may be as old as
- * `share` times what it took. There are DT_KEPT answers at most: the oldest makes room. Thread-safe.
+ * A cache of answers, so that their cost does not depend on the number of callers. If no answer is young enough, the caller
+ * makes one; callers that arrive meanwhile wait for it. An answer may be as old as `share` times the time that it took.
+ * There are at most DT_KEPT answers; a new one replaces the oldest. Thread-safe.
  */
 #ifndef DT_API_KEPT_H
 #define DT_API_KEPT_H
@@ -18,10 +18,10 @@ typedef struct dt_kept dt_kept;
 /* Writes the answer into out, which is empty. */
 typedef dt_status dt_make_answer(void *arg, struct dt_strbuf *out, struct dt_error *err);
 
-/* The clock is borrowed. share 0: what an answer took does not matter. */
+/* The clock is borrowed. share 0: the time that an answer took does not matter. */
 DT_MUST_CHECK dt_status dt_kept_new(const dt_clock *clock, int share, dt_kept **out);
 void dt_kept_free(dt_kept *kept); /* accepts NULL */
-/* Appends the answer for the key to out, made at most max_age_us ago. Failures are of `make`, and not kept. */
+/* Appends the answer for the key, made at most max_age_us ago. Statuses are those of `make`; failures are not kept. */
 DT_MUST_CHECK dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, dt_make_answer *make,
                                        void *arg, struct dt_strbuf *out, struct dt_error *err);
 

@@ -1,7 +1,7 @@
 /*
- * Answers to operators and probes: alive, ready, metrics, the description of the API, and how the installation is.
- * Answers from what the chore of health found out at most about two seconds ago, so that a probe never waits for a
- * server that is away.
+ * Answers to operators and probes: health, readiness, metrics, openapi.yaml, the installation; the number of shards; the
+ * caller's rights; the test clock. Readiness shows what the health chore found at most about two seconds ago, so that a
+ * probe never waits for a server that is down.
  */
 #include <stdio.h>
 
@@ -25,7 +25,9 @@
 #include "request/workers.h"
 #include "store/processes.h"
 
-#define SHARD_BYTES ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, each perhaps escaped */
+#define SHARD_BYTES  ((size_t)4 << 10) /* of /v1/info: two reasons of 500 bytes, perhaps escaped */
+#define WAIT_MS      500
+#define WAIT_MOST_MS 10000
 
 enum dt_next dt_handle_healthz(struct dt_request *req)
 {
@@ -36,23 +38,23 @@ enum dt_next dt_handle_healthz(struct dt_request *req)
 
 /* ---- readiness ---- */
 
-/* A server that is there works or not. One that is not there is no outage, unless something waits for it. */
-static const char *word_of(bool there, bool works)
+/* A server that is not configured is "none", unless something waits for it. */
+static const char *server_word(bool there, bool works)
 {
     return !works ? "degraded" : there ? "ok" : "none";
 }
 
-/* The dispatchers' own words on what works, and how long ago they said so; -1: never heard. */
-struct work_view {
+/* What the dispatchers reported, and how long ago; -1: never. */
+struct reported {
     bool leaders, kafka, redis;
     int64_t age_ms;
 };
 
-static struct work_view look_at_work(struct dt_api *api)
+static struct reported read_reports(struct dt_api *api)
 {
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
-    struct work_view work = {.age_ms = -1};
+    struct reported work = {.age_ms = -1};
     unsigned led = 0;
     for (size_t i = 0; shards && i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
@@ -60,7 +62,7 @@ static struct work_view look_at_work(struct dt_api *api)
     }
     if (shards)
         work.age_ms = (dt_clock_mono_us(api->clock) - shards->read_us) / 1000 + shards->dispatchers.seen_ms_ago;
-    /* Two times fresh: what was read long ago says nothing of now. */
+    /* An old report says nothing about now. */
     bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
     work.leaders = known && view && led >= view->map.shards;
     work.kafka = !known || !shards->dispatchers.waits_kafka;
@@ -85,7 +87,7 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     struct dt_api *api = req->api;
     struct dt_strbuf *out = &req->out;
     struct dt_health_state state;
-    struct work_view work = look_at_work(api);
+    struct reported work = read_reports(api);
     dt_health_get(api->health, &state);
     bool redis = !dt_index_configured(api->config) || (state.redis && work.redis);
     bool ready = state.mysql == DT_OK && !state.draining;
@@ -96,9 +98,9 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     dt_json_put_word(out, "status", !ready ? "unready" : degraded ? "degraded" : "ready");
     dt_json_put_word(out, "mysql", state.mysql_word);
     dt_json_put_word(out, "workers", busy ? "busy" : "ok");
-    dt_json_put_word(out, "redis", word_of(dt_index_configured(api->config), redis));
+    dt_json_put_word(out, "redis", server_word(dt_index_configured(api->config), redis));
     dt_json_put_word(out, "leaders", work.leaders ? "ok" : "degraded");
-    dt_json_put_word(out, "kafka", word_of(dt_config_has_kafka(api->config), work.kafka));
+    dt_json_put_word(out, "kafka", server_word(dt_config_has_kafka(api->config), work.kafka));
     dt_json_begin_object(out, "age_ms");
     put_age(out, "mysql", age_ms_of(api, state.mysql_us));
     put_age(out, "redis", age_ms_of(api, state.redis_us));
@@ -136,9 +138,8 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 /* ---- the installation ---- */
 
 /*
- * Adds the map, and which shards are not yet as it wants them: the leader works with an older one, or is still filling
- * the index, or there is none; or the shard is to go, and is led until nothing of it is in flight and its leader has
- * stepped down.
+ * Adds the map, and the shards that are moving: the leader has an older map, is filling the index, or does not exist yet; or
+ * the shard is to be removed, and is led until nothing of it is in flight.
  */
 static void put_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
@@ -185,15 +186,14 @@ static void put_server(struct dt_strbuf *out, const char *name, const char *stat
     dt_json_end_object(out);
 }
 
-/* Adds how the servers are, for callers that may read with their own words, and until when the certificate of the API
- * that answers holds; null if it has none. */
+/* Adds the state of the servers with their own texts, and the end of this API's certificate; null if it has none. */
 static void put_health(struct dt_api *api, struct dt_strbuf *out)
 {
     struct dt_health_state state;
     dt_health_get(api->health, &state);
     dt_json_begin_object(out, "health");
     put_server(out, "mysql", state.mysql_word, state.mysql_text, age_ms_of(api, state.mysql_us));
-    put_server(out, "redis", word_of(dt_index_configured(api->config), state.redis), state.redis_text,
+    put_server(out, "redis", server_word(dt_index_configured(api->config), state.redis), state.redis_text,
                age_ms_of(api, state.redis_us));
     dt_json_end_object(out);
     if (!api->tls) {
@@ -219,7 +219,7 @@ static void put_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     dt_json_put_word(out, "name", installation->name);
     dt_json_put_word(out, "uuid", installation->uuid);
     dt_json_end_object(out);
-    /* By this API's own configuration: the dispatchers' is the same, except for a while in a rolling restart. */
+    /* By this API's configuration. The dispatchers' is the same, except during a rolling restart. */
     dt_json_begin_object(out, "configured");
     dt_json_put_word(out, "election", api->config->zookeeper_servers[0] ? "zookeeper" : "mysql");
     dt_json_put_word(out, "due", dt_index_configured(api->config) ? "redis" : "mysql");
@@ -253,7 +253,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     }
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
-    dt_assert(view && shards); /* they were refreshed */
+    dt_assert(view && shards); /* the refresh above has published them */
     bool room = dt_hold_more(&req->hold, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)
@@ -263,17 +263,11 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     return room ? DT_REPLY : dt_request_no_room(req);
 }
 
-/*
- * Changes of the installation as a whole: the number of shards. The change itself is one row in MySQL
- * (scheduler/dispatch/shards_store.c); the dispatchers follow it by themselves, and are told so that they
- * do it at once.
- */
+/* ---- the number of shards: one row in MySQL, which the dispatchers follow ---- */
 
 struct shards_ask {
     int64_t count;
 };
-
-/* ---- on a worker ---- */
 
 static enum dt_next set_shards(struct dt_request *req, dt_store *store)
 {
@@ -295,8 +289,6 @@ static enum dt_next set_shards(struct dt_request *req, dt_store *store)
     dt_json_end_object(&req->out);
     return DT_REPLY;
 }
-
-/* ---- on an HTTP thread ---- */
 
 static const struct dt_json_field shards_fields[] = {
     DT_FIELD("count", COUNT, struct shards_ask, count, .min = 1, .max = DT_SHARDS_MAX),
@@ -321,9 +313,7 @@ enum dt_next dt_handle_shards(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, set_shards);
 }
 
-/*
- * Owns the answer to "what may I": the scopes and topics of the caller's token, as the check of the head found them.
- */
+/* ---- the caller's scopes and topics ---- */
 
 enum dt_next dt_handle_caller(struct dt_request *req)
 {
@@ -354,23 +344,19 @@ enum dt_next dt_handle_caller(struct dt_request *req)
 }
 
 /*
- * The test clock over REST: how it stands, and its changes (scheduler/features/clock/test_clock.h carries them out).
- * An installation that was made without one refuses both. An advance keeps one worker for as long as it takes, some
- * fifteen seconds at most: what is left then is for another request.
+ * ---- the test clock (scheduler/features/clock/test_clock.h) ----
+ *
+ * An installation without a test clock refuses. An advance keeps a worker for some fifteen seconds at most; another request
+ * continues it.
  */
-
-#define WAIT_MS      500
-#define WAIT_MOST_MS 10000
 
 enum change { NONE, ADVANCE, FREEZE, RELEASE };
 
 struct clock_ask {
     enum change change;
-    bool waits; /* how long was given */
+    bool waits; /* `wait` was given */
     struct dt_clock_walk walk;
 };
-
-/* ---- on a worker ---- */
 
 static dt_status carry_out(struct clock_ask *ask, dt_store *store, struct dt_test_clock *clock, struct dt_error *err)
 {
@@ -387,7 +373,7 @@ static dt_status carry_out(struct clock_ask *ask, dt_store *store, struct dt_tes
     return dt_store_test_clock(store, clock, err);
 }
 
-static enum dt_next refuse(struct dt_request *req)
+static enum dt_next refuse_clock(struct dt_request *req)
 {
     dt_request_refuse(req, DT_PROBLEM_NO_TEST_CLOCK,
                       "this installation was not made with installation.test_clock: its jobs have real time");
@@ -402,14 +388,14 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     dt_status status = carry_out(ask, store, &clock, &err);
     if (status == DT_UNSUPPORTED || (status == DT_OK && clock.version == 0))
-        return refuse(req);
+        return refuse_clock(req);
     if (status == DT_INVALID || status == DT_BUSY) {
         dt_request_refuse(req, status == DT_BUSY ? DT_PROBLEM_UNAVAILABLE : DT_PROBLEM_INVALID, "%s", err.text);
         return DT_REPLY;
     }
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    /* What is asked of this process next has the new time; the others hear of it in a moment. */
+    /* This process has the new time at once, the others within moments. */
     dt_refclock_follow(req->api->ref, clock.time, clock.real_ms, clock.asked_us, clock.heard_us);
     req->status = 200;
     dt_json_begin_object(out, NULL);
@@ -425,9 +411,7 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-/* ---- on an HTTP thread ---- */
-
-static void choose(struct dt_json_reader *r, enum change change)
+static void choose_change(struct dt_json_reader *r, enum change change)
 {
     struct clock_ask *ask = r->out;
     if (ask->change != NONE)
@@ -438,14 +422,14 @@ static void choose(struct dt_json_reader *r, enum change change)
 static void read_advance(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     dt_json_read_value(r, field, node);
-    choose(r, ADVANCE);
+    choose_change(r, ADVANCE);
 }
 
 static void read_freeze(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     if (node->type != DT_JSON_BOOL)
         dt_json_fault(r, field, "must be true or false");
-    choose(r, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE);
+    choose_change(r, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE);
 }
 
 static const struct dt_json_field clock_fields[] = {
@@ -468,7 +452,7 @@ static struct clock_ask *new_clock_ask(struct dt_request *req)
 enum dt_next dt_handle_clock(struct dt_request *req)
 {
     if (!req->api->config->installation_test_clock)
-        return refuse(req);
+        return refuse_clock(req);
     if (!new_clock_ask(req))
         return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, change_clock);
@@ -479,7 +463,7 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
     if (!req->api->config->installation_test_clock)
-        return refuse(req);
+        return refuse_clock(req);
     struct clock_ask *ask = new_clock_ask(req);
     if (!ask)
         return DT_REPLY;

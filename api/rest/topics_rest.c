@@ -231,8 +231,8 @@ static void add_callback(struct dt_strbuf *out, const struct dt_topic *topic)
 /*
  * ---- JSON ----
  *
- * An answer shows settings as they were set (null = the default) and, under "effective", what holds. A client may put an
- * answer back, so a body may have the members that only the server sets. A setting that this version lacks is refused.
+ * An answer shows settings as they were set (null = the default) and, under "effective", what holds. A client may put
+ * an answer back, so a body may have members that only the server sets. A setting that this version lacks is refused.
  */
 
 static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
