@@ -539,18 +539,10 @@ static const char *scope_word(enum dt_scope scope)
     }
 }
 
-/* Prints "METHOD PATH SCOPE [QUERY NAME]…"; tests/openapi.py compares it with openapi.yaml. */
-static void print_routes(void)
-{
-    size_t n;
-    const struct dt_route *routes = dt_routes(&n);
-    for (size_t i = 0; i < n; i++)
-        printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
-               routes[i].query ? routes[i].query : "");
-}
-
 static int run_command(struct server *s, const struct options *options)
 {
+    size_t n_routes;
+    const struct dt_route *routes = dt_routes(&n_routes);
     struct dt_error err = {0};
     dt_status status;
     switch (options->command) {
@@ -587,8 +579,10 @@ static int run_command(struct server *s, const struct options *options)
         return dt_command_revoke_token(&s->config, options->token.name);
     case WAIVE_TOKENS:
         return dt_command_waive_tokens(&s->config);
-    case ROUTES:
-        print_routes();
+    case ROUTES: /* tests/openapi.py compares them with openapi.yaml */
+        for (size_t i = 0; i < n_routes; i++)
+            printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
+                   routes[i].query ? routes[i].query : "");
         return 0;
     case SERVE:
         break;

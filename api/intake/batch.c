@@ -158,11 +158,6 @@ static bool chunk_note_key(struct dt_chunk *chunk, uint64_t hash)
     return chunk->keys != NULL;
 }
 
-static bool chunk_has_key(const struct dt_chunk *chunk, uint64_t hash)
-{
-    return chunk->keys && *key_cell(chunk, hash) != 0;
-}
-
 /* ---- memory ---- */
 
 /* Charges the batch's weight. If the budget is used up the batch ends. */
@@ -585,7 +580,7 @@ static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
     if (hash == 0)
         return true;
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
-        batch->entry.in_order = chunk_has_key(c, hash);
+        batch->entry.in_order = c->keys && *key_cell(c, hash) != 0;
     return chunk_note_key(chunk, hash);
 }
 

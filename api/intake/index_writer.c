@@ -170,26 +170,21 @@ void dt_index_writer_verdict(dt_index_writer *w, struct dt_index_verdict *out)
 
 /* ---- the thread ---- */
 
-static void wait_locked(dt_index_writer *w)
+/* Sleeps until there is work, and takes it. */
+static void take_round(dt_index_writer *w, struct round *round)
 {
+    pthread_mutex_lock(&w->lock);
     for (;;) {
         int64_t until_us = w->tried_us + (atomic_load(&w->up) ? PROBE_US : RETRY_US);
         if (w->n)
             until_us = dt_earlier(until_us, w->oldest_us + LINGER_US);
         if (dt_thread_stopping(&w->thread) || w->outbox_news || w->topic_news || w->urgent || w->n >= LINGER_MAX ||
             dt_clock_mono_us(w->env->clock) >= until_us)
-            return;
+            break;
         w->sleeping = true;
         dt_clock_wait(&w->wake, &w->lock, until_us);
         w->sleeping = false;
     }
-}
-
-/* Sleeps until there is work, and takes it. */
-static void take_round(dt_index_writer *w, struct round *round)
-{
-    pthread_mutex_lock(&w->lock);
-    wait_locked(w);
     dt_assert_cmp(w->n, <=, RING_ENTRIES);
     round->n = w->n < PUT_ENTRIES ? w->n : PUT_ENTRIES;
     for (size_t i = 0; i < round->n; i++)

@@ -147,18 +147,6 @@ const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_are
     return names;
 }
 
-static void put_job(struct dt_strbuf *out, const struct dt_job *job, const struct dt_command_job *name)
-{
-    if (name && name->job_id == job->id)
-        dt_json_put_string(out, "id", name->id);
-    else
-        dt_json_put_id(out, "id", job->id);
-    if (dt_utf8_valid(job->payload))
-        dt_json_put_string(out, "value", job->payload.p ? job->payload : DT_STR_LIT(""));
-    else
-        dt_json_put_base64(out, "value_base64", job->payload);
-}
-
 void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
                            const struct dt_command_job *names)
 {
@@ -170,7 +158,14 @@ void dt_command_add_popped(struct dt_strbuf *out, enum dt_pop_form form, const s
     for (size_t i = 0; i < n; i++) {
         if (list)
             dt_json_begin_object(out, NULL);
-        put_job(out, &jobs[i], names ? &names[i] : NULL);
+        if (names && names[i].job_id == jobs[i].id)
+            dt_json_put_string(out, "id", names[i].id);
+        else
+            dt_json_put_id(out, "id", jobs[i].id);
+        if (dt_utf8_valid(jobs[i].payload))
+            dt_json_put_string(out, "value", jobs[i].payload.p ? jobs[i].payload : DT_STR_LIT(""));
+        else
+            dt_json_put_base64(out, "value_base64", jobs[i].payload);
         if (list)
             dt_json_end_object(out);
     }

@@ -69,21 +69,6 @@ static void fail_command(struct run_command *command, const char *error)
     command->error = error;
 }
 
-static void add_answer(struct run *run, const struct run_command *command)
-{
-    if (command->answered)
-        return;
-    run->refused += command->status == DT_INVALID;
-    begin_answer(run);
-    dt_json_begin_object(&run->out, NULL);
-    dt_json_put_bool(&run->out, "success", command->status == DT_OK);
-    if (command->status != DT_OK)
-        dt_json_put_word(&run->out, "error",
-                         command->status == DT_INVALID ? command->error : dt_status_text(command->status));
-    dt_json_put_given(&run->out, "id", command->command.id);
-    dt_json_end_object(&run->out);
-}
-
 static enum dt_next answer_all(struct run *run)
 {
     struct dt_request *req = run->req;
@@ -273,8 +258,20 @@ static void end_group(struct run *run)
     if (run->unit.n)
         dt_unit_clear(&run->unit);
     run->unit.n = 0;
-    for (; run->next < run->end; run->next++)
-        add_answer(run, &run->v[run->next]);
+    for (; run->next < run->end; run->next++) {
+        const struct run_command *command = &run->v[run->next];
+        if (command->answered)
+            continue;
+        run->refused += command->status == DT_INVALID;
+        begin_answer(run);
+        dt_json_begin_object(&run->out, NULL);
+        dt_json_put_bool(&run->out, "success", command->status == DT_OK);
+        if (command->status != DT_OK)
+            dt_json_put_word(&run->out, "error",
+                             command->status == DT_INVALID ? command->error : dt_status_text(command->status));
+        dt_json_put_given(&run->out, "id", command->command.id);
+        dt_json_end_object(&run->out);
+    }
 }
 
 static size_t group_max(const struct run *run, enum dt_verb verb)

@@ -255,20 +255,6 @@ static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
     return all;
 }
 
-static dt_status take_shares(dt_quotas *q, dt_store *store, struct round *round, struct dt_error *err)
-{
-    dt_status status = store ? DT_OK : dt_fail(err, DT_UNAVAILABLE, "MySQL was not reached");
-    if (status == DT_OK && round->fresh)
-        status = dt_store_quota_apis(store, &q->apis, err);
-    const int64_t asked_us = dt_clock_mono_us(q->env->clock);
-    if (status == DT_OK)
-        status = dt_store_quota_settle(store, q->process, round->claims, round->n, err);
-    for (size_t i = 0; status == DT_OK && i < round->n; i++)
-        dt_meter_settled(round->tenants[i]->meter, &round->claims[i], asked_us + DT_QUOTA_BELIEF_US,
-                         dt_clock_mono_us(q->env->clock));
-    return status;
-}
-
 /* Takes shares for tenants with recent demand. False: none has. */
 static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
@@ -285,7 +271,16 @@ static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size
             continue;
         struct dt_error err = {0};
         used = used || round.n > 0;
-        if (round.n > 0 && take_shares(q, store, &round, &err) != DT_OK)
+        dt_status status = store ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "MySQL was not reached");
+        if (status == DT_OK && round.n > 0 && round.fresh)
+            status = dt_store_quota_apis(store, &q->apis, &err);
+        const int64_t asked_us = dt_clock_mono_us(q->env->clock);
+        if (status == DT_OK && round.n > 0)
+            status = dt_store_quota_settle(store, q->process, round.claims, round.n, &err);
+        for (size_t k = 0; status == DT_OK && k < round.n; k++)
+            dt_meter_settled(round.tenants[k]->meter, &round.claims[k], asked_us + DT_QUOTA_BELIEF_US,
+                             dt_clock_mono_us(q->env->clock));
+        if (status != DT_OK && round.n > 0)
             DT_LOG(DEBUG, "quotas", "no shares were taken", DT_S("error", err.text));
         round.n = 0;
         round.fresh = false;

@@ -419,24 +419,9 @@ static void add_finding(void *arg, const struct dt_finding *finding)
     dt_json_end_object(x->out);
 }
 
-static void put_looked_at(struct dt_strbuf *out, const struct dt_config *config)
-{
-    const char *const always[] = {"mysql", "processes", "shards", "jobs"};
-    dt_json_begin_array(out, "looked_at");
-    for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
-        dt_json_put_word(out, NULL, always[i]);
-    if (dt_index_configured(config))
-        dt_json_put_word(out, NULL, "redis");
-    if (dt_config_has_kafka(config))
-        dt_json_put_word(out, NULL, "kafka");
-    if (config->zookeeper_servers[0])
-        dt_json_put_word(out, NULL, "zookeeper");
-    dt_json_put_word(out, NULL, "certificates");
-    dt_json_end_array(out);
-}
-
 static enum dt_next diagnose(struct dt_request *req, dt_store *store)
 {
+    static const char *const always[] = {"mysql", "processes", "shards", "jobs"};
     struct dt_strbuf *out = &req->out;
     struct dt_error err = {0};
     if (!dt_hold_more(&req->hold, ANSWER_BYTES))
@@ -453,7 +438,17 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
         dt_json_begin_array(out, "findings");
         dt_findings_judge(&x.found, add_finding, &x);
         dt_json_end_array(out);
-        put_looked_at(out, req->api->config);
+        dt_json_begin_array(out, "looked_at");
+        for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
+            dt_json_put_word(out, NULL, always[i]);
+        if (dt_index_configured(x.api->config))
+            dt_json_put_word(out, NULL, "redis");
+        if (dt_config_has_kafka(x.api->config))
+            dt_json_put_word(out, NULL, "kafka");
+        if (x.api->config->zookeeper_servers[0])
+            dt_json_put_word(out, NULL, "zookeeper");
+        dt_json_put_word(out, NULL, "certificates");
+        dt_json_end_array(out);
         dt_json_end_object(out);
     }
     dt_waiting_clear(&x.waiting);

@@ -114,17 +114,6 @@ static bool at_limit(struct dt_waiting *w, struct dt_str topic)
     return gate.full || gate.room == 0;
 }
 
-static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)
-{
-    const struct dt_shard_info *shard =
-        w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
-    bool unsent =
-        shard && shard->inflight > 0 && (!shard->owner.p || shard->halted.p || dt_str_is(shard->waiting, "kafka"));
-    if (unsent && w->store && dt_store_in_flight(w->store, job->id, job->claim_shard, &unsent, NULL) != DT_OK)
-        unsent = false;
-    return unsent;
-}
-
 const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
 {
     /* MySQL's clock has reached the job's latest change, even if our sample of the clock is older. */
@@ -145,7 +134,15 @@ const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
             facts.no_place = facts.led && shard->callbacks.p;
         }
     }
-    facts.unsent = job->state == DT_DISPATCHED && is_unsent(w, job);
+    if (job->state == DT_DISPATCHED) {
+        const struct dt_shard_info *shard =
+            w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
+        facts.unsent =
+            shard && shard->inflight > 0 && (!shard->owner.p || shard->halted.p || dt_str_is(shard->waiting, "kafka"));
+        if (facts.unsent && w->store &&
+            dt_store_in_flight(w->store, job->id, job->claim_shard, &facts.unsent, NULL) != DT_OK)
+            facts.unsent = false;
+    }
     return dt_job_waits_for(job, &facts);
 }
 

@@ -187,27 +187,23 @@ static void on_loss(void *arg)
     dt_chore_wake(&h->chore);
 }
 
-static void report_losses(dt_health *h)
-{
-    struct dt_error err = {0};
-    dt_status status = dt_session_begin(&h->session, &err);
-    if (status == DT_OK)
-        status = write_row(h, &err);
-    dt_session_end(&h->session);
-    if (status == DT_OK)
-        dt_index_writer_topics(h->index);
-    else
-        DT_LOG(DEBUG, "health", "losses were not reported to leaders", DT_S("error", err.text));
-    h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
-}
-
 static int64_t check_health(void *arg, void *context)
 {
     dt_health *h = arg;
     const int64_t now_us = dt_clock_mono_us(h->clock);
     (void)context;
-    if (now_us >= h->losses_us && atomic_exchange(&h->lost, false))
-        report_losses(h);
+    if (now_us >= h->losses_us && atomic_exchange(&h->lost, false)) {
+        struct dt_error err = {0};
+        dt_status status = dt_session_begin(&h->session, &err);
+        if (status == DT_OK)
+            status = write_row(h, &err);
+        dt_session_end(&h->session);
+        if (status == DT_OK)
+            dt_index_writer_topics(h->index);
+        else
+            DT_LOG(DEBUG, "health", "losses were not reported to leaders", DT_S("error", err.text));
+        h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
+    }
     if (now_us >= h->check_us) {
         check_all(h);
         h->check_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);

@@ -358,21 +358,6 @@ struct clock_ask {
     struct dt_clock_walk walk;
 };
 
-static dt_status carry_out(struct clock_ask *ask, dt_store *store, struct dt_test_clock *clock, struct dt_error *err)
-{
-    switch (ask->change) {
-    case ADVANCE:
-        return dt_store_test_clock_advance(store, &ask->walk, clock, err);
-    case FREEZE:
-        return dt_store_test_clock_freeze(store, clock, err);
-    case RELEASE:
-        return dt_store_test_clock_release(store, clock, err);
-    case NONE:
-        break;
-    }
-    return dt_store_test_clock(store, clock, err);
-}
-
 static enum dt_next refuse_clock(struct dt_request *req)
 {
     dt_request_refuse(req, DT_PROBLEM_NO_TEST_CLOCK,
@@ -386,7 +371,10 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
     struct dt_strbuf *out = &req->out;
     struct dt_test_clock clock;
     struct dt_error err = {0};
-    dt_status status = carry_out(ask, store, &clock, &err);
+    dt_status status = ask->change == ADVANCE   ? dt_store_test_clock_advance(store, &ask->walk, &clock, &err)
+                       : ask->change == FREEZE  ? dt_store_test_clock_freeze(store, &clock, &err)
+                       : ask->change == RELEASE ? dt_store_test_clock_release(store, &clock, &err)
+                                                : dt_store_test_clock(store, &clock, &err);
     if (status == DT_UNSUPPORTED || (status == DT_OK && clock.version == 0))
         return refuse_clock(req);
     if (status == DT_INVALID || status == DT_BUSY) {

@@ -169,21 +169,6 @@ static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64
     dt_json_put_word(out, name, given ? text : NULL);
 }
 
-static void put_times(struct dt_strbuf *out, const struct dt_schedule *s)
-{
-    dt_json_put_given(out, "cron", s->cron);
-    if (!s->cron.p)
-        dt_json_put_duration(out, "every", s->every_ms);
-    dt_json_put_given(out, "time_zone", s->time_zone);
-    put_bound(out, "starts_at", s->has_start, s->starts_at_ms);
-    put_bound(out, "ends_at", s->has_end, s->ends_at_ms);
-    dt_json_put_word(out, "overlap", dt_overlap_name(s->overlap));
-    dt_json_put_duration(out, "catch_up", s->catch_up_ms);
-    dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
-    dt_json_put_duration(out, "jitter", s->jitter_ms);
-    dt_json_put_bool(out, "paused", s->paused);
-}
-
 static void put_job(struct dt_strbuf *out, const struct dt_new_job *job, bool payload)
 {
     if (job->retry.p)
@@ -206,7 +191,17 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
     dt_json_begin_object(out, NULL);
     dt_json_put_given(out, "name", s->name);
     dt_json_put_given(out, "topic", s->job.topic);
-    put_times(out, s);
+    dt_json_put_given(out, "cron", s->cron);
+    if (!s->cron.p)
+        dt_json_put_duration(out, "every", s->every_ms);
+    dt_json_put_given(out, "time_zone", s->time_zone);
+    put_bound(out, "starts_at", s->has_start, s->starts_at_ms);
+    put_bound(out, "ends_at", s->has_end, s->ends_at_ms);
+    dt_json_put_word(out, "overlap", dt_overlap_name(s->overlap));
+    dt_json_put_duration(out, "catch_up", s->catch_up_ms);
+    dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
+    dt_json_put_duration(out, "jitter", s->jitter_ms);
+    dt_json_put_bool(out, "paused", s->paused);
     put_job(out, &s->job, payload);
     dt_json_put_time(out, "next_at", next_ms);
     if (s->last_job_id)

@@ -318,31 +318,9 @@ dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct 
     return dt_faults_status(faults);
 }
 
-static void put_effective(struct dt_strbuf *out, const struct dt_topic *t)
-{
-    struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
-    dt_json_begin_object(out, "effective");
-    dt_json_put_string(out, "kafka_topic", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
-    dt_retry_put(out, "retry", t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
-    dt_json_put_duration(out, "ack_timeout", t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
-    dt_json_put_duration(out, "callback_timeout", dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
-    dt_json_put_duration(out, "retention", t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
-    dt_json_end_object(out);
-}
-
-static void put_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
-{
-    dt_json_begin_object(out, "counts");
-    for (int s = 0; s < DT_JOB_STATES; s++)
-        dt_json_put_int(out, dt_job_state_name((enum dt_job_state)s), counts->by_state[s]);
-    dt_json_end_object(out);
-    dt_json_put_null(out, paused ? "oldest_overdue_ms" : "oldest_held_ms");
-    dt_json_put_int_or_null(out, paused ? "oldest_held_ms" : "oldest_overdue_ms", counts->oldest_overdue_ms > 0,
-                            counts->oldest_overdue_ms);
-}
-
 void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct dt_topic_counts *counts)
 {
+    const struct dt_str goes_to = t->kafka_topic.p ? t->kafka_topic : t->name;
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "name", t->name);
     dt_json_put_word(out, "delivery", dt_delivery_id_name(t->delivery));
@@ -358,9 +336,22 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
     dt_json_put_bool(out, "paused", t->paused);
     add_callback(out, t);
     dt_topic_alerts_add(out, t);
-    put_effective(out, t);
-    if (counts)
-        put_counts(out, counts, t->paused);
+    dt_json_begin_object(out, "effective");
+    dt_json_put_string(out, "kafka_topic", t->delivery == DT_DELIVERY_KAFKA ? goes_to : DT_STR_NONE);
+    dt_retry_put(out, "retry", t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
+    dt_json_put_duration(out, "ack_timeout", t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
+    dt_json_put_duration(out, "callback_timeout", dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
+    dt_json_put_duration(out, "retention", t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
+    dt_json_end_object(out);
+    if (counts) {
+        dt_json_begin_object(out, "counts");
+        for (int s = 0; s < DT_JOB_STATES; s++)
+            dt_json_put_int(out, dt_job_state_name((enum dt_job_state)s), counts->by_state[s]);
+        dt_json_end_object(out);
+        dt_json_put_null(out, t->paused ? "oldest_overdue_ms" : "oldest_held_ms");
+        dt_json_put_int_or_null(out, t->paused ? "oldest_held_ms" : "oldest_overdue_ms", counts->oldest_overdue_ms > 0,
+                                counts->oldest_overdue_ms);
+    }
     dt_json_put_time(out, "created_at", t->created_at_ms);
     dt_json_put_time(out, "updated_at", t->updated_at_ms);
     dt_json_put_int(out, "version", t->version);
