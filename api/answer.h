@@ -2,8 +2,8 @@
  * Steps that several handlers share: parse a body and an id, show a job, make a problem of a status, answer a page of a
  * list.
  *
- * A function that returns a bool fills in the answer if it returns false. A function that returns an enum dt_next fills in
- * the answer and always returns DT_REPLY, so that a handler ends with `return dt_answer_…`.
+ * A function that returns a bool fills in the answer if it returns false. A function that returns an enum dt_next
+ * fills in the answer and always returns DT_REPLY, so that a handler ends with `return dt_answer_…`.
  */
 #ifndef DT_API_ANSWER_H
 #define DT_API_ANSWER_H
@@ -23,14 +23,14 @@ struct dt_view;
 void *dt_answer_state(struct dt_request *req, size_t n);
 
 /*
- * Returns the limits of the configuration for decoders. The installation's name is borrowed from the snapshot; view NULL:
- * it is that of the configuration.
+ * Returns the limits of the configuration for decoders. The installation's name is borrowed from the snapshot; view
+ * NULL: it is that of the configuration.
  */
 struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_view *view);
 
 /*
- * Parses the body with this thread's parser (request/workers.h), and initializes the list of faults. The tree lives until
- * this thread parses again. NULL: a problem is filled in, and the list is not initialized.
+ * Parses the body with this thread's parser (request/workers.h), and initializes the list of faults. The tree lives
+ * until this thread parses again. NULL: a problem is filled in, and the list is not initialized.
  */
 dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);
 
@@ -57,8 +57,8 @@ enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const 
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
 
 /*
- * Answers the problem for a status of the store. job: the job as it is now, which too-late, not-dead and version-mismatch
- * show; NULL = unknown. err may be NULL. An error of MySQL is logged as an outage.
+ * Answers the problem for a status of the store. job: the job as it is now, which too-late, not-dead and
+ * version-mismatch show; NULL = unknown. err may be NULL. An error of MySQL is logged as an outage.
  */
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
                               const struct dt_error *err);
@@ -72,8 +72,8 @@ enum dt_next dt_answer_job(struct dt_request *req, int status, const struct dt_j
                            const struct dt_job_view *view);
 
 /*
- * A page ends when its answer has so many bytes, whatever its limit; it has at least one row. Its memory is held before it
- * is read: the rows, and the answer, whose buffer may be twice as large as its text.
+ * A page ends when its answer has so many bytes, whatever its limit; it has at least one row. Its memory is held
+ * before it is read: the rows, and the answer, whose buffer may be twice as large as its text.
  */
 #define DT_PAGE_BYTES ((size_t)4 << 20)
 static inline size_t dt_page_room(size_t bytes)
@@ -101,15 +101,15 @@ DT_MUST_CHECK bool dt_answer_hold_job(struct dt_request *req);
 bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
                     struct dt_cursor_list *list);
 /*
- * Reads the parameter "cursor": the position after which the list continues; absent: the list begins. False: a fault was
- * added; the answer is not filled in.
+ * Reads the parameter "cursor": the position after which the list continues; absent: the list begins. False: a fault
+ * was added; the answer is not filled in.
  */
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
                       struct dt_str *position);
 /* Reads the rows of a page into `rows` and writes the answer, or returns a status of the store. */
 typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
-/* Answers a page, on a worker. room: bytes that are held while `page` runs; if there is no memory the answer is 503. The
- * rows are freed before the answer is sent. what: as in dt_answer_failed. */
+/* Answers a page, on a worker. room: bytes that are held while `page` runs; if there is no memory the answer is 503.
+ * The rows are freed before the answer is sent. what: as in dt_answer_failed. */
 enum dt_next dt_answer_page(struct dt_request *req, dt_store *store, size_t room, const char *what, dt_page_fn *page);
 /* Begins a page: 200, `{"jobs":[` for name = "jobs". */
 void dt_answer_begin_list(struct dt_request *req, const char *name);
@@ -126,7 +126,8 @@ struct dt_id_page {
     unsigned limit;
     struct dt_cursor_list cursor;
 };
-/* Reads "limit" and "cursor" into the request's arena. first: the list begins after this id. NULL: the answer is filled in. */
+/* Reads "limit" and "cursor" into the request's arena. first: the list begins after this id. NULL: the answer is
+ * filled in. */
 struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first);
 
 /* Reads a parameter that is a whole number from 1 to `most`; if it is absent *count stays. False: it is invalid. */

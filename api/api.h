@@ -1,6 +1,6 @@
 /*
- * The parts of this process, for handlers of requests (req->api). main.c, or a test, fills it in before any thread starts,
- * and frees the parts after all threads have ended. The headers of the parts say what is thread-safe.
+ * The parts of this process, for handlers of requests (req->api). main.c, or a test, fills it in before any thread
+ * starts, and frees the parts after all threads have ended. The headers of the parts say what is thread-safe.
  */
 #ifndef DT_API_API_H
 #define DT_API_API_H

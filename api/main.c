@@ -1,6 +1,6 @@
 /*
- * duetime-api: options, signals, and the only place that knows all parts. A part starts after those that it uses, and ends
- * before them:
+ * duetime-api: options, signals, and the only place that knows all parts. A part starts after those that it uses, and
+ * ends before them:
  *
  *   chores -> topic cache, auth -> index writer -> committer, results, workers, waiting pops -> health -> http
  *
@@ -168,8 +168,8 @@ struct server {
     int64_t alive_us; /* when the next sign of life is due */
 };
 
-/* Ends waits of suspended requests whose deadline has passed. Usually a queue's threads do so; this is for the case that all
- * of them hang. */
+/* Ends waits of suspended requests whose deadline has passed. Usually a queue's threads do so; this is for the case
+ * that all of them hang. */
 static void expire_waits(const struct dt_api *api, int64_t now_us)
 {
     dt_workers_expire(api->workers, now_us);
@@ -247,8 +247,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     return START(dt_alerts_start(&alerts, &s->alerts, err));
 }
 
-/* Lets running requests finish; then commits and answers what is queued; batches answer how far they came. The HTTP server
- * ends after that. */
+/* Lets running requests finish; then commits and answers what is queued; batches answer how far they came. The HTTP
+ * server ends after that. */
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
@@ -370,9 +370,9 @@ static void reload(struct server *s)
 }
 
 /*
- * Notifies the service manager (base/service.h) when the API is ready: it takes requests, and MySQL has the schema. After
- * that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next notification is due
- * (monotonic); INT64_MAX: none is expected.
+ * Notifies the service manager (base/service.h) when the API is ready: it takes requests, and MySQL has the schema.
+ * After that it notifies regularly, unless a thread of the HTTP server hangs. Returns when the next notification is
+ * due (monotonic); INT64_MAX: none is expected.
  */
 static int64_t notify_service(struct server *s, int64_t now_us)
 {

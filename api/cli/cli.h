@@ -1,6 +1,6 @@
 /*
- * One run of the program: the call, the settings, the connection to the API. main.c makes it and passes it to the function
- * of the verb. Also: messages on standard error, and progress.
+ * One run of the program: the call, the settings, the connection to the API. main.c makes it and passes it to the
+ * function of the verb. Also: messages on standard error, and progress.
  */
 #ifndef DT_API_CLI_H
 #define DT_API_CLI_H
@@ -73,13 +73,13 @@ int dt_cli_failed(dt_status status, const struct dt_error *err);
 int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer);
 
 /*
- * Sends a request and judges the answer. Returns the exit code. DONE: json (borrowing answer) has the document, unless it
- * is NULL or the answer is empty. What a request other than GET has changed is added to cli->done.
+ * Sends a request and judges the answer. Returns the exit code. DONE: json (borrowing answer) has the document, unless
+ * it is NULL or the answer is empty. What a request other than GET has changed is added to cli->done.
  */
 int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json);
 
-/* Progress of work that takes longer than a second: count, rate, time left. On a terminal one line that changes; otherwise a
- * line every ten seconds. */
+/* Progress of work that takes longer than a second: count, rate, time left. On a terminal one line that changes;
+ * otherwise a line every ten seconds. */
 
 struct dt_cli_progress {
     const dt_clock *clock;

@@ -1,4 +1,5 @@
-/* The help, the man page (roff), the reference page (Markdown), and completion scripts. All follow the order of the table. */
+/* The help, the man page (roff), the reference page (Markdown), and completion scripts. All follow the order of the
+ * table. */
 #include "help.h"
 
 #include <stdio.h>

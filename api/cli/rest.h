@@ -33,7 +33,8 @@ struct dt_cli_settings {
     int64_t timeout_ms;
 };
 
-/* Fills in *out, which the caller clears in any case. INVALID: err names the option, variable or line with the fault. */
+/* Fills in *out, which the caller clears in any case. INVALID: err names the option, variable or line with the fault.
+ * */
 DT_MUST_CHECK dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_settings *out,
                                              struct dt_error *err);
 void dt_cli_settings_clear(struct dt_cli_settings *settings);
@@ -66,9 +67,9 @@ void dt_rest_free(dt_rest *rest);
 /* The caller clears the answer's body in the end. */
 void dt_rest_answer_init(struct dt_rest_answer *answer);
 /*
- * Sends the request and waits for the whole answer, of any status; the answer's memory is used again. UNAVAILABLE: there is
- * no complete answer; err has the reason (the server may have carried out the request nevertheless). TOO_LARGE: it is
- * longer than DT_REST_ANSWER_MAX.
+ * Sends the request and waits for the whole answer, of any status; the answer's memory is used again. UNAVAILABLE:
+ * there is no complete answer; err has the reason (the server may have carried out the request nevertheless).
+ * TOO_LARGE: it is longer than DT_REST_ANSWER_MAX.
  */
 DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
                                     struct dt_error *err);

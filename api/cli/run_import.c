@@ -1,12 +1,13 @@
 /*
- * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, jobs with a key
- * are sent again, because a key makes that harmless. The outcome of a job without a key is then unknown.
+ * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, batch by batch. If the answer to a batch is lost, jobs with
+ * a key are sent again, because a key makes that harmless. The outcome of a job without a key is then unknown.
  *
  *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
  *
- * CSV is that of RFC 4180: cells between commas, in double quotes if they have commas, quotes or line breaks. The first
- * line names the members of a new job. `payload` and `headers` are JSON, `retry` is a comma-separated list of delays, the
- * others are texts; an empty cell means that the member is absent. A byte order mark before the first line is skipped.
+ * CSV is that of RFC 4180: cells between commas, in double quotes if they have commas, quotes or line breaks. The
+ * first line names the members of a new job. `payload` and `headers` are JSON, `retry` is a comma-separated list of
+ * delays, the others are texts; an empty cell means that the member is absent. A byte order mark before the first line
+ * is skipped.
  *
  * Invariants: the text of the batch is its lines in order, each with its line feed. Memory is that of a batch.
  */
@@ -223,8 +224,8 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     return DT_OK;
 }
 
-/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: there is none. INVALID: err names the line
- * that cannot be read. */
+/* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: there is none. INVALID: err names
+ * the line that cannot be read. */
 static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
@@ -303,8 +304,8 @@ static bool stays_unknown(struct import *im, unsigned i)
     return false;
 }
 
-/* Counts one result. True: the line must be sent again. rest: the result is for all lines that follow, of which none was
- * created. */
+/* Counts one result. True: the line must be sent again. rest: the result is for all lines that follow, of which none
+ * was created. */
 static bool take_result(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
     static const char limit[] = "limits.batch_";
@@ -340,8 +341,8 @@ static void pause_a_while(struct import *im)
 }
 
 /*
- * Takes the answer: lines that are done leave the batch. Results have the order of the lines. If they end early, the last
- * one is for all lines that follow, of which none was created.
+ * Takes the answer: lines that are done leave the batch. Results have the order of the lines. If they end early, the
+ * last one is for all lines that follow, of which none was created.
  */
 static int take_answer(struct import *im, unsigned sent, bool *again)
 {

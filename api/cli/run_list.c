@@ -1,6 +1,6 @@
 /*
- * Lists and exports: page by page, so that memory is that of a page, to the end or to --limit. Exports show their progress;
- * so do lists on a terminal, because pages may be empty.
+ * Lists and exports: page by page, so that memory is that of a page, to the end or to --limit. Exports show their
+ * progress; so do lists on a terminal, because pages may be empty.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +112,8 @@ static int ask_page(struct listing *l)
 }
 
 /*
- * Returns how many jobs an export will write; 0: unknown. The topic's counters have it if only a topic and a state choose
- * the jobs.
+ * Returns how many jobs an export will write; 0: unknown. The topic's counters have it if only a topic and a state
+ * choose the jobs.
  */
 static int64_t count_jobs(struct listing *l)
 {

@@ -404,8 +404,8 @@ int dt_cli_run_delete(struct dt_cli *cli)
 /*
  * ---- watching a job ----
  *
- * Shows a job whenever it has changed, until it is finished. REST has no notifications, so it polls, once a second unless
- * --interval says otherwise. If the API is down, it keeps polling until the timeout of the settings.
+ * Shows a job whenever it has changed, until it is finished. REST has no notifications, so it polls, once a second
+ * unless --interval says otherwise. If the API is down, it keeps polling until the timeout of the settings.
  */
 
 struct watch {

@@ -270,8 +270,8 @@ int dt_cli_run_overview(struct dt_cli *cli)
 /*
  * ---- doctor ----
  *
- * Shows the findings of GET /v1/doctor, below their causes. Before that it checks what only a client can see: the connection
- * to the API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
+ * Shows the findings of GET /v1/doctor, below their causes. Before that it checks what only a client can see: the
+ * connection to the API, and an API that cannot answer GET /v1/doctor. features/doctor/finding.h lists all findings.
  *
  *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
@@ -508,8 +508,8 @@ int dt_cli_run_doctor(struct dt_cli *cli)
 /*
  * ---- forecast ----
  *
- * A bar chart of jobs that come due: a line for each step, with the topic that has most of them. With --json each step is as
- * in the API's answer.
+ * A bar chart of jobs that come due: a line for each step, with the topic that has most of them. With --json each step
+ * is as in the API's answer.
  */
 
 #define BAR_DEFAULT 40 /* characters of the longest bar, if standard output is not a terminal */

@@ -25,8 +25,9 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
 void dt_cli_list_page(struct dt_cli_list *list); /* shows the rows since the last page */
 void dt_cli_list_end(struct dt_cli_list *list);
 
-/* Appends text for a terminal. Characters that would control it or are invisible (controls, changes of direction, without
- * width) are written as in JSON, \uNNNN, and bytes that are not UTF-8 as \xNN. All texts from outside are shown so. */
+/* Appends text for a terminal. Characters that would control it or are invisible (controls, changes of direction,
+ * without width) are written as in JSON, \uNNNN, and bytes that are not UTF-8 as \xNN. All texts from outside are
+ * shown so. */
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text);
 /* Appends at most `width` characters. If some are left out, the last one is an ellipsis. */
 void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width);

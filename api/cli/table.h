@@ -1,6 +1,6 @@
 /*
- * The command line as data: one table of nouns and verbs. Parsing (words.h), help, man page, completion and the reference
- * page use it. Most verbs are a row and no code.
+ * The command line as data: one table of nouns and verbs. Parsing (words.h), help, man page, completion and the
+ * reference page use it. Most verbs are a row and no code.
  *
  * A verb with a method and a path is a request: its arguments fill the path, its options become members of the body or
  * of the query. An option is named as the REST member it sets, with dashes.

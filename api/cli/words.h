@@ -1,6 +1,6 @@
 /*
- * The words of a command line, read by the table: verb, arguments, options; and the request that they make. Pure, except
- * for the files that options name.
+ * The words of a command line, read by the table: verb, arguments, options; and the request that they make. Pure,
+ * except for the files that options name.
  */
 #ifndef DT_API_WORDS_H
 #define DT_API_WORDS_H
@@ -28,15 +28,15 @@ struct dt_cli_call {
     struct dt_cli_given given[DT_CLI_OPTIONS_MAX];
 };
 
-/* Reads the words after the program's name; the call borrows them. INVALID: err has the reason, and suggests the nearest word
- * for an unknown one. */
+/* Reads the words after the program's name; the call borrows them. INVALID: err has the reason, and suggests the
+ * nearest word for an unknown one. */
 DT_MUST_CHECK dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, struct dt_error *err);
 
 /* Returns the value of an option; NULL: it was not given. */
 const char *dt_cli_value(const struct dt_cli_call *call, const char *option);
 
-/* Returns how many letters must be inserted, deleted, changed or swapped with a neighbour to make b of a. A number above
- * `most` is not exact. */
+/* Returns how many letters must be inserted, deleted, changed or swapped with a neighbour to make b of a. A number
+ * above `most` is not exact. */
 unsigned dt_cli_distance(const char *a, const char *b, unsigned most);
 
 /* Room for the texts of a call's times; it lives as long as the call does. */
@@ -44,7 +44,8 @@ struct dt_cli_times {
     char text[DT_CLI_OPTIONS_MAX][25];
 };
 
-/* Replaces each time that is written as now, today, yesterday, tomorrow (UTC), -1h or +P1D by RFC 3339, relative to now_ms. */
+/* Replaces each time that is written as now, today, yesterday, tomorrow (UTC), -1h or +P1D by RFC 3339, relative to
+ * now_ms. */
 void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_times *room);
 
 /* A call as a request: its path with the query, and its body, by the verb's row of the table. */

@@ -209,8 +209,8 @@ static bool check_caller(struct dt_exchange *e)
 }
 
 /*
- * While no token is asked for, the browser of this machine could be used by any page (request.h). Probes ask by whatever
- * address reaches them, and learn nothing that matters. A request without Host, of HTTP/1.0, is no browser's.
+ * While no token is asked for, the browser of this machine could be used by any page (request.h). Probes ask by
+ * whatever address reaches them, and learn nothing that matters. A request without Host, of HTTP/1.0, is no browser's.
  */
 static bool check_page(struct dt_exchange *e)
 {

@@ -1,8 +1,8 @@
 /*
  * A chunk is filled (open), passes the gate (batch_gate.h) to its queue, and returns (done). Its answers are written
- * after those of all earlier chunks. Elements with the same key must be done in order, but chunks that are queued at the
- * same time may be committed in any order. So if a chunk has a key of an earlier chunk that may still be queued, it waits
- * until all earlier chunks have returned.
+ * after those of all earlier chunks. Elements with the same key must be done in order, but chunks that are queued at
+ * the same time may be committed in any order. So if a chunk has a key of an earlier chunk that may still be queued,
+ * it waits until all earlier chunks have returned.
  *
  * Invariants: a chunk that is not done belongs to the queue, except for its refusals; after a batch has ended early
  * (ending is set) no chunk of it is queued; hold covers weight, in steps, unless the batch has ended early.
@@ -26,8 +26,8 @@
 #define FREE_WEIGHT ((size_t)64 << 10) /* not charged to the budget (limits.memory) */
 #define STEP        ((size_t)64 << 10) /* a hold grows in steps */
 #define KEEP_HELD   ((size_t)1 << 20)  /* a hold that is larger than needed by this much shrinks */
-/* Answers may be RESULTS_TIMES as long as the elements, and RESULTS_MIN in any case, so that 200 KB of line feeds do not
- * cause an answer of 24 MB. */
+/* Answers may be RESULTS_TIMES as long as the elements, and RESULTS_MIN in any case, so that 200 KB of line feeds do
+ * not cause an answer of 24 MB. */
 #define RESULTS_TIMES 4
 #define RESULTS_MIN   ((size_t)256 << 10)
 
@@ -573,7 +573,8 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
     chunk_add_refusal(batch->open, &problem);
 }
 
-/* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: memory is out. */
+/* Notes the key of the next row. If an earlier chunk may have the key, this chunk waits for it. False: memory is out.
+ * */
 static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;

@@ -1,11 +1,11 @@
 /*
- * A batch: many elements of one request, taken one by one in order. The answers have the same order; chunks are committed
- * meanwhile. The kind of the batch says what an element is: a new job, or a result.
+ * A batch: many elements of one request, taken one by one in order. The answers have the same order; chunks are
+ * committed meanwhile. The kind of the batch says what an element is: a new job, or a result.
  *
  *   element -> decoded into the open chunk (a unit of its queue) -> full: submitted -> done -> answers written
  *
- * An element that is refused (400, 413, 422, 404) takes its place in the chunk as text. At most DT_BATCH_UNDER_WAY chunks
- * are queued at a time: the feeder asks dt_batch_room, and waits suspended.
+ * An element that is refused (400, 413, 422, 404) takes its place in the chunk as text. At most DT_BATCH_UNDER_WAY
+ * chunks are queued at a time: the feeder asks dt_batch_room, and waits suspended.
  *
  * A batch may end early: its deadline passes, the server ends, memory is scarce, its answer would be out of proportion,
  * the body breaks off. Then nothing more is done, and the answer has the outcome of each element that arrived before;
@@ -84,12 +84,12 @@ struct dt_batch_kind {
     const char *elements;    /* text: what an array contains */
     size_t row_bytes;
     struct dt_gate *(*gate)(const struct dt_api *api);
-    /* Decodes an element into the chunk's next row. keep: copies texts that would otherwise be borrowed from the element.
-     * If it is refused, err or faults have the reason. */
+    /* Decodes an element into the chunk's next row. keep: copies texts that would otherwise be borrowed from the
+     * element. If it is refused, err or faults have the reason. */
     dt_status (*decode)(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
                         struct dt_faults *faults, struct dt_error *err);
-    /* Returns the hash of an element's key: elements with one key are queued in order. 0 = no key. NULL: the queue keeps
-     * the order. */
+    /* Returns the hash of an element's key: elements with one key are queued in order. 0 = no key. NULL: the queue
+     * keeps the order. */
     uint64_t (*key_of)(const void *row);
     /* Queues the chunk's unit, whose done calls dt_batch_came_back. */
     void (*submit)(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us);
@@ -162,13 +162,13 @@ enum dt_batch_rest { DT_BATCH_REST_FIRST, DT_BATCH_REST_LAST };
 bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when);
 /* Fills in the answer (200; 503 if memory was out), after the last chunk has returned. */
 void dt_batch_answer(dt_batch *batch);
-/* Detaches the answer (dt_request_detach) of a batch that has ended early, because its body is incomplete. It is sent when
- * all chunks have returned. */
+/* Detaches the answer (dt_request_detach) of a batch that has ended early, because its body is incomplete. It is sent
+ * when all chunks have returned. */
 void dt_batch_detach(dt_batch *batch);
 
 /*
- * Feeds a batch from a request's body: a stream of lines (application/x-ndjson), or an array (batch_feed.c). A route has
- * the stream of its kind, and dt_batch_feed_handle as its handler. request.h says when each function is called.
+ * Feeds a batch from a request's body: a stream of lines (application/x-ndjson), or an array (batch_feed.c). A route
+ * has the stream of its kind, and dt_batch_feed_handle as its handler. request.h says when each function is called.
  */
 enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer);
 enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken);

@@ -1,8 +1,8 @@
 /*
- * Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece of
- * the body has more lines than a slice, slicers (workers.h) take the remainder, so that other connections of the thread
- * do not wait. An array is collected, then a slicer parses all of it (if that fails nothing is done), and takes some
- * dozens of elements at a time.
+ * Feeds batches: see batch.h. Lines (NDJSON) are taken from the stream as they arrive, on the HTTP thread. If a piece
+ * of the body has more lines than a slice, slicers (workers.h) take the remainder, so that other connections of the
+ * thread do not wait. An array is collected, then a slicer parses all of it (if that fails nothing is done), and takes
+ * some dozens of elements at a time.
  */
 #include "batch.h"
 
@@ -19,8 +19,8 @@ static const struct dt_batch_kind *kind_of(const struct dt_request *req)
 
 /*
  * `partial` keeps the beginning of a line until the next piece of the body arrives. A line longer than limits.body is
- * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty line is
- * refused like any other fault, so that results stay aligned with lines.
+ * refused, and skipped to its end. A line feed ends a line. Text after the last line feed is a line, too. An empty
+ * line is refused like any other fault, so that results stay aligned with lines.
  */
 struct lines {
     dt_batch *batch;
@@ -180,8 +180,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
-    /* There are more lines than a slice, or there is no room, or the batch rests first. The HTTP library's buffer does not
-     * outlive feed, so the remainder is copied. */
+    /* There are more lines than a slice, or there is no room, or the batch rests first. The HTTP library's buffer does
+     * not outlive feed, so the remainder is copied. */
     const size_t left = n - at;
     lines->at = 0;
     if (dt_hold_bulk(&req->hold, dt_strbuf_growth(&lines->piece, left)))
@@ -273,8 +273,8 @@ static void drop_array(struct dt_request *req)
     dt_batch_release(array->batch);
 }
 
-/* A node is many times larger than the shortest element. So if a body has more elements than valid ones would fit in, it is
- * refused as one with too many. */
+/* A node is many times larger than the shortest element. So if a body has more elements than valid ones would fit in,
+ * it is refused as one with too many. */
 static size_t nodes_max(const struct dt_request *req)
 {
     size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;

@@ -1,14 +1,15 @@
 /*
- * The gate before the queue of a kind of elements: new jobs (the committer), results (the results batcher). All batches
- * of the kind together take at most half of that queue, so that single elements find room. If a chunk finds no room, its
- * batch waits in the gate's queue, first come first served. The gate counts rows; a chunk with many bytes counts for more
- * rows.
+ * The gate before the queue of a kind of elements: new jobs (the committer), results (the results batcher). All
+ * batches of the kind together take at most half of that queue, so that single elements find room. If a chunk finds no
+ * room, its batch waits in the gate's queue, first come first served. The gate counts rows; a chunk with many bytes
+ * counts for more rows.
  *
  *   dt_gate_pass: a chunk is queued --> dt_gate_back: the chunk has returned; the next batch is served
  *        '-- no room --> dt_gate_wait: the batch waits --> call(): room was granted, or the wait ended without
  *
  * Granted room is reserved until the batch passes. If a batch does not pass (its client has disconnected, its deadline
- * has passed) it releases the room with dt_gate_leave. Every wait ends: with room, at the deadline, or when the gate closes.
+ * has passed) it releases the room with dt_gate_leave. Every wait ends: with room, at the deadline, or when the gate
+ * closes.
  *
  * Thread-safe. An entry belongs to the thread that owns its batch; other threads may only call dt_gate_back.
  */
@@ -72,18 +73,18 @@ size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);
 /* Counts a chunk of this weight as queued. False: there is no room, and nothing was counted. */
 bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight);
 /*
- * Removes a chunk of this weight from the count, on any thread. Calls under_lock first, with the number of chunks of this
- * batch that are still queued; then ends the waits that can end.
+ * Removes a chunk of this weight from the count, on any thread. Calls under_lock first, with the number of chunks of
+ * this batch that are still queued; then ends the waits that can end.
  */
 void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg);
 /*
- * Queues the entry. True: the entry waits. suspend (or NULL) was called before call could be; the caller does not touch the
- * batch until call is called. False: there is nothing to wait for, and suspend was not called.
+ * Queues the entry. True: the entry waits. suspend (or NULL) was called before call could be; the caller does not
+ * touch the batch until call is called. False: there is nothing to wait for, and suspend was not called.
  */
 bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *));
-/* Queues the entry until this time (monotonic, to some tenths of a second), at most until its deadline: the batch rests and
- * holds no room. Otherwise as dt_gate_wait. False: the gate is closed. */
+/* Queues the entry until this time (monotonic, to some tenths of a second), at most until its deadline: the batch
+ * rests and holds no room. Otherwise as dt_gate_wait. False: the gate is closed. */
 bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)(struct dt_gate_entry *));
 /* LATE: the batch's deadline has passed; CLOSED: the server ends. In both cases no new chunk may be queued. */
 enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);

@@ -8,10 +8,10 @@
  * done was called (what the index needs is noted before). While a commit runs the next rows are queued, so commits grow
  * with the load, and a lone job does not wait.
  *
- * Single jobs do not wait for batches: units of a few rows have a queue of their own, which is served first, in commits of
- * its own. After PASSES of these a batch is committed in any case. If there are several threads, batches never have all of
- * them. While single jobs arrive, batches have one thread, commit at most a large unit at a time, and rest after each
- * commit, because large statements slow down all others in MySQL.
+ * Single jobs do not wait for batches: units of a few rows have a queue of their own, which is served first, in
+ * commits of its own. After PASSES of these a batch is committed in any case. If there are several threads, batches
+ * never have all of them. While single jobs arrive, batches have one thread, commit at most a large unit at a time,
+ * and rest after each commit, because large statements slow down all others in MySQL.
  */
 #include "committer.h"
 
@@ -156,7 +156,8 @@ static dt_status start_worker_locked(dt_committer *c)
     return status;
 }
 
-/* Wakes a thread, or starts one, if a commit can begin now; for_clock: or if one is needed whose timer expires sooner. */
+/* Wakes a thread, or starts one, if a commit can begin now; for_clock: or if one is needed whose timer expires sooner.
+ * */
 static void wake_one_locked(dt_committer *c, bool for_clock)
 {
     int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
@@ -346,8 +347,9 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
     return NULL;
 }
 
-/* Adds the unit's topics that the view lacks to the wishes, after the `before` wishes of earlier units. Returns how many.
- * A topic that was refused to an earlier caller is added again, because this caller may be allowed to create it. */
+/* Adds the unit's topics that the view lacks to the wishes, after the `before` wishes of earlier units. Returns how
+ * many. A topic that was refused to an earlier caller is added again, because this caller may be allowed to create it.
+ * */
 static size_t wish_for(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
@@ -372,8 +374,8 @@ static size_t wish_for(struct worker *w, const struct dt_unit *unit, const struc
     return n;
 }
 
-/* Creates the topics that the view lacks, all of a unit together, and refuses rows whose topic may not be created. *made: a
- * topic exists now that the view lacks. If the status is not OK, some topics may have been created. */
+/* Creates the topics that the view lacks, all of a unit together, and refuses rows whose topic may not be created.
+ * *made: a topic exists now that the view lacks. If the status is not OK, some topics may have been created. */
 static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
                              struct dt_error *err)
 {
@@ -423,8 +425,8 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     return status;
 }
 
-/* Collects the rows to insert, with the settings of their topics. Returns how many. Rows borrow from the snapshot, so units
- * keep it. */
+/* Collects the rows to insert, with the settings of their topics. Returns how many. Rows borrow from the snapshot, so
+ * units keep it. */
 static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_view *view)
 {
     size_t n = 0;

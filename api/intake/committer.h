@@ -1,8 +1,8 @@
 /*
- * Group commit of new jobs. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) are queued. Each committer
- * thread has a MySQL connection; it takes all queued units (at most 3,000 rows and DT_COMMIT_BYTES; units are not split)
- * and inserts them in one transaction. A unit is answered after the durable commit. Then the due entries are posted to the
- * index writer, which delays no answer.
+ * Group commit of new jobs. Units (one POST = one row; a batch = up to DT_UNIT_ROWS rows a unit) are queued. Each
+ * committer thread has a MySQL connection; it takes all queued units (at most 3,000 rows and DT_COMMIT_BYTES; units
+ * are not split) and inserts them in one transaction. A unit is answered after the durable commit. Then the due
+ * entries are posted to the index writer, which delays no answer.
  *
  * The committer gives each row its id, creates topics if topics.auto_create is set, and copies retry and ack_timeout of
  * the topic into rows that lack them.
@@ -58,17 +58,18 @@ void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_
 /* A new job, and its outcome. */
 struct dt_create {
     /*
-     * In: row.job except its id; retry absent and ack_timeout_ms 0 = the topic's. Borrowed until done.
-     * Out: row.job.id, retry and ack_timeout_ms (final; retry lives until dt_unit_clear), row.outcome, row.existing_id.
-     * Outcome NO_TOPIC: there is no such topic, and topics.auto_create is off. REFUSED: `reason` says why (422), such as
-     * that the topic's name clashes with another one in Kafka.
+     * In: row.job except its id; retry absent and ack_timeout_ms 0 = the topic's. Borrowed until done. Out:
+     * row.job.id, retry and ack_timeout_ms (final; retry lives until dt_unit_clear), row.outcome, row.existing_id.
+     * Outcome NO_TOPIC: there is no such topic, and topics.auto_create is off. REFUSED: `reason` says why (422), such
+     * as that the topic's name clashes with another one in Kafka.
      */
     struct dt_insert row;
     const char *reason;               /* out, for REFUSED: lives as long as the topic cache */
     struct dt_callback_misfit misfit; /* out, for REFUSED: why it does not fit the topic; misfit.reason NULL: it does */
 };
 
-/* Rows that are committed together. The submitter creates and frees it; the committer owns it from submit until done. */
+/* Rows that are committed together. The submitter creates and frees it; the committer owns it from submit until done.
+ * */
 struct dt_unit {
     struct dt_create *rows;
     size_t n;            /* 1 to dt_committer_unit_rows() */

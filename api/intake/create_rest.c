@@ -1,11 +1,11 @@
 /*
- * POST /v1/jobs, PUT /v1/topics/{t}/jobs/{key}, and POST /v1/jobs:batch. The HTTP thread decodes, the committer inserts,
- * the answer follows the durable commit. A created job is answered from memory. If an equal request has created the job
- * before, a worker reads it.
+ * POST /v1/jobs, PUT /v1/topics/{t}/jobs/{key}, and POST /v1/jobs:batch. The HTTP thread decodes, the committer
+ * inserts, the answer follows the durable commit. A created job is answered from memory. If an equal request has
+ * created the job before, a worker reads it.
  *
- * With ?replace=true a worker first looks for an unfinished job with the key, and gives it the body. If there is none the
- * row is submitted to the committer, marked so that a finished job releases its key. If a job is created or finishes
- * meanwhile, the two alternate.
+ * With ?replace=true a worker first looks for an unfinished job with the key, and gives it the body. If there is none
+ * the row is submitted to the committer, marked so that a finished job releases its key. If a job is created or
+ * finishes meanwhile, the two alternate.
  */
 #include "create_rest.h"
 #include "answer.h"

@@ -3,13 +3,13 @@
  *
  *            written                        refused, or not answered: `on_loss`
  *   UP ◀───────────────┐          UP ───────────────────────────────────────────▶ DOWN
- *   entries that are due soon are written at once;   entries that cannot be written are dropped; endpoints that work are
- *   the others wait a moment for more                served; every RETRY_US all endpoints are probed
+ *   entries that are due soon are written at once;   entries that cannot be written are dropped; endpoints that
+ *   the others wait a moment for more                work are served; every RETRY_US all endpoints are probed
  *
- * Invariants: the ring has at most RING_ENTRIES; entries that do not fit are dropped and counted; entries are written in
- * the order in which they were posted, so the latest entry of a job wins. Every loss is reported: `losses` rises, and
- * `down` names the endpoints until all take changes again. The process's row has both for the leaders, who read due jobs
- * from MySQL meanwhile, and until a compare has succeeded.
+ * Invariants: the ring has at most RING_ENTRIES; entries that do not fit are dropped and counted; entries are written
+ * in the order in which they were posted, so the latest entry of a job wins. Every loss is reported: `losses` rises,
+ * and `down` names the endpoints until all take changes again. The process's row has both for the leaders, who read
+ * due jobs from MySQL meanwhile, and until a compare has succeeded.
  *
  * If there is nothing to write, the writer probes every PROBE_US.
  */

@@ -12,8 +12,8 @@
 
 typedef struct dt_index_writer dt_index_writer;
 
-/* Starts the thread. All arguments are borrowed and outlive the writer. *out is NULL unless OK, or if there is no index:
- * every function accepts NULL, and does nothing then. */
+/* Starts the thread. All arguments are borrowed and outlive the writer. *out is NULL unless OK, or if there is no
+ * index: every function accepts NULL, and does nothing then. */
 DT_MUST_CHECK dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics,
                                               dt_index_writer **out, struct dt_error *err);
 /* Writes the queued entries (for a bounded time), ends the thread. */

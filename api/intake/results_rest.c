@@ -1,6 +1,6 @@
 /*
- * POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes, the batcher applies. A worker then
- * reads the single job for the answer; if that fails, the answer has only the outcome.
+ * POST /v1/jobs/{id}/results, and POST /v1/results for batches. The HTTP thread decodes, the batcher applies. A worker
+ * then reads the single job for the answer; if that fails, the answer has only the outcome.
  */
 #include "results_rest.h"
 

@@ -21,8 +21,8 @@ struct dt_reports {
     /* The topics that the caller sees; a job of another topic is an UNKNOWN_JOB. Borrowed until done; NULL = all. */
     const struct dt_topic_bound *bound;
     bool of_batch; /* single results are applied first; results of batches in their order */
-    /* Called exactly once, on the batcher's thread, or inside dt_results_batcher_submit if they are refused. Must not block;
-     * usually submits the request to the workers, which read the job for the answer. */
+    /* Called exactly once, on the batcher's thread, or inside dt_results_batcher_submit if they are refused. Must not
+     * block; usually submits the request to the workers, which read the job for the answer. */
     void (*done)(struct dt_reports *reports);
     void *arg;
     int64_t deadline_us; /* monotonic: UNAVAILABLE if not begun by then; 0 = none */

@@ -43,8 +43,8 @@ struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
 
 /* ---- answers to a pop that is a command ---- */
 
-/* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be read now; then the answer
- * has the jobs' numbers, with which a client can finish them, too. */
+/* Finds the ids that commands gave to popped jobs, by job. NULL: none has one, or they cannot be read now; then the
+ * answer has the jobs' numbers, with which a client can finish them, too. */
 const struct dt_command_job *dt_command_name_jobs(dt_store *store, struct dt_arena *arena,
                                                   const struct dt_popped *popped);
 /* Adds the answer of a pop that got these jobs, perhaps none. names: one for each job, or NULL. */

@@ -1,7 +1,7 @@
 /*
- * POST /v1/commands. The HTTP thread decodes all commands. They are carried out in order, in groups: adds by the committer,
- * finishes by the results batcher after a worker has found their jobs, deletes and pops by a worker. After each group the
- * HTTP thread writes the answers and begins the next group.
+ * POST /v1/commands. The HTTP thread decodes all commands. They are carried out in order, in groups: adds by the
+ * committer, finishes by the results batcher after a worker has found their jobs, deletes and pops by a worker. After
+ * each group the HTTP thread writes the answers and begins the next group.
  *
  * If a command fails, its answer says so, with status 200. If a single command cannot be read, needs another scope, or
  * meets a server that fails, the answer is a problem; in an array only this command fails.
@@ -85,8 +85,8 @@ static enum dt_next answer_all(struct run *run)
     return DT_REPLY;
 }
 
-/* Finds the jobs of the group by their ids. If a job does not exist, or the caller does not see it, its command fails. NULL:
- * all fail. */
+/* Finds the jobs of the group by their ids. If a job does not exist, or the caller does not see it, its command fails.
+ * NULL: all fail. */
 static struct dt_command_job *find_jobs(struct run *run, dt_store *store, struct dt_error *err)
 {
     struct dt_request *req = run->req;

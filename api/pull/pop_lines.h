@@ -1,7 +1,7 @@
 /*
- * Lines of waiting pops. Each topic has a line, and its pops are served in the order of their arrival, whatever they ask
- * for (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs one claim,
- * however different the pops of its topic are. Pure, except for memory; the room (pop_room.c) locks it.
+ * Lines of waiting pops. Each topic has a line, and its pops are served in the order of their arrival, whatever they
+ * ask for (number of jobs, ttr, further topics). A pop for several topics is in the line of each. So an offer costs
+ * one claim, however different the pops of its topic are. Pure, except for memory; the room (pop_room.c) locks it.
  */
 #ifndef DT_API_POP_LINES_H
 #define DT_API_POP_LINES_H
@@ -62,7 +62,8 @@ struct dt_pop_lines {
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for each of these topics. */
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
-/* Appends a pop to the lines of its topics, which are created if needed. owners: of the topics. False: memory is out. */
+/* Appends a pop to the lines of its topics, which are created if needed. owners: of the topics. False: memory is out.
+ * */
 bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
                       struct dt_pop_waiter *waiter);
 /* Removes a pop from its lines, and lines that are empty then. True: one of these was ready. */
@@ -72,13 +73,13 @@ void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t
 /* Returns when the first ready line may be served; INT64_MAX: none is ready. */
 int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
 /* Moves one line of each owner to the front, of those that may be served. Returns how many lines to serve: one of each
- * owner, or several if there is one owner. The arena is scratch; if it is out of memory, the line that has been ready for
- * longest is first. */
+ * owner, or several if there is one owner. The arena is scratch; if it is out of memory, the line that has been ready
+ * for longest is first. */
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
 /* Removes the first line that may be served from the ready ones. NULL: there is none. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);
-/* Called after a claim for a line that dt_pop_lines_next_ready returned. True: the claim left jobs, so the line, if it still
- * exists, is ready again. An offer that arrived meanwhile has made it ready already. */
+/* Called after a claim for a line that dt_pop_lines_next_ready returned. True: the claim left jobs, so the line, if it
+ * still exists, is ready again. An offer that arrived meanwhile has made it ready already. */
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us);
 

@@ -1,14 +1,14 @@
 /*
- * POST /v1/topics/{topic}/pop and POST /v1/pop; and the thread of the waiting room with its sockets. A worker claims for a
- * pop. If it finds nothing and may wait, the pop enters the room with its connection. If other pops already wait for its
- * topics it enters the room at once, because they come first.
+ * POST /v1/topics/{topic}/pop and POST /v1/pop; and the thread of the waiting room with its sockets. A worker claims
+ * for a pop. If it finds nothing and may wait, the pop enters the room with its connection. If other pops already wait
+ * for its topics it enters the room at once, because they come first.
  *
- *   a notification of offers, or a poll ──▶ the lines of these topics are ready ──▶ owners take turns: one claim for the
- *   first pops of a line whose clients are still connected ──▶ answers, in order of arrival
+ *   a notification of offers, or a poll ──▶ the lines of these topics are ready ──▶ owners take turns: one claim
+ *   for the first pops of a line whose clients are still connected ──▶ answers, in order of arrival
  *
- * Invariants: an answer is sent to a client that was connected when its jobs were claimed; any thread adds pops to lines,
- * but only the room's thread removes them, so it may use them without the lock; a notification between a pop's claim and
- * its entering makes its lines ready; a ready line waits for at most one claim of each other owner.
+ * Invariants: an answer is sent to a client that was connected when its jobs were claimed; any thread adds pops to
+ * lines, but only the room's thread removes them, so it may use them without the lock; a notification between a pop's
+ * claim and its entering makes its lines ready; a ready line waits for at most one claim of each other owner.
  */
 #include "pop_room.h"
 
@@ -236,9 +236,9 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 }
 
 /*
- * Drops up to `most` bytes that the client sent after the pop. The connection ends with the pop's answer, so nothing else
- * reads them, and while they fill the socket the client's FIN does not arrive. True: the client has disconnected, or sends
- * more than DROPPED_MAX.
+ * Drops up to `most` bytes that the client sent after the pop. The connection ends with the pop's answer, so nothing
+ * else reads them, and while they fill the socket the client's FIN does not arrive. True: the client has disconnected,
+ * or sends more than DROPPED_MAX.
  */
 static bool has_left(struct dt_pop_waiter *waiter, size_t most)
 {
@@ -261,8 +261,8 @@ static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
     answer_none(remove_pop(room, waiter), form);
 }
 
-/* Ends waits whose time is up, or all if the room is closed. Walks over all pops are ENDS_US apart, so that many short waits
- * of one client cost the others little. */
+/* Ends waits whose time is up, or all if the room is closed. Walks over all pops are ENDS_US apart, so that many short
+ * waits of one client cost the others little. */
 static void end_waits(dt_pop_room *room)
 {
     const int64_t now_us = dt_clock_mono_us(room->env->clock);

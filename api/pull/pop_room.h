@@ -1,6 +1,6 @@
 /*
- * The waiting room: pops that found no jobs, until there are some, their wait ends, or their client disconnects. A waiting
- * pop holds a socket and some memory; no thread, no MySQL connection, no slot of the HTTP server.
+ * The waiting room: pops that found no jobs, until there are some, their wait ends, or their client disconnects. A
+ * waiting pop holds a socket and some memory; no thread, no MySQL connection, no slot of the HTTP server.
  *
  * One thread serves the room. Redis notifies it of offers. If Redis is down it polls MySQL, with one statement for all
  * waiting pops every LOOK_US; it also polls now and then while Redis works. While no pop waits it does nothing.
@@ -25,8 +25,8 @@ void dt_pop_room_stop(dt_pop_room *room);
 /* After dt_pop_room_stop. Accepts NULL. */
 void dt_pop_room_free(dt_pop_room *room);
 
-/* Counts the notifications of offers of these topics. A pop reads it before its claim and passes it to dt_pop_room_enter,
- * so that a notification in between is not missed. Any thread. */
+/* Counts the notifications of offers of these topics. A pop reads it before its claim and passes it to
+ * dt_pop_room_enter, so that a notification in between is not missed. Any thread. */
 uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
 /* Returns true if pops already wait for these topics: then a further pop may wait without a claim. Any thread. */
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);

@@ -1,6 +1,6 @@
 /*
- * If a pop is for several topics, each topic that has jobs gives an equal part, and the others give what one lacks. Each
- * time another topic comes first.
+ * If a pop is for several topics, each topic that has jobs gives an equal part, and the others give what one lacks.
+ * Each time another topic comes first.
  */
 #include "pop_take.h"
 

@@ -191,9 +191,9 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
 }
 
 /*
- * Compares with the number of jobs that may be pending beyond those counted. A share that is newer or larger than at the
- * count is not used before the next count: other processes may have created jobs from it that the count lacks. Without
- * a share the process may create its part of a tenth of the quota, at least one job.
+ * Compares with the number of jobs that may be pending beyond those counted. A share that is newer or larger than at
+ * the count is not used before the next count: other processes may have created jobs from it that the count lacks.
+ * Without a share the process may create its part of a tenth of the quota, at least one job.
  */
 static bool pending_over(struct dt_meter *m, struct dt_over *over)
 {
@@ -288,7 +288,8 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
     return any;
 }
 
-/* What was admitted without a share is taken from the first share's bucket. If others hold the rest, the level stays. */
+/* What was admitted without a share is taken from the first share's bucket. If others hold the rest, the level stays.
+ * */
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);

@@ -2,19 +2,19 @@
  * The meter of one token in this process: the demand, and how much of it was admitted. Pure: the time is passed in. Any
  * thread.
  *
- * A rate has a token bucket. It holds what the process's share of the quota yields in a second (at least one unit), and
- * fills at that rate. All shares together are at most the whole, so in t seconds all processes with shares admit at most
- * t + 1 times the quota.
+ * A rate has a token bucket. It holds what the process's share of the quota yields in a second (at least one unit),
+ * and fills at that rate. All shares together are at most the whole, so in t seconds all processes with shares admit
+ * at most t + 1 times the quota.
  *
- * If a process has no share (the token was idle here for some seconds), it uses an equal part of the quota, by the number
- * of live API processes, and asks for a share at once. The first share is at most the equal part, so processes that start
- * together do not take it from each other. If another process holds the whole quota, the bucket is not filled until that
- * process takes less, a second later. So a process that starts admits, once, an equal part of one second more than its
- * share.
+ * If a process has no share (the token was idle here for some seconds), it uses an equal part of the quota, by the
+ * number of live API processes, and asks for a share at once. The first share is at most the equal part, so processes
+ * that start together do not take it from each other. If another process holds the whole quota, the bucket is not
+ * filled until that process takes less, a second later. So a process that starts admits, once, an equal part of one
+ * second more than its share.
  *
- * Pending jobs are those that MySQL counted last, and those that were admitted since. A process admits, of the jobs that
- * the quota leaves, the share that it had when the count began. Without a share at that time, or before the first count,
- * it admits the equal part; all processes together then admit at most a tenth of the quota.
+ * Pending jobs are those that MySQL counted last, and those that were admitted since. A process admits, of the jobs
+ * that the quota leaves, the share that it had when the count began. Without a share at that time, or before the first
+ * count, it admits the equal part; all processes together then admit at most a tenth of the quota.
  *
  *   dt_meter_request, dt_meter_job    a request arrives; a new job is submitted
  *   dt_meter_jobs_done                the outcome of submitted jobs

@@ -1,8 +1,8 @@
 /*
  * See quotas.h. Owns the table of tenants and the keeper:
  *
- *   a tenant without a share has demand -> the keeper wakes, takes shares for all tenants in use, and again every second
- *   until there is no demand
+ *   a tenant without a share has demand -> the keeper wakes, takes shares for all tenants in use, and again every
+ *   second until there is no demand
  */
 #include "quotas.h"
 

@@ -43,12 +43,13 @@ bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
 /* As dt_meter_refuse; over: why the job before them was refused. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
-/* Counts refused elements of a batch. Returns until when (monotonic, us) the batch rests before it is answered; 0: it does
- * not rest, or the tenant is NULL. Any thread. */
+/* Counts refused elements of a batch. Returns until when (monotonic, us) the batch rests before it is answered; 0: it
+ * does not rest, or the tenant is NULL. Any thread. */
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
 /* Returns until when a new batch of the tenant rests before it begins, in the same way. */
 int64_t dt_tenant_rests_until(dt_tenant *tenant);
-/* Takes a place among the tenant's batches that rest before they begin; each holds a connection. False: none is free. */
+/* Takes a place among the tenant's batches that rest before they begin; each holds a connection. False: none is free.
+ * */
 #define DT_TENANT_PLACES 16
 bool dt_tenant_take_place(dt_tenant *tenant);
 void dt_tenant_give_place(dt_tenant *tenant);
@@ -67,9 +68,9 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
  * but neither the queue nor the disk slows its sender down. So a batch is answered, and the next one begins, only when
  * the token's debt is paid.
  *
- * Each refused element adds time by a rate. A burst is free, so that a batch with a few faults is answered at once. This
- * is the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371, annex A), with a bounded debt: a sender
- * that stops is served as before within seconds.
+ * Each refused element adds time by a rate. A burst is free, so that a batch with a few faults is answered at once.
+ * This is the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371, annex A), with a bounded debt:
+ * a sender that stops is served as before within seconds.
  *
  * Any thread; a zero struct has no debt.
  */

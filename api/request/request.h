@@ -14,8 +14,8 @@
  *
  * Handlers, feeds of streams and `then` run on an HTTP thread that serves more than a hundred connections. They never
  * block, and never use MySQL or Redis: work with the store goes to dt_workers_submit, new jobs to dt_committer_submit,
- * results to dt_results_batcher_submit. Each of these resumes every request that it gets. A suspended request waits until
- * its deadline at most, or a few seconds longer if MySQL is already working on it.
+ * results to dt_results_batcher_submit. Each of these resumes every request that it gets. A suspended request waits
+ * until its deadline at most, or a few seconds longer if MySQL is already working on it.
  *
  * Everything of a request (arena, body, query, out) lives until its answer was sent; the next request of the connection
  * uses the memory again.
@@ -154,8 +154,8 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
 
 /*
  * A handler charges bytes before it allocates them, on the thread that owns the request. If the budget is used up, it
- * answers 503, unless something was changed already. The server gives back the hold when the request ends. When it sends
- * the answer, it charges what body, out and arena have beyond the hold.
+ * answers 503, unless something was changed already. The server gives back the hold when the request ends. When it
+ * sends the answer, it charges what body, out and arena have beyond the hold.
  */
 /* Called when the answer is filled in: gives back what the hold has beyond the request's buffers. */
 void dt_request_trim(struct dt_request *req);
@@ -182,9 +182,9 @@ enum dt_feed { DT_FEED_MORE, DT_FEED_WAIT, DT_FEED_DROP };
 enum dt_cut { DT_CUT_CLIENT, DT_CUT_LATE, DT_CUT_SHUTDOWN, DT_CUT_MALFORMED, DT_CUT_SLOW };
 
 /*
- * All functions run on the HTTP thread, in this order: begin; feed for each piece of the body; the route's handle if the
- * body is complete, or cut if it breaks off; the request's cleanup, if set. Units may still be queued at a committer when
- * cleanup is called, so it must not free what they use: such state is counted memory of its own.
+ * All functions run on the HTTP thread, in this order: begin; feed for each piece of the body; the route's handle if
+ * the body is complete, or cut if it breaks off; the request's cleanup, if set. Units may still be queued at a
+ * committer when cleanup is called, so it must not free what they use: such state is counted memory of its own.
  */
 struct dt_stream {
     /*
@@ -201,16 +201,16 @@ struct dt_stream {
     enum dt_feed (*feed)(struct dt_request *req, const char *p, size_t n, size_t *taken);
     /*
      * Called if the body breaks off: its client has disconnected, its deadline has passed, it is slow while other
-     * clients wait for a connection, the server ends, or its chunks are malformed. handle is not called after it. It may
-     * detach the answer (dt_request_detach); otherwise the server may send a problem.
+     * clients wait for a connection, the server ends, or its chunks are malformed. handle is not called after it. It
+     * may detach the answer (dt_request_detach); otherwise the server may send a problem.
      */
     void (*cut)(struct dt_request *req, enum dt_cut why);
 };
 
 /*
  * Detaches the answer to a request whose body broke off, or that waits for long. The HTTP library would close such a
- * connection without an answer; so the socket is kept, and the answer is written to it past the library. Called inside a
- * stream's cut, or inside handle or then, which then return DT_AWAY. NULL: not possible.
+ * connection without an answer; so the socket is kept, and the answer is written to it past the library. Called inside
+ * a stream's cut, or inside handle or then, which then return DT_AWAY. NULL: not possible.
  */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);
@@ -256,9 +256,9 @@ bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);
 /*
  * ---- hosts and origins ----
  *
- * Which web pages may use an installation that asks for no token. A browser on the machine sends requests of any page to
- * the loopback: across sites, and by a host name that the page's owner points at the loopback in DNS. So Host must be a
- * name of the loopback, and the browser must report the same origin. Pure.
+ * Which web pages may use an installation that asks for no token. A browser on the machine sends requests of any page
+ * to the loopback: across sites, and by a host name that the page's owner points at the loopback in DNS. So Host must
+ * be a name of the loopback, and the browser must report the same origin. Pure.
  */
 
 /* Returns true if a Host, with any port, is a loopback name or address, or in names (http.names). */

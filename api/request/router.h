@@ -15,7 +15,8 @@ struct dt_request;
 struct dt_store;
 struct dt_stream;
 
-/* What a handler returns: the answer is filled in; another thread has the request; the answer is detached (request.h). */
+/* What a handler returns: the answer is filled in; another thread has the request; the answer is detached (request.h).
+ * */
 enum dt_next { DT_REPLY, DT_PENDING, DT_AWAY };
 
 #define DT_ROUTE_PARAMS 2
@@ -27,8 +28,8 @@ enum dt_body {
     DT_BODY_STREAM /* application/json or application/x-ndjson, at most limits.batch_body; see dt_stream in request.h */
 };
 
-/* What a caller with topic prefixes may see of a route's data: see request.h. No value is 0, so a row of the table cannot
- * lack it. */
+/* What a caller with topic prefixes may see of a route's data: see request.h. No value is 0, so a row of the table
+ * cannot lack it. */
 enum dt_wall {
     DT_WALL_TOPIC_IN_PATH = 1, /* the first parameter of the path is the topic */
     DT_WALL_TOPIC_IN_QUERY,    /* the query has to name a topic */

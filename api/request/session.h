@@ -1,7 +1,7 @@
 /*
- * A session: the MySQL connection of one thread of the API. If the server ended an idle connection, or was restarted, the
- * session finds out and reconnects before the work begins. A client waits for each answer, so a server that hangs counts
- * as down after api.database_timeout, and connecting times out soon, too.
+ * A session: the MySQL connection of one thread of the API. If the server ended an idle connection, or was restarted,
+ * the session finds out and reconnects before the work begins. A client waits for each answer, so a server that hangs
+ * counts as down after api.database_timeout, and connecting times out soon, too.
  */
 #ifndef DT_API_SESSION_H
 #define DT_API_SESSION_H
@@ -39,10 +39,10 @@ DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct
 /* Closes the connection. Called by the thread that used it, when it ends. */
 void dt_session_clear(struct dt_session *session);
 /*
- * Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. Unless the status
- * is OK the work must not be done; dt_session_end is called in any case. For a while after connecting failed the status
- * is UNAVAILABLE at once, so that queued requests do not each wait for a timeout; not so if MySQL has answered another
- * session of the process since.
+ * Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. Unless the
+ * status is OK the work must not be done; dt_session_end is called in any case. For a while after connecting failed
+ * the status is UNAVAILABLE at once, so that queued requests do not each wait for a timeout; not so if MySQL has
+ * answered another session of the process since.
  */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */

@@ -1,10 +1,10 @@
 /*
  * Owns the snapshots of topics, installation and shards.
  *
- * Invariants: a published snapshot never changes, and lives until its last reference is released. topics_version is read
- * before the topics, so a snapshot's topics are at least as new as its version. One thread loads at a time; the others
- * use the current snapshot, or wait if it is too old. A request that arrives after an invalidation gets a snapshot that
- * was read after it. One load serves all threads that wait, even if further invalidations follow.
+ * Invariants: a published snapshot never changes, and lives until its last reference is released. topics_version is
+ * read before the topics, so a snapshot's topics are at least as new as its version. One thread loads at a time; the
+ * others use the current snapshot, or wait if it is too old. A request that arrives after an invalidation gets a
+ * snapshot that was read after it. One load serves all threads that wait, even if further invalidations follow.
  */
 #include "topic_cache.h"
 

@@ -1,8 +1,8 @@
 /*
  * Snapshots of MySQL that are about a second old at most: the settings of topics, the installation with its shard map,
  * and what leaders report about shards. A snapshot never changes. The health chore refreshes them every second;
- * committers and workers do if they find them older, or after dt_topic_cache_invalidate. Reading a snapshot never blocks
- * and needs no store, so HTTP threads may read it.
+ * committers and workers do if they find them older, or after dt_topic_cache_invalidate. Reading a snapshot never
+ * blocks and needs no store, so HTTP threads may read it.
  */
 #ifndef DT_API_TOPIC_CACHE_H
 #define DT_API_TOPIC_CACHE_H
@@ -92,8 +92,8 @@ struct dt_topic_wish {
 };
 /*
  * Creates the topics that do not exist, with defaults, if topics.auto_create allows it; the next refresh has them.
- * Whether there are too many topics is decided by a snapshot that is younger than since_us, so that a flood of new names
- * takes no lock in MySQL and costs one statement. If the status is not OK, some may have been created.
+ * Whether there are too many topics is decided by a snapshot that is younger than since_us, so that a flood of new
+ * names takes no lock in MySQL and costs one statement. If the status is not OK, some may have been created.
  */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
                                               size_t n, struct dt_error *err);

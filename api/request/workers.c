@@ -2,13 +2,13 @@
  * Owns the threads that work for requests, and their two queues: requests that may block on MySQL, and slices.
  *
  * Invariants: a request that is queued or put off is suspended and owned by the pool. Each request leaves the pool
- * exactly once: it was run, or answered with 503 (queue full, deadline passed, shutting down). All requests are put off
- * for the same time, so they are run again in the order in which they were put off. A slice is queued at most parser_once, and
- * one thread at a time runs it.
+ * exactly once: it was run, or answered with 503 (queue full, deadline passed, shutting down). All requests are put
+ * off for the same time, so they are run again in the order in which they were put off. A slice is queued at most
+ * parser_once, and one thread at a time runs it.
  *
- * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there are
- * several workers, no caller has all of them at once. Long requests also yield in MySQL: while other callers are active,
- * a caller's long requests run one at a time, with rests between them.
+ * Fair queueing by caller: a worker takes the oldest request of the caller that was served least recently. If there
+ * are several workers, no caller has all of them at once. Long requests also yield in MySQL: while other callers are
+ * active, a caller's long requests run one at a time, with rests between them.
  */
 #include "workers.h"
 

@@ -14,9 +14,9 @@
 #include "store/store.h"
 
 /*
- * Which callers were active lately, so that the long requests of one caller yield only while others are active. Callers
- * are told apart by dt_caller.fair_queue. Thread-safe, without locks: if two threads write at once one note is lost, and
- * the next request writes it again.
+ * Which callers were active lately, so that the long requests of one caller yield only while others are active.
+ * Callers are told apart by dt_caller.fair_queue. Thread-safe, without locks: if two threads write at once one note is
+ * lost, and the next request writes it again.
  */
 #define DT_ACTIVITY_CALM_US INT64_C(500000) /* a caller is active for so long after a request */
 
@@ -45,13 +45,13 @@ static inline bool dt_activity_of_others(const struct dt_activity *activity, uin
     return last != 0 && (uint8_t)last != caller && now_us - (last >> 8) < DT_ACTIVITY_CALM_US;
 }
 
-/* Returns the JSON parser of the calling thread, which is freed when the thread ends. It is borrowed for the length of a
- * function, because a request changes threads. NULL: memory is out. */
+/* Returns the JSON parser of the calling thread, which is freed when the thread ends. It is borrowed for the length of
+ * a function, because a request changes threads. NULL: memory is out. */
 dt_json *dt_scratch_json(void);
 
 /*
- * Two kinds of threads. One of each starts with the pool, the others when they are first needed, so that an idle API has
- * few threads and connections.
+ * Two kinds of threads. One of each starts with the pool, the others when they are first needed, so that an idle API
+ * has few threads and connections.
  *
  * A worker has a MySQL connection (http.workers). Workers serve every request that is neither a create nor a result:
  * reads, changes, lists, topics. Their queue is bounded: if it is full the answer is 503 with Retry-After. A request
@@ -84,9 +84,9 @@ void dt_workers_free(dt_workers *pool);
  * Queues a request, and suspends it if it is not suspended. Called by the thread that owns the request. If the queue is
  * full, fills in 503 and resumes the request. Always returns DT_PENDING.
  *
- * If the request may make MySQL read very many rows (reads_much) and other callers are active, only one such request of
- * its caller runs at a time. After it the caller's long requests rest: DT_WORKERS_RESTS times as long as it took, at most
- * DT_WORKERS_REST_US.
+ * If the request may make MySQL read very many rows (reads_much) and other callers are active, only one such request
+ * of its caller runs at a time. After it the caller's long requests rest: DT_WORKERS_RESTS times as long as it took,
+ * at most DT_WORKERS_REST_US.
  */
 #define DT_WORKERS_RESTS   4
 #define DT_WORKERS_REST_US INT64_C(300000)

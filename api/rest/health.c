@@ -3,9 +3,9 @@
  * readiness must not wait for a table that is locked.
  *
  * A check, once a second: writes the row; samples MySQL's clock; checks the schema until it fits; reads topics and
- * shards. Every other check reads the tokens, and tries whether jobs could be inserted. If no request came since the last
- * check and all is well, the chore rests: it checks half as often, reads shards every other time, and tries one of the
- * three inserts. If MySQL is down, a check costs one failed call, and no other part waits for it.
+ * shards. Every other check reads the tokens, and tries whether jobs could be inserted. If no request came since the
+ * last check and all is well, the chore rests: it checks half as often, reads shards every other time, and tries one
+ * of the three inserts. If MySQL is down, a check costs one failed call, and no other part waits for it.
  *
  * If the index writer has lost entries, the row alone is written at once. Leaders read the losses there, and the writer
  * notifies them after that, if Redis is reachable.

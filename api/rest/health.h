@@ -1,6 +1,6 @@
 /*
- * The chore that checks MySQL and keeps the process's snapshots fresh, on a connection of its own. /readyz, /v1/info and
- * /v1/overview show its latest state.
+ * The chore that checks MySQL and keeps the process's snapshots fresh, on a connection of its own. /readyz, /v1/info
+ * and /v1/overview show its latest state.
  */
 #ifndef DT_API_HEALTH_H
 #define DT_API_HEALTH_H
@@ -24,8 +24,8 @@ struct dt_health_state {
     bool draining;
 };
 
-/* Checks once on the calling thread, then adds the chore to `urgent`, whose thread nothing else blocks. All arguments are
- * borrowed and outlive it. *out is NULL unless OK. If MySQL is down, the status is OK. */
+/* Checks once on the calling thread, then adds the chore to `urgent`, whose thread nothing else blocks. All arguments
+ * are borrowed and outlive it. *out is NULL unless OK. If MySQL is down, the status is OK. */
 DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics,
                                         dt_auth *auth, dt_index_writer *index, dt_health **out, struct dt_error *err);
 /* Makes readiness fail from here on. Any thread. */

@@ -1,7 +1,7 @@
 /*
  * One job: GET, PATCH, cancel, run-now, redrive, attempts. The HTTP thread decodes; a worker calls one function of the
- * store; the answer shows the row after the change; then the new due time is posted to the index. If a token is bound to
- * topics, a change first reads the job to check its topic, which never changes.
+ * store; the answer shows the row after the change; then the new due time is posted to the index. If a token is bound
+ * to topics, a change first reads the job to check its topic, which never changes.
  */
 #include "jobs_rest.h"
 #include "answer.h"

@@ -1,6 +1,6 @@
 /*
- * Answers that show a job as it is stored (GET, changes, results, equal creates); the fit of a change to its topic; changes
- * that wait until a batch of the leader is settled.
+ * Answers that show a job as it is stored (GET, changes, results, equal creates); the fit of a change to its topic;
+ * changes that wait until a batch of the leader is settled.
  */
 #ifndef DT_API_JOBS_REST_H
 #define DT_API_JOBS_REST_H
@@ -16,19 +16,20 @@
 enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const struct dt_job *job, const char *outcome);
 /* Does the same after it has refreshed the snapshots of topics and shards. */
 enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job);
-/* Answers a change of a job, by the store's status: 200, or a problem with the job as it is. Posts the new due time to the
- * index. */
+/* Answers a change of a job, by the store's status: 200, or a problem with the job as it is. Posts the new due time to
+ * the index. */
 enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
                                const struct dt_error *err);
 
-/* Checks that a change of a job fits the delivery of its topic (job/callback_fit.h), by a snapshot that is at most a second
- * old. The committer checks new jobs. False: the answer, 422, is filled in. An unknown topic fits everything. */
+/* Checks that a change of a job fits the delivery of its topic (job/callback_fit.h), by a snapshot that is at most a
+ * second old. The committer checks new jobs. False: the answer, 422, is filled in. An unknown topic fits everything.
+ * */
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked);
 
 /*
- * If only an unsettled batch prevents a change (the job waits for its retry, and the leader has not yet written that its
- * last attempt was sent), the change is put off until the batch is settled, 200 ms at most. Meanwhile it holds neither a
- * row lock nor a worker; the list of attempts in flight is read every few milliseconds.
+ * If only an unsettled batch prevents a change (the job waits for its retry, and the leader has not yet written that
+ * its last attempt was sent), the change is put off until the batch is settled, 200 ms at most. Meanwhile it holds
+ * neither a row lock nor a worker; the list of attempts in flight is read every few milliseconds.
  *
  *     if (dt_settle_goes_on(req, store, &settle, run))          // first thing of run(req, store)
  *         return DT_PENDING;

@@ -1,7 +1,7 @@
 /*
- * A cache of answers, so that their cost does not depend on the number of callers. If no answer is young enough, the caller
- * makes one; callers that arrive meanwhile wait for it. An answer may be as old as `share` times the time that it took.
- * There are at most DT_KEPT answers; a new one replaces the oldest. Thread-safe.
+ * A cache of answers, so that their cost does not depend on the number of callers. If no answer is young enough, the
+ * caller makes one; callers that arrive meanwhile wait for it. An answer may be as old as `share` times the time that
+ * it took. There are at most DT_KEPT answers; a new one replaces the oldest. Thread-safe.
  */
 #ifndef DT_API_KEPT_H
 #define DT_API_KEPT_H

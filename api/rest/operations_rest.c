@@ -497,8 +497,8 @@ static bool find_tenant(struct dt_request *req, int64_t *tenant)
 }
 
 /*
- * Limits the filter to the token's topics. If a token with one prefix lists ids, the filter gets that prefix, so that the
- * token can read the operation afterwards. False: the answer is filled in.
+ * Limits the filter to the token's topics. If a token with one prefix lists ids, the filter gets that prefix, so that
+ * the token can read the operation afterwards. False: the answer is filled in.
  */
 static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
 {

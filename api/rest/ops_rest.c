@@ -1,7 +1,7 @@
 /*
- * Answers to operators and probes: health, readiness, metrics, openapi.yaml, the installation; the number of shards; the
- * caller's rights; the test clock. Readiness shows what the health chore found at most about two seconds ago, so that a
- * probe never waits for a server that is down.
+ * Answers to operators and probes: health, readiness, metrics, openapi.yaml, the installation; the number of shards;
+ * the caller's rights; the test clock. Readiness shows what the health chore found at most about two seconds ago, so
+ * that a probe never waits for a server that is down.
  */
 #include <stdio.h>
 
@@ -138,8 +138,8 @@ enum dt_next dt_handle_openapi(struct dt_request *req)
 /* ---- the installation ---- */
 
 /*
- * Adds the map, and the shards that are moving: the leader has an older map, is filling the index, or does not exist yet; or
- * the shard is to be removed, and is led until nothing of it is in flight.
+ * Adds the map, and the shards that are moving: the leader has an older map, is filling the index, or does not exist
+ * yet; or the shard is to be removed, and is led until nothing of it is in flight.
  */
 static void put_shard_map(struct dt_strbuf *out, const struct dt_installation *installation,
                           const struct dt_shards_view *shards)
@@ -346,8 +346,8 @@ enum dt_next dt_handle_caller(struct dt_request *req)
 /*
  * ---- the test clock (scheduler/features/clock/test_clock.h) ----
  *
- * An installation without a test clock refuses. An advance keeps a worker for some fifteen seconds at most; another request
- * continues it.
+ * An installation without a test clock refuses. An advance keeps a worker for some fifteen seconds at most; another
+ * request continues it.
  */
 
 enum change { NONE, ADVANCE, FREEZE, RELEASE };

@@ -1,6 +1,6 @@
 /*
- * GET /v1/overview and /v1/dead-letters. Owns the answers that are kept, and the parts of the overview that take long to
- * count and are kept for longer.
+ * GET /v1/overview and /v1/dead-letters. Owns the answers that are kept, and the parts of the overview that take long
+ * to count and are kept for longer.
  *
  *   every second          topics, shards, processes, the figures of the window      small tables
  *   every two seconds     jobs that are due, by topic                               10,000 rows at most

@@ -1,7 +1,7 @@
 /*
  * GET /v1/series: lists of figures in steps of equal length. An answer begins and ends with whole steps, so that all
- * callers within one step get the same answer. Steps in which nothing happened are filled with 0, or with null where the
- * metric is a lateness.
+ * callers within one step get the same answer. Steps in which nothing happened are filled with 0, or with null where
+ * the metric is a lateness.
  */
 #include <stdio.h>
 
@@ -197,7 +197,8 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     }
     bool fine = now_ms - range->from_ms <= DT_FINE_KEPT_MS && (!asked_ms || asked_ms % DT_COARSE_MS);
     range->step_ms = fine ? DT_FINE_MS : DT_COARSE_MS;
-    /* The step that was asked for becomes a multiple of the stored one, and long enough for STEPS_MAX: the ends cut two. */
+    /* The step that was asked for becomes a multiple of the stored one, and long enough for STEPS_MAX: the ends cut
+     * two. */
     int64_t length_ms = range->to_ms - range->from_ms;
     int64_t wanted_ms = asked_ms ? asked_ms : (length_ms + STEPS_DEFAULT - 1) / STEPS_DEFAULT;
     int64_t least_ms = (length_ms + STEPS_MAX - 3) / (STEPS_MAX - 2);
