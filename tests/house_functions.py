@@ -136,6 +136,7 @@ def kinds(tree):
         "forwards": [f for f in functions if f in forwards],
         "forwards-public": [f for f in functions if f in forwards and not f.static],
         "headers-of-one": sorted(name for name, who in headers.items() if len(others := who - {name[:-1] + "c"}) <= 1
+                                 and not any(one.startswith("tests/") for one in others)  # which cannot include the source
                                  and sum(lines_of(tree / source) for source in others | {name[:-1] + "c"}) <= SOURCE_LINES),
     }
 
