@@ -4,14 +4,13 @@
  *   submit -> queue (bounded by jobs and bytes) -> a thread takes all queued units -> topics, ids -> one INSERT, one
  *   COMMIT -> done(unit) for each -> index writer
  *
- * Invariants: a unit is answered exactly once; OK only after the COMMIT has succeeded; a unit is not touched after its
- * done was called (what the index needs is noted before). While a commit runs the next rows are queued, so commits grow
- * with the load, and a lone job does not wait.
+ * A unit is answered exactly once; OK only after the COMMIT has succeeded; a unit is not touched after its done was
+ * called (what the index needs is noted before). Rows are queued while a commit runs, so commits grow with the load.
  *
- * Single jobs do not wait for batches: units of a few rows have a queue of their own, which is served first, in
- * commits of its own. After PASSES of these a batch is committed in any case. If there are several threads, batches
- * never have all of them. While single jobs arrive, batches have one thread, commit at most a large unit at a time,
- * and rest after each commit, because large statements slow down all others in MySQL.
+ * Single jobs do not wait for batches: units of a few rows have a queue of their own, served first in commits of its
+ * own. After PASSES of these a batch is committed in any case. If there are several threads, batches never have all.
+ * While single jobs arrive, batches have one thread, commit at most a large unit at a time, and rest after each
+ * commit, because large statements slow down all others in MySQL.
  */
 #include "committer.h"
 

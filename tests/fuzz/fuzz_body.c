@@ -4,6 +4,7 @@
  * JSON in an answer; the answer about a topic can be put back and changes nothing.
  */
 #include "fuzz.h"
+#include "job/job_encode.h"
 #include "job/retry.h"
 #include "rest/topics_rest.h"
 #include "topic/topics.h"
