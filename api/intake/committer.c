@@ -66,9 +66,8 @@ struct dt_committer {
     size_t unit_rows;
     struct worker *workers;
     _Atomic size_t n_workers; /* with a thread; rises under the lock */
-    pthread_mutex_t lock;
     pthread_cond_t wake;
-    /* Below: under the lock. */
+    pthread_mutex_t lock; /* of all below */
     struct queue few, many;
     unsigned passes;        /* commits of few since many was served or empty */
     int64_t single_us;      /* when the last commit with a single job began; 0: none has */
