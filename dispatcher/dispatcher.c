@@ -20,7 +20,7 @@
 #include "deliver/kafka/kafka_parts.h"
 #include "dispatch/shards.h"
 #include "election/elector.h"
-#include "election/lease.h"
+#include "election/elector_kind.h"
 #include "election/shard_map.h"
 #include "features/alerts/alerts_chores.h"
 #include "features/clock/clock.h"

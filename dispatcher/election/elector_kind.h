@@ -1,4 +1,107 @@
 /*
+ * A lease: how long this process may believe that its session with the server of the election lives (ZooKeeper's, or
+ * its row in MySQL).
+ *
+ * A request that the server answered was sent at some time. At that time the session lived, and it lives on for its
+ * whole timeout from then. The lease ends two thirds of the timeout after the sending of the last answered request, by
+ * the monotonic clock. So it does not matter how a silence began: cut, killed, stopped, or this process itself stopped
+ * for a while.
+ *
+ * Any thread, without locks.
+ */
+#ifndef DT_DISPATCHER_ELECTOR_KIND_H
+#define DT_DISPATCHER_ELECTOR_KIND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/mailbox.h"
+#include "base/thread.h"
+#include "elector.h"
+#include "job/shard.h"
+
+/*
+ * How long a server may wait for a session of this process that is silent inside a transaction. A process that is
+ * stopped there keeps rows locked until the server ends its session; who leads its shards next waits for that. So the
+ * server's patience ends before the next one is elected: when this one would have stepped down, in whole seconds.
+ */
+static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
+{
+    return (timeout_ms * 2 / 3 + 999) / 1000 * 1000;
+}
+
+/* All zeroes: over. */
+struct dt_lease {
+    _Atomic int64_t until_us, length_us; /* its end by the monotonic clock; its length */
+};
+
+static inline void dt_lease_set_timeout(struct dt_lease *lease, int timeout_ms)
+{
+    atomic_store(&lease->length_us, timeout_ms * INT64_C(1000) * 2 / 3);
+}
+
+/* A request that was sent then has been answered. The end never moves back: answers come in order, but two threads tell
+ * of them. */
+static inline void dt_lease_extend(struct dt_lease *lease, int64_t sent_us)
+{
+    const int64_t until_us = sent_us + atomic_load(&lease->length_us);
+    int64_t was_us = atomic_load(&lease->until_us);
+
+    while (until_us > was_us && !atomic_compare_exchange_weak(&lease->until_us, &was_us, until_us))
+        ;
+}
+
+static inline bool dt_lease_runs(const struct dt_lease *lease, int64_t now_us)
+{
+    return now_us < atomic_load(&lease->until_us);
+}
+
+/* The session has ended. */
+static inline void dt_lease_end(struct dt_lease *lease)
+{
+    atomic_store(&lease->until_us, 0);
+}
+
+/*
+ * Who leads how many shards, who gives some back, who takes which: the election's arithmetic, without a server.
+ * Pure: no I/O, no globals, no time.
+ */
+
+/* How many of `shards` the member with this rank (0 = joined first) leads among `members` (> 0). All shares sum up to
+ * `shards`. */
+unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank);
+
+/*
+ * Rank of the member whose node name contains `guid` among `names` (…-<sequence number>, any order), by sequence
+ * number. False: it is not among them.
+ */
+bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank);
+
+/* A member's view. mine and taken are indexed by shard and DT_SHARDS_MAX long. */
+struct dt_share_view {
+    unsigned shards, members, rank;
+    bool leaving;      /* its share is none */
+    const bool *mine;  /* led by this member, and not being given back already */
+    const bool *taken; /* has a leader of whatever kind, or has not yet lost the last one */
+};
+
+struct dt_share_plan {
+    unsigned release[DT_SHARDS_MAX], take[DT_SHARDS_MAX];
+    size_t n_release, n_take;
+};
+
+/*
+ * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing; one
+ * below it takes free shards, starting at a place of its own so that members who take at the same time seldom want the
+ * same one. Shards that the map no longer names are given back.
+ */
+void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
+
+/*
  * The seam below elector.h: what every elector has, and what an implementation brings. Implementations include it, and
  * tests that move an elector step by step; callers include elector.h.
  *
@@ -8,17 +111,6 @@
  *
  * An implementation's struct begins with a struct dt_elector. Its functions run on the elector's thread.
  */
-#ifndef DT_DISPATCHER_ELECTOR_KIND_H
-#define DT_DISPATCHER_ELECTOR_KIND_H
-
-#include <sys/random.h>
-
-#include "base/assert.h"
-#include "base/mailbox.h"
-#include "base/thread.h"
-#include "elector.h"
-#include "elector_share.h"
-#include "lease.h"
 
 /* A signal to the mailbox: another thread has called. Bits below it are the implementation's. */
 #define DT_ELECTOR_CALLER (UINT32_C(1) << 16)

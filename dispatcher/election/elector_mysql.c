@@ -1,4 +1,187 @@
 /*
+ * Owns:            what this process has seen of the other members' renewals.
+ * Refuses to know: shards.
+ *
+ * A member may be ended when two clocks agree. MySQL's clock says that the member's timeout has passed since its
+ * renewal; that is looked at again, under the row's lock, by the statement that ends it. And this process has seen the
+ * member's count stand still for two thirds of the member's timeout by its own monotonic clock. The member steps down
+ * two thirds after it sent that renewal, which was before anybody could see it: so nobody takes a shard over while its
+ * leader believes in it, whichever way MySQL's clock jumps. A count is seen within 0.3 timeouts of its renewal, so the
+ * second rule seldom waits for longer than the first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail_point.h"
+#include "base/log.h"
+#include "lease_link.h"
+#include "lease_parts.h"
+
+void dt_watches_update(dt_mysql_elector *e, int64_t read_us)
+{
+    struct dt_lease_watch now[DT_ELECTION_MEMBERS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->view.n; i++) {
+        const struct dt_election_member *m = &e->view.members[i];
+        int64_t seen_us = read_us;
+        int64_t left_ms = m->age_ms < 0 || m->age_ms >= m->timeout_ms ? 0 : m->timeout_ms - m->age_ms;
+
+        if (m->id == e->member)
+            continue;
+        for (size_t k = 0; k < e->n_watches; k++) {
+            const struct dt_lease_watch *was = &e->watches[k];
+
+            if (was->member.id == m->id && was->member.renewals == m->renewals)
+                seen_us = was->seen_us;
+        }
+        now[n++] = (struct dt_lease_watch){*m, seen_us, read_us + left_ms * 1000};
+    }
+    for (size_t i = 0; i < n; i++)
+        e->watches[i] = now[i];
+    e->n_watches = n;
+}
+
+static int64_t end_us(const struct dt_lease_watch *w)
+{
+    const int64_t seen_us = w->seen_us + w->member.timeout_ms * 2000 / 3;
+
+    return dt_later(seen_us, w->over_us);
+}
+
+size_t dt_watches_over(const dt_mysql_elector *e, int64_t now_us, struct dt_election_member *over)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n_watches; i++)
+        if (now_us >= end_us(&e->watches[i]))
+            over[n++] = e->watches[i].member;
+    return n;
+}
+
+int64_t dt_watches_next_us(const dt_mysql_elector *e)
+{
+    int64_t at_us = INT64_MAX;
+
+    for (size_t i = 0; i < e->n_watches; i++)
+        at_us = dt_earlier(at_us, end_us(&e->watches[i]));
+    return at_us;
+}
+
+/*
+ * Owns:            what this process may believe of each shard.
+ * Refuses to know: who should lead what (elector_share.c), and what leading a shard means.
+ *
+ *   NONE ──the view names us──▶ LED ──above share──▶ RELEASING ──released──▶ DROPPING ──not named by the view──▶ NONE
+ *                                │                      └──lease over: lost──────▲
+ *                                └──lease over, or not named by the view: lost──▶ NONE
+ *
+ * Invariants:
+ *   - A shard is gained only while the lease runs, and only because a view named this member, which has not ended:
+ *     nothing is believed because it was ordered.
+ *   - After the lease a view that names us still gains the shard once more, as soon as a renewal was answered.
+ */
+
+static bool leads_in(enum dt_hold hold)
+{
+    return hold == DT_HOLD_LED || hold == DT_HOLD_RELEASING;
+}
+
+/* The one place where it changes. */
+static void hold_to(dt_mysql_elector *e, unsigned shard, enum dt_hold hold)
+{
+    dt_assert(hold != DT_HOLD_LED || e->holds[shard] == DT_HOLD_NONE);
+    dt_assert(hold != DT_HOLD_RELEASING || e->holds[shard] == DT_HOLD_LED);
+    e->holds[shard] = hold;
+    if (hold == DT_HOLD_LED)
+        atomic_store(&e->base.released[shard], false);
+    dt_elector_set_leads(&e->base, shard, leads_in(hold));
+}
+
+static void lose(dt_mysql_elector *e, unsigned shard, enum dt_hold hold)
+{
+    hold_to(e, shard, hold);
+    e->base.events.lost(e->base.events.arg, shard);
+}
+
+void dt_holds_update(dt_mysql_elector *e, int64_t now_us)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        const bool ours = e->view.holder[s] == e->member;
+        const enum dt_hold hold = e->holds[s];
+
+        if (!ours && leads_in(hold)) {
+            lose(e, s, DT_HOLD_NONE);
+        } else if (!ours && hold == DT_HOLD_DROPPING) {
+            hold_to(e, s, DT_HOLD_NONE);
+        } else if (ours && hold == DT_HOLD_NONE) {
+            if (atomic_load(&e->base.leaving) || e->view.elsewhere) { /* given back at once: others are to lead */
+                hold_to(e, s, DT_HOLD_DROPPING);
+            } else if (dt_lease_runs(&e->base.lease, now_us)) {
+                hold_to(e, s, DT_HOLD_LED);
+                e->base.events.gained(e->base.events.arg, s);
+            }
+        }
+    }
+}
+
+void dt_holds_release(dt_mysql_elector *e, unsigned shard)
+{
+    if (e->holds[shard] != DT_HOLD_LED)
+        return;
+    hold_to(e, shard, DT_HOLD_RELEASING);
+    e->base.events.release(e->base.events.arg, shard);
+}
+
+void dt_holds_lose_all(dt_mysql_elector *e, const char *why)
+{
+    const unsigned n = atomic_load(&e->base.n_leads);
+
+    if (n == 0)
+        return;
+    DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
+        if (leads_in(e->holds[s]))
+            lose(e, s, e->holds[s] == DT_HOLD_RELEASING ? DT_HOLD_DROPPING : DT_HOLD_NONE);
+}
+
+void dt_holds_forget(dt_mysql_elector *e)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
+        hold_to(e, s, DT_HOLD_NONE);
+}
+
+bool dt_holds_serve(dt_mysql_elector *e)
+{
+    bool drops = false;
+
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        if (e->holds[s] == DT_HOLD_RELEASING && atomic_load(&e->base.released[s]))
+            hold_to(e, s, DT_HOLD_DROPPING);
+        drops = drops || e->holds[s] == DT_HOLD_DROPPING;
+    }
+    return drops;
+}
+
+size_t dt_holds_dropping(const dt_mysql_elector *e, int64_t *shards)
+{
+    size_t n = 0;
+
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
+        if (e->holds[s] == DT_HOLD_DROPPING)
+            shards[n++] = s;
+    return n;
+}
+
+void dt_holds_view(const dt_mysql_elector *e, bool *mine, bool *taken)
+{
+    for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
+        mine[s] = e->holds[s] == DT_HOLD_LED;
+        taken[s] = e->view.holder[s] != 0 || e->holds[s] != DT_HOLD_NONE;
+    }
+}
+
+/*
  * Owns:            what an elector by leases does at each step: it reads the answer, plans, and gives the next order.
  * Refuses to know: SQL, and what leading a shard means.
  *
@@ -14,13 +197,6 @@
  *
  * Invariant: no answer is waited for, but for a moment when the elector ends.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/fail_point.h"
-#include "base/log.h"
-#include "lease_link.h"
-#include "lease_parts.h"
 
 #define BACKOFF_MIN_US INT64_C(50000)
 #define BACKOFF_MAX_US INT64_C(1000000)

@@ -2,10 +2,10 @@
  * The inside of an elector by ZooKeeper, shared by its files and nobody else. Each calls only those above it in this
  * list.
  *
- *   elector_link.c     requests to ZooKeeper, the pauses after trouble
+ *   elector_nodes.c     requests to ZooKeeper, the pauses after trouble
  *   elector_nodes.c    the leader nodes of shards: their states, the list of them
- *   elector_member.c   this process's member node, and the list of members
- *   elector_session.c  the session: opening, closing, the lease, the paths
+ *   elector_nodes.c   this process's member node, and the list of members
+ *   elector_zk.c  the session: opening, closing, the lease, the paths
  *   elector_zk.c       the step, the plan; what elector_kind.h asks for
  *
  *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one a process
@@ -76,7 +76,7 @@ typedef struct dt_zk_elector {
     struct dt_outage_part outage;
 } dt_zk_elector;
 
-/* ---- elector_link.c ---- */
+/* ---- elector_nodes.c ---- */
 
 /* The request that a reply answers. */
 enum dt_zk_request {
@@ -127,7 +127,7 @@ void dt_nodes_dropped(dt_zk_elector *e, const struct dt_zk_reply *reply);
 void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *reply);
 void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
 
-/* ---- elector_member.c ---- */
+/* ---- elector_nodes.c ---- */
 
 /* Joins, or quits when the elector is leaving. */
 void dt_member_serve(dt_zk_elector *e);
@@ -138,7 +138,7 @@ void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
 /* The session has ended, and the node with it. */
 void dt_member_forget(dt_zk_elector *e);
 
-/* ---- elector_session.c ---- */
+/* ---- elector_zk.c ---- */
 
 /* Opens a session when there is none, closes one that has expired. True: connected. */
 bool dt_zk_elector_session_serve(dt_zk_elector *e);

@@ -4,7 +4,7 @@
  * Invariants: shares differ by one at most and sum up to the shards; when a member leaves, nobody else's share shrinks,
  * so that only its own shards move; when one joins, only what it will lead moves.
  */
-#include "elector_share.h"
+#include "elector_kind.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "base/config.h"
 #include "base/mailbox.h"
 #include "job/shard.h"
-#include "lease.h"
+#include "elector_kind.h"
 #include "store/store_leases.h"
 
 typedef struct dt_lease_link dt_lease_link;

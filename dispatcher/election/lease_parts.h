@@ -3,8 +3,8 @@
  * this list.
  *
  *   lease_link.c     the thread that talks to MySQL; one order at a time
- *   lease_watch.c    the other members: since when each of them has not renewed itself
- *   lease_holds.c    the shards: which lease is ours, which is led, which is being given back
+ *   elector_mysql.c    the other members: since when each of them has not renewed itself
+ *   elector_mysql.c    the shards: which lease is ours, which is led, which is being given back
  *   elector_mysql.c  the step: answers, the plan, the next order; what elector_kind.h asks for
  *
  * All of it but lease_link.c runs on the elector's thread, or in a test that calls dt_elector_step.
@@ -16,7 +16,7 @@
 #include "elector_kind.h"
 #include "lease_link.h"
 
-/* Where a shard stands here; lease_holds.c draws the ways. */
+/* Where a shard stands here; elector_mysql.c draws the ways. */
 enum dt_hold { DT_HOLD_NONE, DT_HOLD_LED, DT_HOLD_RELEASING, DT_HOLD_DROPPING };
 
 /* Another member, as it was seen. */
@@ -58,7 +58,7 @@ typedef struct dt_mysql_elector {
     struct dt_outage_part outage;
 } dt_mysql_elector;
 
-/* ---- lease_watch.c ---- */
+/* ---- elector_mysql.c ---- */
 
 /* Takes over what a view says of the others; read_us: when it had come. */
 void dt_watches_update(dt_mysql_elector *e, int64_t read_us);
@@ -67,7 +67,7 @@ size_t dt_watches_over(const dt_mysql_elector *e, int64_t now_us, struct dt_elec
 /* Mono: when the first of them may be ended, unless it renews itself; INT64_MAX: there is none. */
 int64_t dt_watches_next_us(const dt_mysql_elector *e);
 
-/* ---- lease_holds.c ---- */
+/* ---- elector_mysql.c ---- */
 
 /* Gains and loses what the view says. now_us: as the lease is judged. */
 void dt_holds_update(dt_mysql_elector *e, int64_t now_us);

@@ -25,7 +25,7 @@
 #include "base/thread.h"
 #include "deliver/hands.h"
 #include "dispatch/hands.h"
-#include "election/lease.h"
+#include "election/elector_kind.h"
 #include "http_places.h"
 
 /* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given

@@ -8,7 +8,7 @@
 
 #include "support/suite.h"
 
-#include "election/elector_share.h"
+#include "election/elector_kind.h"
 
 TEST(shares_sum_up_and_differ_by_one_at_most)
 {
