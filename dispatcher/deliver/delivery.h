@@ -4,7 +4,7 @@
  * can be written, so jobs wait, and a list that is not empty is frozen (deliver/kafka/delivery_kafka.c).
  *
  * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when it ends. Calls in brackets
- * may wait for Kafka and run on the sender's thread (shard_sender.c); others run on the loop's thread. While a call in
+ * may wait for Kafka and run on the sender's thread (shard_batch.c); others run on the loop's thread. While a call in
  * brackets runs, the loop calls only writable, finding_out and trouble. The calls follow the protocol:
  *
  *   takeover   (MySQL: epoch + 1) ─▶ [forget ─▶ fence ─▶ read] ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start

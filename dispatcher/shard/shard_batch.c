@@ -1,4 +1,252 @@
 /*
+ * The sender: the leader's thread that opens the delivery, reads the ledger and commits. Only it waits for the server.
+ *
+ *            ┌────────────── any failure: closed; the next opening needs a new epoch ─────────────────┐
+ *            ▼                                                                                        │
+ *   CLOSED ─open─▶ OPENING (fence, ledger) ─▶ settled by the loop ─▶ OPEN ─send─▶ SENDING ─▶ OPEN ────┘
+ *
+ * Owns: the thread, and the request that it runs. Refuses to know when to open or send, and what follows
+ * (shard_takeover.c, shard_batch.c).
+ *
+ * Invariants:
+ *   - One request at a time. While it runs, the loop calls only functions of the delivery that answer from memory.
+ *   - A request has its own fence, list and arena, because the loop changes its fence with each transaction and reuses
+ *     its arena.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fail_point.h"
+#include "base/guard.h"
+#include "base/log.h"
+#include "job/results/results.h"
+#include "job/shard_set.h"
+#include "shard_parts.h"
+
+enum { REQUEST = 1 }; /* a signal of the thread's mailbox */
+
+static void run(void *arg)
+{
+    struct dt_sender *s = arg;
+    while (!dt_thread_stopping(&s->thread)) {
+        dt_mailbox_wait(s->mailbox, INT64_MAX);
+        if (!atomic_load(&s->busy))
+            continue;
+        if (s->state != DT_SENDER_CLOSED)
+            dt_assert_shard(s->fence.shard);
+        if (s->state == DT_SENDER_CLOSED) { /* the loop may still read err, which says why */
+            dt_delivery_close(s->delivery);
+        } else if (s->state == DT_SENDER_OPENING) {
+            s->err = (struct dt_error){0};
+            dt_delivery_forget(s->delivery);
+            s->status = dt_delivery_fence(s->delivery, &s->fence, &s->err);
+            DT_FAIL_POINT_STATUS("takeover.producer", s->status, &s->err);
+            if (s->status == DT_OK)
+                s->status = dt_delivery_read(s->delivery, &s->fence, &s->list, &s->found, &s->err);
+        } else {
+            const struct dt_delivery_batch batch = {
+                .fence = &s->fence, .claims = s->list.v, .jobs = s->jobs, .arena = &s->arena};
+            dt_assert_cmp(s->state, ==, DT_SENDER_SENDING);
+            s->err = (struct dt_error){0};
+            if (!dt_delivery_begun(s->delivery))
+                dt_delivery_begin(s->delivery, &batch, false);
+            s->status = dt_delivery_commit(s->delivery, &s->err);
+        }
+        atomic_store(&s->busy, false);
+        s->done(s->arg);
+    }
+}
+
+dt_status dt_sender_request(struct dt_sender *s, enum dt_sender_state state, const struct dt_fence *fence,
+                            const struct dt_inflight *list)
+{
+    dt_assert(!dt_sender_busy(s));
+    dt_assert_cmp(s->state, ==, state == DT_SENDER_OPENING ? DT_SENDER_CLOSED : DT_SENDER_OPEN);
+    dt_assert(fence->inflight == list->n || DT_UNGUARDED(REST));
+    s->list.n = 0;
+    dt_status status = dt_inflight_append(&s->list, list);
+    if (status != DT_OK)
+        return status;
+    s->fence = *fence;
+    s->state = state;
+    atomic_store(&s->busy, true);
+    dt_mailbox_signal(s->mailbox, REQUEST);
+    return DT_OK;
+}
+
+dt_status dt_sender_send(struct dt_sender *s, const struct dt_fence *fence, const struct dt_inflight *list,
+                         const struct dt_outgoing *jobs, struct dt_arena *arena)
+{
+    struct dt_arena free_arena = s->arena;
+    dt_assert(!dt_sender_busy(s)); /* its thread reads the arena */
+    s->arena = *arena;
+    *arena = free_arena;
+    s->jobs = jobs;
+    return dt_sender_request(s, DT_SENDER_SENDING, fence, list);
+}
+
+bool dt_sender_busy(const struct dt_sender *s)
+{
+    return atomic_load(&s->busy);
+}
+
+void dt_sender_close(struct dt_sender *s)
+{
+    dt_assert(!dt_sender_busy(s));
+    s->state = DT_SENDER_CLOSED;
+    atomic_store(&s->busy, true);
+    dt_mailbox_signal(s->mailbox, REQUEST);
+}
+
+/* ---- life ---- */
+
+dt_status dt_sender_start(struct dt_sender *s, dt_delivery *delivery, void (*done)(void *arg), void *arg)
+{
+    s->delivery = delivery;
+    s->done = done;
+    s->arg = arg;
+    dt_arena_init(&s->arena);
+    dt_status status = dt_mailbox_new(&s->mailbox);
+    return status == DT_OK ? dt_thread_start(&s->thread, "delivery", run, s, NULL) : status;
+}
+
+void dt_sender_stop(struct dt_sender *s)
+{
+    if (!s->mailbox)
+        return;
+    dt_thread_stop(&s->thread, s->mailbox);
+    dt_mailbox_free(s->mailbox);
+    s->mailbox = NULL;
+    dt_inflight_clear(&s->list);
+    dt_arena_clear(&s->arena);
+}
+
+/*
+ * Owns what the index is told after a claim or a settlement: where its entries stand by now, which of them are parked,
+ * which belong to another shard. The index is told what MySQL has committed; a message that is lost costs a second at
+ * most.
+ */
+
+#define SOON_MS 2000 /* a leader looks by itself once a second */
+
+/* Parks the entries of one topic that cannot go now, seen[0] and those after it: in the held set of the topic, of their
+ * host, or of the topic's timeouts. */
+static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
+                            struct dt_error *err)
+{
+    struct dt_str topic = seen[0].hold;
+    uint32_t host = seen[0].host;
+    bool timeout = seen[0].timeout;
+    enum dt_closed why = timeout ? DT_CLOSED_UNREAD : seen[0].at_limit ? DT_CLOSED_LIMIT : dt_shard_why_left(l, topic);
+    char text[DT_HELD_NAME_SIZE];
+    struct dt_str name = host ? dt_held_name_at(topic, host, text) : dt_held_name(topic, timeout, text);
+    size_t held = 0;
+    for (size_t i = 0; i < n; i++)
+        if (seen[i].hold.p && seen[i].host == host && seen[i].timeout == timeout && dt_str_eq(seen[i].hold, topic)) {
+            entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
+            seen[i].hold = DT_STR_NONE;
+            seen[i].id = 0; /* dealt with */
+        }
+    dt_status status = dt_index_hold(l->index, l->shard, name, entries, held, err);
+    if (status == DT_OK)
+        dt_shard_note_held(l, name, why);
+    return status;
+}
+
+/*
+ * Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
+ * leader is woken, and only then they leave this set. What their shard has already is newer than what was read here.
+ */
+static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
+                         struct dt_entry *entries, struct dt_error *err)
+{
+    struct dt_shard_set soon = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < txn->seen.n; i++) {
+        const struct dt_seen *seen = &txn->seen.v[i];
+        if (!seen->elsewhere || seen->next_ms >= horizon_ms)
+            continue;
+        entries[n++] = (struct dt_entry){seen->id, seen->next_ms, 0};
+        if (seen->next_ms <= txn->now_ms + SOON_MS)
+            dt_shard_set_add(&soon, dt_shard_of(&l->trust.map, seen->id));
+    }
+    if (n == 0 || DT_UNGUARDED(HAND_ON))
+        return DT_OK;
+    dt_status status = dt_index_fill(l->index, &l->trust.map, entries, n, err);
+    for (unsigned shard = 0; status == DT_OK && shard < l->trust.map.shards; shard++)
+        if (dt_shard_set_has(&soon, shard))
+            status = dt_index_wake(l->index, shard, false, err);
+    return status;
+}
+
+/* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
+ * due scan, before all others. */
+void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
+        return;
+    int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (txn->seen.n + txn->settled.moved.n) * sizeof(*fixes));
+    struct dt_entry *held = dt_arena_alloc(&l->arena, (txn->seen.n + 1) * sizeof(*held));
+    struct dt_error err = {0};
+    dt_status status = fixes && held ? DT_OK : DT_NOMEM;
+    size_t n = 0;
+    if (status == DT_OK)
+        status = hand_on(l, txn, horizon_ms, held, &err);
+    for (size_t i = 0; status == DT_OK && i < txn->seen.n; i++) {
+        struct dt_seen *seen = &txn->seen.v[i];
+        bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
+        if (seen->hold.p)
+            status = hold_topic(l, seen, txn->seen.n - i, held, &err);
+        else if (seen->id)
+            fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
+    }
+    for (size_t i = 0; status == DT_OK && i < txn->settled.moved.n; i++) {
+        const struct dt_seen *moved = &txn->settled.moved.v[i];
+        fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
+    }
+    if (status == DT_OK && n)
+        status = dt_index_fix(l->index, l->shard, fixes, n, &err);
+    if (status == DT_OK)
+        return;
+    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    dt_shard_mark_soon(l); /* does it take any change? */
+    dt_shard_doubt_index(l);
+    l->env->index_untold(l->env->arg, l->index); /* some of it may have been other shards' */
+}
+
+void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    struct dt_error err = {0};
+    dt_metric_add(l->meters.offered, (int64_t)txn->offered.n);
+    if (!l->trust.up || txn->offered.n == 0)
+        return;
+    if (dt_index_tell_offers(l->index, l->shard, txn->offered.topics, txn->offered.n_topics, &err) != DT_OK)
+        DT_LOG(DEBUG, "shard", "pops were not told of offers", DT_I("shard", l->shard), DT_S("reason", err.text));
+}
+
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
+{
+    struct dt_entry entries[DT_WAS_MAX];
+    struct dt_error err = {0};
+    int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
+    size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
+    if (!l->index || dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    l->env->index_untold(l->env->arg, l->index);
+}
+
+void dt_shard_leave_index(dt_shard_loop *l)
+{
+    struct dt_error err = {0};
+    if (!l->index || l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
+        return;
+    DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
+           DT_S("reason", err.text));
+}
+
+/*
  * The batch: one transaction in MySQL (settle, time out, claim), one of the delivery (the messages, and what tells of
  * them).
  *
@@ -11,13 +259,6 @@
  *   - While a remainder of the list is not sent, it goes first. Its messages are read anew, whatever their rows say by
  *     now.
  */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/fail_point.h"
-#include "base/guard.h"
-#include "base/log.h"
-#include "shard_parts.h"
 
 #define CLOCK_US                                                                                                       \
     INT64_C(10000000) /* MySQL's clock is sampled at least this often, so that waking from idling is exact */

@@ -1,14 +1,116 @@
 /*
- * Owns what is known of this shard's held sets, where the surplus of long queues waits (shard_queues.c): which there
- * are, whether what is held may go, and how much of it comes back before a due scan.
- *
- * Held sets are hints like the due set itself: they are listed anew by every leadership and every few seconds.
+ * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, it has found no
+ * room within its limits, the delivery says that it cannot be written, or the hands of this process that they are full.
+ * Answers from memory. Refuses to know what follows from that (dt_closed_rule).
  */
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/fair.h"
+#include "room.h"
 #include "shard_parts.h"
+#include "topic/topics.h"
+
+enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes)
+{
+    dt_shard_loop *l = loop;
+    return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, owner, bytes);
+}
+
+/* host: of dt_held_topic. */
+static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+{
+    const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
+    const int64_t owner = dt_topic_snapshot_owner(l->snapshot, topic);
+    if (!callback)
+        return 0;
+    return dt_hands_claims_room(l->claims, owner, topic, callback, host);
+}
+
+/* Notes where there are none. */
+static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+{
+    size_t places = places_for(l, topic, host);
+    if (places == 0)
+        l->full_us = dt_shard_mono_us(l);
+    return places;
+}
+
+static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
+{
+    return dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic));
+}
+
+static size_t allowed(const dt_shard_loop *l, struct dt_str topic)
+{
+    bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of(l, topic) != DT_DEALING_OFFERS;
+    return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
+}
+
+size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+{
+    return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
+}
+
+enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
+{
+    uint32_t host;
+    struct dt_str topic = dt_held_topic(name, &host);
+    struct dt_str destination = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
+    if (!destination.p)
+        return DT_CLOSED_NO_ROW;
+    if (dt_topic_snapshot_paused(l->snapshot, topic))
+        return DT_CLOSED_PAUSED;
+    if (allowed(l, topic) == 0)
+        return DT_CLOSED_LIMIT;
+    switch (dealing_of(l, topic)) {
+    case DT_DEALING_HANDS:
+        return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
+    case DT_DEALING_OFFERS:
+        return DT_CLOSED_NOT; /* what is offered is nobody's to send */
+    default:
+        break;
+    }
+    switch (dt_shard_writable(l, destination, dt_topic_snapshot_owner(l->snapshot, topic), 0)) {
+    case DT_WRITABLE_NO:
+        return DT_CLOSED_UNWRITABLE;
+    case DT_WRITABLE_UNKNOWN:
+        return DT_CLOSED_FINDING_OUT;
+    default:
+        return DT_CLOSED_NOT;
+    }
+}
+
+enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
+{
+    enum dt_closed why = dt_shard_why_held(l, topic);
+    return why == DT_CLOSED_NO_ROW ? DT_CLOSED_NOT : why;
+}
+
+enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
+{
+    if (dt_topic_snapshot_paused(l->snapshot, topic))
+        return DT_CLOSED_PAUSED;
+    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_FULL : DT_CLOSED_UNWRITABLE;
+}
+
+size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
+{
+    uint32_t host;
+    struct dt_str topic = dt_held_topic(name, &host);
+    size_t most = allowed(l, topic);
+    if (!dt_topic_snapshot_callback(l->snapshot, topic) || dealing_of(l, topic) != DT_DEALING_HANDS)
+        return most;
+    size_t places = places_for(l, topic, host);
+    return places < most ? places : most;
+}
+
+/*
+ * Owns what is known of this shard's held sets, where the surplus of long queues waits (shard_queues.c): which there
+ * are, whether what is held may go, and how much of it comes back before a due scan.
+ *
+ * Held sets are hints like the due set itself: they are listed anew by every leadership and every few seconds.
+ */
 
 #define HELD_US      INT64_C(5000000) /* held sets are listed this often without being told */
 #define HELD_AT_ONCE 8                /* held sets that give something back before a due scan */
@@ -218,4 +320,79 @@ void dt_shard_give_back(dt_shard_loop *l)
     for (size_t i = fair->n; i-- > 0;)
         if (fair->v[i].given && fair->v[i].next_ms == 0)
             fair->v[i] = fair->v[--fair->n];
+}
+
+/*
+ * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
+ * process asks for room on behalf of all its shards (shard/room.h), shares it out, and wakes the leaders that get
+ * some.
+ * Refuses to know: limits and what is in flight; the leader transaction decides (topic/topic_gate.h).
+ *
+ *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
+ *     ▲                                                                                            │
+ *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
+ */
+
+#define ASK_AGAIN_US INT64_C(1000000) /* who asks for room is forgotten if it does not go on asking */
+
+static void close_topic(dt_shard_loop *l, struct dt_str topic)
+{
+    dt_limit_memory_set(&l->limits, topic, 0, dt_shard_mono_us(l));
+    dt_shard_reclose_held(l, topic);
+}
+
+size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
+{
+    const dt_shard_loop *l = loop;
+    return dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l));
+}
+
+static void spend(dt_shard_loop *l, const struct dt_leader_batch *claimed)
+{
+    for (size_t i = 0; l->limits.n && i < claimed->n; i++) {
+        struct dt_str topic = claimed->jobs[i].topic;
+        if (!dt_limit_memory_spend(&l->limits, topic))
+            continue;
+        /* As many jobs of the topic were claimed as were granted. */
+        if (dt_shard_believes_index(l) && !dt_shard_has_held(l, topic))
+            dt_limit_memory_forget(&l->limits, topic);
+        else
+            close_topic(l, topic);
+    }
+}
+
+void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    if (txn->timed_out.n + txn->hands.lost)
+        dt_room_news(l->env->room);
+    spend(l, &txn->batch);
+    spend(l, &txn->hands.claimed);
+    for (size_t i = 0; txn->limits.held && i < txn->seen.n; i++) {
+        const struct dt_seen *seen = &txn->seen.v[i];
+        if (seen->at_limit && dt_shard_limit_allowed(l, seen->hold) != 0)
+            close_topic(l, seen->hold);
+    }
+}
+
+void dt_shard_limits_tend(dt_shard_loop *l)
+{
+    if (l->limits.n == 0)
+        return;
+    int64_t now_us = dt_shard_mono_us(l);
+    dt_limit_memory_age(&l->limits, now_us);
+    for (size_t i = 0; i < l->limits.n; i++) {
+        struct dt_limited_topic *topic = &l->limits.v[i];
+        struct dt_str name = dt_str(topic->name);
+        size_t granted = topic->allowed == 0 ? dt_room_take(l->env->room, l->shard, name) : 0;
+        if (granted) {
+            dt_limit_memory_set(&l->limits, name, granted, now_us);
+            dt_shard_reclose_held(l, name);
+            if (!dt_shard_believes_index(l))
+                dt_shard_due_from_start(l);
+        } else if (topic->allowed == 0 && !(topic->asked_us && now_us - topic->asked_us < ASK_AGAIN_US)) {
+            topic->asked_us = now_us;
+            if (dt_room_want(l->env->room, l->shard, name))
+                topic->since_us = now_us;
+        }
+    }
 }

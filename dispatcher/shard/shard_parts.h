@@ -6,27 +6,31 @@
  *   shard_loop.c       the thread: when to do which, idling, stepping down, what it says about itself
  *   shard_takeover.c   a new epoch in the row; then the ledger, and settling what it has
  *   shard_batch.c      the batch: the leader transaction in MySQL, and sending its head
- *   shard_sender.c     the thread that waits for the delivery's server
+ *   shard_batch.c     the thread that waits for the delivery's server
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
- *   shard_tell.c       what the index is told
- *   shard_limits.c     topics at their limits, and how many of their jobs may try to go
+ *   shard_batch.c       what the index is told
+ *   shard_held.c     topics at their limits, and how many of their jobs may try to go
  *   shard_queues.c     who goes first when more is due than a batch
  *   shard_held.c       held sets, where the others wait
  *   shard_trust.c      whether the index may be believed; the present map
- *   shard_closed.c     why a topic's jobs may not go
- *   shard_cursor.c     where the readers of MySQL stand
- *   shard_unknown.c    due jobs that wait until more is known of their topics
+ *   shard_held.c     why a topic's jobs may not go
+ *   shard_trust.c     where the readers of MySQL stand
+ *   shard_memory.c    due jobs that wait until more is known of their topics
  */
 #ifndef DT_DISPATCHER_SHARD_PARTS_H
 #define DT_DISPATCHER_SHARD_PARTS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/fair.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/text/strbuf.h"
 #include "base/thread.h"
 #include "deliver/delivery.h"
 #include "deliver/hands.h"
@@ -35,12 +39,9 @@
 #include "dispatch/scan.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
-#include "id_set.h"
 #include "job/inflight.h"
 #include "job/job.h"
-#include "limit_memory.h"
 #include "shard_loop.h"
-#include "topic_memory.h"
 
 /* Signals of a loop's mailbox. */
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32, SENDER = 64 };
@@ -61,7 +62,7 @@ struct dt_flight {
     int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
 };
 
-/* ---- shard_sender.c ---- */
+/* ---- shard_batch.c ---- */
 
 enum dt_sender_state { DT_SENDER_CLOSED, DT_SENDER_OPENING, DT_SENDER_OPEN, DT_SENDER_SENDING };
 
@@ -136,10 +137,10 @@ struct dt_shard_trust {
     struct dt_outage_part outage;
 };
 
-/* ---- shard_closed.c ---- */
+/* ---- shard_held.c ---- */
 
 /*
- * Why the jobs of a queue may not go, as one word, and what follows from it. Only shard_closed.c finds the reason out;
+ * Why the jobs of a queue may not go, as one word, and what follows from it. Only shard_held.c finds the reason out;
  * fair queues ask what follows. A further reason is a word and a line of the table.
  */
 enum dt_closed {
@@ -175,7 +176,7 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
     return rules[closed];
 }
 
-/* ---- shard_cursor.c ---- */
+/* ---- shard_trust.c ---- */
 
 #define DT_SKIPPED_BITS 16
 struct dt_shard_cursor {
@@ -196,7 +197,7 @@ struct dt_shard_cursor {
     uint64_t salt;
 };
 
-/* ---- shard_unknown.c ---- */
+/* ---- shard_memory.c ---- */
 
 struct dt_shard_unknown {
     struct dt_id_set ids; /* jobs that are passed by; emptied when something may have changed … */
@@ -321,7 +322,7 @@ struct dt_shard_loop {
     struct dt_shard_unknown unknown;
     struct dt_shard_due due;
     struct dt_fair_queues fair;
-    struct dt_limit_memory limits; /* shard_limits.c */
+    struct dt_limit_memory limits; /* shard_held.c */
     struct dt_shard_pace pace;
     struct dt_shard_run run;
     struct dt_turns turns; /* in batches that could not take all */
@@ -391,7 +392,7 @@ void dt_shard_due_init(dt_shard_loop *l);
 /* Makes hints of what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
 DT_MUST_CHECK dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 
-/* ---- shard_tell.c ---- */
+/* ---- shard_batch.c ---- */
 
 /* Tells the index what became of the hints. What it cannot be told is in doubt. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn);
@@ -402,7 +403,7 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
 /* Drops the set of a shard that the map no longer names, before stepping down. */
 void dt_shard_leave_index(dt_shard_loop *l);
 
-/* ---- shard_limits.c ---- */
+/* ---- shard_held.c ---- */
 
 /* Takes the room that was granted, and asks for room where none was. Before a due scan. */
 void dt_shard_limits_tend(dt_shard_loop *l);
@@ -489,7 +490,7 @@ DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struc
 /* Notes how the index answered a due scan; one that was out of reach is in doubt when it is back. */
 void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_error *err);
 
-/* ---- shard_closed.c ---- */
+/* ---- shard_held.c ---- */
 
 /* May a message of so many bytes be sent to this topic now? Not while the sender is stalled. For dt_leader_gate. */
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
@@ -506,7 +507,7 @@ size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host);
 /* Why the leader transaction has left jobs of a topic. */
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 
-/* ---- shard_cursor.c ---- */
+/* ---- shard_trust.c ---- */
 
 /* Has the next due scans read MySQL once through, from the longest overdue on, in place of the index. */
 void dt_shard_read_through(dt_shard_loop *l);
@@ -545,11 +546,92 @@ bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
 /* Notes that it has. */
 void dt_shard_skip(dt_shard_loop *l, size_t hash);
 
-/* ---- shard_unknown.c ---- */
+/* ---- shard_memory.c ---- */
 
 /* The topic of this due job is being found out. */
 void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
 /* Takes them out of due.entries[0..n). How many entries stay. */
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);
+
+/* A set of ids of jobs: none is forgotten but all at once. Bounded; pure; one user at a time. */
+
+#define DT_ID_SET_MAX 16384
+
+/* Starts as zeroes; takes a quarter of a megabyte with the first id. */
+struct dt_id_set {
+    int64_t *v; /* a hash table; 0: a free place */
+    size_t n;
+};
+
+/* Ids are not 0. False: the set is full, or memory is out; the id is not in it. */
+bool dt_id_set_add(struct dt_id_set *set, int64_t id);
+bool dt_id_set_has(const struct dt_id_set *set, int64_t id);
+/* Empties it; it keeps its memory. */
+void dt_id_set_empty(struct dt_id_set *set);
+/* Gives the memory back. */
+void dt_id_set_clear(struct dt_id_set *set);
+
+/*
+ * The topics of a shard that are at their limits, and how many of their jobs may try to go. Pure.
+ *
+ * A topic that is not here may try all that it has: the leader transaction finds out. A topic that found no room is
+ * here with nothing allowed, until it is granted something. What is remembered may be wrong by now, and is forgotten
+ * after a while, so that whatever gets lost (a grant, a topic's limit) costs time only.
+ */
+
+#define DT_LIMIT_MEMORY_TOPICS 1024             /* what finds no place here finds out again and again */
+#define DT_LIMIT_WAITS_US      INT64_C(5000000) /* without a grant a topic tries by itself after this time */
+#define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* who does not use a grant up in this time has nothing that waits */
+
+struct dt_limited_topic {
+    char name[201];
+    size_t allowed;   /* jobs that may still try to go */
+    int64_t since_us; /* when that was last set, or somebody promised a grant: the owner writes it then */
+    int64_t asked_us; /* the owner's: when room was last asked for; 0 = not since it was set */
+};
+/* Starts as zeroes; clear gives back what it took. */
+struct dt_limit_memory {
+    struct dt_limited_topic *v;
+    size_t n, cap;
+};
+
+void dt_limit_memory_clear(struct dt_limit_memory *memory);
+/* The jobs of a topic that may try to go now; SIZE_MAX: any number, nothing is known of it. */
+size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us);
+/* Allows n jobs of a topic from now on. */
+void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us);
+/* Takes one job off what is allowed. True: it was the last one. */
+bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic);
+/* Forgets a topic: any number of its jobs may try. */
+void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic);
+/* Forgets what is too old to be believed. */
+void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
+
+/*
+ * A leader's memory of which topic a job has. Without it, each job of a backlog that goes through a held set would be
+ * looked up in MySQL when it is parked, and again each time that it stands in the due set. Pure.
+ *
+ * The memory has a limited size: a job that it does not know is looked up, and forgetting one costs one more look. A
+ * job's topic never changes, but whether the job waits for its acknowledgement does. So only scheduled jobs are
+ * remembered, and the leader forgets those that it is about to claim. Which host a job's own callback_url names may
+ * change as well: the memory knows only that there is such a URL.
+ */
+
+#define DT_TOPIC_MEMORY_JOBS   65536 /* a megabyte, while there is a backlog */
+#define DT_TOPIC_MEMORY_TOPICS 64
+
+struct dt_remembered;
+/* Starts as zeroes; clear gives back all it took, and may be called at any time. */
+struct dt_topic_memory {
+    struct dt_remembered *jobs; /* by a hash of the id; a newcomer takes the place of who was there */
+    char *topics[DT_TOPIC_MEMORY_TOPICS];
+    size_t n_topics;
+};
+
+void dt_topic_memory_clear(struct dt_topic_memory *memory);
+void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic, bool names_host);
+void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
+/* False: not known. *topic stays valid until the memory is cleared. */
+bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Each topic has a fair queue, and its acknowledgements that did not come in time have another one. While all that is
  * due fits into two batches nobody asks for queues: due jobs leave in order of next_at. Beyond that a due scan takes
- * several batches and asks MySQL once for the queue of each entry (topic_memory.h). Each queue gets an equal part of
+ * several batches and asks MySQL once for the queue of each entry (shard_parts.h). Each queue gets an equal part of
  * the next batch, in order of next_at. What a queue has too much of is parked in its held set, so that what is behind
  * it comes to light. From then on the queue gets its part from its held set:
  *

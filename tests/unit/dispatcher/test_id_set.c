@@ -1,7 +1,7 @@
 /* A set of ids: what was added is in it, nothing else is, until it is emptied. */
 #include "support/suite.h"
 
-#include "shard/id_set.h"
+#include "shard/shard_parts.h"
 
 /* Ids as they are given out: a day's, one after the other. */
 #define DAY (INT64_C(690) << 40)

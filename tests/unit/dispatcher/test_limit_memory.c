@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "shard/limit_memory.h"
+#include "shard/shard_parts.h"
 
 #define T DT_STR_LIT("t")
 #define U DT_STR_LIT("u")

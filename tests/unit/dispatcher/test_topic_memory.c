@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "shard/topic_memory.h"
+#include "shard/shard_parts.h"
 
 TEST(a_topic_is_remembered_until_it_is_forgotten)
 {

@@ -1,6 +1,6 @@
 /*
  * The set-up of the suites of the fair queues. Redis' held sets, MySQL's topics and the gate are fakes; fair.c and
- * topic_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its topic, and from 5,000 on it waits
+ * shard_memory.c are the real ones. A job's id tells its queue: 10,000 times the number of its topic, and from 5,000 on it waits
  * for its acknowledgement. Everything is static, or in the place of a function of the product: a suite includes this once.
  */
 #ifndef DT_UNIT_QUEUES_SUITE_H
