@@ -7,7 +7,7 @@
 #include "base/http/host_name.h"
 #include "base/http/secret.h"
 #include "base/http/url.h"
-#include "deliver/http/http_outcome.h"
+#include "deliver/http/callback.h"
 #include "fuzz.h"
 
 #define NOW       INT64_C(1795273967083)

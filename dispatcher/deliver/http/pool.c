@@ -1,174 +1,556 @@
 /*
- * What this process has in its hands: from a committed claim to an outcome that is recorded.
+ * Two chores. The renewer, which is urgent, holds the lease under which this process has attempts in its hands. The
+ * keeper finds what is in nobody's hands any more, this process's and others'.
  *
- *   committed ─▶ all, client ──answer──▶ answered ─▶ recorder ─▶ gone
- *                   │   └── withheld, unknown ─▶ unwanted ─▶ keeper: given away ─▶ gone
- *                   └── the client does not take it ─▶ unwanted
- *
- * A place is given back when the receiver has answered; an attempt whose outcome cannot be recorded yet is bounded by
- * UNRECORDED_MAX.
+ * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. Nor is one whose
+ * renewals MySQL has forgotten: it went back, and what is in hands there is not what is in ours. A claim in doubt is
+ * looked for when no transaction of its leader can be under way; what MySQL has of it, and this process does not know,
+ * is given away. What is given away was forgotten first by nobody: it is known until MySQL says that it is nobody's.
  */
 #include <stdlib.h>
 
-#include "base/assert.h"
+#include "base/fail_point.h"
 #include "base/guard.h"
+#include "base/http/host_name.h"
 #include "base/log.h"
-#include "http_outcome.h"
+#include "job/job_id.h"
+#include "job/results/results.h"
 #include "pool_parts.h"
 
-/* ---- lists, under the lock ---- */
+#define LOOK_US       INT64_C(1000000)
+#define LOOK_IDLE_US  INT64_C(10000000) /* where callbacks are not enabled */
+#define PAUSE_US      INT64_C(200000)
+#define UNUSED_US     INT64_C(30000000) /* a number that nobody used for so long is given up */
+#define GIVEN_AT_ONCE 500
 
-void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
+static int64_t renew_every_us(const dt_hands *hands)
 {
-    dt_assert_cmp(hands->n_all, >, 0);
-    HASH_DEL(hands->all, callback);
-    if (--hands->n_all == 0)
-        pthread_cond_broadcast(&hands->emptied);
-    dt_metric_set(hands->meters.in_hands, hands->n_all);
-    dt_arena_clear(&callback->arena);
-    free(callback);
+    return dt_earlier(hands->env.config->zookeeper_session_timeout * 300, 1000000);
 }
 
-void dt_pool_answered(dt_hands *hands, struct dt_callback *callback)
+/* ---- the number ---- */
+
+/* The end of writing first: what is let through under the new end must not be shut at the old one. */
+static void extend(dt_hands *hands, int64_t sent_us)
 {
-    pthread_mutex_lock(&hands->lock);
-    callback->next = NULL;
-    *hands->answered_end = callback;
-    hands->answered_end = &callback->next;
-    pthread_mutex_unlock(&hands->lock);
-    dt_mailbox_signal(hands->recorder_mailbox, 1);
+    dt_http_client_write_until(hands->client, sent_us + hands->lease.length_us);
+    dt_lease_extend(&hands->lease, sent_us);
 }
 
-void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback)
+static dt_status take_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
-    pthread_mutex_lock(&hands->lock);
-    callback->next = hands->unwanted;
-    hands->unwanted = callback;
-    pthread_mutex_unlock(&hands->lock);
-    dt_chore_wake(&hands->keeper);
+    int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
+    int64_t now_us = dt_pool_now_us(hands);
+    int64_t sent_us = dt_clock_boot_us(hands->env.clock);
+    dt_status status =
+        dt_store_hands_own(store, number, hands->env.name, hands->env.config->zookeeper_session_timeout, err);
+    if (status != DT_OK)
+        return status == DT_EXISTS ? DT_OK : status;
+    extend(hands, sent_us);
+    hands->owner = number;
+    hands->renewals = (struct dt_renewals){0};
+    hands->renewed_us = now_us;
+    dt_pool_tell_room(hands);
+    return DT_OK;
 }
 
-void dt_pool_tell_room(dt_hands *hands)
+static void drop_number(dt_hands *hands)
 {
-    bool refused[DT_SHARDS_MAX];
-    pthread_mutex_lock(&hands->lock);
-    memcpy(refused, hands->refused, sizeof(hands->refused));
-    memset(hands->refused, 0, sizeof(hands->refused));
-    pthread_mutex_unlock(&hands->lock);
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        if (refused[shard])
-            hands->env.room(hands->env.arg, shard);
+    hands->owner = 0;
+    dt_lease_end(&hands->lease);
+    dt_http_client_write_over(hands->client);
 }
 
-/* The next shard that asked in vain, behind the one that was told last; DT_SHARDS_MAX: there is none. */
-static unsigned next_refused(dt_hands *hands)
+static dt_status renew(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
-    for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
-        unsigned shard = (hands->told + i) % DT_SHARDS_MAX;
-        if (hands->refused[shard])
-            return shard;
+    bool there;
+    int64_t now_us = dt_pool_now_us(hands);
+    int64_t sent_us = dt_clock_boot_us(hands->env.clock);
+    if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
+        DT_LOG(WARN, "callbacks", "the lease is over: what is not on the wire is given away");
+        drop_number(hands);
+        return DT_OK;
     }
-    return DT_SHARDS_MAX;
+    if (now_us - hands->renewed_us < renew_every_us(hands))
+        return DT_OK;
+    DT_FAIL_POINT("callbacks.renew");
+    dt_status status = dt_store_hands_renew(store, hands->owner, &hands->renewals, &there, err);
+    if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_pool_lease_runs(hands)))
+        extend(hands, sent_us);
+    else if (status == DT_OK)
+        drop_number(hands);
+    hands->renewed_us = now_us;
+    return status;
 }
 
-bool dt_pool_tell_some(dt_hands *hands, size_t most)
+/* What came into our hands meanwhile may be just being written: the number ends by its lease then. At the end of the
+ * process nobody writes any more. */
+static dt_status give_up(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
-    bool others = true;
-    for (size_t i = 0; i < most && others; i++) {
+    int64_t number = hands->owner;
+    drop_number(hands);
+    pthread_mutex_lock(&hands->lock);
+    bool any = hands->n_all > 0;
+    pthread_mutex_unlock(&hands->lock);
+    if (any && !hands->leaving)
+        return DT_OK;
+    return dt_store_hands_disown(store, number, err);
+}
+
+/* A number is kept while anything is in hands, since what is given up is lost. */
+static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *err)
+{
+    pthread_mutex_lock(&hands->lock);
+    if (hands->wanted || hands->n_all > 0) /* somebody needs a number, or has something in hands */
+        hands->used_us = dt_pool_now_us(hands);
+    hands->wanted = false;
+    pthread_mutex_unlock(&hands->lock);
+    bool used =
+        hands->client && !hands->leaving && hands->used_us && dt_pool_now_us(hands) - hands->used_us < UNUSED_US;
+    dt_status status = hands->owner ? renew(hands, store, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
+    if (used && !hands->owner)
+        return take_number(hands, store, err);
+    return !used && hands->owner && !hands->leaving ? give_up(hands, store, err) : DT_OK;
+}
+
+/* ---- what is given away ---- */
+
+struct given {
+    struct dt_callback *list;
+    int64_t ids[GIVEN_AT_ONCE];
+    size_t n;
+};
+
+/* Takes what carries one number out of the list. */
+static void take_unwanted(dt_hands *hands, struct given *given)
+{
+    given->list = NULL;
+    given->n = 0;
+    pthread_mutex_lock(&hands->lock);
+    int64_t owner = hands->unwanted ? hands->unwanted->owner : 0;
+    while (hands->unwanted && hands->unwanted->owner == owner && given->n < GIVEN_AT_ONCE) {
+        struct dt_callback *callback = hands->unwanted;
+        hands->unwanted = callback->next;
+        callback->next = given->list;
+        given->list = callback;
+        given->ids[given->n++] = callback->hand.job_id;
+    }
+    pthread_mutex_unlock(&hands->lock);
+}
+
+static dt_status give_away(dt_hands *hands, struct dt_error *err)
+{
+    struct given given;
+    for (take_unwanted(hands, &given); given.n; take_unwanted(hands, &given)) {
+        int64_t owner = given.list->owner;
+        qsort(given.ids, given.n, sizeof(*given.ids), dt_by_job_id);
+        dt_status status = dt_store_hands_give_away(hands->keeper_store, owner, given.ids, given.n, err);
         pthread_mutex_lock(&hands->lock);
-        unsigned shard = next_refused(hands);
-        if (shard < DT_SHARDS_MAX) {
-            hands->refused[shard] = false;
-            hands->told = shard;
+        while (given.list) {
+            struct dt_callback *callback = given.list;
+            given.list = callback->next;
+            if (status == DT_OK) {
+                dt_pool_forget(hands, callback);
+            } else {
+                callback->next = hands->unwanted;
+                hands->unwanted = callback;
+            }
         }
-        others = next_refused(hands) < DT_SHARDS_MAX;
         pthread_mutex_unlock(&hands->lock);
-        if (shard < DT_SHARDS_MAX)
-            hands->env.room(hands->env.arg, shard);
+        if (status != DT_OK)
+            return status;
+        dt_metric_add(hands->meters.given_away, (int64_t)given.n);
+        hands->env.lost(hands->env.arg, given.ids, given.n);
+        dt_pool_tell_room(hands);
     }
-    return others;
+    return DT_OK;
 }
 
-bool dt_pool_told_lately(dt_hands *hands)
+/* ---- claims in doubt ---- */
+
+static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
+{
+    struct dt_hand *v;
+    size_t of_shard = 0;
+    size_t n = 0;
+    dt_arena_reset(&hands->arena);
+    dt_status status = dt_store_hands_of_shard(hands->keeper_store, owner, shard, &hands->arena, &v, &of_shard, err);
+    if (status != DT_OK)
+        return status;
+    int64_t *ids = dt_arena_alloc(&hands->arena, (of_shard ? of_shard : 1) * sizeof(*ids));
+    if (!ids)
+        return DT_NOMEM;
+    /* The jobs of the attempts that are not known here. */
+    pthread_mutex_lock(&hands->lock);
+    for (size_t i = 0; i < of_shard; i++) {
+        struct dt_callback *callback = NULL;
+        HASH_FIND(hh, hands->all, &v[i], sizeof(v[i]), callback);
+        if (!callback)
+            ids[n++] = v[i].job_id;
+    }
+    pthread_mutex_unlock(&hands->lock);
+    status = dt_store_hands_give_away(hands->keeper_store, owner, ids, n, err);
+    if (status != DT_OK)
+        return status;
+    DT_LOG(INFO, "callbacks", "claims that were in doubt are found out", DT_I("shard", shard), DT_I("given_away", n));
+    pthread_mutex_lock(&hands->lock);
+    hands->doubts[shard] = 0;
+    pthread_mutex_unlock(&hands->lock);
+    if (n)
+        hands->env.lost(hands->env.arg, ids, n);
+    return DT_OK;
+}
+
+static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
-    bool told = hands->told_lately;
-    hands->told_lately = false;
-    hands->came_back = told ? hands->came_back : 0;
+    bool some = hands->some_doubt;
+    hands->some_doubt = false;
     pthread_mutex_unlock(&hands->lock);
-    return told;
+    dt_status status = DT_OK;
+    for (unsigned shard = 0; some && status == DT_OK && shard < DT_SHARDS_MAX; shard++) {
+        pthread_mutex_lock(&hands->lock);
+        int64_t owner = hands->doubts[shard];
+        pthread_mutex_unlock(&hands->lock);
+        status = owner ? find_out(hands, shard, owner, err) : DT_OK;
+    }
+    if (status == DT_OK) {
+        if (some)
+            dt_pool_tell_room(hands);
+        return DT_OK;
+    }
+    pthread_mutex_lock(&hands->lock);
+    hands->some_doubt = true;
+    pthread_mutex_unlock(&hands->lock);
+    return status;
 }
 
-bool dt_pool_came_back(dt_hands *hands, unsigned under_way)
+/* ---- what others have lost ---- */
+
+/* All pages: those whose shard ends none of its own (it is halted) stand in nobody's way. */
+static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
 {
-    hands->came_back++;
-    if (hands->came_back < DT_POOL_PLACES_EACH && hands->came_back < under_way)
-        return false;
-    hands->came_back = 0;
-    const bool asked = memchr(hands->refused, true, sizeof(hands->refused));
-    hands->told_lately = hands->told_lately || asked;
-    return asked;
+    struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
+    if (dt_pool_now_us(hands) < hands->look_us)
+        return DT_OK;
+    dt_status status = DT_OK;
+    do {
+        status = dt_store_hands_lost(hands->keeper_store, &lost, err);
+        if (status == DT_OK && lost.n)
+            hands->env.lost(hands->env.arg, lost.v, lost.n);
+    } while (status == DT_OK && lost.n == lost.limit);
+    /* While no process has a number, the next one loses nothing before its lease has run out. */
+    int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
+    hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
+    dt_pool_tell_room(hands); /* that comes about with time alone */
+    return status;
 }
 
-/* ---- the client's thread ---- */
+/* ---- ticks ---- */
 
-/* The lease is looked at before the number: a lease that was begun anew belongs to another number. */
-bool dt_pool_may_send(void *arg, void *tag)
-{
-    const dt_hands *hands = arg;
-    const struct dt_callback *callback = tag;
-    return DT_GUARD(CALL_LEASE, dt_pool_lease_runs(hands) && callback->owner == hands->owner);
-}
-
-static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
-{
-    if (answer->end == DT_HTTP_CONNECT || answer->status == 429 || answer->status == 503)
-        return DT_PLACE_PUSHED_BACK;
-    if (answer->end == DT_HTTP_WITHHELD || answer->end == DT_HTTP_UNKNOWN || answer->end == DT_HTTP_NO_URL ||
-        answer->end == DT_HTTP_NO_SECRET)
-        return DT_PLACE_UNUSED;
-    return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
-}
-
-/* hands->json, which is the client's thread's, is used for answers of receivers only. */
-void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
+int64_t dt_pool_renew(void *arg, void *store)
 {
     dt_hands *hands = arg;
-    struct dt_callback *callback = tag;
-    const struct dt_pool_meters *meters = &hands->meters;
-    const struct dt_callback_attempt attempt = {.job_id = callback->hand.job_id,
-                                                .attempt = callback->hand.attempt,
-                                                .now_ms = dt_refclock_real_earliest_ms(hands->env.ref),
-                                                .max_delay_ms = hands->env.config->limits_max_delay};
-    struct dt_callback_outcome outcome;
-    char topic[DT_TOPIC_MAX + 1];
+    struct dt_error err = {0};
+    if (dt_chore_stopping(&hands->renewer)) { /* what is left in hands is lost at once */
+        if (hands->owner && give_up(hands, store, &err) != DT_OK)
+            DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
+        return INT64_MAX;
+    }
+    const dt_status status = keep_number(hands, store, &err);
+    if (status != DT_OK)
+        return dt_chore_failed(&hands->renewer, DT_OUTAGE_MYSQL, "the lease is not renewed", status, &err, PAUSE_US);
+    if (hands->owner)
+        return hands->renewed_us + renew_every_us(hands);
+    return hands->client ? dt_pool_now_us(hands) + LOOK_US : INT64_MAX;
+}
+
+int64_t dt_pool_keep(void *arg, void *store)
+{
+    dt_hands *hands = arg;
+    struct dt_error err = {0};
+    hands->keeper_store = store;
+    dt_status status = find_all_out(hands, &err);
+    if (status == DT_OK)
+        status = give_away(hands, &err);
+    if (status == DT_OK)
+        status = look_for_lost(hands, &err);
+    if (status != DT_OK)
+        return dt_chore_failed(&hands->keeper, DT_OUTAGE_MYSQL, "lost callbacks are not found", status, &err, PAUSE_US);
+    return hands->look_us;
+}
+
+/*
+ * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the
+ * index, and tells leaders that there is room again.
+ *
+ * Leaders are told before the outcomes are recorded: the places came back with the answers, and the next jobs are
+ * claimed while these outcomes are written. In a stream the client's thread tells one of them, in turn, whenever so
+ * many places came back that they are worth a claim (pool_claims.c); where they are fewer between two transactions, it is done
+ * here. If all were told, all would look for jobs, lock their rows and find that one of them has taken the places. Who
+ * was not told is told with what is answered next, or after FEW_US, or OTHERS_US.
+ *
+ * While many outcomes come, GATHER_US at least lie between the beginnings of two transactions, so that there are fewer
+ * of them: each costs MySQL as much as ten outcomes do.
+ *
+ * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
+ */
+
+#define BATCH     500
+#define PAUSE_US  INT64_C(200000)
+#define MANY      16 /* outcomes in a transaction: there is a stream of them */
+#define GATHER_US INT64_C(20000)
+#define OTHERS_US INT64_C(100000)
+#define FEW_US    INT64_C(20000)
+
+struct batch {
+    struct dt_hand_answer answers[BATCH];
+    size_t n;
+    struct dt_shard_map map;
+    int64_t others_us; /* mono: when leaders are told that were not told yet; INT64_MAX: there are none */
+};
+
+static void tell_index(dt_hands *hands, const struct batch *batch)
+{
+    struct dt_error err = {0};
+    struct dt_entry entries[DT_WAS_MAX * BATCH];
+    size_t n = 0;
+    for (size_t i = 0; i < batch->n; i++) {
+        const struct dt_apply *a = &batch->answers[i].apply;
+        if (!batch->answers[i].held || batch->answers[i].taken || a->outcome != DT_OUTCOME_APPLIED)
+            continue;
+        n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
+        if (a->outbox)
+            hands->env.outbox(hands->env.arg, dt_shard_of(&batch->map, a->result.job_id));
+    }
+    int64_t horizon_ms = dt_refclock_earliest_ms(hands->env.ref) + hands->env.config->index_horizon;
+    if (n == 0 || !hands->index || dt_index_put(hands->index, &batch->map, entries, n, horizon_ms, true, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "callbacks", "the index was not told", DT_S("reason", err.text));
+    hands->env.index_untold(hands->env.arg, hands->index);
+}
+
+/* What is recorded leaves our hands; what is not goes back into the queue. True: all was recorded. Answers stand in
+ * the order of their jobs by now. */
+static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
+{
+    bool all = recorded;
     pthread_mutex_lock(&hands->lock);
-    const unsigned under_way = dt_place_beside(&callback->place);
-    snprintf(topic, sizeof(topic), "%s", dt_place_topic(&callback->place));
-    dt_places_give_back(hands->places, &callback->place, place_end_of(answer), dt_pool_now_us(hands));
-    const bool enough = dt_pool_came_back(hands, under_way);
+    for (size_t i = 0; i < batch->n; i++) {
+        struct dt_callback *callback = NULL;
+        const struct dt_hand_answer *answer = &batch->answers[i];
+        const struct dt_hand hand = {answer->apply.result.job_id, answer->apply.result.attempt};
+        bool busy = answer->held && answer->apply.outcome == DT_OUTCOME_BUSY;
+        HASH_FIND(hh, hands->all, &hand, sizeof(hand), callback);
+        if (callback && recorded && !busy) {
+            dt_pool_forget(hands, callback);
+        } else if (callback) {
+            callback->next = hands->answered;
+            hands->answered_end = hands->answered ? hands->answered_end : &callback->next;
+            hands->answered = callback;
+            all = false;
+        }
+    }
     pthread_mutex_unlock(&hands->lock);
-    if (enough)
-        (void)dt_pool_tell_some(hands, 1);
-    if (dt_callback_outcome(answer, &attempt, hands->json, &callback->arena, &outcome) != DT_OK)
-        outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory is out */
-    bool succeeded = outcome.kind == DT_CALLBACK_RESULT && outcome.result.status == DT_RESULT_SUCCEEDED;
-    dt_metric_add(succeeded                            ? meters->succeeded
-                  : outcome.kind == DT_CALLBACK_RESULT ? meters->failed
-                  : outcome.kind == DT_CALLBACK_TAKEN  ? meters->taken
-                                                       : meters->unknown,
-                  1);
-    dt_metric_observe(meters->seconds, (double)answer->duration_ms / 1000);
-    callback->answer = (struct dt_hand_answer){.apply.result = outcome.result,
-                                               .owner = callback->owner,
-                                               .answer = {outcome.http_status, outcome.duration_ms},
-                                               .taken = outcome.kind == DT_CALLBACK_TAKEN};
-    if (outcome.fault)
-        DT_LOG_PER_TOPIC(WARN, "callbacks", "a receiver's report cannot be read", dt_str(topic),
-                         DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
-                         DT_S("reason", outcome.fault));
-    if (outcome.kind == DT_CALLBACK_UNKNOWN)
-        dt_pool_unwanted(hands, callback);
-    else
-        dt_pool_answered(hands, callback);
+    return all;
+}
+
+/* False: something is left that is tried again later. */
+static bool record(dt_hands *hands, struct batch *batch)
+{
+    struct dt_error err = {0};
+    hands->env.map(hands->env.arg, &batch->map);
+    DT_FAIL_POINT("callbacks.answered");
+    dt_status status = dt_store_hands_record(hands->recorder_store, &batch->map, batch->answers, batch->n, &err);
+    DT_FAIL_POINT_STATUS("callbacks.recorded", status, &err);
+    if (status != DT_OK) {
+        dt_outage_failed(&hands->recorder_outage, DT_OUTAGE_MYSQL, "callbacks", "outcomes wait", status, &err);
+        return let_go(hands, batch, false);
+    }
+    dt_outage_over(&hands->recorder_outage);
+    dt_metric_observe(hands->meters.recorded, (double)batch->n);
+    tell_index(hands, batch);
+    hands->env.ended(hands->env.arg);
+    return let_go(hands, batch, true);
+}
+
+void dt_pool_record(void *arg)
+{
+    dt_hands *hands = arg;
+    struct batch *batch = calloc(1, sizeof(*batch));
+    if (batch)
+        batch->others_us = INT64_MAX;
+    while (batch && !dt_thread_stopping(&hands->recorder)) {
+        if (dt_pool_now_us(hands) >= batch->others_us) { /* nothing was answered since that others would be told with */
+            batch->others_us = INT64_MAX;
+            dt_pool_tell_room(hands);
+        }
+        batch->n = 0;
+        pthread_mutex_lock(&hands->lock);
+        for (; hands->answered && batch->n < BATCH; hands->answered = hands->answered->next)
+            batch->answers[batch->n++] = hands->answered->answer;
+        if (!hands->answered)
+            hands->answered_end = &hands->answered;
+        pthread_mutex_unlock(&hands->lock);
+        if (batch->n == 0) {
+            (void)dt_mailbox_wait(hands->recorder_mailbox, batch->others_us);
+            continue;
+        }
+        int64_t begun_us = dt_pool_now_us(hands);
+        /* Leaders are told of the places that the answers gave back. */
+        const bool told = dt_pool_told_lately(hands);
+        bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
+        batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
+        if (!record(hands, batch))
+            (void)dt_mailbox_pause(hands->recorder_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
+        else if (batch->n >= MANY && batch->n < BATCH)
+            (void)dt_mailbox_pause(hands->recorder_mailbox, begun_us + GATHER_US, DT_THREAD_STOP);
+    }
+    free(batch);
+}
+
+/*
+ * The life of a process's hands: what they are made of, and their end: nothing is claimed any more, what is under way
+ * is waited for, and the rest is given away.
+ */
+
+#define DRAIN_US  INT64_C(10000000) /* callbacks that are under way are waited for, at the end */
+#define RECORD_US INT64_C(3000000)  /* and so long for MySQL to take what came of them */
+
+static void make_meters(dt_hands *hands)
+{
+    hands->meters = (struct dt_pool_meters){
+        .succeeded =
+            dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"succeeded\""),
+        .taken = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"taken\""),
+        .failed = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"failed\""),
+        .unknown = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"unknown\""),
+        .seconds = dt_histogram("duetime_callback_seconds", "From handing a callback to the client to its answer.", ""),
+        .lateness = dt_histogram("duetime_callback_lateness_seconds",
+                                 "From when a job was due until its callback was handed to the client.", ""),
+        .in_hands = dt_gauge("duetime_callbacks_in_hands", "Attempts in the hands of this process.", ""),
+        .recorded = dt_histogram_count("duetime_callbacks_recorded", "Outcomes recorded in one transaction.", ""),
+        .given_away = dt_counter("duetime_callbacks_given_away_total",
+                                 "Attempts that this process gave away, to be followed by the next one.", ""),
+    };
+}
+
+static dt_status make_client(dt_hands *hands, struct dt_error *err)
+{
+    const struct dt_config *config = hands->env.config;
+    struct dt_http_settings settings = {.max_in_flight = (unsigned)config->callbacks_max_in_flight,
+                                        .max_bytes = SIZE_MAX, /* places bound them */
+                                        .ca_file = config->callbacks_ca_file,
+                                        .allow_hosts = dt_str(config->callbacks_allow_hosts),
+                                        .clock = hands->env.clock,
+                                        .answered = dt_pool_on_answer,
+                                        .may_send = dt_pool_may_send,
+                                        .arg = hands};
+    dt_status status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
+    if (status == DT_OK)
+        status = dt_host_names_check(dt_str(config->callbacks_allow_hosts), err);
+    return status == DT_OK ? dt_http_client_new(&settings, &hands->client, err) : status;
+}
+
+static dt_status make_parts(dt_hands *hands, struct dt_error *err)
+{
+    const struct dt_hands_env *env = &hands->env;
+    const struct dt_places_limits limits = {.max_in_flight = (unsigned)env->config->callbacks_max_in_flight,
+                                            .per_host = (unsigned)env->config->callbacks_per_host,
+                                            .max_bytes = (size_t)env->config->callbacks_max_bytes};
+    hands->lost = calloc((size_t)env->config->dispatch_batch_jobs, sizeof(*hands->lost));
+    dt_status status = hands->lost ? dt_places_new(&limits, &hands->places) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_json_new(&hands->json);
+    if (status == DT_OK)
+        status = dt_mailbox_new(&hands->recorder_mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, env->ref, &hands->recorder_store);
+    return status == DT_OK ? dt_index_new(env->config, env->installation, env->clock, &hands->index, err) : status;
+}
+
+static void free_parts(dt_hands *hands)
+{
+    struct dt_callback *callback;
+    struct dt_callback *next;
+    HASH_ITER(hh, hands->all, callback, next)
+    dt_pool_forget(hands, callback);
+    dt_places_free(hands->places);
+    dt_index_free(hands->index);
+    dt_store_free(hands->recorder_store);
+    dt_mailbox_free(hands->recorder_mailbox);
+    dt_json_free(hands->json);
+    dt_arena_clear(&hands->arena);
+    pthread_cond_destroy(&hands->emptied);
+    pthread_mutex_destroy(&hands->lock);
+    free(hands->lost);
+    free(hands);
+}
+
+/* The client's thread wakes the recorder and the keeper, and the renewer tells the client how long it may write: the
+ * client ends first and is freed last. What was never started ends at once. */
+static void end_threads(dt_hands *hands)
+{
+    if (hands->client)
+        dt_http_client_stop(hands->client);
+    dt_thread_stop(&hands->recorder, hands->recorder_mailbox);
+    dt_chore_remove(&hands->keeper);
+    dt_chore_remove(&hands->renewer);
+    dt_http_client_free(hands->client);
+}
+
+dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err)
+{
+    dt_hands *hands = calloc(1, sizeof(*hands));
+    if (!hands)
+        return DT_NOMEM;
+    hands->env = *env;
+    hands->enabled = env->config->callbacks_enabled;
+    hands->answered_end = &hands->answered;
+    dt_lease_set_timeout(&hands->lease, (int)env->config->zookeeper_session_timeout);
+    pthread_mutex_init(&hands->lock, NULL);
+    pthread_cond_init(&hands->emptied, NULL);
+    dt_arena_init(&hands->arena);
+    make_meters(hands);
+    dt_status status = make_parts(hands, err);
+    if (status == DT_OK && hands->enabled)
+        status = make_client(hands, err);
+    if (status == DT_OK)
+        status = dt_thread_start(&hands->recorder, "hands-recorder", dt_pool_record, hands, err);
+    if (status == DT_OK) {
+        hands->renewer = (struct dt_chore){.name = "callback-lease", .tick = dt_pool_renew, .arg = hands, .last = true};
+        hands->keeper = (struct dt_chore){.name = "callback-keeper", .tick = dt_pool_keep, .arg = hands};
+        dt_chores_add(env->urgent, &hands->renewer);
+        dt_chores_add(env->chores, &hands->keeper);
+        *out = hands;
+        return DT_OK;
+    }
+    end_threads(hands);
+    free_parts(hands);
+    return status;
+}
+
+static void wait_for_hands(dt_hands *hands, int64_t most_us)
+{
+    int64_t until_us = dt_pool_now_us(hands) + most_us;
+    bool time = true;
+    pthread_mutex_lock(&hands->lock);
+    while (hands->n_all > 0 && time)
+        time = dt_clock_wait(&hands->emptied, &hands->lock, until_us);
+    pthread_mutex_unlock(&hands->lock);
+}
+
+void dt_hands_stop(dt_hands *hands)
+{
+    if (!hands)
+        return;
+    hands->leaving = true;
+    wait_for_hands(hands, DRAIN_US);
+    if (hands->client)
+        dt_http_client_stop(hands->client);
+    wait_for_hands(hands, RECORD_US);
+    end_threads(hands);
+    free_parts(hands);
 }

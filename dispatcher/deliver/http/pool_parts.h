@@ -1,11 +1,11 @@
 /*
  * The inside of the callbacks of a process (deliver/hands.h), shared by its files and nobody else.
  *
- *   pool_life.c      its life
+ *   pool.c      its life
  *   pool_claims.c    the leaders' side: places, and handing requests to the client
- *   pool_recorder.c  a thread: outcomes, in batches, into MySQL and the index
- *   pool_keeper.c    two chores: the lease of the owner's number; lost attempts, claims in doubt, what is given away
- *   pool.c           what is in hands; answers of the client
+ *   pool.c  a thread: outcomes, in batches, into MySQL and the index
+ *   pool.c    two chores: the lease of the owner's number; lost attempts, claims in doubt, what is given away
+ *   pool_claims.c           what is in hands; answers of the client
  *
  * One lock is for everything that more than one thread changes. Nobody waits for a server, or calls the client or a
  * callback of the environment, while he holds it.
@@ -114,7 +114,7 @@ static inline bool dt_pool_lease_runs(const dt_hands *hands)
     return dt_lease_runs(&hands->lease, dt_clock_boot_us(hands->env.clock));
 }
 
-/* ---- pool.c ---- */
+/* ---- pool_claims.c ---- */
 
 /* Hands callbacks that ended over to the recorder. Any thread. */
 void dt_pool_answered(dt_hands *hands, struct dt_callback *callback);
@@ -137,7 +137,7 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
 /* For the client: may this attempt be put on the wire? */
 bool dt_pool_may_send(void *arg, void *tag);
 
-/* ---- pool_recorder.c: its thread; pool_keeper.c: the ticks ---- */
+/* ---- pool.c: its thread; pool.c: the ticks ---- */
 
 void dt_pool_record(void *arg);
 /* A number is wanted, or its lease is to be renewed. */

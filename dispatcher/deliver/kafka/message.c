@@ -4,7 +4,6 @@
 #include "message.h"
 
 #include "base/assert.h"
-#include "deliver/caller_headers.h"
 #include "deliver/cloud_event.h"
 #include "job/job_encode.h"
 

@@ -31,7 +31,7 @@ struct dt_http_header {
     struct dt_str name, value;
 };
 
-/* How an exchange ended. The words after DT_HTTP_ are those of the error codes (http_outcome.h). */
+/* How an exchange ended. The words after DT_HTTP_ are those of the error codes (callback.h). */
 enum dt_http_end {
     DT_HTTP_ANSWERED,  /* a whole head arrived: its status decides */
     DT_HTTP_TIMEOUT,   /* no whole head within the timeout */

@@ -14,7 +14,7 @@
 #include "support/suite.h"
 
 #include "base/http/http_client.h"
-#include "deliver/http/http_outcome.h"
+#include "deliver/http/callback.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
 

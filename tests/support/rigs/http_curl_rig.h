@@ -21,7 +21,7 @@
 #include "support/suite.h"
 
 #include "base/http/http_client.h"
-#include "deliver/http/http_outcome.h"
+#include "deliver/http/callback.h"
 #include "support/receiver.h"
 #include "support/wait.h"
 

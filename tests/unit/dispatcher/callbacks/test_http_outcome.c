@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/http/http_outcome.h"
+#include "deliver/http/callback.h"
 
 #define NOW       INT64_C(784111777000) /* Sun, 06 Nov 1994 08:49:37 GMT */
 #define MAX_DELAY INT64_C(86400000)

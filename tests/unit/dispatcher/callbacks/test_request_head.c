@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/http/request_head.h"
+#include "deliver/http/callback.h"
 #include "deliver/kafka/message.h"
 #include "support/rigs/outgoing_rig.h"
 
