@@ -43,7 +43,7 @@ struct dt_loop_env {
      * known. */
     bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
     void (*led)(void *arg); /* a leadership began or ended */
-    /* Up to which deadline attempts may time out (results_watermark.h), and: the shard waits for a later one. */
+    /* Up to which deadline attempts may time out (results.h), and: the shard waits for a later one. */
     struct dt_read_up_to (*read_up_to)(void *arg);
     void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
     void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */

@@ -6,7 +6,7 @@
  *
  * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
  * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results
- * watermark has reached its deadline (results_watermark.h).
+ * watermark has reached its deadline (results.h).
  */
 #include "base/guard.h"
 #include "job/job_state.h"

@@ -134,7 +134,7 @@ byte forbidden;         /* attempts that can never come: cancelled, or ended by 
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
 bit went_back;          /* MySQL did */
 
-/* ---- the topic of results, and how far it has been read (dispatcher/deliver/kafka/results_watermark.c) ---- */
+/* ---- the topic of results, and how far it has been read (dispatcher/deliver/kafka/results.c) ---- */
 #if REPORTS
 byte lying;             /* attempts with a report that came before their deadline, and is not applied yet */
 byte mark_over;         /* of the last mark: attempts whose deadline had passed before it … */

@@ -20,8 +20,6 @@
 #include "base/guard.h"
 #include "base/mailbox.h"
 #include "deliver/kafka/kafka.h"
-#include "deliver/kafka/kafka_ledger.h"
-#include "deliver/kafka/kafka_producer.h"
 #include "deliver/kafka/ledger_record.h"
 #include "simulator/faults.h"
 #include "simulator/intake/intake.h"

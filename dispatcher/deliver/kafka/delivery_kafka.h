@@ -3,8 +3,8 @@
  *
  *   delivery_kafka.c    a batch: its messages and its ledger record in one transaction; records in the ledger that no
  *                       dispatcher wrote; doing without Kafka
- *   ledger_judge.c      a takeover: the barrier, and what the ledger says that was sent
- *   ledger_upkeep.c     deleting old records of the ledger
+ *   delivery_kafka.c      a takeover: the barrier, and what the ledger says that was sent
+ *   delivery_kafka.c     deleting old records of the ledger
  *   writable_topics.c   which topics can be written
  */
 #ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
@@ -14,8 +14,7 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "deliver/delivery.h"
-#include "kafka_ledger.h"
-#include "kafka_producer.h"
+#include "kafka.h"
 #include "writable_topics.h"
 
 /*
@@ -62,7 +61,7 @@ struct dt_kafka_missed {
     struct dt_outage_part outage;
 };
 
-/* Written by ledger_upkeep.c, except the metric. */
+/* Written by delivery_kafka.c, except the metric. */
 struct dt_ledger_upkeep {
     dt_ledger_trim *trim;  /* under way; NULL: none */
     int64_t again_us;      /* mono: no request before this, after a failure */
@@ -86,7 +85,7 @@ struct dt_delivery {
     struct dt_kafka_missed missed; /* and this is written in its place */
 };
 
-/* ---- ledger_upkeep.c ---- */
+/* ---- delivery_kafka.c ---- */
 /* Forgets the request that is under way; Kafka may still carry it out. */
 void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
 

@@ -118,7 +118,7 @@ void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner);
 /* The topic did not take what it should: it is looked up anew when it is next asked for. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
-/* ---- plain idempotent producer for notices (kafka_notices.c) ---- */
+/* ---- plain idempotent producer for notices (kafka_producer.c) ---- */
 typedef struct dt_notice_producer dt_notice_producer;
 DT_MUST_CHECK dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out,
                                                struct dt_error *err);
@@ -198,5 +198,131 @@ DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *
 /* Whether the group has committed its offsets up to what was noted last, in every partition, whoever reads them.
  * UNAVAILABLE: Kafka does not tell, or nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
+
+/*
+ * A shard's partition of the ledger: reading it (kafka_ledger.c), and deleting its old records (kafka_ledger.c).
+ */
+
+/* Takes a record; false: what was looked for came by, and reading stops. */
+typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
+
+/* Which records are read, for whom, and for how long. */
+struct dt_ledger_reading {
+    int64_t from; /* offset of the first one */
+    const dt_clock *clock;
+    int64_t deadline_us;      /* of that clock's mono */
+    const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
+    dt_ledger_fn *fn;         /* NULL: it is only asked whether `from` is there */
+    void *arg;                /* fn's */
+    int64_t next;             /* out, in any case: the offset behind the last record seen */
+};
+/*
+ * Reads committed records of the shard's ledger partition, until fn answers false. An end of the partition is not an
+ * end: reads on until the deadline, then UNAVAILABLE. INVALID: `from` is out of range (auto.offset.reset=error).
+ * fetch.wait.max.ms = 5. Without fn: OK as soon as it is known that `from` is in range, or is where the next record
+ * comes.
+ */
+DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
+                                       struct dt_ledger_reading *reading, struct dt_error *err);
+
+/* One deletion of the records of the shard's ledger partition below `before`, under way on another thread. */
+typedef struct dt_ledger_trim dt_ledger_trim;
+/* Asks Kafka and returns at once. FULL: one is under way in this process already; ask again. */
+DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
+                                             dt_ledger_trim **out, struct dt_error *err);
+/* Has it ended? *status: OK, the records are gone (or were before); else why not, in err. */
+bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
+/* At any time, accepts NULL: one that is under way goes on, and nobody hears of it. */
+void dt_ledger_trim_free(dt_ledger_trim *trim);
+
+/*
+ * A shard's producer pair: two transactional producers that take the transactions alternately. One thread owns a pair;
+ * librdkafka's threads only post to it.
+ */
+
+typedef struct dt_producer dt_producer;
+/*
+ * A new producer with two transactional ids, used by turns: <installation>-<uuid>-<shard>, and the same with -b;
+ * metadata of the ledger asked for; init_transactions done for both: older producers of the shard are fenced, their
+ * transactions complete. UNAVAILABLE: not within a transaction timeout, try again; REFUSED; SHUTDOWN when `stop`
+ * (checked at least every 100 ms) became true.
+ */
+DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
+                                        dt_producer **out, struct dt_error *err);
+/* Any state; never blocks longer than about two seconds. A transaction whose commit was not asked for is aborted in the
+ * background, if its connections are whole and Kafka answers within half a second; any other is left to the next
+ * takeover's fencing. */
+void dt_producer_free(dt_producer *producer);
+/*
+ * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger. It is
+ * begun, whereupon the client sends everything by itself, copied; and it is committed: every delivery report in and
+ * right, exactly one EndTxn request sent, no broker disconnect meanwhile. What was begun and is not committed is seen
+ * by nobody who reads committed messages, and holds them up until it is aborted: the producer must be freed then.
+ * dt_producer_send does both.
+ *   OK       begun; committed, and *ledger_offset is the record's valid offset
+ *   REFUSED  Kafka refused one of the messages for good; nothing is committed by this call, but the producer must be
+ *            freed. Never for the ledger record, nor for what concerns the producer as a whole (no right to its
+ *            transactional id, say): those are doubts
+ *   DOUBT    anything else: free the producer and take over
+ * Retriable errors before EndTxn are retried inside for at most about the transaction timeout, counted from the
+ * beginning. Metadata of topics is asked for before that, at a topic's first use, for at most as long.
+ */
+DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                                          struct dt_str record_key, struct dt_str record_value, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledger_offset, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                                         struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
+                                         struct dt_error *err);
+/* Would these begin without waiting: their topics are known and take a whole batch. What it found holds for the next
+ * dt_producer_begin, which must be with them. */
+bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
+
+/* Looks up existing topics before a batch needs them, all in one request. Waits for at most 0.5 s; what fails is left
+ * to dt_producer_begin. Not while a transaction is open. */
+void dt_producer_meet(dt_producer *producer, const struct dt_str *topics, size_t n);
+
+/* After REFUSED: what was refused. Valid until the producer is freed. */
+struct dt_kafka_refusal {
+    const char *topic; /* whose message it was; empty when Kafka did not say */
+    bool whole_topic;  /* it takes no message at all (missing, not authorised), not just this one */
+};
+struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
+
+/*
+ * ---- one producer of a pair (kafka_txn_producer.c), for kafka_producer.c alone ----
+ *
+ * One transactional id, one transaction at a time. Used by the owner's thread. What is not said here is as in kafka.h.
+ */
+
+typedef struct dt_txn_producer dt_txn_producer;
+
+/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. *out is to be freed whatever is
+ * returned. */
+DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix,
+                                            dt_txn_producer **out, struct dt_error *err);
+/* Waits for the ledger's metadata (it has to be connected: else asking for the coordinator costs half a second), then
+ * has older producers with its id fenced and their transaction completed, without waiting for that. After *stop
+ * is set, calls wait only for the answer to a commit. */
+DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
+                                              struct dt_error *err);
+/* Waits until the fencing that dt_txn_producer_start began is done. */
+DT_MUST_CHECK dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
+                                                     struct dt_error *err);
+void dt_txn_producer_free(dt_txn_producer *p);
+
+/* Has the messages' topics and their limits known: what is not yet is asked for. */
+DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                                              struct dt_error *err);
+/* Has topics that exist known ahead of their first message, all by one request; what fails is left to
+ * dt_txn_producer_learn. Waits for at most 0.2 s. */
+void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
+/* Without asking anybody: are all topics known, and does each take a batch as large as ours? */
+bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
+/* After either of the two for the same messages, with all topics known. It is the nth transaction of both lines; of the
+ * record key and value count. */
+DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages,
+                                              size_t n, const struct dt_kafka_message *record, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);
+struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p);
 
 #endif

@@ -3,7 +3,7 @@
  *
  *   kafka_admin.c        requests to Kafka, of many topics at once; our own topics
  *   kafka_topics.c       what is known of topics of any name: remembered, and found out on a thread of its own
- *   kafka_admin_life.c   the parts, and the order in which they begin and end
+ *   kafka_topics.c   the parts, and the order in which they begin and end
  */
 #ifndef DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
 #define DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
@@ -12,7 +12,6 @@
 
 #include "job/job.h"
 #include "kafka_common.h"
-#include "kafka_handle.h"
 
 /* The most topics that one request asks for. Everybody else waits while it is under way. */
 #define DT_KAFKA_FIND_MAX 16

@@ -6,7 +6,11 @@
 #define DT_DISPATCHER_KAFKA_COMMON_H
 
 #include <librdkafka/rdkafka.h>
+#include <pthread.h>
+#include <sys/types.h>
 
+#include "base/properties.h"
+#include "base/text/strbuf.h"
 #include "job/job.h"
 #include "kafka.h"
 
@@ -79,5 +83,126 @@ static inline int64_t dt_kafka_now_us(void)
 {
     return dt_clock_mono_us(dt_clock_system());
 }
+
+/*
+ * An on-demand handle: a librdkafka handle that exists only while it is used and for keep_ms after, because each handle
+ * wakes four times a second for nothing. One user at a time: the owner's lock sees to that. Included by kafka_*.c only.
+ *
+ *   hold ─▶ use ─▶ let_go, or discard when the handle did not do what it should
+ */
+
+struct dt_kafka_on_demand_ops {
+    rd_kafka_type_t type; /* a producer, when left out */
+    /* Makes the configuration of the handle. */
+    dt_status (*conf)(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err);
+    /* Called before a handle is destroyed, on another thread; may be NULL. */
+    void (*closing)(void *rk);
+};
+
+typedef struct dt_kafka_on_demand dt_kafka_on_demand;
+
+DT_MUST_CHECK dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt_kafka_on_demand_ops *ops,
+                                               int keep_ms, dt_kafka_on_demand **out, struct dt_error *err);
+/* Lends the handle, and makes it when there is none. */
+DT_MUST_CHECK dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *handle, rd_kafka_t **rk, struct dt_error *err);
+void dt_kafka_on_demand_let_go(dt_kafka_on_demand *handle);
+/* Ends the use, and the handle: the next hold makes another one. */
+void dt_kafka_on_demand_discard(dt_kafka_on_demand *handle);
+bool dt_kafka_on_demand_open(dt_kafka_on_demand *handle);
+void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* accepts NULL; nobody holds it */
+
+/* Settings of librdkafka from [kafka] client.*, and the handles that carry them. Included by kafka_*.c only. */
+
+/* Sets what the configuration says, files read anew. INVALID: as dt_kafka_check. */
+DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
+                                            struct dt_error *err);
+/* Rises with each dt_kafka_renew: a handle that was made before has the settings of before. */
+unsigned dt_kafka_client_generation(void);
+/* From entering to leaving a handle is told of new credentials; it leaves before it is destroyed. */
+void dt_kafka_client_enter(rd_kafka_t *rk);
+void dt_kafka_client_leave(rd_kafka_t *rk);
+
+/*
+ * Tokens for SASL/OAUTHBEARER. One may come from a file that somebody else renews (a sidecar, a projected volume):
+ * client.sasl.oauthbearer.jwt_file. librdkafka asks for it again when four fifths of its time are over, and ten seconds
+ * after it got none. Included by kafka_*.c only.
+ */
+
+/* The property's name; librdkafka has none of this name. */
+#define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"
+
+struct dt_kafka_token {
+    int64_t expires_ms;  /* since the epoch */
+    char principal[256]; /* the subject; the broker goes by the token itself */
+};
+
+/* Reads what a token (a JWT) says of itself. MALFORMED: it is none, or says not when it expires. NOMEM. */
+DT_MUST_CHECK dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
+
+/* Has handles with this configuration ask for the token in the property's file. INVALID: it has no file. */
+DT_MUST_CHECK dt_status dt_kafka_token_use(rd_kafka_conf_t *conf, const struct dt_property *property,
+                                           struct dt_error *err);
+/* INVALID: the token is none, or stands beside other settings that make one. */
+DT_MUST_CHECK dt_status dt_kafka_token_check(struct dt_properties *list, struct dt_error *err);
+/* Has a handle with this configuration, which goes nowhere, note in *seen why it cannot make tokens. (One in a file may
+ * have expired, and be replaced later.) */
+void dt_kafka_token_watch(rd_kafka_conf_t *conf, const struct dt_properties *list, struct dt_error *seen);
+/* Has it make its first token. INVALID: it cannot. */
+DT_MUST_CHECK dt_status dt_kafka_token_try(rd_kafka_t *rk, const struct dt_error *seen, struct dt_error *err);
+
+/* Has librdkafka ask for tokens, where the handle has any, on a thread of its own: many handles are polled rarely. */
+void dt_kafka_token_background(rd_kafka_t *rk);
+/* Gives the handle the token that is in the file now, or tells it why there is none, which is logged. */
+void dt_kafka_token_give(rd_kafka_t *rk, const char *file);
+
+/*
+ * Watches what librdkafka's threads do with a transaction that is open: its requests, its connections, its log. Used by
+ * kafka_txn_producer.c alone. The producer's thread opens and closes the watch; librdkafka's threads report to it.
+ *
+ * Connections are watched because librdkafka sends EndTxn again by itself when its connection breaks. The first EndTxn
+ * may still lie in a buffer on the way. It could arrive when the next transaction of the same transactional id is open,
+ * and would end that one half-way. So a request that went over a connection which broke, or an EndTxn that was sent
+ * twice, is a doubt, even if the commit was answered.
+ */
+
+enum { DT_KAFKA_WATCHED_MAX = 32 };
+
+struct dt_kafka_watch {
+    pthread_mutex_t lock;
+    bool open;
+    bool broken;       /* a connection that carried a request of the transaction was closed */
+    unsigned end_txns; /* EndTxn requests sent */
+    int fds[DT_KAFKA_WATCHED_MAX];
+    unsigned n_fds;
+    int64_t asked_us;                      /* when partitions were first asked for; 0 = not yet */
+    bool too_soon;                         /* that was refused, because the one before under this id was not over */
+    char unjoined[DT_KAFKA_TOPIC_MAX + 1]; /* topic that was not let into the transaction */
+    _Atomic(pid_t) spinner;                /* librdkafka's main thread, from its start */
+    int usual_nice;
+};
+
+void dt_kafka_watch_init(struct dt_kafka_watch *w);
+void dt_kafka_watch_clear(struct dt_kafka_watch *w);
+/* Handles made with this configuration report their requests and threads. */
+DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
+/* For closesocket_cb: notes the connection, and closes it. */
+int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);
+/* For log_cb: notes lines that tell of the transaction. */
+void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text);
+/* Once the handle is connected: its main thread gives way from now on. */
+void dt_kafka_watch_nice(struct dt_kafka_watch *w);
+
+void dt_kafka_watch_open(struct dt_kafka_watch *w);
+/* A connection that carried something of what is open was closed. */
+bool dt_kafka_watch_broken(struct dt_kafka_watch *w);
+/* The topic that was not let into the transaction, empty if none is known. */
+void dt_kafka_watch_unjoined(struct dt_kafka_watch *w, char *topic, size_t size);
+
+struct dt_kafka_watched {
+    bool clean; /* the transaction's requests went over whole connections, and EndTxn went out once */
+    unsigned end_txns;
+    bool too_soon;
+};
+struct dt_kafka_watched dt_kafka_watch_close(struct dt_kafka_watch *w);
 
 #endif

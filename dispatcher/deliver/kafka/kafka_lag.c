@@ -5,7 +5,7 @@
  * counts as read only when its offset was committed, that is after it was applied. What cannot be told (no answer, an
  * offset beyond the end: a topic that was made anew) counts as unread.
  */
-#include "kafka_handle.h"
+#include "kafka_common.h"
 
 #include <stdlib.h>
 

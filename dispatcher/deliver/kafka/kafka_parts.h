@@ -15,7 +15,6 @@
 #include "features/alerts/alerts_chores.h"
 #include "outbox.h"
 #include "results.h"
-#include "results_watermark.h"
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 

@@ -12,7 +12,6 @@
  * partitions are taken away from a handle while it still stops reading them after an earlier change
  * (rd_kafka_assignment_partition_stopped, issue 5573), and it does not say when it has stopped.
  */
-#include "kafka_client.h"
 #include "kafka_common.h"
 
 #include <stdio.h>

@@ -13,10 +13,9 @@
  *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys
  *     the handle.
  */
-#include "kafka_producer.h"
+#include "kafka.h"
 
 #include "kafka_common.h"
-#include "kafka_watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

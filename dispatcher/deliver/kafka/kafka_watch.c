@@ -1,8 +1,8 @@
 /*
  * Owns: what can be seen of librdkafka's threads while a transaction is open, which it does not tell by itself: the
- * requests that they send, the connections that they close, what they log. See kafka_watch.h.
+ * requests that they send, the connections that they close, what they log. See kafka_common.h.
  */
-#include "kafka_watch.h"
+#include "kafka_common.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/kafka_producer.h"
+#include "deliver/kafka/kafka.h"
 #include "support/kafka_fixture.h"
 #include "support/rigs/kafka_producer_rig.h"
 

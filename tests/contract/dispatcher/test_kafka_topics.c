@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/kafka_handle.h"
+#include "deliver/kafka/kafka_common.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
 #include "support/wait.h"

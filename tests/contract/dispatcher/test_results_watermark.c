@@ -1,5 +1,5 @@
 /*
- * The instant up to which results were read (results_watermark.h). The test controls the answers of a fake Kafka and
+ * The instant up to which results were read (results.h). The test controls the answers of a fake Kafka and
  * the clock.
  */
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/results_watermark.h"
+#include "deliver/kafka/results.h"
 #include "support/rigs/hand_clock.h"
 
 #define SECOND_US INT64_C(1000000)

@@ -16,7 +16,6 @@
 #include "support/suite.h"
 
 #include "deliver/kafka/kafka.h"
-#include "deliver/kafka/kafka_producer.h"
 #include "support/wait.h"
 
 static struct dt_error err;

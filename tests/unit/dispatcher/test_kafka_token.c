@@ -7,7 +7,7 @@
 
 #include "base/text/base64.h"
 #include "deliver/kafka/kafka.h"
-#include "deliver/kafka/kafka_token.h"
+#include "deliver/kafka/kafka_common.h"
 
 /* {"alg":"RS256"}.CLAIMS.c2ln, as issuers write it: the base64 of URLs, without padding. Freed by the caller. */
 static char *jwt_of(const char *claims)

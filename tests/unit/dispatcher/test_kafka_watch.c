@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/kafka_watch.h"
+#include "deliver/kafka/kafka_common.h"
 
 static struct dt_kafka_watch watch;
 
