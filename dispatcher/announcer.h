@@ -6,7 +6,10 @@
 #ifndef DT_DISPATCHER_ANNOUNCER_H
 #define DT_DISPATCHER_ANNOUNCER_H
 
+#include "base/text/strbuf.h"
 #include "index/index.h"
+#include "intake.h"
+#include "job/job.h"
 
 typedef struct dt_announcer dt_announcer;
 
@@ -19,5 +22,12 @@ void dt_announcer_free(dt_announcer *announcer);
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
 /* Tells every process to look now at what it would look at some time later. */
 void dt_announcer_all(dt_announcer *announcer);
+
+/* Tells the index of jobs that a thread of the intake has made or moved, after the commit. */
+
+/* If the index cannot be told, leaders are made to doubt it (env->index_untold). index: NULL in an installation without
+ * one; nothing is done then. */
+void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
+                          const struct dt_job_move *moves, size_t n);
 
 #endif

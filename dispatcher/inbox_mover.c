@@ -8,7 +8,7 @@
  * Killed anywhere, what was not committed stands in the inbox still; what was committed and not told to the index is
  * found by the reconciler.
  */
-#include "inbox_mover.h"
+#include "intake.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "base/text/json.h"
 #include "base/thread.h"
 #include "features/intents/inbox.h"
-#include "tell_index.h"
+#include "announcer.h"
 
 #define WOKEN     (UINT32_C(1) << 0)
 #define LOOK_US   INT64_C(500000)    /* between two looks while the watcher hears nothing … */

@@ -3,9 +3,6 @@
 
 #include <stdlib.h>
 
-#include "inbox_mover.h"
-#include "operation_runner.h"
-#include "schedule_maker.h"
 
 struct dt_intake {
     dt_schedule_maker *schedules;

@@ -9,7 +9,7 @@
  * the process sees it (dispatch/watcher.h) and wakes this chore; if the watcher cannot, this one looks, LOOK_US or
  * REST_US apart.
  */
-#include "operation_runner.h"
+#include "intake.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/operations/operations.h"
-#include "tell_index.h"
+#include "features/operations/topic_deletion.h"
+#include "announcer.h"
 #include "topic/topic_owners.h"
 
 #define LOOK_US INT64_C(500000)

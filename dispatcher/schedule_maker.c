@@ -6,7 +6,7 @@
  * already. If one is to be looked at sooner, the watcher of the process sees it (dispatch/watcher.h) and
  * wakes this chore; if the watcher cannot, this one looks within LOOK_US.
  */
-#include "schedule_maker.h"
+#include "intake.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"
-#include "tell_index.h"
+#include "announcer.h"
 
 /* The longest time between looks; fires are made a minute ahead, and by the API that changes a schedule. */
 #define LOOK_US   INT64_C(10000000)

@@ -22,8 +22,7 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "base/thread.h"
-#include "features/outbox/outbox.h"
-#include "tell_index.h"
+#include "announcer.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
 #define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */

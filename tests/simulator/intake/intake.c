@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "deliver/kafka/command_reader.h"
-#include "inbox_mover.h"
-#include "operation_runner.h"
+#include "intake.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 
