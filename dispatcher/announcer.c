@@ -56,8 +56,6 @@ void dt_announcer_free(dt_announcer *a)
     free(a);
 }
 
-/* See announcer.h. */
-
 void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n)
 {

@@ -1,6 +1,7 @@
 /*
- * The parts of a process, and what they tell each other. Other threads (the elector's, the wake thread) only give
- * orders to the table of loops; the supervisor, which is the thread of dt_dispatcher_run, carries them out.
+ * The parts of a process, and what they report to each other. Other threads (the elector's, the wake thread) only
+ * give orders to the table of loops. The supervisor, which is the thread of dt_dispatcher_run, carries the orders
+ * out.
  */
 #include "dispatcher.h"
 
@@ -42,7 +43,7 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 #define AGAIN_US       INT64_C(2000000)
 #define PAUSE_FIRST_US INT64_C(100000) /* between attempts to reach a server at the start */
 #define PAUSE_MAX_US   INT64_C(3000000)
-#define URGENT_THREADS 4 /* what waits for Redis or a lock holds up no renewal of a lease; at rest there is one */
+#define URGENT_THREADS 4 /* a chore that waits for Redis or a lock delays no renewal of a lease */
 #define CHORE_THREADS  6 /* four may wait for Kafka at once (base/chores.h) */
 
 struct dt_dispatcher {
@@ -51,7 +52,7 @@ struct dt_dispatcher {
     struct dt_config hasty; /* … and for the session that renews leases */
     struct dt_store_source stores, urgent_stores;
     dt_chores *chores;
-    dt_chores *urgent; /* of what must not wait for other chores, with a connection of its own */
+    dt_chores *urgent; /* chores that must not wait for others, with a connection of their own */
     const dt_clock *clock;
     dt_refclock ref;
     uint64_t (*random)(void);
@@ -69,8 +70,8 @@ struct dt_dispatcher {
     dt_alerts *alerts;
     dt_examiner *examiner;
     int64_t process;         /* the id of its row in `processes` */
-    _Atomic bool kafka_away; /* as it was found last */
-    dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
+    _Atomic bool kafka_away; /* as the last look found it */
+    dt_heartbeat *heartbeat; /* loops and threads that started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
     dt_watcher *watcher;     /* listens to MySQL for the due watch, the intake and the follower */
@@ -79,13 +80,13 @@ struct dt_dispatcher {
     dt_figures *figures;
     struct dt_error wrong_clock; /* of the configuration; its status is not OK */
     dt_shard_map_source *watch;
-    struct dt_shard_range range; /* as it was at the start; then the watch has it */
+    struct dt_shard_range range; /* as read at the start; later the watch has it */
     _Atomic bool stop;
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
     dt_loop_table *loops;
     struct dt_service *service, nobody;
-    int64_t life_us; /* when the service manager wants the next sign of life */
+    int64_t life_us; /* when the service manager expects the next sign of life */
 };
 
 /* ---- orders, from any thread ---- */
@@ -135,7 +136,7 @@ static bool leads(void *arg, unsigned shard)
     return dt_elector_leads(d->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
-/* The results' thread may ask before there is an election. */
+/* The thread of results may ask before there is an election. */
 static bool place(void *arg, unsigned *rank, unsigned *members)
 {
     dt_dispatcher *d = arg;
@@ -143,7 +144,7 @@ static bool place(void *arg, unsigned *rank, unsigned *members)
     return elector && dt_elector_rank(elector, rank, members);
 }
 
-/* At least 1; the members that come first have one more than the others. */
+/* At least 1; the first members have one more than the others. */
 static unsigned share(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -183,9 +184,9 @@ static unsigned shards_here(void *arg)
     return dt_shard_map_source_rows(d->watch);
 }
 
-/* Notices of a shard that the map no longer names, written by somebody with an old map: one of the others sends
- * them. */
-static bool sends_notices(void *arg, int64_t shard)
+/* A process with an old map may write notices for a shard that the map no longer names. The leader of one of the
+ * other shards sends them. */
+static bool sends_notices(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
     return leads(d, (unsigned)shard % dt_shard_map_source_named(d->watch));
@@ -203,8 +204,8 @@ static void index_doubted(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-/* Entries could not be written into the index: the heartbeat has all leaders doubt the sets of the endpoints that
- * fail. */
+/* Entries could not be written into the index: through the heartbeat, all leaders doubt the sets of the endpoints
+ * that fail. */
 static void index_untold(void *arg, const dt_index *index)
 {
     char down[256];
@@ -246,7 +247,7 @@ static void outbox_here(void *arg, unsigned shard)
     dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
 }
 
-/* The shard may be led by another process: announce it on the wake channel. */
+/* The shard may be led by another process: then announces it on the wake channel. */
 static void outbox_anywhere(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
@@ -292,7 +293,7 @@ static void ended_in_hands(void *arg)
     dt_room_news(d->room);
 }
 
-/* Leaders elsewhere look for themselves. */
+/* Leaders in other processes look by themselves. */
 static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
@@ -331,7 +332,7 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
-/* What is due by the new time may be unknown to the index, and further ahead than sleepers have planned for. */
+/* Jobs that are due by the new time may be missing in the index, and later than sleeping threads have planned for. */
 static void clock_changed(void *arg)
 {
     dt_dispatcher *d = arg;
@@ -360,7 +361,8 @@ static void supervise(dt_dispatcher *d)
             dt_intake_leave(d->intake);
             dt_alerts_leave(d->alerts);
         }
-        /* A test forces a process to lead what the election has given to another one; nobody tells of such shards. */
+        /* A test forces a process to lead shards that the election gave to another one. No event announces such
+         * shards. */
         const bool forced = DT_FAIL_FORCED("lead.forced");
         bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
         int64_t now_us = dt_clock_mono_us(d->clock);
@@ -376,8 +378,8 @@ static void supervise(dt_dispatcher *d)
 
 /* ---- starting ---- */
 
-/* Repeats an attempt, at growing distances, until it succeeds; SHUTDOWN: the process is to stop. Failures are an outage
- * of `what`. */
+/* Repeats an attempt, with growing pauses, until it succeeds. SHUTDOWN: the process is to stop. Failures are an
+ * outage of `what`. */
 static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
                              dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
 {
@@ -404,7 +406,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
         status = dt_store_check_schema(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_test_clock(d->store, err);
-    if (status == DT_INVALID) { /* for good: dt_dispatcher_run ends with it */
+    if (status == DT_INVALID) { /* permanent: dt_dispatcher_run ends with it */
         d->wrong_clock = *err;
         return DT_OK;
     }
@@ -423,7 +425,7 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
-/* Others look at these while they are made. */
+/* Other threads read these pointers while the parts are made. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
     const struct dt_due_watch_env due = {.config = d->config,
@@ -546,15 +548,15 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 }
 
 /*
- * In the order of dependence: what calls others ends first. Three stand in a ring: the source of the map tells the
- * elector, which tells the heartbeat, which asks for the map. So the source falls silent first, and is freed last.
+ * A part that calls others ends before them. Three form a ring: the source of the map calls the elector, which calls
+ * the heartbeat, which asks for the map. So the source stops calling first, and is freed last.
  */
 static void end_parts(dt_dispatcher *d)
 {
     dt_watcher_stop(d->watcher);
     dt_clock_follower_free(d->follower);
     dt_hands_stop(d->hands);
-    dt_chores_cut(d->chores); /* whatever ticks still wait for in MySQL */
+    dt_chores_cut(d->chores); /* ends statements that ticks still wait for */
     dt_figures_stop(d->figures);
     dt_wake_stop(d->wake);
     dt_alerts_stop(d->alerts);
@@ -589,7 +591,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         *err = d->wrong_clock;
         status = DT_INVALID;
     }
-    dt_store_free(d->store); /* it is not asked any more */
+    dt_store_free(d->store); /* it is not used any more */
     d->store = NULL;
     /* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);

@@ -15,7 +15,8 @@ typedef struct dt_dispatcher dt_dispatcher;
 /* `random` gives unpredictable numbers (tokens, jitter); any thread. Nothing is connected yet. */
 DT_MUST_CHECK dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *clock,
                                           uint64_t (*random)(void), dt_dispatcher **out, struct dt_error *err);
-/* Before dt_dispatcher_run: who is told that the dispatcher waits, is ready, lives. Borrowed. */
+/* Before dt_dispatcher_run: sets the service that is notified when the dispatcher waits, is ready, and lives.
+ * Borrowed. */
 void dt_dispatcher_tells(dt_dispatcher *dispatcher, struct dt_service *service);
 /* Serves until dt_dispatcher_stop: waits for MySQL (with its schema) and Kafka first, in any order of start; on
  * stopping hands its shards over and returns. */

@@ -22,26 +22,26 @@
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* the row is written */
-#define PLAIN_US INT64_C(2000000) /* likewise, by a process that has no index to tell of; half of DT_PROCESS_FRESH_MS */
+#define PLAIN_US INT64_C(2000000) /* the same of a process without an index; half of DT_PROCESS_FRESH_MS */
 #define DEBTS_US                                                                                                       \
     INT64_C(150000)               /* and those of the others are looked at: who is cut off from Redis has no other way \
                                    */
 #define DOWN_US  INT64_C(3000000) /* a writer here that lost something so short a time ago may lose more */
-#define STUCK_US INT64_C(60000000) /* a tick that has run for so long is told */
-#define APART_US INT64_C(20000)    /* looks, however much there is to tell */
+#define STUCK_US INT64_C(60000000) /* a tick that has run for this long is reported */
+#define APART_US INT64_C(20000)    /* between looks, however much there is to report */
 
 struct dt_heartbeat {
     struct dt_heartbeat_env env;
     bool has_index;
     struct dt_chore chore;
-    _Atomic bool asked;   /* there is something to tell: the row is written with the next tick */
+    _Atomic bool asked;   /* something changed: the next tick writes the row */
     _Atomic bool owes;    /* owes: owed is not empty */
     _Atomic bool news;    /* to be announced */
     pthread_mutex_t lock; /* of the next four */
     int64_t losses;       /* of this process */
     int64_t lost_us;      /* mono */
     char down[256];       /* where: all that failed since it was well the last time */
-    char owed[1024];      /* endpoints that somebody cannot write to */
+    char owed[1024];      /* endpoints that some process cannot write to */
     int64_t told;         /* losses that the leaders here know of */
     uint64_t seen;        /* of the table, as it was read last */
     struct dt_strbuf leads;
@@ -107,7 +107,7 @@ static dt_status beat(dt_heartbeat *h, dt_store *store, struct dt_error *err)
                                                                        : NULL,
                              .elected_by = h->elected ? h->env.elects : NULL};
     dt_status status = dt_store_beat(store, &row, err);
-    if (status == DT_OK && h->said_elected != h->elected) /* others wait for it */
+    if (status == DT_OK && h->said_elected != h->elected) /* other processes wait for it */
         h->news = true;
     if (status == DT_OK || h->elected)
         h->said_elected = h->elected;

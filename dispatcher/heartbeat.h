@@ -29,8 +29,8 @@ struct dt_heartbeat_env {
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     /* Both in its ticks. Entries of any shard may be missing in the index: leaders must not believe it. */
     void (*doubt)(void *arg);
-    /* Something was lost here, or dt_heartbeat_announce was called: whoever can hear it should look at the table
-     * now. */
+    /* An entry was lost here, or dt_heartbeat_announce was called: the processes that hear it should look at the
+     * table now. */
     void (*announce)(void *arg);
 };
 
@@ -42,11 +42,11 @@ void dt_heartbeat_stop(dt_heartbeat *heartbeat);
 /* ---- any thread; none of them waits; NULL is accepted ---- */
 /* The index could not be told of a change; down: the endpoints that failed (dt_index_failing). */
 void dt_heartbeat_lost(dt_heartbeat *heartbeat, const char *down);
-/* A leadership began or ended, or somebody announced something: look now. */
+/* A leadership began or ended, or a process announced something: looks now. */
 void dt_heartbeat_news(dt_heartbeat *heartbeat);
-/* Other processes should look at what they look at now and then: announces it, which may wait for Redis. */
+/* Has other processes look at what they look at now and then. The announcement may wait for Redis. */
 void dt_heartbeat_announce(dt_heartbeat *heartbeat);
-/* Whether somebody who changes jobs cannot tell the index at that endpoint ("host:port") just now. */
+/* Whether some process that changes jobs cannot write to the index at that endpoint ("host:port") now. */
 bool dt_heartbeat_owed(dt_heartbeat *heartbeat, const char *endpoint);
 
 #endif

@@ -39,8 +39,8 @@
 #define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
 #define PARTS_SOON_US INT64_C(10000000)  /* after it failed, or did not end */
 #define DAYS_AHEAD    2
-#define NOTICES_US    INT64_C(300000000) /* notices that nobody sends are looked for so often */
-#define NOTICES_MS    INT64_C(3600000) /* a rolling restart that takes Kafka away, or brings it back, is over by then */
+#define NOTICES_US    INT64_C(300000000) /* notices without a sender are looked for this often */
+#define NOTICES_MS    INT64_C(3600000)   /* a rolling restart that removes Kafka, or adds it, takes less time */
 #define OFFER_ROWS    1000
 #define WALK_US       INT64_C(10000000) /* between two walks over all offers */
 #define OFFERS_US     INT64_C(200000)   /* between two steps of a walk over all offers; more where one found nothing */
@@ -56,7 +56,7 @@ struct dt_housekeeper {
     dt_reconciler *reconciler;
     _Atomic bool hurry;               /* a shard's set was lost: tick now */
     uint64_t doubts[DT_SHARDS_MAX];   /* of the sets of shards, as they were when the tick began */
-    uint64_t compared[DT_SHARDS_MAX]; /* the doubts that the compare under way answers */
+    uint64_t compared[DT_SHARDS_MAX]; /* the doubts that the running compare answers */
     uint64_t losses[DT_SHARDS_MAX];   /* of the sets of shards that are led here, before this tick */
     int64_t reconcile_us, stats_us;   /* mono: not before */
     uint64_t told;                    /* a hash of what was written about shards, … */
@@ -87,7 +87,7 @@ static bool keeps_house(const dt_housekeeper *h)
     return dt_loop_table_state(h->env.loops, 0, &state);
 }
 
-/* The archive's next tick comes when it would have come without the failure. */
+/* The archive's next tick is when it would have been without the failure. */
 static void tell_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
@@ -130,7 +130,8 @@ static bool archive(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
 
-/* Without a Kafka nobody sends what a process that had one left in the outbox, and its jobs could not be archived. */
+/* If there is no Kafka, rows that a process with Kafka left in the outbox are never sent, and their jobs could not be
+ * archived. */
 static bool give_up_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};

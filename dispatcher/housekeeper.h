@@ -20,7 +20,7 @@ struct dt_housekeeper_env {
     const char *installation;
     const dt_clock *clock;
     dt_refclock *ref;
-    dt_loop_table *loops; /* are told what is found for them */
+    dt_loop_table *loops; /* are notified of what is found for them */
     void *arg;
     unsigned (*shards)(void *arg); /* shards below it may be led here */
     void (*map)(void *arg, struct dt_shard_map *out);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "announcer.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -20,14 +21,13 @@
 #include "base/text/json.h"
 #include "base/thread.h"
 #include "features/intents/inbox.h"
-#include "announcer.h"
 
 #define WOKEN     (UINT32_C(1) << 0)
 #define LOOK_US   INT64_C(500000)    /* between two looks while the watcher hears nothing … */
 #define REST_US   INT64_C(10000000)  /* … and while it does */
 #define RETRY_US  INT64_C(500000)    /* after a failure */
-#define SOON_US   INT64_C(10000)     /* when all that there is waits */
-#define CHORES_US INT64_C(300000000) /* errors are counted, and old ones removed, so often */
+#define SOON_US   INT64_C(10000)     /* when all rows wait */
+#define CHORES_US INT64_C(300000000) /* errors are counted, and old ones removed, this often */
 
 struct dt_inbox_chore {
     struct dt_intake_env env;
@@ -39,8 +39,8 @@ struct dt_inbox_chore {
     dt_schedule_maker *schedules;
     struct dt_watch_listener listener;
     struct dt_inbox_mover mover;
-    bool waiting;       /* of the rows that the latest looks passed, some wait for others */
-    _Atomic bool rests; /* the watcher is to wake it */
+    bool waiting;       /* the latest looks passed rows that wait for other rows */
+    _Atomic bool rests; /* the watcher should wake it */
     _Atomic bool hears; /* the watcher's latest wait had an answer */
     int64_t chores_us;
     struct dt_outage_part outage;
@@ -49,7 +49,7 @@ struct dt_inbox_chore {
 
 /* ---- chores ---- */
 
-/* Removes errors that are kept no longer, and counts the others. */
+/* Removes errors whose time to be kept has ended, and counts the others. */
 static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 {
     int64_t now_us = dt_clock_mono_us(c->env.clock);
@@ -93,20 +93,20 @@ static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_
     if (found & DT_WATCH_SCHEDULES)
         dt_schedule_maker_wake(c->schedules);
     if (found & DT_WATCH_INBOX)
-        atomic_store(&c->rests, false); /* so that it is not woken again before it has looked */
+        atomic_store(&c->rests, false); /* so that it is not woken again before it looks */
     if ((found & DT_WATCH_INBOX) || (heard && status != DT_OK))
         dt_mailbox_signal(c->mailbox, WOKEN);
 }
 
 /* ---- the loop ---- */
 
-/* Returns how long to pause. */
+/* Moves rows. *pause_us: how long to pause afterwards. */
 static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
     c->mover.rules.payload_max = dt_store_payload_max(c->env.config);
     dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
-    if (status == DT_UNKNOWN && c->index) /* jobs may be there that the index was not told of */
+    if (status == DT_UNKNOWN && c->index) /* jobs may exist that are not in the index */
         c->env.index_untold(c->env.arg, c->index);
     dt_metric_add(c->done, (int64_t)moved.done);
     dt_metric_add(c->refused, (int64_t)moved.refused);
@@ -118,7 +118,7 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     return status;
 }
 
-/* Looks once, and moves what it saw. Returns how long to pause, or rests. */
+/* Looks once, and moves what it found. *pause_us: how long to pause, or to rest. */
 static dt_status look(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     bool some = false;
@@ -171,8 +171,7 @@ static dt_status make_mover(dt_inbox_chore *c)
 }
 
 dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                               dt_schedule_maker *schedules, dt_watcher *watcher, dt_inbox_chore **out,
-                               struct dt_error *err)
+                               dt_schedule_maker *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
     const char *name = "duetime_inbox_rows_total";
     const char *help = "Rows of job_inbox by what became of them.";
@@ -199,7 +198,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_run
         return status;
     }
     c->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = c};
-    dt_watcher_add(watcher, &c->listener);
+    dt_watcher_add(env->watcher, &c->listener);
     *out = c;
     return DT_OK;
 }

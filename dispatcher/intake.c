@@ -1,8 +1,7 @@
-/* The parts, and the order in which they begin and end. */
+/* The parts, and the order in which they start and stop. */
 #include "intake.h"
 
 #include <stdlib.h>
-
 
 struct dt_intake {
     dt_schedule_maker *schedules;
@@ -19,7 +18,7 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
     if (status == DT_OK)
         status = dt_operation_runner_start(env, &intake->operations, err);
     if (status == DT_OK)
-        status = dt_inbox_chore_start(env, intake->operations, intake->schedules, env->watcher, &intake->inbox, err);
+        status = dt_inbox_chore_start(env, intake->operations, intake->schedules, &intake->inbox, err);
     if (status != DT_OK) {
         dt_intake_stop(intake);
         return status;
@@ -52,7 +51,7 @@ void dt_intake_stop(dt_intake *intake)
     if (!intake)
         return;
     dt_intake_leave(intake);
-    dt_inbox_chore_stop(intake->inbox); /* it wakes both others */
+    dt_inbox_chore_stop(intake->inbox); /* it wakes the other two */
     dt_operation_runner_stop(intake->operations);
     dt_schedule_maker_stop(intake->schedules);
     free(intake);

@@ -47,7 +47,7 @@ static void usage(FILE *out)
           out);
 }
 
-/* True: go on; false: exit with *code. */
+/* True: continues; false: exit with *code. */
 static bool parse(int argc, char **argv, struct options *o, int *code)
 {
     static const struct option table[] = {{"config", required_argument, NULL, 'c'},
@@ -110,7 +110,7 @@ static uint64_t random_number(void)
     return number >> 1; /* fits a signed column, never negative */
 }
 
-/* ---- signals: one thread waits for them, nobody handles them asynchronously ---- */
+/* ---- signals: one thread waits for them; there are no asynchronous handlers ---- */
 
 struct signals {
     sigset_t set;

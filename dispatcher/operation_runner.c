@@ -14,22 +14,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "announcer.h"
 #include "base/fail_point.h"
 #include "base/fair.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
-#include "announcer.h"
 #include "topic/topic_owners.h"
 
 #define LOOK_US INT64_C(500000)
-#define REST_US INT64_C(15000000) /* where no operation was under way for BUSY_US */
+#define REST_US INT64_C(15000000) /* if no operation was under way for BUSY_US */
 #define BUSY_US                                                                                                        \
     INT64_C(10000000) /* longer than a wait for rows of the inbox, which began when operations were under way */
 #define RETRY_US  INT64_C(500000)
-#define WANTED_US INT64_C(20000000) /* deleted topics that got a job all the same are looked for so often */
-#define OWNERS_US INT64_C(40000000) /* the owners of topics are compared with the tokens so often */
+#define WANTED_US INT64_C(20000000) /* deleted topics that got a job nevertheless are looked for this often */
+#define OWNERS_US INT64_C(40000000) /* the owners of topics are compared with the tokens this often */
 
 struct dt_operation_runner {
     struct dt_intake_env env;
@@ -44,12 +44,12 @@ struct dt_operation_runner {
     dt_metric *changed, *refused, *due;
 };
 
-/* Returns the monotonic time of the next piece; 0: now, an operation that cannot go on has ended. */
+/* Returns the monotonic time of the next piece; 0: at once, because an operation that cannot continue has ended. */
 static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                       const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
-    if (status == DT_UNKNOWN && r->index) /* jobs may have moved that the index was not told of */
+    if (status == DT_UNKNOWN && r->index) /* jobs may have moved whose entries in the index are old */
         r->env.index_untold(r->env.arg, r->index);
     if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
         struct dt_error again = {0};
@@ -57,12 +57,12 @@ static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *p
         status = dt_store_operation_fail(r->store, piece->id, dt_str(err->text), &again);
         if (status != DT_OK)
             (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, &again, 0);
-        return 0; /* it must not keep the others waiting */
+        return 0; /* other operations must not wait for it */
     }
     return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "operations wait", status, err, RETRY_US);
 }
 
-/* Reads the owners, and gives those of which an operation is due in the order of their turns. Returns the monotonic
+/* Reads the owners. *due: owners with an operation that is due, in the order of their turns. Returns the monotonic
  * time of the next look; 0: something is due. *rests: nothing is. */
 static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
@@ -109,9 +109,9 @@ static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_
         dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
         if (status != DT_OK) {
             at_us = failed(r, &piece, status, &err);
-            if (at_us && status != DT_BUSY) /* BUSY: the owner's alone waits */
+            if (at_us && status != DT_BUSY) /* BUSY: only this owner waits */
                 return at_us;
-        } else if (!piece.id) { /* another dispatcher does it */
+        } else if (!piece.id) { /* another dispatcher is doing it */
             at_us = dt_clock_mono_us(r->env.clock) + RETRY_US;
         } else {
             if (piece.changed)
@@ -203,7 +203,7 @@ bool dt_operation_runner_rests(dt_operation_runner *r)
 
 void dt_operation_runner_wake(dt_operation_runner *r)
 {
-    atomic_store(&r->rests, false); /* so that it is not woken again before it has looked */
+    atomic_store(&r->rests, false); /* so that it is not woken again before it looks */
     dt_chore_wake(&r->chore);
 }
 

@@ -11,18 +11,19 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "announcer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"
-#include "announcer.h"
 
-/* The longest time between looks; fires are made a minute ahead, and by the API that changes a schedule. */
+/* The longest time between looks. Fires are made a minute ahead; the API that changes a schedule makes its next
+ * fires. */
 #define LOOK_US   INT64_C(10000000)
 #define RETRY_US  INT64_C(500000)
-#define LOCKED_US INT64_C(50000)    /* others have all whose time has come */
-#define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed so soon */
+#define LOCKED_US INT64_C(50000)    /* other dispatchers hold all schedules that are due */
+#define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed within this time */
 
-/* The tzdata that this process saw of a zone last. */
+/* The tzdata of a zone that this process saw last. */
 struct seen_zone {
     struct seen_zone *next;
     int64_t stamp;
@@ -44,8 +45,8 @@ struct dt_schedule_maker {
 
 /* ---- a new tzdata ---- */
 
-/* Schedules are looked at again when the zone's file is another one than this process saw, or when it sees it first: of
- * two hosts with two versions each has its say once. */
+/* If a zone's file changed, or this process sees it first, its schedules are looked at again: of two hosts with
+ * different versions each does this once. */
 static void follow_zones(dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
@@ -61,7 +62,7 @@ static void follow_zones(dt_schedule_maker *m)
         dt_zone *zone;
         uint64_t n = 0;
         if (dt_zone_files_get(m->zones, name, &zone, NULL) != DT_OK)
-            continue; /* its schedules say so themselves */
+            continue; /* its schedules report that themselves */
         int64_t stamp = dt_zone_stamp(zone);
         dt_zone_free(zone);
         while (z && !dt_str_is(name, z->name))
@@ -98,7 +99,7 @@ static int64_t tick(void *arg, void *store)
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_make_fires(&m->fires, &made, &err);
     int64_t now_us = dt_clock_mono_us(m->env.clock);
-    if (status == DT_UNKNOWN && m->index) /* jobs may be there that the index was not told of */
+    if (status == DT_UNKNOWN && m->index) /* jobs may exist that are not in the index */
         m->env.index_untold(m->env.arg, m->index);
     if (status != DT_OK)
         return dt_chore_failed(&m->chore, DT_OUTAGE_MYSQL, "fires wait to be made", status, &err, RETRY_US);
@@ -145,7 +146,7 @@ bool dt_schedule_maker_rests(dt_schedule_maker *m)
 
 void dt_schedule_maker_wake(dt_schedule_maker *m)
 {
-    atomic_store(&m->rests, false); /* so that it is not woken again before it has looked */
+    atomic_store(&m->rests, false); /* so that it is not woken again before it looks */
     dt_chore_wake(&m->chore);
 }
 

@@ -69,7 +69,7 @@ dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct d
     return list.failed ? DT_NOMEM : DT_OK;
 }
 
-/* Reading callers' headers: the members of one flat object, whose text nobody vouches for. */
+/* Reads callers' headers: the members of one flat object. Nothing is known about their text. */
 
 #define DEPTH 2
 

@@ -11,12 +11,12 @@
 
 struct dt_cloud_event {
     int64_t job, attempt;
-    const char *id_suffix; /* behind <job>/<attempt> in the event's id */
+    const char *id_suffix; /* after <job>/<attempt> in the event's id */
     const char *installation;
     struct dt_str type;
     struct dt_str key; /* the caller's; absent: the job's id is the subject */
     int64_t time_ms;
-    int64_t scheduled_ms; /* 0: none is told */
+    int64_t scheduled_ms; /* 0: no such attribute */
 };
 
 /* Named as in the binding for Kafka, "ce_id"; the binding for HTTP has a hyphen in place of the underscore. */

@@ -129,7 +129,7 @@ DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status stat
 enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);
-/* Something is still being found out: env.told will be called. */
+/* A lookup still runs; env.told is called when it ends. */
 bool dt_delivery_finding_out(const dt_delivery *delivery);
 
 /* ---- between batches ---- */

@@ -1,6 +1,6 @@
 /*
  * The port of deliveries by hands: attempts that a leader claims into the hands of its process, which ends each of them
- * by itself. The shard loop knows no such delivery by name; http/pool/ is behind the port, and writes what it has in
+ * by itself. The shard loop knows no such delivery by name; http/pool.c implements the port, and writes what it has in
  * hands by scheduler/dispatch/hands.h. tests/model/callbacks.pml is the protocol.
  *
  *   dt_hands         one a process: what it has in its hands, the lease that they are under, what comes of them
@@ -74,7 +74,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
  * Everything is borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics);
-/* The transaction ended in another way. */
+/* The transaction ended without a known commit. */
 void dt_hands_claims_failed(dt_hands_claims *claims);
 
 #endif

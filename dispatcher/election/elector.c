@@ -1,7 +1,7 @@
 /*
  * Owns:            an elector's thread, what other threads may ask of it, and the choice between the implementations.
- * Refuses to know: how leaders are found (zk/, mysql/), and what leading a shard means. Safety is MySQL's and Kafka's;
- *                  here it is only decided who tries.
+ * Refuses to know: how leaders are found (elector_zk.c, elector_mysql.c), and what leading a shard means. Safety is
+ *                  MySQL's and Kafka's; here it is only decided who tries.
  *
  * Invariant: gained, release and lost are called on this thread only. A shard is lost at the end of the lease at the
  * latest.
@@ -57,7 +57,6 @@ static void run(void *arg)
 {
     dt_elector *e = arg;
     uint32_t signals = 0;
-
     while (!dt_thread_stopping(&e->thread)) {
         dt_elector_step(e, signals);
         signals = dt_mailbox_wait(e->box, dt_elector_next_us(e));
@@ -84,7 +83,6 @@ bool dt_elector_leads(const dt_elector *e, unsigned shard)
 bool dt_elector_rank(const dt_elector *e, unsigned *rank, unsigned *members)
 {
     const uint64_t place = atomic_load(&e->place);
-
     *rank = (unsigned)(place & UINT32_MAX);
     *members = (unsigned)(place >> 32);
     return place != 0;
@@ -123,7 +121,6 @@ bool dt_elector_idle(const dt_elector *e)
 static void elector_free(dt_elector *e)
 {
     dt_mailbox *box = e->box;
-
     e->kind->free(e);
     dt_mailbox_free(box);
 }
@@ -141,7 +138,6 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
     const struct dt_elector_kind *kind = kind_of(env->config);
     dt_mailbox *box = NULL;
     dt_elector *e = NULL;
-
     *out = NULL;
     if (dt_mailbox_new(&box) != DT_OK)
         return dt_fail(err, DT_NOMEM, "elector");
@@ -163,10 +159,9 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
     dt_status status = dt_elector_new(env, out, err); /* *out is there before anything is called back */
-
     if (status == DT_OK)
         status = dt_thread_start(&(*out)->thread, "election", run, *out, err);
-    if (status == DT_OK) { /* once, for people and for metrics: who elects */
+    if (status == DT_OK) { /* once: what elects, for the log and for metrics */
         const char *by = (*out)->kind->name;
         char label[32];
 

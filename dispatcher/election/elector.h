@@ -36,9 +36,9 @@ struct dt_elector_events {
     /* The session ended, or the server did not answer for two thirds of the timeout: step down now. Another process may
      * lead the shard already. */
     void (*lost)(void *arg, unsigned shard);
-    /* Shards were given back, or this process begins to leave, and the server notifies nobody: whoever can tell the
-     * other processes, so that they call dt_elector_news, spares them the wait for their next look. NULL: nobody is
-     * told. */
+    /* Shards were given back, or this process begins to leave, and the server notifies no member. The owner should
+     * notify the other processes, so that they call dt_elector_news and need not wait for their next look. May be
+     * NULL. */
     void (*moved)(void *arg);
 };
 
@@ -48,7 +48,7 @@ struct dt_elector_env {
     dt_chores *urgent; /* whose connection renews leases in MySQL, with the settings of dt_lease_config */
     const struct dt_config *config;
     const char *installation;
-    unsigned shards;   /* those below it are to be led */
+    unsigned shards;   /* shards below it are to be led */
     const char *owner; /* host:pid, for people */
     const dt_clock *clock;
     struct dt_elector_events events;
@@ -71,7 +71,7 @@ void dt_elector_stop(dt_elector *elector);
 
 /* ---- any thread ---- */
 
-/* A shard's loop has stopped after `release`: others may take the shard. */
+/* A shard's loop has stopped after `release`: another process may take the shard. */
 void dt_elector_released(dt_elector *elector, unsigned shard);
 /* Whether this process is the shard's leader, as far as it knows: the server has answered within two thirds of the
  * timeout. */
@@ -81,7 +81,7 @@ bool dt_elector_leads(const dt_elector *elector, unsigned shard);
 bool dt_elector_rank(const dt_elector *elector, unsigned *rank, unsigned *members);
 /* Shards below it are to be led from now on. */
 void dt_elector_set_shards(dt_elector *elector, unsigned shards);
-/* Something was announced by another process, perhaps its `moved`: looks soon, if the server notifies nobody. */
+/* Another process announced something, perhaps its `moved`: looks soon, if the server notifies no member. */
 void dt_elector_news(dt_elector *elector);
 /* Takes no more shards, and calls `release` for all that are held. */
 void dt_elector_leave(dt_elector *elector);

@@ -44,8 +44,8 @@ static inline void dt_lease_set_timeout(struct dt_lease *lease, int timeout_ms)
     atomic_store(&lease->length_us, timeout_ms * INT64_C(1000) * 2 / 3);
 }
 
-/* A request that was sent then has been answered. The end never moves back: answers come in order, but two threads tell
- * of them. */
+/* A request that was sent at sent_us was answered. The end never moves back: answers arrive in order, but two threads
+ * report them. */
 static inline void dt_lease_extend(struct dt_lease *lease, int64_t sent_us)
 {
     const int64_t until_us = sent_us + atomic_load(&lease->length_us);
@@ -67,8 +67,8 @@ static inline void dt_lease_end(struct dt_lease *lease)
 }
 
 /*
- * Who leads how many shards, who gives some back, who takes which: the election's arithmetic, without a server.
- * Pure: no I/O, no globals, no time.
+ * The election's arithmetic: how many shards each member leads, which ones it gives back, and which it takes. Pure:
+ * no I/O, no globals, no time.
  */
 
 /* How many of `shards` the member with this rank (0 = joined first) leads among `members` (> 0). All shares sum up to
@@ -105,9 +105,9 @@ void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
  * The seam below elector.h: what every elector has, and what an implementation brings. Implementations include it, and
  * tests that move an elector step by step; callers include elector.h.
  *
- *   elector.c   the thread, what other threads may ask, and which implementation the configuration names
- *   zk/         leaders are ephemeral nodes in ZooKeeper
- *   mysql/      leaders are leases in MySQL, for installations without ZooKeeper
+ *   elector.c         the thread, what other threads may ask, and which implementation the configuration names
+ *   elector_zk.c      leaders are ephemeral nodes in ZooKeeper
+ *   elector_mysql.c   leaders are leases in MySQL, for installations without ZooKeeper
  *
  * An implementation's struct begins with a struct dt_elector. Its functions run on the elector's thread.
  */
@@ -118,8 +118,8 @@ void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
 struct dt_elector_kind {
     const char *name; /* zookeeper or mysql: for logs and metrics */
     enum dt_outage_of server;
-    /* Makes an elector with its own parts; `base` is filled in afterwards, but for the lease's length, which is this
-     * function's to set. Connects to nothing yet. */
+    /* Makes an elector with its own parts. dt_elector_new fills in `base` afterwards, except the length of the lease,
+     * which this function sets. Connects to nothing yet. */
     dt_status (*make)(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err);
     /* Reads what came, and does what there is to do. Never waits for a server. */
     void (*step)(dt_elector *elector, uint32_t signals);

@@ -1,6 +1,18 @@
 /*
- * Owns:            what every request has in common: its memory, its count, its time, and the pauses after trouble.
- * Refuses to know: what is asked for, and what the answers mean.
+ * Owns:            requests to ZooKeeper (their memory, count and time, and the pauses after trouble); the leader nodes
+ *                  of shards; this process's member node, and its place among the members.
+ * Refuses to know: which shards to lead (elector_share.c), and what leading a shard means.
+ *
+ *   NONE ──create──▶ TAKING ──ours──▶ HELD ──above share──▶ RELEASING ──released──▶ DROPPING ──gone──▶ NONE
+ *                      │               │                        │                       │
+ *                      └──answer lost──┴───────lease over───────┴──────answer lost──────┴──▶ UNSURE
+ *   UNSURE ──look──▶ HELD, DROPPING or NONE
+ *
+ * Invariants:
+ *   - A shard is gained only while the lease runs.
+ *   - A node is believed to be ours only after the answer to its creation, or after a look that its owner is our
+ *     session.
+ *   - A session has one member node. A second one, from a request whose answer was lost, is deleted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +24,10 @@
 
 enum { BACKOFF_MAX_US = 5000000 };
 
-/* Between half of the step and all of it. */
+/* The pause is between half of the step and the whole step. */
 void dt_zk_elector_back_off(dt_zk_elector *e)
 {
     int64_t step = e->backoff_us;
-
     e->not_before_us =
         dt_clock_mono_us(e->base.clock) + step / 2 + (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step / 2));
     e->backoff_us = step * 2 < BACKOFF_MAX_US ? step * 2 : BACKOFF_MAX_US;
@@ -25,7 +36,6 @@ void dt_zk_elector_back_off(dt_zk_elector *e)
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index)
 {
     struct dt_zk_reply *r = calloc(1, sizeof(*r));
-
     if (!r) {
         dt_zk_elector_back_off(e);
         return NULL;
@@ -42,7 +52,6 @@ void dt_zk_elector_list(dt_zk_elector *e, enum dt_zk_request request)
     const bool members = request == DT_ASK_MEMBERS;
     struct dt_listing *list = members ? &e->members : &e->leaders;
     struct dt_zk_reply *r = dt_zk_elector_request(e, request, 0);
-
     if (!r)
         return;
     list->asked = true;
@@ -58,7 +67,6 @@ void dt_zk_elector_paths_gone(dt_zk_elector *e)
 void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request, const char *reason)
 {
     struct dt_error err = {0};
-
     (void)dt_fail(&err, DT_UNAVAILABLE, "%s: %s", request, reason);
     dt_outage_failed(&e->outage, DT_OUTAGE_ZOOKEEPER, "elector", what, DT_UNAVAILABLE, &err);
 }
@@ -70,7 +78,8 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
     dt_zk_elector_back_off(e);
 }
 
-void dt_zk_elector_list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *r)
+/* The list was not answered, or its path is gone. */
+static void list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *r)
 {
     list->stale = true;
     if (r->outcome == DT_ZK_LOST)
@@ -80,32 +89,17 @@ void dt_zk_elector_list_failed(dt_zk_elector *e, struct dt_listing *list, const 
     dt_zk_elector_trouble(e, "list", r);
 }
 
-/*
- * Owns:            the leader nodes of shards, and what this process may believe of each.
- * Refuses to know: who should lead what (elector_share.c), and what leading a shard means.
- *
- *   NONE ──create──▶ TAKING ──ours──▶ HELD ──above share──▶ RELEASING ──released──▶ DROPPING ──gone──▶ NONE
- *                      │               │                        │                       │
- *                      └──answer lost──┴───────lease over───────┴──────answer lost──────┴──▶ UNSURE
- *   UNSURE ──look──▶ HELD, DROPPING or NONE
- *
- * Invariants:
- *   - A shard is gained only while the lease runs.
- *   - A node is believed to be ours only by the answer to its creation, or by looking that its owner is our session.
- */
-
-/* ---- states ---- */
+/* ---- leader nodes: states ---- */
 
 static bool leads_in(enum dt_node_state state)
 {
     return state == DT_NODE_HELD || state == DT_NODE_RELEASING;
 }
 
-/* The one place where a node's state changes. */
+/* Only this function changes the state of a node. */
 static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
 {
     struct dt_node *node = &e->nodes[shard];
-
     dt_assert(state != DT_NODE_HELD || node->state == DT_NODE_TAKING || node->state == DT_NODE_UNSURE);
     dt_assert(state != DT_NODE_RELEASING || node->state == DT_NODE_HELD);
     node->state = state;
@@ -116,11 +110,10 @@ static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
     dt_elector_set_leads(&e->base, shard, leads_in(state));
 }
 
-/* Ends the leadership now. Whether the node is still ours is looked at later. */
+/* Ends the leadership now. Later a request finds out whether the node is still ours. */
 static void lose(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
-
     node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
     node_to(e, shard, DT_NODE_UNSURE);
     e->base.events.lost(e->base.events.arg, shard);
@@ -129,7 +122,6 @@ static void lose(dt_zk_elector *e, unsigned shard)
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
 {
     unsigned n = atomic_load(&e->base.n_leads);
-
     if (n == 0)
         return;
     DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
@@ -152,13 +144,12 @@ void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken)
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         const struct dt_node *node = &e->nodes[s];
         enum dt_node_state state = node->state;
-
         mine[s] = (state == DT_NODE_HELD || state == DT_NODE_TAKING || state == DT_NODE_UNSURE) && !node->unwanted;
         taken[s] = e->taken[s] || state != DT_NODE_NONE;
     }
 }
 
-/* ---- requests ---- */
+/* ---- leader nodes: requests ---- */
 
 static void leader_path(const dt_zk_elector *e, unsigned shard, char *path)
 {
@@ -170,7 +161,6 @@ void dt_nodes_take(dt_zk_elector *e, unsigned shard)
     char path[DT_ELECTOR_PATH + 16];
     char data[DT_ELECTOR_GUID + 256];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_TAKE, shard);
-
     if (!r)
         return;
     node_to(e, shard, DT_NODE_TAKING);
@@ -179,12 +169,11 @@ void dt_nodes_take(dt_zk_elector *e, unsigned shard)
     dt_zk_create(e->zk, r, path, data, DT_ZK_EPHEMERAL);
 }
 
-/* Only for a node that is known to be ours: none but its owner's session deletes it, so no version is needed. */
+/* Only for a node that is known to be ours: only its owner's session deletes it, so no version is needed. */
 static void ask_drop(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_DROP, shard);
-
     if (!r) {
         e->nodes[shard].unwanted = true;
         node_to(e, shard, DT_NODE_UNSURE);
@@ -199,7 +188,6 @@ static void ask_look(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_LOOK, shard);
-
     if (!r)
         return;
     e->nodes[shard].looking = true;
@@ -210,7 +198,6 @@ static void ask_look(dt_zk_elector *e, unsigned shard)
 void dt_nodes_release(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
-
     if (node->state != DT_NODE_HELD) {
         node->unwanted = true; /* dropped as soon as it is known to be ours */
         return;
@@ -223,7 +210,6 @@ void dt_nodes_serve(dt_zk_elector *e)
 {
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         struct dt_node *node = &e->nodes[s];
-
         if (node->state == DT_NODE_UNSURE && !node->looking)
             ask_look(e, s);
         if (node->state == DT_NODE_RELEASING && atomic_load(&e->base.released[s]))
@@ -241,13 +227,12 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e)
     }
 }
 
-/* ---- answers ---- */
+/* ---- leader nodes: answers ---- */
 
-/* The node is ours. Lead, unless it is not wanted any more or the lease ran out while we were told. */
+/* The node is ours. Leads the shard, unless it is not wanted any more or the lease ended before the answer was read. */
 static void own(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
-
     if (node->unwanted || atomic_load(&e->base.leaving)) {
         node->unwanted = true;
         ask_drop(e, shard);
@@ -295,7 +280,6 @@ void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     struct dt_node *node = &e->nodes[r->index];
     const bool ours = r->outcome == DT_ZK_OK && r->owner_session == dt_zk_session(e->zk);
-
     node->looking = false;
     if (r->outcome == DT_ZK_LOST || (node->state != DT_NODE_UNSURE && !leads_in(node->state)))
         return;
@@ -312,35 +296,30 @@ void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     e->leaders.asked = false;
     if (r->outcome != DT_ZK_OK) {
-        dt_zk_elector_list_failed(e, &e->leaders, r);
+        list_failed(e, &e->leaders, r);
         return;
     }
     e->leaders.known = true;
     memset(e->taken, 0, sizeof(e->taken));
     for (size_t i = 0; i < r->n_children; i++) {
         unsigned long s = strtoul(r->children[i], NULL, 10);
-
         if (s < DT_SHARDS_MAX)
             e->taken[s] = true;
     }
-    /* Somebody deleted a leader's node by a manual edit: look, so that two do not believe in it for ever. */
+    /* If a leader's node is gone, it was deleted by hand: looks at its owner, so that two processes do not lead the
+     * shard for long. */
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (e->nodes[s].state == DT_NODE_HELD && !e->taken[s] && !e->nodes[s].looking)
             ask_look(e, s);
     }
 }
 
-/*
- * Owns:            this process's member node, and what is known of the members: how many, and which place is ours.
- * Refuses to know: shards.
- * Invariant:       one node a session. A second one, made by a request whose answer was lost, is deleted.
- */
+/* ---- the member node ---- */
 
 static void ask_quit(dt_zk_elector *e, const char *name)
 {
     char path[DT_ELECTOR_PATH * 2];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_QUIT, 0);
-
     if (!r)
         return;
     snprintf(path, sizeof(path), "%s/%s", e->members_path, name);
@@ -350,7 +329,6 @@ static void ask_quit(dt_zk_elector *e, const char *name)
 void dt_member_serve(dt_zk_elector *e)
 {
     char path[DT_ELECTOR_PATH + DT_ELECTOR_GUID + 8];
-
     if (atomic_load(&e->base.leaving)) {
         if (e->member_name && !e->quit_asked) {
             e->quit_asked = true;
@@ -375,7 +353,7 @@ void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *r)
         r->name = NULL;
         DT_LOG(INFO, "elector", "joined", DT_S("member", e->member_name ? e->member_name : ""));
     } else if (r->outcome == DT_ZK_LOST) {
-        e->joined = DT_JOIN_UNSURE; /* the list of members will tell */
+        e->joined = DT_JOIN_UNSURE; /* the list of members shows whether it joined */
     } else {
         e->joined = DT_JOIN_NO;
         e->paths_made = e->paths_asked = e->paths_made && r->outcome != DT_ZK_MISSING;
@@ -395,10 +373,9 @@ void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     const char *const *names = (const char *const *)r->children;
     unsigned own_nodes = 0;
-
     e->members.asked = false;
     if (r->outcome != DT_ZK_OK) {
-        dt_zk_elector_list_failed(e, &e->members, r);
+        list_failed(e, &e->members, r);
         return;
     }
     e->members.known = true;

@@ -1,17 +1,13 @@
 /*
- * The inside of an elector by ZooKeeper, shared by its files and nobody else. Each calls only those above it in this
- * list.
+ * The inside of an elector by ZooKeeper, shared by its two files. The elector's thread, or a test that calls
+ * dt_elector_step, runs all of it.
  *
- *   elector_nodes.c     requests to ZooKeeper, the pauses after trouble
- *   elector_nodes.c    the leader nodes of shards: their states, the list of them
- *   elector_nodes.c   this process's member node, and the list of members
- *   elector_zk.c  the session: opening, closing, the lease, the paths
- *   elector_zk.c       the step, the plan; what elector_kind.h asks for
+ *   elector_nodes.c   requests, and the pauses after trouble; leader nodes; this process's member node; their lists
+ *   elector_zk.c      the session, its lease and the paths; the step and the plan (elector_kind.h). Calls
+ *   elector_nodes.c
  *
  *   /duetime/<installation>/members/m-<guid>-<seq>   ephemeral sequential, one a process
  *   /duetime/<installation>/leaders/<shard>          ephemeral; data = guid of the leader
- *
- * All of it runs on the elector's thread, or in a test that calls dt_elector_step.
  */
 #ifndef DT_DISPATCHER_ELECTOR_PARTS_H
 #define DT_DISPATCHER_ELECTOR_PARTS_H
@@ -25,7 +21,7 @@ enum { DT_ELECTOR_MEMBERS = 4, DT_ELECTOR_LEADERS = 8 };
 
 enum { DT_ELECTOR_PATH = 256, DT_ELECTOR_GUID = 33 };
 
-/* Where a leader node stands; elector_nodes.c draws the ways. */
+/* The state of a leader node; elector_nodes.c has the transitions. */
 enum dt_node_state { DT_NODE_NONE, DT_NODE_TAKING, DT_NODE_HELD, DT_NODE_RELEASING, DT_NODE_DROPPING, DT_NODE_UNSURE };
 
 struct dt_node {
@@ -36,7 +32,7 @@ struct dt_node {
 
 enum dt_joined { DT_JOIN_NO, DT_JOIN_SENT, DT_JOIN_UNSURE, DT_JOIN_YES };
 
-/* Where a list of children stands. */
+/* The state of a list of children. */
 struct dt_listing {
     bool known, asked, stale;
 };
@@ -48,7 +44,7 @@ typedef struct dt_zk_elector {
     const struct dt_config *config; /* borrowed: for the digest, which may change */
     char *servers, *owner;
     char members_path[DT_ELECTOR_PATH], leaders_path[DT_ELECTOR_PATH];
-    char paths[4][DT_ELECTOR_PATH]; /* to be made, in this order; the two above are the last */
+    char paths[4][DT_ELECTOR_PATH]; /* to be created, in this order; the two above are the last */
     struct dt_zk_watch members_watch, leaders_watch;
 
     /* the elector's thread only: this session */
@@ -56,7 +52,7 @@ typedef struct dt_zk_elector {
     int timeout_ms;
     char guid[DT_ELECTOR_GUID];
     bool connected;
-    int64_t away_us; /* since when nobody has answered this handle; 0: it is connected, or there is none */
+    int64_t away_us; /* since when no server has answered this handle; 0: it is connected, or there is none */
     bool paths_asked, paths_made;
     enum dt_joined joined;
     char *member_name;
@@ -76,7 +72,7 @@ typedef struct dt_zk_elector {
     struct dt_outage_part outage;
 } dt_zk_elector;
 
-/* ---- elector_nodes.c ---- */
+/* ---- elector_nodes.c: requests ---- */
 
 /* The request that a reply answers. */
 enum dt_zk_request {
@@ -95,31 +91,30 @@ enum dt_zk_request {
 void dt_zk_elector_back_off(dt_zk_elector *e);
 /* A request to be handed to zk.h; index: the shard, or the path. NULL: no memory, and the elector backs off. */
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index);
-/* Asks for a list of children, and to be told when it changes. */
+/* Asks for a list of children, with a watch for its next change. */
 void dt_zk_elector_list(dt_zk_elector *e, enum dt_zk_request request);
-/* The list did not come, or its path has gone. */
-void dt_zk_elector_list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *reply);
 /* The paths have to be made again before anything else. */
 void dt_zk_elector_paths_gone(dt_zk_elector *e);
-/* Tells of a failure, as the outage's manner is. */
+/* Logs a failure as part of the outage. */
 void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request, const char *reason);
 /* ZooKeeper refused the request: notes it, and backs off. */
 void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct dt_zk_reply *reply);
 
-/* ---- elector_nodes.c ---- */
+/* ---- elector_nodes.c: the leader nodes ---- */
 
 void dt_nodes_take(dt_zk_elector *e, unsigned shard);
-/* HELD: events.release. Anything else on its way to HELD: dropped as soon as it is known to be ours. */
+/* A shard that is HELD gets events.release. Any other node is dropped as soon as it is known to be ours. */
 void dt_nodes_release(dt_zk_elector *e, unsigned shard);
-/* events.lost for all that are led; what became of the nodes will be looked at. */
+/* Calls events.lost for all shards that are led. Their nodes are looked at later. */
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why);
 /* The session has ended, and all nodes with it. */
 void dt_nodes_forget(dt_zk_elector *e);
-/* Asks for what is unsure, and gives back what loops have released. Only without trouble. */
+/* Looks at unsure nodes, and drops the nodes that loops have released. Only without trouble. */
 void dt_nodes_serve(dt_zk_elector *e);
-/* Without a connection: what loops have released is dropped when there is one again. */
+/* Without a connection: notes the nodes that loops have released, to be dropped when there is one again. */
 void dt_nodes_serve_disconnected(dt_zk_elector *e);
-/* The shards, as the plan sees them: led here or about to be, and not free for anybody. Both DT_SHARDS_MAX long. */
+/* The shards for the plan: led here or about to be, and not free for any member. Both arrays have DT_SHARDS_MAX
+ * elements. */
 void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken);
 /* Answers to DT_ASK_TAKE, _DROP, _LOOK and _LEADERS. */
 void dt_nodes_taken(dt_zk_elector *e, const struct dt_zk_reply *reply);
@@ -127,7 +122,7 @@ void dt_nodes_dropped(dt_zk_elector *e, const struct dt_zk_reply *reply);
 void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *reply);
 void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
 
-/* ---- elector_nodes.c ---- */
+/* ---- elector_nodes.c: the member node ---- */
 
 /* Joins, or quits when the elector is leaving. */
 void dt_member_serve(dt_zk_elector *e);
@@ -137,20 +132,5 @@ void dt_member_quit(dt_zk_elector *e, const struct dt_zk_reply *reply);
 void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
 /* The session has ended, and the node with it. */
 void dt_member_forget(dt_zk_elector *e);
-
-/* ---- elector_zk.c ---- */
-
-/* Opens a session when there is none, closes one that has expired. True: connected. */
-bool dt_zk_elector_session_serve(dt_zk_elector *e);
-/* Ends the session, and all that was led and known by it. */
-void dt_zk_elector_session_close(dt_zk_elector *e);
-/* Makes the paths when that was not asked for yet. True: they are there. */
-bool dt_zk_elector_session_paths_made(dt_zk_elector *e);
-/* Answer to DT_ASK_PATH. */
-void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply *reply);
-/* Keeps the lease going while something is led. */
-void dt_zk_elector_session_ping(dt_zk_elector *e);
-/* When the next ping is due, or the lease over; INT64_MAX while nothing is led. */
-int64_t dt_zk_elector_session_next_us(const dt_zk_elector *e);
 
 #endif

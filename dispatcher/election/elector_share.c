@@ -1,8 +1,10 @@
 /*
  * Owns: the shares and the plan of one member.
- * Refuses to know: servers, time, other members' holdings: what is free is all that a member needs to see.
- * Invariants: shares differ by one at most and sum up to the shards; when a member leaves, nobody else's share shrinks,
- * so that only its own shards move; when one joins, only what it will lead moves.
+ *
+ * Refuses to know: servers, time, and which shards the other members hold: a member needs to see only which are free.
+ *
+ * Invariants: shares differ by one at most, and their sum is the number of shards. When a member leaves, no other
+ * member's share shrinks, so that only its shards move. When one joins, only the shards that it will lead move.
  */
 #include "elector_kind.h"
 
@@ -20,14 +22,12 @@ unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank)
 static long long sequence_of(const char *name)
 {
     const char *dash = strrchr(name, '-');
-
     return dash ? strtoll(dash + 1, NULL, 10) : -1;
 }
 
 bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigned *rank)
 {
     const char *own = NULL;
-
     for (size_t i = 0; i < n && own == NULL; i++) {
         if (strstr(names[i], guid) != NULL)
             own = names[i];
@@ -45,14 +45,12 @@ void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out)
     const unsigned share =
         view->leaving || view->members == 0 ? 0 : dt_share_of(view->shards, view->members, view->rank);
     unsigned have = 0;
-
     out->n_release = out->n_take = 0;
     for (unsigned s = 0; s < view->shards; s++)
         have += view->mine[s];
     unsigned surplus = have > share ? have - share : 0;
     for (unsigned s = DT_SHARDS_MAX; s-- > 0;) {
         bool unnamed = s >= view->shards;
-
         if (!view->mine[s] || (!unnamed && surplus == 0))
             continue;
         out->release[out->n_release++] = s;
@@ -64,7 +62,6 @@ void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out)
     const unsigned start = (unsigned)((unsigned long long)view->rank * view->shards / view->members);
     for (unsigned i = 0; i < view->shards && out->n_take < share - have; i++) {
         unsigned s = (start + i) % view->shards;
-
         if (!view->taken[s] && !view->mine[s])
             out->take[out->n_take++] = s;
     }

@@ -1,14 +1,17 @@
 /*
- * Owns:            the session with ZooKeeper, the lease that rests on it, and the paths above all nodes.
- * Refuses to know: what is led, but that something is.
+ * Owns:            the session with ZooKeeper, the lease that rests on it, and the paths above all nodes; what the
+ *                  elector does at each step, and its plan.
+ * Refuses to know: MySQL, Kafka, and what leading a shard means.
  *
- * As long as a shard is led a request is sent every 0.3 timeouts, in place of the client's own ping, which comes after
- * a third of silence: elector_kind.h has the reason.
+ * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads
+ * set a flag and signal. All requests are asynchronous, so that a server that hangs cannot keep the thread from
+ * notifying shards in time that they are lost.
  *
- * A handle that nobody has answered for two timeouts is replaced, on the same session: an emptied ZooKeeper would never
- * take it back.
+ * While a shard is led, the elector sends a request every 0.3 timeouts, instead of the client's own ping, which is sent
+ * after a third of silence: elector_kind.h has the reason. A handle without an answer for two timeouts is replaced, on
+ * the same session: an emptied ZooKeeper would never accept it again.
  *
- * Invariant: a session that expired is closed here, never in a callback, and nothing of it is left when the next one
+ * Invariant: a session that expired is closed here, never in a callback, and nothing of it remains when the next one
  * begins.
  */
 #include <inttypes.h>
@@ -21,7 +24,7 @@
 #include "elector_parts.h"
 #include "zk.h"
 
-enum { CLOSE_WAIT_US = 300000, PATHS = 4, AWAY_TIMEOUTS = 2 };
+enum { BACKOFF_MIN_US = 100000, CLOSE_WAIT_US = 300000, OWNER_MAX = 200, PATHS = 4, AWAY_TIMEOUTS = 2 };
 
 static int64_t ping_every_us(const dt_zk_elector *e)
 {
@@ -33,7 +36,6 @@ static int64_t ping_every_us(const dt_zk_elector *e)
 static void throw_replies_away(dt_zk_elector *e)
 {
     struct dt_zk_reply *next;
-
     for (struct dt_zk_reply *r = dt_zk_take(e->zk); r; r = next) {
         next = r->next;
         dt_assert_cmp(e->outstanding, >, 0);
@@ -49,20 +51,18 @@ static bool open_handle(dt_zk_elector *e)
     bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
     const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
     bool open = known && dt_zk_open(e->zk, &server, e->timeout_ms);
-
     dt_secret_forget(&digest);
     return open;
 }
 
-void dt_zk_elector_session_close(dt_zk_elector *e)
+/* Ends the session, with everything that was led and known by it. */
+static void close_session(dt_zk_elector *e)
 {
     const int64_t until_us = dt_clock_mono_us(e->base.clock) + CLOSE_WAIT_US;
     int timeout_ms;
-
     dt_nodes_lose_all(e, "the session has ended");
     if (dt_zk_state(e->zk, &timeout_ms) != DT_ZK_CLOSED) {
-        /* ZooKeeper's client may lose what is under way while it closes: replies that are on their way are waited for a
-         * moment. */
+        /* ZooKeeper's client may lose replies while it closes, so replies that are under way get a moment to arrive. */
         throw_replies_away(e);
         while (e->outstanding > 0 && dt_clock_mono_us(e->base.clock) < until_us) {
             dt_mailbox_wait(e->base.box,
@@ -94,14 +94,14 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
 {
     struct dt_strbuf digest = {0};
     const bool was = e->connected;
-
-    /* A request was refused, and the password is another one by now: nodes of a new session are for that one alone. */
+    /* If a request was refused and the password has changed since, opens a new session: its nodes are for the new
+     * password only. */
     bool other = e->refused && dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK &&
                  !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
     e->refused = false;
     dt_secret_forget(&digest);
     if (other) {
-        dt_zk_elector_session_close(e);
+        close_session(e);
         return false;
     }
     e->connected = connected;
@@ -117,20 +117,20 @@ static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
     if (connected || dt_clock_mono_us(e->base.clock) < replaced_us(e))
         return connected;
     e->away_us = dt_clock_mono_us(e->base.clock);
-    e->members.stale = e->leaders.stale = true; /* nobody watches them any more */
-    /* What was asked has had its answer when the connection was lost; an answer that is missing costs the session. */
+    e->members.stale = e->leaders.stale = true; /* the watches ended with the handle */
+    /* Each request was answered when the connection was lost. If an answer is missing, the session ends. */
     if (e->outstanding > 0 || !open_handle(e)) {
-        dt_zk_elector_session_close(e);
+        close_session(e);
         dt_zk_elector_back_off(e);
     }
     return false;
 }
 
-bool dt_zk_elector_session_serve(dt_zk_elector *e)
+/* Opens a session if there is none, and closes one that has expired. True: connected. */
+static bool serve_session(dt_zk_elector *e)
 {
     int timeout_ms = 0;
     enum dt_zk_state state = dt_zk_state(e->zk, &timeout_ms);
-
     switch (state) {
     case DT_ZK_CLOSED:
         if (atomic_load(&e->base.leaving) || dt_clock_mono_us(e->base.clock) < e->not_before_us)
@@ -143,7 +143,7 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
         return false;
     case DT_ZK_EXPIRED:
         DT_LOG(WARN, "elector", "the ZooKeeper session has expired");
-        dt_zk_elector_session_close(e);
+        close_session(e);
         dt_zk_elector_back_off(e);
         return false;
     default:
@@ -153,10 +153,10 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
 
 /* ---- the lease ---- */
 
-void dt_zk_elector_session_ping(dt_zk_elector *e)
+/* Renews the lease while a shard is led. */
+static void ping_session(dt_zk_elector *e)
 {
     struct dt_zk_reply *r;
-
     if (atomic_load(&e->base.n_leads) == 0 || e->pinging ||
         dt_clock_mono_us(e->base.clock) < e->asked_us + ping_every_us(e))
         return;
@@ -167,28 +167,16 @@ void dt_zk_elector_session_ping(dt_zk_elector *e)
     dt_zk_ping(e->zk, r, e->leaders_path, &e->base.lease);
 }
 
-int64_t dt_zk_elector_session_next_us(const dt_zk_elector *e)
-{
-    const int64_t now_us = dt_clock_mono_us(e->base.clock);
-    const int64_t ping_us = e->asked_us + ping_every_us(e);
-    int64_t at_us;
-
-    if (atomic_load(&e->base.n_leads) == 0)
-        return replaced_us(e);
-    at_us = dt_earlier(atomic_load(&e->base.lease.until_us), replaced_us(e));
-    return e->connected && ping_us > now_us ? dt_earlier(at_us, ping_us) : at_us;
-}
-
 /* ---- paths ---- */
 
-bool dt_zk_elector_session_paths_made(dt_zk_elector *e)
+/* Creates the paths if that was not requested yet. True: they exist. */
+static bool make_paths(dt_zk_elector *e)
 {
     if (e->paths_asked)
         return e->paths_made;
     e->paths_asked = true;
     for (unsigned i = 0; i < PATHS; i++) {
         struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_PATH, i);
-
         if (r)
             dt_zk_create(e->zk, r, e->paths[i], "", DT_ZK_PERSISTENT);
         else
@@ -197,7 +185,8 @@ bool dt_zk_elector_session_paths_made(dt_zk_elector *e)
     return e->paths_made;
 }
 
-void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
+/* Answer to DT_ASK_PATH. */
+static void path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     dt_assert_cmp(r->index, <, PATHS);
     if (r->outcome == DT_ZK_OK || r->outcome == DT_ZK_EXISTS) {
@@ -206,7 +195,7 @@ void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply 
         return;
     }
     e->paths_asked = false;
-    /* Above the first path there is only a chroot; the others are missed where the one above was not made. */
+    /* Above the first path there is only a chroot. A later path is missing if the one above it was not created. */
     if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
         return;
     if (r->outcome == DT_ZK_MISSING) {
@@ -216,17 +205,6 @@ void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply 
         dt_zk_elector_trouble(e, e->paths[r->index], r);
     }
 }
-
-/*
- * Owns:            what an elector by ZooKeeper does at each step, and its plan.
- * Refuses to know: MySQL, Kafka, and what leading a shard means.
- *
- * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads
- * set a flag and signal. Requests are asynchronous throughout, so that a server that hangs cannot keep the thread from
- * telling the shards in time that they are lost.
- */
-
-enum { BACKOFF_MIN_US = 100000, OWNER_MAX = 200 };
 
 static dt_zk_elector *of(dt_elector *base)
 {
@@ -245,7 +223,7 @@ static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
         dt_lease_extend(&e->base.lease, r->sent_us);
     switch ((enum dt_zk_request)r->request) {
     case DT_ASK_PATH:
-        dt_zk_elector_session_path_made(e, r);
+        path_made(e, r);
         break;
     case DT_ASK_JOIN:
         dt_member_joined(e, r);
@@ -291,7 +269,6 @@ static void serve_plan(dt_zk_elector *e)
                                        .leaving = atomic_load(&e->base.leaving),
                                        .mine = mine,
                                        .taken = taken};
-
     if (!view.leaving && !(e->connected && e->joined == DT_JOIN_YES && is_fresh(&e->members) && is_fresh(&e->leaders)))
         return;
     dt_nodes_view(e, mine, taken);
@@ -307,7 +284,6 @@ static void serve_plan(dt_zk_elector *e)
 static void step(dt_elector *base, uint32_t signals)
 {
     dt_zk_elector *e = of(base);
-
     e->members.stale = e->members.stale || (signals & DT_ELECTOR_MEMBERS) != 0;
     e->leaders.stale = e->leaders.stale || (signals & DT_ELECTOR_LEADERS) != 0;
     for (struct dt_zk_reply *r = dt_zk_take(e->zk), *next; r; r = next) {
@@ -319,12 +295,12 @@ static void step(dt_elector *base, uint32_t signals)
     }
     if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
         dt_nodes_lose_all(e, "ZooKeeper has not answered for two thirds of the session timeout");
-    const bool connected = dt_zk_elector_session_serve(e);
+    const bool connected = serve_session(e);
     if (connected)
-        dt_zk_elector_session_ping(e);
+        ping_session(e);
     else
         dt_nodes_serve_disconnected(e);
-    if (connected && dt_clock_mono_us(base->clock) >= e->not_before_us && dt_zk_elector_session_paths_made(e)) {
+    if (connected && dt_clock_mono_us(base->clock) >= e->not_before_us && make_paths(e)) {
         dt_member_serve(e);
         if (e->members.stale && !e->members.asked)
             dt_zk_elector_list(e, DT_ASK_MEMBERS);
@@ -338,22 +314,27 @@ static void step(dt_elector *base, uint32_t signals)
 static int64_t next_us(const dt_elector *base)
 {
     const dt_zk_elector *e = (const dt_zk_elector *)base;
-    const int64_t at_us = dt_zk_elector_session_next_us(e);
-
-    return e->not_before_us > dt_clock_mono_us(base->clock) ? dt_earlier(at_us, e->not_before_us) : at_us;
+    const int64_t now_us = dt_clock_mono_us(base->clock);
+    const int64_t ping_us = e->asked_us + ping_every_us(e);
+    int64_t at_us = replaced_us(e);
+    if (atomic_load(&base->n_leads) > 0) {
+        at_us = dt_earlier(atomic_load(&base->lease.until_us), at_us);
+        if (e->connected && ping_us > now_us)
+            at_us = dt_earlier(at_us, ping_us);
+    }
+    return e->not_before_us > now_us ? dt_earlier(at_us, e->not_before_us) : at_us;
 }
 
 /* ---- life ---- */
 
 static void end_session(dt_elector *base)
 {
-    dt_zk_elector_session_close(of(base));
+    close_session(of(base));
 }
 
 static void free_zk(dt_elector *base)
 {
     dt_zk_elector *e = of(base);
-
     dt_zk_free(e->zk);
     free(e->servers);
     free(e->owner);
@@ -363,7 +344,6 @@ static void free_zk(dt_elector *base)
 static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, dt_mailbox *box, struct dt_error *err)
 {
     int n = snprintf(e->leaders_path, DT_ELECTOR_PATH, "/duetime/%s/leaders", env->installation);
-
     e->config = env->config;
     e->servers = strdup(env->config->zookeeper_servers);
     e->owner = strndup(env->owner, OWNER_MAX);
@@ -381,17 +361,15 @@ static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, 
     return DT_OK;
 }
 
-static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)
+static dt_status make_zk(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)
 {
     dt_zk_elector *e = calloc(1, sizeof(*e));
-
     if (!e)
         return dt_fail(err, DT_NOMEM, "elector");
     e->backoff_us = BACKOFF_MIN_US;
     e->timeout_ms = (int)env->config->zookeeper_session_timeout;
     dt_lease_set_timeout(&e->base.lease, e->timeout_ms);
     const dt_status status = make_parts(e, env, box, err);
-
     if (status == DT_OK)
         *out = &e->base;
     else
@@ -401,7 +379,7 @@ static dt_status make(const struct dt_elector_env *env, dt_mailbox *box, dt_elec
 
 const struct dt_elector_kind dt_elector_zk = {.name = "zookeeper",
                                               .server = DT_OUTAGE_ZOOKEEPER,
-                                              .make = make,
+                                              .make = make_zk,
                                               .step = step,
                                               .next_us = next_us,
                                               .close = end_session,

@@ -1,8 +1,9 @@
 /*
  * Owns:            the one order to MySQL that is under way. An urgent chore carries it out.
+ *
  * Refuses to know: why something is ordered.
- * Invariant:       the order is the elector's while nothing is under way, and the tick's otherwise; so is the
- *                  answer.
+ *
+ * Invariant:       while an order is under way, the tick owns order and answer; otherwise the elector does.
  */
 #include "lease_link.h"
 
@@ -25,8 +26,8 @@ struct dt_lease_link {
 
 /* ---- the tick ---- */
 
-/* One statement, when there is nothing but to renew, as nearly always. A server that takes no such statement is asked
- * in the ordinary way for good: a right is missing, or a proxy is between. */
+/* If there is only a renewal, as nearly always, one statement does it. If the server refuses that statement (a right
+ * is missing, or a proxy is between), the ordinary statements are used from then on. */
 static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     const struct dt_lease_order *order = &link->order;
@@ -57,8 +58,8 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     }
     if (renewed_at_once(link, answer, &status))
         return status;
-    /* The lease runs from before the statement is sent, so the row lasts longer than the lease whatever the way takes.
-     */
+    /* The lease runs from before the statement is sent, so the row outlasts the lease however long the statement
+     * takes. */
     int64_t sent_us = dt_clock_mono_us(link->env.clock);
     status = order->join ? dt_store_election_join(link->store, order->member, link->env.name,
                                                   link->env.config->zookeeper_session_timeout, err)
@@ -83,7 +84,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
         if (status == DT_EXISTS) /* another member was faster: the view shows it */
             status = DT_OK;
     }
-    if (status == DT_BUSY) /* two members at once: the view tells what is still to be done */
+    if (status == DT_BUSY) /* two members at once: the view shows what remains to be done */
         status = DT_OK;
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }

@@ -13,8 +13,8 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "base/mailbox.h"
-#include "job/shard.h"
 #include "elector_kind.h"
+#include "job/shard.h"
 #include "store/store_leases.h"
 
 typedef struct dt_lease_link dt_lease_link;
@@ -24,15 +24,15 @@ typedef struct dt_lease_link dt_lease_link;
 
 /* The things to be done, in this order; at the end the election is looked at. All zeroes but member: nothing else. */
 struct dt_lease_order {
-    int64_t member;                                      /* who asks */
-    bool join;                                           /* it joins, or did so without being told */
+    int64_t member;                                      /* the member that asks */
+    bool join;                                           /* it joins, or joined and the answer was lost */
     bool renew;                                          /* renews it */
     bool leaving;                                        /* what the renewal says */
     bool leave;                                          /* ends it instead of all else, and frees what it holds */
     struct dt_election_member over[DT_ELECTION_MEMBERS]; /* ended if MySQL's clock agrees: id and renewals count */
     bool free;                                           /* frees leases of the ended; with `over` it does so anyway */
     int64_t drop[DT_SHARDS_MAX];                         /* given back; ascending */
-    int64_t take[DT_SHARDS_MAX];                         /* taken, if nobody holds them; ascending */
+    int64_t take[DT_SHARDS_MAX];                         /* taken, if no member holds them; ascending */
     size_t n_over, n_drop, n_take;
 };
 
@@ -40,7 +40,7 @@ struct dt_lease_answer {
     dt_status status; /* not OK: what was done of the order is not known, and there is no view */
     struct dt_error err;
     bool gone;       /* the member has ended; nothing else was done */
-    int64_t read_us; /* mono: when the view had come */
+    int64_t read_us; /* mono: when the view arrived */
     struct dt_election view;
 };
 
@@ -56,7 +56,7 @@ struct dt_lease_link_env {
 };
 
 DT_MUST_CHECK dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out);
-/* Waits for what is under way. NULL is accepted. */
+/* Waits for the order under way. NULL is accepted. */
 void dt_lease_link_free(dt_lease_link *link);
 /* The order to fill; it has what the last one had. Not while one is under way. */
 struct dt_lease_order *dt_lease_link_order(dt_lease_link *link);

@@ -26,16 +26,17 @@
 #include "index/index.h"
 
 #define EVERY_US   INT64_C(3000000)
-#define TOLD_US    INT64_C(15000000) /* where the watch of MySQL tells of each change */
+#define TOLD_US    INT64_C(15000000) /* if the watch of MySQL reports each change */
 #define LEAVING_US INT64_C(500000)
 #define GRACE_US   INT64_C(3000000)
-#define ORPHAN_US  INT64_C(10000000) /* others hear of the number, wait for their grace and step down in less */
-#define RETRY_US   INT64_C(500000)
+#define ORPHAN_US                                                                                                      \
+    INT64_C(10000000) /* longer than other processes take to see the number, wait for their grace and step down */
+#define RETRY_US INT64_C(500000)
 
 /* A shard that the map does not name. */
 struct leaving {
     int64_t token, since_us; /* the leadership that its row tells of; since then, and this process did not lead it */
-    bool orphan;             /* until the row tells of another, or of none */
+    bool orphan;             /* until the row names another leadership, or none */
 };
 
 struct dt_shard_map_source {
@@ -57,8 +58,8 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct leaving *leaving = &s->leaving[shard];
         int64_t token = shard < kept ? 0 : range->standing[shard];
-        /* An orphan is never a leadership of this process, or it would go on for ever: none that it may hold, and none
-         * since it last might have begun one. */
+        /* An orphan is never a leadership of this process, or it would never end: the process neither holds it, nor
+         * could it have begun it since the last look. */
         if (token == 0 || token != leaving->token)
             *leaving = (struct leaving){token, now_us, false};
         else if (shard < s->led && !leaving->orphan)
@@ -134,8 +135,8 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     s->named = inst->shards;
     s->rows = range->rows;
     s->led = range->led;
-    /* A leadership from before this process leads anything may be an orphan. If its leader lives, it steps down by
-     * itself. */
+    /* A leadership that began before this process leads anything may be an orphan. If its leader lives, it steps down
+     * by itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
     s->chore = (struct dt_chore){.name = "shard-map", .tick = tick, .arg = s};

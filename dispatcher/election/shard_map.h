@@ -29,13 +29,13 @@ struct dt_shard_map_source_env {
 DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env,
                                                   const struct dt_installation *inst,
                                                   const struct dt_shard_range *range, dt_shard_map_source **out);
-/* After it nothing is called any more, and the map stays as it was read last. Accepts NULL. */
+/* Afterwards no callback is called, and the map stays as it was read last. NULL is accepted. */
 void dt_shard_map_source_stop(dt_shard_map_source *source);
-void dt_shard_map_source_free(dt_shard_map_source *source); /* one that was stopped, or NULL */
+void dt_shard_map_source_free(dt_shard_map_source *source); /* of a source that was stopped, or NULL */
 
 /* ---- any thread; none of them waits ---- */
 void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *out);
-/* Somebody has seen another generation, or heard of a change: the row is read at once. */
+/* Another generation was seen, or a change was announced: the row is read at once. */
 void dt_shard_map_source_stale(dt_shard_map_source *source);
 /* How many shards the map names. */
 unsigned dt_shard_map_source_named(const dt_shard_map_source *source);

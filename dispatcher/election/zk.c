@@ -73,7 +73,6 @@ static void post(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 struct dt_zk_reply *dt_zk_take(dt_zk *zk)
 {
     struct dt_zk_reply *list;
-
     pthread_mutex_lock(&zk->lock);
     list = zk->inbox;
     zk->inbox = NULL;
@@ -93,7 +92,6 @@ static void on_string(int rc, const char *value, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
     const char *base = rc == ZOK && value ? strrchr(value, '/') : NULL;
-
     if (base)
         reply->name = strdup(base + 1);
     post(reply->zk, reply, rc);
@@ -102,7 +100,6 @@ static void on_string(int rc, const char *value, const void *data)
 static void on_void(int rc, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
-
     post(reply->zk, reply, rc);
 }
 
@@ -110,7 +107,6 @@ static void on_void(int rc, const void *data)
 static void on_ping(int rc, const struct Stat *stat, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
-
     (void)stat;
     if (outcome_of(rc) == DT_ZK_LOST) {
         post(reply->zk, reply, rc);
@@ -123,7 +119,6 @@ static void on_ping(int rc, const struct Stat *stat, const void *data)
 static void on_data(int rc, const char *value, int n, const struct Stat *stat, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
-
     (void)value, (void)n;
     if (rc == ZOK && stat)
         reply->owner_session = stat->ephemeralOwner;
@@ -135,12 +130,10 @@ static void on_strings(int rc, const struct String_vector *strings, const void *
 {
     struct dt_zk_reply *reply = reply_of(data);
     size_t n = rc == ZOK && strings ? (size_t)strings->count : 0;
-
     if (n > 0 && (reply->children = calloc(n, sizeof(*reply->children))) == NULL)
         rc = ZSYSTEMERROR;
     while (rc == ZOK && reply->n_children < n) {
         char *copy = strdup(strings->data[reply->n_children]);
-
         if (!copy)
             rc = ZSYSTEMERROR;
         else
@@ -152,7 +145,6 @@ static void on_strings(int rc, const struct String_vector *strings, const void *
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     dt_zk *zk = context;
-
     (void)zh, (void)state, (void)path;
     if (type == ZOO_SESSION_EVENT)
         dt_mailbox_signal(zk->mailbox, DT_ZK_SESSION);
@@ -161,7 +153,6 @@ static void on_session(zhandle_t *zh, int type, int state, const char *path, voi
 static void on_watch(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     const struct dt_zk_watch *watch = context;
-
     (void)zh, (void)state, (void)path;
     if (type != ZOO_SESSION_EVENT)
         dt_mailbox_signal(watch->mailbox, watch->signal);
@@ -177,7 +168,6 @@ static void on_log(const char *text)
 dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out)
 {
     dt_zk *zk = calloc(1, sizeof(*zk));
-
     *out = zk;
     if (!zk)
         return DT_NOMEM;
@@ -235,7 +225,6 @@ void dt_zk_close(dt_zk *zk)
 enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
 {
     int state;
-
     if (!zk->zh)
         return DT_ZK_CLOSED;
     state = zoo_state(zk->zh);
@@ -254,7 +243,7 @@ int64_t dt_zk_session(dt_zk *zk)
 
 /* ---- requests ---- */
 
-/* rc: whether the request could be handed over; if not, no callback comes. */
+/* rc: whether the client accepted the request; if not, it calls no callback. */
 static void handed_over(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     if (rc != ZOK)
@@ -264,7 +253,6 @@ static void handed_over(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
 {
     const struct ACL_vector *acl = zk->secured ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-
     int flags = node == DT_ZK_PERSISTENT ? 0 : ZOO_EPHEMERAL | (node == DT_ZK_SEQUENTIAL ? ZOO_SEQUENCE : 0);
     reply->zk = zk;
     handed_over(zk, reply, zoo_acreate(zk->zh, path, data, (int)strlen(data), acl, flags, on_string, reply));

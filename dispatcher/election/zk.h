@@ -27,7 +27,7 @@ enum {
     DT_ZK_SESSION = 2,  /* dt_zk_state says something else than before */
 };
 
-/* REFUSED: any answer but these. LOST: nobody answered, so the request may have been served or not. */
+/* REFUSED: any other answer. LOST: no answer, so the request may have been served or not. */
 enum dt_zk_outcome { DT_ZK_OK, DT_ZK_EXISTS, DT_ZK_MISSING, DT_ZK_REFUSED, DT_ZK_LOST };
 
 /* A request under way, then its answer. Freed by dt_zk_reply_free. */
@@ -59,10 +59,9 @@ enum dt_zk_state { DT_ZK_CLOSED, DT_ZK_CONNECTING, DT_ZK_CONNECTED, DT_ZK_EXPIRE
 DT_MUST_CHECK dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out);
 void dt_zk_free(dt_zk *zk); /* closed; accepts NULL */
 struct dt_zk_server {
-    /* The servers as host:port, separated by commas; behind the last one a chroot ("/apps/jobs"), which must be
-     * there. */
+    /* The servers as host:port, separated by commas; after the last one a chroot ("/apps/jobs"), which must exist. */
     const char *hosts;
-    /* "user:password": who we are, and nobody else may touch nodes that are made; "": anybody may. */
+    /* "user:password": only this user may change the nodes that are created; "": any client may. */
     const char *digest;
 };
 /*
@@ -84,7 +83,7 @@ enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms);
 /* The session that owns the ephemeral nodes made now. */
 int64_t dt_zk_session(dt_zk *zk);
 
-/* All replies that came since the last call, oldest first; the caller's. NULL: none. */
+/* All replies that arrived since the last call, oldest first; the caller frees them. NULL: none. */
 struct dt_zk_reply *dt_zk_take(dt_zk *zk);
 
 /* ---- requests, while there is a session; each takes the reply over ---- */

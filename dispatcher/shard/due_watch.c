@@ -25,7 +25,7 @@
 #define WINDOW_MS    INT64_C(2000)
 #define HEARS_US     INT64_C(5000000)
 
-/* What was told, in order of time. */
+/* What loops were notified of, in order of time. */
 struct told {
     struct dt_due v[DT_WATCH_DUE];
     size_t n;
@@ -36,7 +36,7 @@ struct dt_due_watch {
     struct dt_watch_listener listener;
     _Atomic int64_t heard_us; /* mono: the last answer; 0: none, or it was a failure */
     int64_t busy_us, all_us;
-    bool asks_all; /* the statement under way looks at everything that is due */
+    bool asks_all; /* the running statement returns everything that is due */
     /* The next question: watch.h. */
     int64_t due_from_ms, look_from_ms, generation, topics_version, leads;
     struct told recent, old; /* due in the window; before it, as of the last look at everything */
@@ -69,7 +69,7 @@ static void remember(struct told *told, const struct dt_due *due, size_t n)
     told->n = n;
 }
 
-/* Tells the shards of those that were not told. True: there was one. */
+/* Wakes the shards of due jobs that they were not woken for. True: there was one. */
 static bool tell(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
                  void (*wake)(void *arg, unsigned shard))
 {
@@ -140,7 +140,7 @@ static void ask(void *arg, struct dt_watch *watch)
     const int64_t now_us = dt_clock_mono_us(w->env.clock);
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
-    w->asks_all = now_us + watch->wait_ms * 1000 >= w->all_us; /* the next one would come too late */
+    w->asks_all = now_us + watch->wait_ms * 1000 >= w->all_us; /* the next statement would be too late */
     watch->owner = w->env.owner;
     watch->due_from_ms = w->due_from_ms;
     watch->look_from_ms = w->asks_all ? 0 : w->look_from_ms;

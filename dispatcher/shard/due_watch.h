@@ -44,7 +44,7 @@ void dt_due_watch_free(dt_due_watch *watch);
 
 /* ---- any thread; NULL: false ---- */
 
-/* MySQL has answered lately: whoever sleeps is told in time. */
+/* MySQL has answered lately, so that a sleeping leader is woken in time. */
 bool dt_due_watch_hears(dt_due_watch *watch);
 /* Copies the shard's row as it was at the last answer; a change since then wakes the shard's loop. False: nothing is
  * known. */

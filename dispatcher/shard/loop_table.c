@@ -16,7 +16,7 @@ struct slot {
     dt_shard_loop *loop; /* under the lock; changed by the supervisor alone */
     _Atomic int want;    /* set by the elector's thread alone: the last word counts; RELEASE ends as NOTHING */
     _Atomic bool ended;  /* the loop's thread is at its end */
-    bool told;           /* the loop was told to release or stop */
+    bool told;           /* the loop was ordered to release or stop */
 };
 
 struct dt_loop_table {
@@ -95,7 +95,7 @@ static void end_loop(dt_loop_table *table, struct slot *slot)
     slot->ended = slot->told = false;
 }
 
-/* False: it did not start. The election names this process, so nobody else will. */
+/* False: it did not start. No other process starts one, because the election names this one. */
 static bool start_loop(dt_loop_table *table, unsigned shard)
 {
     dt_shard_loop *loop = NULL;

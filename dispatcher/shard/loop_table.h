@@ -49,8 +49,8 @@ bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_st
 
 /* ---- the supervisor's thread ---- */
 
-/* Carries out all orders. Shards below `forced` that nobody ordered anything about are led as well (a test's way to
- * have two leaders). True: a loop could not be started, so call again after a while. */
+/* Carries out all orders. Also leads shards below `forced` for which there is no order (a test uses this to have two
+ * leaders). True: a loop could not be started; call again after a while. */
 bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced);
 /* Stops all loops, and waits for them. */
 void dt_loop_table_end(dt_loop_table *table);

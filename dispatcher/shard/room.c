@@ -19,7 +19,7 @@
 #include "topic/topic_gate.h"
 
 #define TOPICS    256              /* that are looked after at once */
-#define LOOK_US   INT64_C(50000)   /* between looks while somebody waits … */
+#define LOOK_US   INT64_C(50000)   /* between looks while a shard waits … */
 #define APART_US  INT64_C(10000)   /* … and at least so long after news */
 #define WANTED_US INT64_C(3000000) /* a wish that is not renewed ends */
 
@@ -66,8 +66,8 @@ static void end_wish(struct wanted *w, unsigned shard)
 
 /* ---- looking ---- */
 
-/* Forgets wishes that were not renewed, and topics that nobody wishes for; a grant that nobody has taken goes with its
- * topic. Copies the names of the others. */
+/* Forgets wishes that were not renewed, and topics without wishes, together with a grant that no shard took. Copies
+ * the names of the remaining topics. */
 static size_t list(struct dt_room *r)
 {
     const int64_t now_us = dt_clock_mono_us(r->env.clock);
@@ -101,8 +101,8 @@ static size_t list(struct dt_room *r)
     return n;
 }
 
-/* The room of a topic goes to the shards that wait in equal parts; when there is not enough, to those whose turn it
- * is. */
+/* Shares the room of a topic equally among the shards that wait. If there are more shards than jobs fit, shards take
+ * turns. */
 static void grant(struct dt_room *r, size_t n)
 {
     bool served[DT_SHARDS_MAX] = {false};

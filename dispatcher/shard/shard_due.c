@@ -6,7 +6,7 @@
 #include "shard_parts.h"
 
 #define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan looks at */
-#define PIECES        8     /* of that: a piece of a walk, which others wait for */
+#define PIECES        8     /* of that: a piece of a walk, during which other jobs wait */
 
 void dt_shard_due_init(dt_shard_loop *l)
 {
@@ -31,8 +31,8 @@ static dt_status ask_index(dt_shard_loop *l, struct dt_due_scan *scan, struct dt
     return dt_index_due(l->index, l->shard, scan, err);
 }
 
-/* Asks Redis for *n of l->due.entries. The marker tells whether the set is the one that was filled. A marking whose
- * answer was lost may have come about. */
+/* Asks Redis for *n of l->due.entries. The marker shows whether this is the set that was filled. If the answer to a
+ * marking was lost, the new marker may be there. */
 static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t *next_ms)
 {
     struct dt_due_scan scan = {.now_ms = now_ms, .limit = DT_SCAN_BATCHES * batch_jobs(l), .entries = l->due.entries};
@@ -75,7 +75,7 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
 
 /* ---- MySQL instead ---- */
 
-/* A part of the shard's due rows, behind a place. */
+/* A part of the shard's due rows, after (ms, id). */
 static struct dt_shard_scan part_of_rows(const dt_shard_loop *l, int64_t now_ms, int64_t after_ms, int64_t after_id)
 {
     return (struct dt_shard_scan){.map = &l->trust.map,
@@ -100,7 +100,7 @@ static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t 
     return DT_OK;
 }
 
-/* More than a batch is due: a second reader goes on ahead of the cursor for those who are not many. */
+/* If more than a batch is due, a second reader reads ahead of the cursor, for topics that have few jobs. */
 static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
     dt_shard_place_ahead(l, &l->due.entries[n_head - 1]);
@@ -136,7 +136,7 @@ static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
+/* Reads a bounded part: the cursor passes over all overdue jobs, then starts again. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     bool walks = !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
@@ -157,7 +157,8 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     if (part.n && (l->limits.n || l->full_us)) {
         const struct dt_entry *last = &l->due.entries[part.n - 1];
         status = dt_shard_hint_rows(l, part.n, part.n, err);
-        l->due.backlog = l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* something is left that may go */
+        l->due.backlog =
+            l->cursor.ms != last->due_ms || l->cursor.id != last->id; /* some of the remaining jobs may be sent */
         if (status != DT_OK || l->due.backlog)
             return status;
     } else {

@@ -1,7 +1,9 @@
 /*
- * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, it has found no
- * room within its limits, the delivery says that it cannot be written, or the hands of this process that they are full.
- * Answers from memory. Refuses to know what follows from that (dt_closed_rule).
+ * Decides from memory why a topic's jobs may not be sent, and how many may: the topic is paused, or at its limits, or
+ * the delivery cannot write to it, or this process has no place for its callbacks. Refuses to know what follows from
+ * that (dt_closed_rule).
+ *
+ * Below that: the shard's held sets, and the topics at their limits.
  */
 #include <stdlib.h>
 
@@ -27,7 +29,7 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* Notes where there are none. */
+/* Notes the time if there are none. */
 static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     size_t places = places_for(l, topic, host);
@@ -52,7 +54,8 @@ size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
 }
 
-enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
+/* Why parked jobs may not be sent. name: of their held set. */
+static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
     struct dt_str topic = dt_held_topic(name, &host);
@@ -67,7 +70,7 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
     case DT_DEALING_HANDS:
         return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
     case DT_DEALING_OFFERS:
-        return DT_CLOSED_NOT; /* what is offered is nobody's to send */
+        return DT_CLOSED_NOT; /* an offered job is not sent */
     default:
         break;
     }
@@ -83,7 +86,7 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
 
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
 {
-    enum dt_closed why = dt_shard_why_held(l, topic);
+    enum dt_closed why = why_held(l, topic);
     return why == DT_CLOSED_NO_ROW ? DT_CLOSED_NOT : why;
 }
 
@@ -106,14 +109,14 @@ size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
 }
 
 /*
- * Owns what is known of this shard's held sets, where the surplus of long queues waits (shard_queues.c): which there
- * are, whether what is held may go, and how much of it comes back before a due scan.
+ * ---- held sets, where the surplus of long queues waits (shard_queues.c) ----
  *
- * Held sets are hints like the due set itself: they are listed anew by every leadership and every few seconds.
+ * Which sets there are, whether their jobs may be sent, and how many return to the due set before a due scan. Held
+ * sets are hints like the due set: each leadership lists them again, and then every few seconds.
  */
 
-#define HELD_US      INT64_C(5000000) /* held sets are listed this often without being told */
-#define HELD_AT_ONCE 8                /* held sets that give something back before a due scan */
+#define HELD_US      INT64_C(5000000) /* held sets are listed this often without a reason */
+#define HELD_AT_ONCE 8                /* held sets that return jobs before a due scan */
 
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name)
 {
@@ -139,7 +142,7 @@ void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
     dt_id_set_empty(&l->unknown.ids);
-    if (!l->index) /* there are no held sets: what was closed stands among the overdue */
+    if (!l->index) /* without held sets, jobs of closed queues are among the overdue */
         dt_shard_due_from_start(l);
 }
 
@@ -158,7 +161,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
         struct dt_turn *open = realloc(fair->open, cap * sizeof(*open));
         fair->open = open ? open : fair->open;
         if (!v || !open)
-            return; /* met again when they are listed */
+            return; /* the next listing finds it */
         fair->cap = cap;
     }
     dt_assert_cmp(fair->n, <, fair->cap);
@@ -177,14 +180,16 @@ static bool is_of(const struct dt_held_queue *held, struct dt_str topic)
     return dt_str_eq(dt_held_topic(dt_str(held->name), &host), topic);
 }
 
-void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic)
+/* Decides again whether jobs in the topic's held sets may be sent. */
+static void reclose_held(dt_shard_loop *l, struct dt_str topic)
 {
     for (size_t i = 0; i < l->fair.n; i++)
         if (is_of(&l->fair.v[i], topic))
-            l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
+            l->fair.v[i].closed = why_held(l, dt_str(l->fair.v[i].name));
 }
 
-bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic)
+/* True: jobs of the topic are parked, as far as this process knows. */
+static bool has_held(dt_shard_loop *l, struct dt_str topic)
 {
     for (size_t i = 0; i < l->fair.n; i++)
         if (is_of(&l->fair.v[i], topic))
@@ -206,7 +211,7 @@ void dt_shard_look_for_room(dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
         if (has_no_room(&l->fair.v[i]))
-            l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
+            l->fair.v[i].closed = why_held(l, dt_str(l->fair.v[i].name));
 }
 
 void dt_shard_open_timeouts(dt_shard_loop *l)
@@ -220,7 +225,7 @@ void dt_shard_open_timeouts(dt_shard_loop *l)
 
 void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
-    /* Some of what is parked may go, or has no room at present: the backlog goes on. */
+    /* If some parked jobs may be sent, or wait for room, the backlog continues. */
     for (size_t i = 0; i < l->fair.n; i++)
         if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return;
@@ -248,14 +253,14 @@ void dt_shard_list_held(dt_shard_loop *l)
     if (status == DT_OK && n)
         status = dt_store_read_topics(l->store, l->snapshot, &err);
     if (status != DT_OK)
-        return; /* again at the next due scan */
+        return; /* the next due scan repeats it */
     l->fair.topics_changed = false;
     l->fair.held_us = dt_shard_mono_us(l);
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
-        dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : dt_shard_why_held(l, names[i]));
-    /* Of a closed queue only the first entry comes back, so that its topic is asked for again: all of them would only
-     * be held again. */
+        dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : why_held(l, names[i]));
+    /* Of a closed queue only the first entry returns, so that its topic is asked for again: the other entries would
+     * only be parked again. */
     for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
         const struct dt_held_queue *held = &l->fair.v[i];
         if (dt_closed_rule(held->closed).tries)
@@ -265,7 +270,7 @@ void dt_shard_list_held(dt_shard_loop *l)
 
 /* ---- giving back ---- */
 
-/* Chooses up to HELD_AT_ONCE open held sets, whose owners take turns, and the part of `room` that each gives. */
+/* Chooses up to HELD_AT_ONCE open held sets, whose owners take turns, and the share of `room` of each. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -281,11 +286,11 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
         const struct dt_turn *turn = &fair->open[i];
         struct dt_held_queue *held = &fair->v[turn->at];
         const struct dt_str name = dt_str(held->name);
-        /* A timeout claims nothing, so it needs no room. One without room is closed until its leader is told that there
-         * is some: it would be looked at for ever. */
+        /* A timeout claims nothing, so it needs no room. A queue without room is closed until its leader is notified
+         * of room; otherwise each scan would look at it. */
         size_t waiting = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
         if (waiting == 0) {
-            held->closed = dt_shard_why_held(l, name);
+            held->closed = why_held(l, name);
             continue;
         }
         waiting = waiting < room ? waiting : room;
@@ -297,8 +302,7 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
     return n;
 }
 
-/* Gives back as much as entries that are not held left free in the batch of the last due scan, half a batch at
- * least. */
+/* Returns as many entries as other entries left free in the batch of the last due scan, and half a batch at least. */
 void dt_shard_give_back(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -313,7 +317,7 @@ void dt_shard_give_back(dt_shard_loop *l)
         held->given = parts[i].quota;
         if (held->given &&
             dt_index_unhold(l->index, l->shard, dt_str(held->name), held->given, &held->next_ms, &err) != DT_OK) {
-            held->given = 0; /* the due scan will tell */
+            held->given = 0; /* the due scan reports the failure */
             break;
         }
     }
@@ -333,12 +337,12 @@ void dt_shard_give_back(dt_shard_loop *l)
  *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
  */
 
-#define ASK_AGAIN_US INT64_C(1000000) /* who asks for room is forgotten if it does not go on asking */
+#define ASK_AGAIN_US INT64_C(1000000) /* the process forgets a shard that does not ask for room again in time */
 
 static void close_topic(dt_shard_loop *l, struct dt_str topic)
 {
     dt_limit_memory_set(&l->limits, topic, 0, dt_shard_mono_us(l));
-    dt_shard_reclose_held(l, topic);
+    reclose_held(l, topic);
 }
 
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
@@ -353,8 +357,8 @@ static void spend(dt_shard_loop *l, const struct dt_leader_batch *claimed)
         struct dt_str topic = claimed->jobs[i].topic;
         if (!dt_limit_memory_spend(&l->limits, topic))
             continue;
-        /* As many jobs of the topic were claimed as were granted. */
-        if (dt_shard_believes_index(l) && !dt_shard_has_held(l, topic))
+        /* The grant is used up. */
+        if (dt_shard_believes_index(l) && !has_held(l, topic))
             dt_limit_memory_forget(&l->limits, topic);
         else
             close_topic(l, topic);
@@ -386,7 +390,7 @@ void dt_shard_limits_tend(dt_shard_loop *l)
         size_t granted = topic->allowed == 0 ? dt_room_take(l->env->room, l->shard, name) : 0;
         if (granted) {
             dt_limit_memory_set(&l->limits, name, granted, now_us);
-            dt_shard_reclose_held(l, name);
+            reclose_held(l, name);
             if (!dt_shard_believes_index(l))
                 dt_shard_due_from_start(l);
         } else if (topic->allowed == 0 && !(topic->asked_us && now_us - topic->asked_us < ASK_AGAIN_US)) {

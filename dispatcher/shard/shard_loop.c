@@ -33,20 +33,20 @@
 #include "shard_parts.h"
 
 #define CHECK_US        INT64_C(1000000)  /* a leader looks at its row and its index at least this often */
-#define POLL_US         INT64_C(150000)   /* and so often while nobody would wake it … */
+#define POLL_US         INT64_C(150000)   /* and this often while nothing would wake it … */
 #define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
-#define TOLD_US         INT64_C(60000000) /* … or hardly ever, where the watch of MySQL tells everything */
+#define TOLD_US         INT64_C(60000000) /* … or hardly ever, if the watch of MySQL reports all changes */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define RUN_US          INT64_C(500000) /* the time of batches without a pause, over which their claims are measured */
 #define LOCKED_FIRST_US INT64_C(5000)
 #define LOCKED_STILL_US INT64_C(40000)   /* the pause after three in a row */
-#define BUSY_US         INT64_C(4000)    /* somebody else claims of a topic with limits: about a transaction */
+#define BUSY_US         INT64_C(4000)    /* another leader claims jobs of a topic with limits: about a transaction */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
-#define FULL_US         INT64_C(6000000) /* callbacks that found no place are told of for so long */
+#define FULL_US         INT64_C(6000000) /* callbacks without a place are reported for this time */
 #define SLOW_US         INT64_C(1500000) /* a request without an answer for so long is what a shard waits for */
 #define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop works on without it */
 #define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
-#define STALE_MAP_US    INT64_C(10000)   /* the map is on its way */
+#define STALE_MAP_US    INT64_C(10000)   /* the new map is being read */
 
 static bool ending(const dt_shard_loop *l)
 {
@@ -388,7 +388,8 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     return DT_OK;
 }
 
-/* The last batch is settled, the row says that nobody leads. A remainder stays in flight: the next leader sends it. */
+/* Settles the last batch, and writes into the row that the shard has no leader. The next leader sends what remains in
+ * flight. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -599,8 +600,8 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->trust.whole = true;
-    l->trust.compared = true; /* entries that the last leader had not told are the reconciler's, within its period */
-    l->state.losses = env->random(env->arg); /* those of two leaderships differ */
+    l->trust.compared = true; /* the reconciler adds entries that the last leader did not write, within its period */
+    l->state.losses = env->random(env->arg); /* the numbers of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);
     dt_arena_init(&l->fair.arena);

@@ -34,7 +34,7 @@ struct dt_loop_env {
     void (*index_lost)(void *arg,
                        unsigned shard); /* the shard's set must be rebuilt: dt_shard_loop_index_whole when it is */
     void (*index_doubted)(void *arg);   /* entries of the shard may be missing: dt_shard_loop_index_compared when not */
-    /* The index could not be told of entries of some shard, which are lost; index: the one that failed. */
+    /* Entries of a shard could not be written to the index `index`, and are lost. */
     void (*index_untold)(void *arg, const dt_index *index);
     /* Every process that changes jobs can write to that endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
@@ -72,7 +72,7 @@ void dt_shard_loop_room(dt_shard_loop *loop); /* there may be places for attempt
 /* The job's attempt may be in the hands of an owner that is gone. NULL: the shard has no loop here. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
 void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
-void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
+void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: another process may lead already */
 
 /* The state that a loop tells of itself; strings are copied. */
 struct dt_loop_state {

@@ -1,7 +1,9 @@
 /*
- * Invariant: an id has WAYS places, which it shares with others; it stands in one of them at most, with the number of
- * its topic. A newcomer takes one that is free, or else the place of who was there. Out of memory, or with too many
- * topics, nothing more is remembered.
+ * Owns what a leader remembers between due scans: the topics of jobs, topics at their limits, and due jobs whose topics
+ * are not known yet. All of it is bounded, and only costs time if it is lost.
+ *
+ * Invariant: a job's id has WAYS places, which other ids share, and is in at most one of them. A new id takes a free
+ * place, or replaces an older id. If memory runs out, or there are too many topics, nothing more is remembered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +19,12 @@ struct dt_remembered {
     bool names_host;
 };
 
-/* The places of an id. */
 static struct dt_remembered *places(const struct dt_topic_memory *memory, int64_t id)
 {
     uint64_t mixed = (uint64_t)id * 0x9e3779b97f4a7c15u;
     return &memory->jobs[mixed >> 48 & ~(uint64_t)(WAYS - 1)];
 }
 
-/* NULL: it has none. */
 static struct dt_remembered *place_of(const struct dt_topic_memory *memory, int64_t id)
 {
     struct dt_remembered *at = memory->jobs && id ? places(memory, id) : NULL;
@@ -94,10 +94,7 @@ void dt_topic_memory_clear(struct dt_topic_memory *memory)
     *memory = (struct dt_topic_memory){0};
 }
 
-/*
- * Owns a small list, which is empty as long as no topic is at its limit.
- * Invariant: a topic stands there once. Out of memory, or when it is full, nothing more is remembered.
- */
+/* ---- topics at their limits: a list without duplicates, empty while no topic is at its limit ---- */
 
 void dt_limit_memory_clear(struct dt_limit_memory *memory)
 {
@@ -105,7 +102,7 @@ void dt_limit_memory_clear(struct dt_limit_memory *memory)
     *memory = (struct dt_limit_memory){0};
 }
 
-static struct dt_limited_topic *find(const struct dt_limit_memory *memory, struct dt_str topic)
+static struct dt_limited_topic *find_limited(const struct dt_limit_memory *memory, struct dt_str topic)
 {
     for (size_t i = 0; i < memory->n; i++)
         if (dt_str_is(topic, memory->v[i].name))
@@ -120,13 +117,13 @@ static bool is_old(const struct dt_limited_topic *topic, int64_t now_us)
 
 size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us)
 {
-    const struct dt_limited_topic *known = find(memory, topic);
+    const struct dt_limited_topic *known = find_limited(memory, topic);
     return known && !is_old(known, now_us) ? known->allowed : SIZE_MAX;
 }
 
 void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us)
 {
-    struct dt_limited_topic *known = find(memory, topic);
+    struct dt_limited_topic *known = find_limited(memory, topic);
     if (!known && (memory->n == DT_LIMIT_MEMORY_TOPICS || topic.n >= sizeof(memory->v->name)))
         return;
     if (!known && memory->n == memory->cap) {
@@ -150,7 +147,7 @@ void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, si
 
 bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic)
 {
-    struct dt_limited_topic *known = find(memory, topic);
+    struct dt_limited_topic *known = find_limited(memory, topic);
     if (!known || known->allowed == 0 || known->allowed == SIZE_MAX)
         return false;
     return --known->allowed == 0;
@@ -158,7 +155,7 @@ bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic)
 
 void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic)
 {
-    struct dt_limited_topic *known = find(memory, topic);
+    struct dt_limited_topic *known = find_limited(memory, topic);
     if (known)
         *known = memory->v[--memory->n];
 }
@@ -170,12 +167,12 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
             memory->v[i] = memory->v[--memory->n];
 }
 
-/* Open addressing, with linear probing: see Knuth, The Art of Computer Programming, 6.4, algorithm L. */
+/* ---- a set of ids: open addressing with linear probing (Knuth 6.4, algorithm L) ---- */
 
 #define PLACES (2 * (size_t)DT_ID_SET_MAX) /* a power of two */
 
-/* The id's place, or the free one that it would get. */
-static int64_t *place_of(const struct dt_id_set *set, int64_t id)
+/* The id's place, or the free place where it would be stored. */
+static int64_t *id_place(const struct dt_id_set *set, int64_t id)
 {
     dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* so half of the places are free */
     size_t at = (size_t)(((uint64_t)id * 0x9e3779b97f4a7c15u) >> 32) & (PLACES - 1);
@@ -190,7 +187,7 @@ bool dt_id_set_add(struct dt_id_set *set, int64_t id)
         set->v = calloc(PLACES, sizeof(*set->v));
     if (!set->v)
         return false;
-    int64_t *place = place_of(set, id);
+    int64_t *place = id_place(set, id);
     if (*place == id)
         return true;
     if (set->n == DT_ID_SET_MAX)
@@ -202,7 +199,7 @@ bool dt_id_set_add(struct dt_id_set *set, int64_t id)
 
 bool dt_id_set_has(const struct dt_id_set *set, int64_t id)
 {
-    return set->n && *place_of(set, id) == id;
+    return set->n && *id_place(set, id) == id;
 }
 
 void dt_id_set_empty(struct dt_id_set *set)
@@ -219,12 +216,13 @@ void dt_id_set_clear(struct dt_id_set *set)
 }
 
 /*
- * Owns which due jobs wait because nobody can say yet whether their topic can be written: it is being looked up, or
- * stands in the line of those that are made. As long as nothing was found out it tells nothing to lock and read their
- * rows in every leader transaction, and where somebody names hundreds of new topics all others would wait for that.
+ * ---- due jobs whose topics are being looked up or created ----
  *
- * Invariant: a job is passed by only while its topic is being found out, as of the last look at its row, and for
- * AGAIN_US at most: whatever else may have changed is seen then.
+ * Until that ends, a leader transaction would lock and read the rows of these jobs in vain. If a caller names hundreds
+ * of new topics, all other jobs would wait for that.
+ *
+ * Invariant: a job is skipped only while the lookup of its topic runs, as of the last read of its row, and for AGAIN_US
+ * at most. Then any other change of the row is seen.
  */
 
 #define AGAIN_US INT64_C(1000000)
@@ -234,7 +232,7 @@ void dt_shard_note_unknown(dt_shard_loop *l, int64_t id)
     struct dt_shard_unknown *unknown = &l->unknown;
     if (unknown->ids.n == 0)
         unknown->since_us = dt_shard_mono_us(l);
-    (void)dt_id_set_add(&unknown->ids, id); /* one that finds no room is read again and again */
+    (void)dt_id_set_add(&unknown->ids, id); /* if the set is full, each scan reads the row again */
 }
 
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n)

@@ -3,19 +3,15 @@
  * to the loop's own thread. Each part of the loop is written by the file that is named before it, and read by others.
  * Calls go downwards in this table, or from a line to those below it:
  *
- *   shard_loop.c       the thread: when to do which, idling, stepping down, what it says about itself
+ *   shard_loop.c       the thread: when to do which, idling, stepping down, what it reports about itself
  *   shard_takeover.c   a new epoch in the row; then the ledger, and settling what it has
- *   shard_batch.c      the batch: the leader transaction in MySQL, and sending its head
- *   shard_batch.c     the thread that waits for the delivery's server
+ *   shard_batch.c      the leader transaction, and the thread that sends its head
+ *   shard_tell.c       what the index is told
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
- *   shard_batch.c       what the index is told
- *   shard_held.c     topics at their limits, and how many of their jobs may try to go
- *   shard_queues.c     who goes first when more is due than a batch
- *   shard_held.c       held sets, where the others wait
- *   shard_trust.c      whether the index may be believed; the present map
- *   shard_held.c     why a topic's jobs may not go
- *   shard_trust.c     where the readers of MySQL stand
- *   shard_memory.c    due jobs that wait until more is known of their topics
+ *   shard_queues.c     which jobs go first when more are due than fit into a batch
+ *   shard_held.c       why a topic's jobs may not go; held sets, where they wait; topics at their limits
+ *   shard_trust.c      whether the index is believed; the present map; how far the readers of MySQL have come
+ *   shard_memory.c     pure: topics of jobs, topics at their limits, due jobs whose topics are not known yet
  */
 #ifndef DT_DISPATCHER_SHARD_PARTS_H
 #define DT_DISPATCHER_SHARD_PARTS_H
@@ -43,6 +39,89 @@
 #include "job/job.h"
 #include "shard_loop.h"
 
+/* ---- shard_memory.c ---- */
+
+/* A set of ids of jobs: none is forgotten but all at once. Bounded; pure; one user at a time. */
+
+#define DT_ID_SET_MAX 16384
+
+/* Starts as zeroes; takes a quarter of a megabyte with the first id. */
+struct dt_id_set {
+    int64_t *v; /* a hash table; 0: a free place */
+    size_t n;
+};
+
+/* Ids are not 0. False: the set is full, or memory is out; the id is not in it. */
+bool dt_id_set_add(struct dt_id_set *set, int64_t id);
+bool dt_id_set_has(const struct dt_id_set *set, int64_t id);
+/* Empties it; it keeps its memory. */
+void dt_id_set_empty(struct dt_id_set *set);
+/* Gives the memory back. */
+void dt_id_set_clear(struct dt_id_set *set);
+
+/*
+ * The topics of a shard that are at their limits, and how many of their jobs may try to go. Pure.
+ *
+ * A topic that is not here may try all that it has: the leader transaction finds out. A topic that found no room is
+ * here with nothing allowed, until it is granted something. What is remembered may be wrong by now, and is forgotten
+ * after a while, so that whatever gets lost (a grant, a topic's limit) costs time only.
+ */
+
+#define DT_LIMIT_MEMORY_TOPICS 1024             /* a topic without a place here finds its limit again each time */
+#define DT_LIMIT_WAITS_US      INT64_C(5000000) /* without a grant a topic tries again after this time */
+#define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* without use in this time a grant ends */
+
+struct dt_limited_topic {
+    char name[201];
+    size_t allowed;   /* jobs that may still be tried */
+    int64_t since_us; /* when that was last set, or room.c promised a grant: the owner writes it then */
+    int64_t asked_us; /* the owner's: when room was last asked for; 0 = not since it was set */
+};
+/* Starts as zeroes; clear gives back what it took. */
+struct dt_limit_memory {
+    struct dt_limited_topic *v;
+    size_t n, cap;
+};
+
+void dt_limit_memory_clear(struct dt_limit_memory *memory);
+/* The jobs of a topic that may try to go now; SIZE_MAX: any number, nothing is known of it. */
+size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us);
+/* Allows n jobs of a topic from now on. */
+void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us);
+/* Takes one job off what is allowed. True: it was the last one. */
+bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic);
+/* Forgets a topic: any number of its jobs may try. */
+void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic);
+/* Forgets what is too old to be believed. */
+void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
+
+/*
+ * A leader's memory of which topic a job has. Without it, each job of a backlog that goes through a held set would be
+ * looked up in MySQL when it is parked, and again each time that it stands in the due set. Pure.
+ *
+ * The memory has a limited size: a job that it does not know is looked up, and forgetting one costs one more look. A
+ * job's topic never changes, but whether the job waits for its acknowledgement does. So only scheduled jobs are
+ * remembered, and the leader forgets those that it is about to claim. Which host a job's own callback_url names may
+ * change as well: the memory knows only that there is such a URL.
+ */
+
+#define DT_TOPIC_MEMORY_JOBS   65536 /* a megabyte, while there is a backlog */
+#define DT_TOPIC_MEMORY_TOPICS 64
+
+struct dt_remembered;
+/* Starts as zeroes; clear gives back all it took, and may be called at any time. */
+struct dt_topic_memory {
+    struct dt_remembered *jobs; /* by a hash of the id; a newcomer takes the place of who was there */
+    char *topics[DT_TOPIC_MEMORY_TOPICS];
+    size_t n_topics;
+};
+
+void dt_topic_memory_clear(struct dt_topic_memory *memory);
+void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic, bool names_host);
+void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
+/* False: not known. *topic stays valid until the memory is cleared. */
+bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
+
 /* Signals of a loop's mailbox. */
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32, SENDER = 64 };
 
@@ -53,13 +132,13 @@ struct dt_shard_meters {
 
 /* ---- shard_batch.c, shard_takeover.c ---- */
 
-/* The row's list, and how far its head has come. A takeover reads the list anew. */
+/* The list in the row, and whether its head is sent. A takeover reads the list again. */
 struct dt_flight {
     struct dt_inflight list;
     bool sent;                   /* the first fence.send_n were committed; settle_offset is valid */
     int64_t settle_offset;       /* first offset after their ledger record */
-    int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
-    int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
+    int64_t claimed_us, sent_us; /* mono; 0 = unknown */
+    int64_t shortest_ack_ms;     /* of the jobs that were claimed then; 0 = unknown */
 };
 
 /* ---- shard_batch.c ---- */
@@ -99,10 +178,6 @@ void dt_sender_stop(struct dt_sender *sender);
 /* Requests what `state` says, with copies of the fence and the list. Only if no request runs. NOMEM: none was made. */
 DT_MUST_CHECK dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state,
                                           const struct dt_fence *fence, const struct dt_inflight *list);
-/* Requests to send. Only if no request runs. jobs is in *arena, which is swapped for an empty one. NOMEM as above. */
-DT_MUST_CHECK dt_status dt_sender_send(struct dt_sender *sender, const struct dt_fence *fence,
-                                       const struct dt_inflight *list, const struct dt_outgoing *jobs,
-                                       struct dt_arena *arena);
 bool dt_sender_busy(const struct dt_sender *sender);
 /* Requests to close. Only if no request runs. */
 void dt_sender_close(struct dt_sender *sender);
@@ -122,9 +197,9 @@ struct dt_shard_orphan {
 struct dt_shard_trust {
     struct dt_shard_map map;
     int64_t filled_for;   /* generation of the map that the shard's set was filled for; it has got no slots since */
-    bool up;              /* there is an index, it answered last time, and took what it was told */
-    uint64_t doubts;      /* as many are known here, and had MySQL read once through */
-    bool rebuild_unasked; /* the set is not to be believed, and the rebuild is not asked for yet */
+    bool up;              /* there is an index, it answered last time, and took the changes */
+    uint64_t doubts;      /* the doubts after which MySQL was read through once, or is being read */
+    bool rebuild_unasked; /* the set must not be believed, and the rebuild was not requested yet */
     /* The marker of this leadership in the set. */
     bool marked;                /* it was put there */
     bool says_whole;            /* and it says that the set is whole */
@@ -140,25 +215,25 @@ struct dt_shard_trust {
 /* ---- shard_held.c ---- */
 
 /*
- * Why the jobs of a queue may not go, as one word, and what follows from it. Only shard_held.c finds the reason out;
- * fair queues ask what follows. A further reason is a word and a line of the table.
+ * Why the jobs of a queue may not be sent, as one word, and what follows from it. Only shard_held.c decides the
+ * reason. Fair queues ask what follows. A new reason is a word and a line of the table.
  */
 enum dt_closed {
     DT_CLOSED_NOT,         /* open */
-    DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being found out */
+    DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being looked up */
     DT_CLOSED_NO_ROW,      /* jobs have the topic, and `topics` has not */
     DT_CLOSED_PAUSED,
     DT_CLOSED_LIMIT, /* it has no room within its limits */
-    DT_CLOSED_FULL,  /* there is no place for its attempts in hands: memory says when there is one, so none is tried */
+    DT_CLOSED_FULL,  /* there is no place for its callbacks: a place that comes free is reported, so none is tried */
     DT_CLOSED_UNWRITABLE,
     DT_CLOSED_UNREAD /* timeouts: reports of the attempts may be unread */
 };
 
 struct dt_closed_rule {
-    bool parks; /* what is due is parked, but for one job, which finds out whether the queue is open again */
-    bool few;   /* what is due stays where it is; of a few such queues at a time one job each is tried */
-    bool holds; /* what is parked stays parked */
-    bool tries; /* of what is parked the first job comes back now and then, so that the topic is asked for again */
+    bool parks; /* due jobs are parked, except one, which finds out whether the queue is open again */
+    bool few;   /* due jobs stay in the due set; of a few such queues at a time one job each is tried */
+    bool holds; /* parked jobs stay parked */
+    bool tries; /* the first parked job returns now and then, so that the topic is asked for again */
 };
 
 static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
@@ -180,17 +255,17 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
 
 #define DT_SKIPPED_BITS 16
 struct dt_shard_cursor {
-    bool reads_through; /* MySQL is read once through: after a doubt, or if the head of the index cannot be moved */
-    int64_t ms, id;     /* the cursor: what stands before it was dealt with */
-    int64_t began_ms, began_id; /* where it stood before the last due scan */
-    /* A sweep is a scan from the longest overdue to what is not due yet. */
-    bool closed;                /* it has left jobs that may not go, and no others, up to swept_ms */
-    int64_t swept_ms;           /* the instant of its end; 0: it has not come to the end */
-    int64_t walk_ms, walk_id;   /* how far a walk over the jobs that were left has come */
+    bool reads_through; /* MySQL is being read once: after a doubt, or if the head of the index cannot be moved */
+    int64_t ms, id;     /* the cursor: jobs before it were dealt with */
+    int64_t began_ms, began_id; /* its position before the last due scan */
+    /* A sweep is a scan from the longest overdue job to the first that is not due yet. */
+    bool closed;                /* up to swept_ms it left only jobs that may not be sent */
+    int64_t swept_ms;           /* the instant of its end; 0: it has not reached the end */
+    int64_t walk_ms, walk_id;   /* position of the walk over the jobs that it left */
     int64_t walk_us;            /* mono: when the walk does its next piece */
-    int64_t ahead_ms, ahead_id; /* where the reader ahead of the cursor stands */
+    int64_t ahead_ms, ahead_id; /* position of the reader ahead of the cursor */
     int64_t ahead_us;           /* mono: when that reader last began at the cursor */
-    bool ahead_ended;           /* it has come to its end since then */
+    bool ahead_ended;           /* it has reached its end since then */
     /* A bit for the hash of each queue of which it has skipped a job since then. Two queues may share a bit: both wait
      * for the cursor then, until the reader begins again with another salt. */
     uint64_t skipped[(1 << DT_SKIPPED_BITS) / 64];
@@ -200,7 +275,7 @@ struct dt_shard_cursor {
 /* ---- shard_memory.c ---- */
 
 struct dt_shard_unknown {
-    struct dt_id_set ids; /* jobs that are passed by; emptied when something may have changed … */
+    struct dt_id_set ids; /* jobs that scans skip; emptied when something may have changed … */
     int64_t since_us;     /* … and then since this time, mono */
 };
 
@@ -209,7 +284,7 @@ struct dt_shard_unknown {
 struct dt_shard_due {
     struct dt_entry *entries; /* room for DT_SCAN_BATCHES, like the next one */
     struct dt_due *rows;
-    bool backlog;      /* the last due scan left something that may go */
+    bool backlog;      /* the last due scan left jobs that may be sent */
     int64_t unread_ms; /* the latest deadline of attempts whose reports may be unread; 0 = none */
     int64_t read_ms;   /* up to when Kafka's reports had been read at the last step */
 };
@@ -220,7 +295,7 @@ struct dt_shard_due {
 struct dt_held_queue {
     char name[DT_HELD_NAME_SIZE];
     int64_t owner, number; /* of its topic; of the set */
-    enum dt_closed closed; /* whether what is held may go */
+    enum dt_closed closed; /* whether held jobs may be sent */
     size_t given;          /* entries that were given back before this due scan */
     int64_t next_ms;       /* when the first entry that is still held is due; 0: none is held */
 };
@@ -229,18 +304,18 @@ struct dt_due_queue {
     struct dt_str topic; /* absent: jobs that have no row */
     uint32_t host;       /* not 0: those of its jobs that name this host, beyond the places that it has */
     size_t waiting, given;
-    int64_t next_ms; /* of what is held still, the first; with given only */
-    size_t met, may; /* entries of the topic that stand before that one; those of them that the queue may send */
+    int64_t next_ms;          /* of what is held still, the first; with given only */
+    size_t met, may;          /* entries of the topic before that one; of these, the ones that the queue may send */
     struct dt_due_queue *own; /* of timeouts: the topic's own queue; absent: nothing else of it is due */
     bool timeouts, held;
     enum dt_closed closed;
     size_t room; /* so many of it may be claimed now; of a host: so many of its jobs may join their topic's queue */
     size_t hash;
-    bool left;    /* something of it stays where MySQL's cursor stands */
-    bool skipped; /* the reader ahead of that has passed some of it by */
+    bool left;    /* a job of it stays at MySQL's cursor */
+    bool skipped; /* the reader ahead has skipped a job of it */
 };
 struct dt_fair_queues {
-    struct dt_hint *hints; /* who goes next; room for a batch */
+    struct dt_hint *hints; /* the next jobs; room for a batch */
     size_t n_hints;
     struct dt_held_queue *v;
     struct dt_turn *open; /* room for one of each of v */
@@ -260,7 +335,7 @@ struct dt_fair_queues {
 
 /* ---- shard_loop.c ---- */
 
-/* Any thread sets these; nobody clears them. */
+/* Any thread sets these. They are never cleared. */
 struct dt_shard_orders {
     _Atomic bool stop, release;
     _Atomic bool abort; /* the delivery's blocking calls stop when it is set */
@@ -283,7 +358,7 @@ struct dt_shard_lost {
     size_t n;
 };
 
-/* A run of batches that left due jobs behind: what it claims is what the shard can do. */
+/* Successive batches that left due jobs: what they claim is the shard's full rate. */
 struct dt_shard_run {
     int64_t began_us; /* mono; 0 = there is none */
     size_t claimed;
@@ -348,7 +423,7 @@ static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
     return s->state != DT_SENDER_OPEN && since_us && dt_shard_mono_us(l) - since_us > DT_SENDER_STALLED_US;
 }
 
-/* Something of the list is not sent yet: it goes before anything is claimed. */
+/* A part of the list is not sent yet: it is sent before anything is claimed. */
 static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 {
     return l->fence.inflight > l->fence.send_n;
@@ -392,11 +467,11 @@ void dt_shard_due_init(dt_shard_loop *l);
 /* Makes hints of what may be due at now_ms; *next_ms: when something is due after that (0 = not known). */
 DT_MUST_CHECK dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 
-/* ---- shard_batch.c ---- */
+/* ---- shard_tell.c ---- */
 
 /* Tells the index what became of the hints. What it cannot be told is in doubt. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Tells those who wait for pops whose jobs were offered. What they are not told they find by themselves, later. */
+/* Wakes APIs that wait for jobs of the topics that were offered. An API that misses this looks by itself later. */
 void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Tells the index when a job is due next (0 = never), whatever it says now. */
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done);
@@ -424,17 +499,13 @@ void dt_shard_topics_changed(dt_shard_loop *l);
 void dt_shard_list_held(dt_shard_loop *l);
 /* NULL: none of that name is known. */
 struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name);
-/* Notes that the held set exists, and whether its entries may go. */
+/* Notes that the held set exists, and why its jobs may not be sent. */
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
 /* There may be room where there was none: asks again of each queue that is closed for that. */
 void dt_shard_look_for_room(dt_shard_loop *l);
 /* More reports were read: opens the queues of timeouts that waited for them. */
 void dt_shard_open_timeouts(dt_shard_loop *l);
-/* Finds out anew whether entries of the topic's held set may go, if there is one. */
-void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic);
-/* True: jobs of the topic are parked, as far as is known. */
-bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic);
-/* True: some parked job may go. */
+/* True: some parked job may be sent. */
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Moves a part of each held set that may go back to the due set, before a due scan: about a batch in all. */
 void dt_shard_give_back(dt_shard_loop *l);
@@ -453,8 +524,8 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *backlog: something that
  * may go was left where it is. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
-/* Leaves these jobs (ascending), of the last due scan by both readers of MySQL, to the cursor, with whatever is behind
- * them of their queues. */
+/* Leaves these jobs (ascending) of the last due scan to the cursor, with all later jobs of their queues. The scan
+ * read MySQL by both readers. */
 void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
 /* True: of what was sorted into queues something may go, or is to be tried. */
 bool dt_shard_some_may_go(const dt_shard_loop *l);
@@ -480,7 +551,7 @@ void dt_shard_doubt_index(dt_shard_loop *l);
 void dt_shard_take_doubts(dt_shard_loop *l);
 /* True: the answer to our last marking was lost, and dt_shard_marker is the one that it may have left there. */
 bool dt_shard_assume_marked(dt_shard_loop *l);
-/* Our marker is put anew at the next due scan, which shows whether the index takes changes. */
+/* The next due scan writes our marker again, which shows whether the index takes changes. */
 void dt_shard_mark_soon(dt_shard_loop *l);
 /*
  * Puts this leadership's marker into the set when it is missing or old, and when the set is whole by now and its marker
@@ -494,10 +565,8 @@ void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_err
 
 /* May a message of so many bytes be sent to this topic now? Not while the sender is stalled. For dt_leader_gate. */
 enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Why due jobs of a topic may not go; those of a topic without a row may, for the leader transaction to find out. */
+/* Why due jobs of a topic may not be sent. Jobs of a topic without a row may: the leader transaction decides. */
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
-/* Why parked jobs may not go. name: of their held set. */
-enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name);
 /* How many jobs of a topic, or of a held set of this name, may be claimed now, about; SIZE_MAX: as many as there
  * are. */
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
@@ -517,29 +586,29 @@ void dt_shard_due_from_start(dt_shard_loop *l);
 bool dt_shard_has_closed(const dt_shard_loop *l);
 /* A walk over those, a piece at a time, sees whether it is so still: it ends here … */
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
-/* … and has come so far; 0, 0: to the end, and begins anew after a reconcile.period. */
+/* … and has reached this position; 0, 0: the end, and it begins again after a reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* Begins a due scan of MySQL. Without an index a sweep begins at the longest overdue, or, where all of that may not go,
  * where the last one ended. */
 void dt_shard_begin_scan(dt_shard_loop *l);
-/* The scan has come to what is not due at now_ms. */
+/* The scan has reached a job that is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
 /* Notes what a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again, because
  * later jobs of their topics would overtake them otherwise. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
-/* Does so after places came back, which they do all the time: a reader ahead that is under way comes to its end first.
- */
+/* Goes back after callbacks gave their places back, which happens all the time: a reader ahead that is under way first
+ * reads to its end. */
 void dt_shard_due_again(dt_shard_loop *l);
 /* Moves the cursor: everything up to this place was dealt with. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* The cursor came to the end: the index may be asked again. */
+/* The cursor reached the end: the index may be asked again. */
 void dt_shard_cursor_end(dt_shard_loop *l);
-/* Places the reader ahead: not before `last`, which stands at the cursor. If the cursor has come that far, it begins
- * there and has skipped nothing. */
+/* Moves the reader ahead to `last`, the cursor's position, unless it is further already. If the cursor has reached
+ * it, it begins there and has skipped nothing. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);
 /* Moves the reader ahead. */
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* The reader ahead is through: it goes some way back, or to the start. */
+/* The reader ahead has reached the end: moves it back by some time, or to the start. */
 void dt_shard_ahead_end(dt_shard_loop *l);
 /* Has the reader ahead skipped something of the queue with this hash? */
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
@@ -552,86 +621,5 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash);
 void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
 /* Takes them out of due.entries[0..n). How many entries stay. */
 size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);
-
-/* A set of ids of jobs: none is forgotten but all at once. Bounded; pure; one user at a time. */
-
-#define DT_ID_SET_MAX 16384
-
-/* Starts as zeroes; takes a quarter of a megabyte with the first id. */
-struct dt_id_set {
-    int64_t *v; /* a hash table; 0: a free place */
-    size_t n;
-};
-
-/* Ids are not 0. False: the set is full, or memory is out; the id is not in it. */
-bool dt_id_set_add(struct dt_id_set *set, int64_t id);
-bool dt_id_set_has(const struct dt_id_set *set, int64_t id);
-/* Empties it; it keeps its memory. */
-void dt_id_set_empty(struct dt_id_set *set);
-/* Gives the memory back. */
-void dt_id_set_clear(struct dt_id_set *set);
-
-/*
- * The topics of a shard that are at their limits, and how many of their jobs may try to go. Pure.
- *
- * A topic that is not here may try all that it has: the leader transaction finds out. A topic that found no room is
- * here with nothing allowed, until it is granted something. What is remembered may be wrong by now, and is forgotten
- * after a while, so that whatever gets lost (a grant, a topic's limit) costs time only.
- */
-
-#define DT_LIMIT_MEMORY_TOPICS 1024             /* what finds no place here finds out again and again */
-#define DT_LIMIT_WAITS_US      INT64_C(5000000) /* without a grant a topic tries by itself after this time */
-#define DT_LIMIT_GRANTED_US    INT64_C(1000000) /* who does not use a grant up in this time has nothing that waits */
-
-struct dt_limited_topic {
-    char name[201];
-    size_t allowed;   /* jobs that may still try to go */
-    int64_t since_us; /* when that was last set, or somebody promised a grant: the owner writes it then */
-    int64_t asked_us; /* the owner's: when room was last asked for; 0 = not since it was set */
-};
-/* Starts as zeroes; clear gives back what it took. */
-struct dt_limit_memory {
-    struct dt_limited_topic *v;
-    size_t n, cap;
-};
-
-void dt_limit_memory_clear(struct dt_limit_memory *memory);
-/* The jobs of a topic that may try to go now; SIZE_MAX: any number, nothing is known of it. */
-size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us);
-/* Allows n jobs of a topic from now on. */
-void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us);
-/* Takes one job off what is allowed. True: it was the last one. */
-bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic);
-/* Forgets a topic: any number of its jobs may try. */
-void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic);
-/* Forgets what is too old to be believed. */
-void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
-
-/*
- * A leader's memory of which topic a job has. Without it, each job of a backlog that goes through a held set would be
- * looked up in MySQL when it is parked, and again each time that it stands in the due set. Pure.
- *
- * The memory has a limited size: a job that it does not know is looked up, and forgetting one costs one more look. A
- * job's topic never changes, but whether the job waits for its acknowledgement does. So only scheduled jobs are
- * remembered, and the leader forgets those that it is about to claim. Which host a job's own callback_url names may
- * change as well: the memory knows only that there is such a URL.
- */
-
-#define DT_TOPIC_MEMORY_JOBS   65536 /* a megabyte, while there is a backlog */
-#define DT_TOPIC_MEMORY_TOPICS 64
-
-struct dt_remembered;
-/* Starts as zeroes; clear gives back all it took, and may be called at any time. */
-struct dt_topic_memory {
-    struct dt_remembered *jobs; /* by a hash of the id; a newcomer takes the place of who was there */
-    char *topics[DT_TOPIC_MEMORY_TOPICS];
-    size_t n_topics;
-};
-
-void dt_topic_memory_clear(struct dt_topic_memory *memory);
-void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic, bool names_host);
-void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
-/* False: not known. *topic stays valid until the memory is cleared. */
-bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
 
 #endif

@@ -50,7 +50,7 @@ static void hint(dt_shard_loop *l, const struct dt_entry *entry)
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
 
-/* Each job once. Where its entry stands only its row knows. */
+/* Each job once. Only its row says when its entry is due. */
 void dt_shard_hint_lost(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -84,7 +84,7 @@ struct slots {
     size_t n;
 };
 
-/* The slot of a queue, or the free one that it would get. */
+/* The slot of a queue, or the free slot where it would be stored. */
 static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
     size_t at = hash(of) & (slots->n - 1);
@@ -230,8 +230,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* ---- sharing out ---- */
 
-/* Fills fair.parts: how many of each queue go next. held_sets: of a queue that has one, only those that were given
- * back. */
+/* Fills fair.parts: how many jobs of each queue go next. held_sets: a queue that has a held set counts only the jobs
+ * that it returned. */
 static void share(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -298,7 +298,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
     for (size_t i = 0; i < fair->n_queues; i++) {
         size_t begin = end;
         end += fair->queues[i].waiting - fair->parts[i].quota;
-        fair->parts[i].waiting = begin; /* from now on: where its next one goes */
+        fair->parts[i].waiting = begin; /* from now on: where its next job is stored */
     }
     fair->others = 0;
     for (size_t i = 0; i < n; i++) {
@@ -399,7 +399,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
     share(l, false);
-    for (size_t i = 0; i < n_head; i++) { /* the cursor moves as far as nothing is left that may go */
+    for (size_t i = 0; i < n_head; i++) { /* the cursor moves up to the first job that may be sent */
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;

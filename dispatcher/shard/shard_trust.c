@@ -1,18 +1,19 @@
 /*
- * Owns where the two readers of MySQL stand: the cursor, which goes through what is overdue while the index is not
- * believed, and the reader ahead of it, for queues that are not long. Refuses to know what they read (shard_due.c) and
- * who goes first (shard_queues.c).
+ * Owns the positions of the two readers of MySQL (first part), the trust in the shard's set in the index, and the
+ * marker in that set (second part). The cursor reads overdue jobs while the index is not believed. The reader ahead
+ * of it reads for topics that have few jobs. Refuses to know what the readers do with a job (shard_due.c), and which
+ * jobs go first (shard_queues.c).
  *
- * Invariant: the cursor passes nothing that may be sent. The reader ahead remembers the queues of which it has skipped
- * a job until it begins again at the cursor.
+ * Invariant: the cursor passes no job that may be sent. The reader ahead remembers the queues of which it skipped a
+ * job, until it begins at the cursor again.
  */
 #include "base/guard.h"
 #include "base/outage.h"
 #include "shard_parts.h"
 
-#define AHEAD_US      INT64_C(5000000) /* the reader ahead begins anew at the cursor this often */
-#define WALK_US       INT64_C(200000)  /* between two pieces of a walk over what may not go */
-#define AHEAD_BACK_MS 2000             /* otherwise so far back: commits come out of order, and clocks differ */
+#define AHEAD_US      INT64_C(5000000) /* the reader ahead begins at the cursor again this often */
+#define WALK_US       INT64_C(200000)  /* between two pieces of a walk over jobs that may not be sent */
+#define AHEAD_BACK_MS 2000 /* otherwise it goes back by this: commits come out of order, and clocks differ */
 
 static void cursor_from_start(dt_shard_loop *l)
 {
@@ -89,7 +90,7 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
     struct dt_shard_cursor *c = &l->cursor;
     c->closed |= txn->seen.held > 0;
     if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        c->swept_ms = 0; /* whatever is left for another reason than being closed is to be met again soon */
+        c->swept_ms = 0; /* if a job was left for another reason than a closed queue, the next scan must meet it soon */
     if (!txn->chosen.more)
         return;
     if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
@@ -120,7 +121,7 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
     l->cursor.ahead_id = id;
 }
 
-/* Jobs that are created or moved meanwhile may have appeared behind the reader ahead. */
+/* Jobs that were created or moved since may be before the position of the reader ahead. */
 void dt_shard_ahead_end(dt_shard_loop *l)
 {
     bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
@@ -182,7 +183,7 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
                               l->fence.index_epoch, !l->trust.says_whole, l->trust.map.generation};
 }
 
-/* Holds the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
+/* Under the lock, so that the thread that ends a rebuild sees all of this change or nothing. */
 static void lose(dt_shard_loop *l)
 {
     l->trust.says_whole = l->trust.rebuild_unasked = false;
@@ -193,8 +194,9 @@ static void lose(dt_shard_loop *l)
     pthread_mutex_unlock(&l->state_lock);
 }
 
-/* A map that only takes slots away leaves the set whole: what is too much in it is handed on when it is due, or removed
- * by the reconciler. From one map to the next only; in between the shard may have had fewer. */
+/* A map that only takes slots away leaves the set whole: an entry of another shard is handed on when it is due, or
+ * removed by the reconciler. That holds from one map to the next one only; in between the shard may have had fewer
+ * slots. */
 void dt_shard_read_map(dt_shard_loop *l)
 {
     struct dt_shard_map next;
@@ -211,16 +213,15 @@ void dt_shard_read_map(dt_shard_loop *l)
         lose(l);
 }
 
-/* Entries may be missing in the set: from now on, or from some time before now. The housekeeper hears of it as well, so
- * that it compares soon. */
+/* The housekeeper is notified as well, so that it compares soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
     dt_shard_loop_index_doubted(l);
     l->env->index_doubted(l->env->arg);
 }
 
-/* Both numbers are read and written under the lock, so that a compare answers exactly the doubts that were raised
- * before it began. A new doubt has MySQL read through once. */
+/* The lock makes a compare answer exactly the doubts that were raised before it began. After a new doubt MySQL is
+ * read through once. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
@@ -238,7 +239,7 @@ bool dt_shard_believes_index(const dt_shard_loop *l)
            l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
-/* Puts the next marker in place of `was`, which we have seen there; NULL: of any. */
+/* Replaces the marker `was`, which we have seen in the set (NULL: any marker), by the next one. */
 static dt_status put_marker(dt_shard_loop *l, const struct dt_marker *was, bool says_whole, bool *intact, bool *gone,
                             struct dt_error *err)
 {
@@ -265,12 +266,12 @@ void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
         dt_shard_trust_init(l);
 }
 
-/* The first marker of ours, or the first since the set was lost. */
+/* Writes our first marker, or the first one since the set was lost. */
 static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
 {
     bool intact, gone;
-    /* Another leader's marker is as good, once: later it means that an old copy of Redis came back. And where the
-     * answer to the first marking was lost, nobody knows what was there before. */
+    /* Once, another leader's marker is as good as ours. Later it means that an old copy of Redis returned. If the
+     * answer to the first marking was lost, it is unknown which marker was there before. */
     if (l->trust.marked)
         l->trust.rebuild_unasked = true;
     l->trust.marked = l->trust.says_whole = false;
@@ -288,7 +289,7 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
     return DT_OK;
 }
 
-/* The next one of ours; where the last one, that we have just seen, is gone all of a sudden, the set went with it. */
+/* Writes our next marker. If our last one, which we have just seen, is gone, the set is gone with it. */
 static dt_status mark_again(dt_shard_loop *l, bool says_whole, struct dt_error *err)
 {
     const struct dt_marker present = dt_shard_marker(l);
@@ -314,12 +315,12 @@ void dt_shard_mark_soon(dt_shard_loop *l)
 dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    /* Puts our marker into the set, and sees that the index takes changes: one that answers but cannot be told anything
-     * (read-only, out of memory) lacks new jobs and keeps old entries, so it must not be believed. */
+    /* Also checks that the index takes changes: an index that answers but cannot be changed (read-only, out of
+     * memory) lacks new jobs and keeps old entries, so it must not be believed. */
     if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
         status = mark_again(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
-        l->trust.rebuild_unasked |= there; /* the answer to its marking was lost */
+        l->trust.rebuild_unasked |= there; /* the answer to the last marking was lost */
         status = mark_anew(l, err);
     }
     if (status == DT_OK && l->trust.whole && !l->trust.says_whole)

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/http/header.h"
 #include "base/text/utf8.h"
-#include "deliver/cloud_event.h"
 #include "callback.h"
+#include "deliver/cloud_event.h"
 #include "job/results/result_json.h"
 
 #define OWN_HEADERS_MAX 16
@@ -49,7 +49,9 @@ static struct dt_str copy(struct head *h, struct dt_str s)
 
 /* ---- ours ---- */
 
-void dt_percent_encode(struct dt_strbuf *out, struct dt_str value)
+/* Appends a value as the HTTP binding of CloudEvents encodes it: blanks, '"', '%' and all bytes outside of 0x21 to 0x7E
+ * as %XX. */
+static void percent_encode(struct dt_strbuf *out, struct dt_str value)
 {
     static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < value.n; i++) {
@@ -77,7 +79,7 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
     }
     struct dt_strbuf encoded;
     dt_strbuf_init(&encoded);
-    dt_percent_encode(&encoded, value);
+    percent_encode(&encoded, value);
     h->failed = h->failed || encoded.failed;
     if (!encoded.failed)
         push(h, name, copy(h, dt_strbuf_str(&encoded)));
@@ -233,7 +235,8 @@ bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, in
         *out_ms = dt_earlier(seconds * 1000, max_ms);
         return true;
     }
-    if (n > 0 || text.n >= sizeof(date)) /* all dates of HTTP begin with a weekday; curl_getdate reads others, too */
+    if (n > 0 ||
+        text.n >= sizeof(date)) /* all dates of HTTP begin with a weekday; curl_getdate also reads other formats */
         return false;
     memcpy(date, text.n > 0 ? text.p : "", text.n);
     const int64_t at_s = curl_getdate(date, NULL);

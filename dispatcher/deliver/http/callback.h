@@ -33,10 +33,6 @@ DT_MUST_CHECK dt_status dt_request_head(const struct dt_outgoing *from, const st
                                         int64_t now_ms, dt_json *json, struct dt_arena *arena,
                                         struct dt_http_request *request);
 
-/* Appends a value as the HTTP binding of CloudEvents encodes it: blanks, '"', '%' and all bytes outside of 0x21 to 0x7E
- * as %XX. */
-void dt_percent_encode(struct dt_strbuf *out, struct dt_str value);
-
 /*
  * The meaning of an answer to a callback for its attempt. Pure: one table, no I/O, time is passed in.
  *
@@ -59,7 +55,7 @@ enum dt_callback_kind { DT_CALLBACK_RESULT, DT_CALLBACK_TAKEN, DT_CALLBACK_UNKNO
 /* Which attempt was sent, and what bounds its delay. */
 struct dt_callback_attempt {
     int64_t job_id, attempt;
-    int64_t now_ms;       /* when the answer came, by a clock that receivers have, too */
+    int64_t now_ms;       /* when the answer arrived, by a clock that receivers share */
     int64_t max_delay_ms; /* limits.max_delay: the longest delay that Retry-After sets */
 };
 

@@ -10,7 +10,7 @@
 #include "base/fair.h"
 #include "base/hash.h"
 
-#define OWNERS_PART 2 /* of what others leave */
+#define OWNERS_PART 2 /* of the places that the other topics leave */
 #define WAITS_US    INT64_C(1000000)
 #define EARNED      2 /* places beyond the free part that an answer earns */
 #define EARNED_MIN  8
@@ -56,7 +56,7 @@ struct dt_places {
     struct shared shared;
     struct dt_shares bytes;
     struct dt_place_host *hosts;   /* the first is looked at next when a host is added */
-    struct dt_place_host *numbers; /* of them those that have one */
+    struct dt_place_host *numbers; /* the ones of these that have a place */
 };
 
 /* ---- the topics of an owner ---- */

@@ -33,7 +33,7 @@ enum dt_place_end {
     DT_PLACE_ANSWERED,    /* with any status but 429 and 503 */
     DT_PLACE_PUSHED_BACK, /* 429, 503, or no connection */
     DT_PLACE_SILENT,      /* without an answer: a timeout, a name without address, no TLS, a broken connection */
-    DT_PLACE_UNUSED       /* it was never sent: the claim did not come about */
+    DT_PLACE_UNUSED       /* it was never sent: the claim was not committed */
 };
 
 typedef struct dt_places dt_places;

@@ -1,11 +1,13 @@
 /*
- * Two chores. The renewer, which is urgent, holds the lease under which this process has attempts in its hands. The
- * keeper finds what is in nobody's hands any more, this process's and others'.
+ * The life of a process's callbacks: two chores, the recorder, and their start and end.
  *
- * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. Nor is one whose
- * renewals MySQL has forgotten: it went back, and what is in hands there is not what is in ours. A claim in doubt is
- * looked for when no transaction of its leader can be under way; what MySQL has of it, and this process does not know,
- * is given away. What is given away was forgotten first by nobody: it is known until MySQL says that it is nobody's.
+ * The renewer, an urgent chore, holds the lease under which this process has attempts in its hands. The keeper finds
+ * attempts that no process has in its hands any more, here and elsewhere.
+ *
+ * Invariants: a number whose lease has ended is never renewed, and nothing is sent under it. The same holds for a
+ * number that MySQL has lost: MySQL went back, and its rows are not our attempts. If a claim is in doubt, the keeper
+ * looks for it when no transaction of its leader can run; it gives away what MySQL has of that claim and this process
+ * does not know. An attempt that is given away stays known here until MySQL has confirmed that.
  */
 #include <stdlib.h>
 
@@ -20,7 +22,7 @@
 #define LOOK_US       INT64_C(1000000)
 #define LOOK_IDLE_US  INT64_C(10000000) /* where callbacks are not enabled */
 #define PAUSE_US      INT64_C(200000)
-#define UNUSED_US     INT64_C(30000000) /* a number that nobody used for so long is given up */
+#define UNUSED_US     INT64_C(30000000) /* a number that was unused for this long is given up */
 #define GIVEN_AT_ONCE 500
 
 static int64_t renew_every_us(const dt_hands *hands)
@@ -30,7 +32,7 @@ static int64_t renew_every_us(const dt_hands *hands)
 
 /* ---- the number ---- */
 
-/* The end of writing first: what is let through under the new end must not be shut at the old one. */
+/* First the end of writing: a request that is let through under the new end must not be cut at the old one. */
 static void extend(dt_hands *hands, int64_t sent_us)
 {
     dt_http_client_write_until(hands->client, sent_us + hands->lease.length_us);
@@ -83,8 +85,8 @@ static dt_status renew(dt_hands *hands, dt_store *store, struct dt_error *err)
     return status;
 }
 
-/* What came into our hands meanwhile may be just being written: the number ends by its lease then. At the end of the
- * process nobody writes any more. */
+/* A callback that was claimed since may be on its way to the wire: then the number ends by its lease. At the end of
+ * the process nothing is written any more. */
 static dt_status give_up(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;
@@ -97,11 +99,11 @@ static dt_status give_up(dt_hands *hands, dt_store *store, struct dt_error *err)
     return dt_store_hands_disown(store, number, err);
 }
 
-/* A number is kept while anything is in hands, since what is given up is lost. */
+/* A number is kept while attempts are in hands, since attempts of a number that is given up are lost. */
 static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
-    if (hands->wanted || hands->n_all > 0) /* somebody needs a number, or has something in hands */
+    if (hands->wanted || hands->n_all > 0) /* a leader needs a number, or attempts are in hands */
         hands->used_us = dt_pool_now_us(hands);
     hands->wanted = false;
     pthread_mutex_unlock(&hands->lock);
@@ -115,7 +117,7 @@ static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *
     return !used && hands->owner && !hands->leaving ? give_up(hands, store, err) : DT_OK;
 }
 
-/* ---- what is given away ---- */
+/* ---- attempts that are given away ---- */
 
 struct given {
     struct dt_callback *list;
@@ -123,7 +125,7 @@ struct given {
     size_t n;
 };
 
-/* Takes what carries one number out of the list. */
+/* Takes attempts with the same number out of the list. */
 static void take_unwanted(dt_hands *hands, struct given *given)
 {
     given->list = NULL;
@@ -227,9 +229,9 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
     return status;
 }
 
-/* ---- what others have lost ---- */
+/* ---- attempts that other processes have lost ---- */
 
-/* All pages: those whose shard ends none of its own (it is halted) stand in nobody's way. */
+/* Reads all pages: the shard of some lost attempts may be halted, and end none of them. */
 static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
@@ -244,13 +246,13 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
     /* While no process has a number, the next one loses nothing before its lease has run out. */
     int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
     hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
-    dt_pool_tell_room(hands); /* that comes about with time alone */
+    dt_pool_tell_room(hands); /* room also appears by time alone */
     return status;
 }
 
 /* ---- ticks ---- */
 
-int64_t dt_pool_renew(void *arg, void *store)
+static int64_t tick_renewer(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
@@ -267,7 +269,7 @@ int64_t dt_pool_renew(void *arg, void *store)
     return hands->client ? dt_pool_now_us(hands) + LOOK_US : INT64_MAX;
 }
 
-int64_t dt_pool_keep(void *arg, void *store)
+static int64_t tick_keeper(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
@@ -283,24 +285,26 @@ int64_t dt_pool_keep(void *arg, void *store)
 }
 
 /*
- * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the
- * index, and tells leaders that there is room again.
+ * ---- the recorder ----
  *
- * Leaders are told before the outcomes are recorded: the places came back with the answers, and the next jobs are
- * claimed while these outcomes are written. In a stream the client's thread tells one of them, in turn, whenever so
- * many places came back that they are worth a claim (pool_claims.c); where they are fewer between two transactions, it is done
- * here. If all were told, all would look for jobs, lock their rows and find that one of them has taken the places. Who
- * was not told is told with what is answered next, or after FEW_US, or OTHERS_US.
+ * A thread that writes outcomes of callbacks into MySQL in batches, and notifies the index, and leaders of new
+ * places.
  *
- * While many outcomes come, GATHER_US at least lie between the beginnings of two transactions, so that there are fewer
- * of them: each costs MySQL as much as ten outcomes do.
+ * Leaders are notified before the outcomes are recorded: answers give places back, and leaders claim the next jobs
+ * while the outcomes are written. In a stream of answers the client's thread wakes one leader, in turn, when enough
+ * places for a claim came back (pool_claims.c). If fewer came back between two transactions, the recorder wakes it.
+ * If all leaders were woken, all would look for jobs and lock their rows, and one of them would get the places. A
+ * leader that was not woken is woken after the next answers, or after FEW_US or OTHERS_US.
  *
- * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
+ * In a stream, GATHER_US at least pass between the beginnings of two transactions, so that there are fewer: each
+ * costs MySQL as much as ten outcomes.
+ *
+ * If the process is killed after the COMMIT and before the index was updated, the reconciler repairs the index. If it
+ * is killed before the COMMIT, the attempt is lost.
  */
 
 #define BATCH     500
-#define PAUSE_US  INT64_C(200000)
-#define MANY      16 /* outcomes in a transaction: there is a stream of them */
+#define MANY      16 /* outcomes in a transaction, from which on they are a stream */
 #define GATHER_US INT64_C(20000)
 #define OTHERS_US INT64_C(100000)
 #define FEW_US    INT64_C(20000)
@@ -309,7 +313,7 @@ struct batch {
     struct dt_hand_answer answers[BATCH];
     size_t n;
     struct dt_shard_map map;
-    int64_t others_us; /* mono: when leaders are told that were not told yet; INT64_MAX: there are none */
+    int64_t others_us; /* mono: when the leaders that still wait are woken; INT64_MAX: none waits */
 };
 
 static void tell_index(dt_hands *hands, const struct batch *batch)
@@ -332,8 +336,8 @@ static void tell_index(dt_hands *hands, const struct batch *batch)
     hands->env.index_untold(hands->env.arg, hands->index);
 }
 
-/* What is recorded leaves our hands; what is not goes back into the queue. True: all was recorded. Answers stand in
- * the order of their jobs by now. */
+/* Recorded attempts leave our hands; the others return to the queue. True: all were recorded. The answers are in the
+ * order of their jobs now. */
 static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
 {
     bool all = recorded;
@@ -357,7 +361,7 @@ static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
     return all;
 }
 
-/* False: something is left that is tried again later. */
+/* False: some outcomes remain, and are tried again later. */
 static bool record(dt_hands *hands, struct batch *batch)
 {
     struct dt_error err = {0};
@@ -376,14 +380,14 @@ static bool record(dt_hands *hands, struct batch *batch)
     return let_go(hands, batch, true);
 }
 
-void dt_pool_record(void *arg)
+static void run_recorder(void *arg)
 {
     dt_hands *hands = arg;
     struct batch *batch = calloc(1, sizeof(*batch));
     if (batch)
         batch->others_us = INT64_MAX;
     while (batch && !dt_thread_stopping(&hands->recorder)) {
-        if (dt_pool_now_us(hands) >= batch->others_us) { /* nothing was answered since that others would be told with */
+        if (dt_pool_now_us(hands) >= batch->others_us) { /* no answer has woken them since */
             batch->others_us = INT64_MAX;
             dt_pool_tell_room(hands);
         }
@@ -399,7 +403,7 @@ void dt_pool_record(void *arg)
             continue;
         }
         int64_t begun_us = dt_pool_now_us(hands);
-        /* Leaders are told of the places that the answers gave back. */
+        /* Leaders are woken for the places that the answers gave back. */
         const bool told = dt_pool_told_lately(hands);
         bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
         batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
@@ -412,12 +416,11 @@ void dt_pool_record(void *arg)
 }
 
 /*
- * The life of a process's hands: what they are made of, and their end: nothing is claimed any more, what is under way
- * is waited for, and the rest is given away.
+ * ---- start and end: nothing is claimed any more, callbacks under way are waited for, the rest is given away ----
  */
 
-#define DRAIN_US  INT64_C(10000000) /* callbacks that are under way are waited for, at the end */
-#define RECORD_US INT64_C(3000000)  /* and so long for MySQL to take what came of them */
+#define DRAIN_US  INT64_C(10000000) /* at the end, wait this long for callbacks under way */
+#define RECORD_US INT64_C(3000000)  /* and this long for MySQL to take their outcomes */
 
 static void make_meters(dt_hands *hands)
 {
@@ -441,7 +444,7 @@ static dt_status make_client(dt_hands *hands, struct dt_error *err)
 {
     const struct dt_config *config = hands->env.config;
     struct dt_http_settings settings = {.max_in_flight = (unsigned)config->callbacks_max_in_flight,
-                                        .max_bytes = SIZE_MAX, /* places bound them */
+                                        .max_bytes = SIZE_MAX, /* the places limit them */
                                         .ca_file = config->callbacks_ca_file,
                                         .allow_hosts = dt_str(config->callbacks_allow_hosts),
                                         .clock = hands->env.clock,
@@ -518,10 +521,10 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
     if (status == DT_OK && hands->enabled)
         status = make_client(hands, err);
     if (status == DT_OK)
-        status = dt_thread_start(&hands->recorder, "hands-recorder", dt_pool_record, hands, err);
+        status = dt_thread_start(&hands->recorder, "hands-recorder", run_recorder, hands, err);
     if (status == DT_OK) {
-        hands->renewer = (struct dt_chore){.name = "callback-lease", .tick = dt_pool_renew, .arg = hands, .last = true};
-        hands->keeper = (struct dt_chore){.name = "callback-keeper", .tick = dt_pool_keep, .arg = hands};
+        hands->renewer = (struct dt_chore){.name = "callback-lease", .tick = tick_renewer, .arg = hands, .last = true};
+        hands->keeper = (struct dt_chore){.name = "callback-keeper", .tick = tick_keeper, .arg = hands};
         dt_chores_add(env->urgent, &hands->renewer);
         dt_chores_add(env->chores, &hands->keeper);
         *out = hands;

@@ -32,7 +32,8 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
     free(callback);
 }
 
-void dt_pool_answered(dt_hands *hands, struct dt_callback *callback)
+/* Hands a callback that ended to the recorder. Any thread. */
+static void queue_answered(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
     callback->next = NULL;
@@ -42,7 +43,8 @@ void dt_pool_answered(dt_hands *hands, struct dt_callback *callback)
     dt_mailbox_signal(hands->recorder_mailbox, 1);
 }
 
-void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback)
+/* Hands a callback that is never sent, or whose outcome is unknown, to the keeper. Any thread. */
+static void queue_unwanted(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
     callback->next = hands->unwanted;
@@ -63,7 +65,7 @@ void dt_pool_tell_room(dt_hands *hands)
             hands->env.room(hands->env.arg, shard);
 }
 
-/* The next shard that asked in vain, behind the one that was told last; DT_SHARDS_MAX: there is none. */
+/* The next shard that asked for places in vain, after the one that was woken last; DT_SHARDS_MAX: there is none. */
 static unsigned next_refused(dt_hands *hands)
 {
     for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
@@ -115,7 +117,7 @@ bool dt_pool_came_back(dt_hands *hands, unsigned under_way)
 
 /* ---- the client's thread ---- */
 
-/* The lease is looked at before the number: a lease that was begun anew belongs to another number. */
+/* The lease is read before the number: a lease that began again belongs to another number. */
 bool dt_pool_may_send(void *arg, void *tag)
 {
     const dt_hands *hands = arg;
@@ -133,7 +135,7 @@ static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
     return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
 }
 
-/* hands->json, which is the client's thread's, is used for answers of receivers only. */
+/* hands->json belongs to the client's thread, and is used only for answers of receivers. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
 {
     dt_hands *hands = arg;
@@ -171,20 +173,20 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
                          DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
                          DT_S("reason", outcome.fault));
     if (outcome.kind == DT_CALLBACK_UNKNOWN)
-        dt_pool_unwanted(hands, callback);
+        queue_unwanted(hands, callback);
     else
-        dt_pool_answered(hands, callback);
+        queue_answered(hands, callback);
 }
 
 /*
  * The leaders' side of the callbacks: places that a leader transaction takes, and the requests of what it has claimed.
  */
 
-#define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, those that were answered included */
+#define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, answered ones included */
 
 /* ---- places ---- */
 
-/* Under the lock. Nobody has a place without a number, or while a claim of the shard is in doubt. */
+/* Under the lock. There are no places without a number, or while a claim of the shard is in doubt. */
 static bool may_claim(dt_hands *hands, unsigned shard)
 {
     if (!hands->client || hands->leaving)
@@ -197,14 +199,13 @@ static bool may_claim(dt_hands *hands, unsigned shard)
     return may;
 }
 
-/* The host that a place is taken at. Jobs without a URL, or with one that is none, have one of their own, and end
- * there. */
+/* The host whose place is taken. Jobs without a valid URL share an empty key, and fail there. */
 static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
 {
     return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
-/* A number is needed: the renewer takes one, and tells when it has it. */
+/* A number is needed: the renewer takes one, and then wakes the leaders. */
 static void ask_for_number(dt_hands *hands)
 {
     if (hands->client && !hands->owner)
@@ -280,7 +281,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     return taken;
 }
 
-/* MySQL may have committed all the same: the keeper finds out. */
+/* MySQL may have committed nevertheless: the keeper finds out. */
 void dt_hands_claims_failed(dt_hands_claims *claims)
 {
     dt_hands *hands = claims->hands;
@@ -298,14 +299,14 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
 
 /* ---- sending ---- */
 
-/* What one attempt is sent with. Borrowed. */
+/* What an attempt is sent with. Borrowed. */
 struct sending {
     dt_hands_claims *claims;
     const struct dt_outgoing *job;
     struct dt_callback *callback;
     const struct dt_topic_callback *topic;
     struct dt_str url; /* absent: there is none */
-    bool trusted;      /* the topic's headers and signature may go there */
+    bool trusted;      /* the topic's headers and signature may be sent there */
 };
 
 static dt_status send_request(const struct sending *s, const struct dt_callback_secret *secret)
@@ -331,7 +332,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
     return status;
 }
 
-/* What cannot be sent, however often it is tried, fails: it is retried as the job's retries say, and tells why. */
+/* A callback that can never be sent fails: it is retried as the job's retries say, and reports why. */
 static void fail(const struct sending *s, enum dt_http_end end, const char *why)
 {
     const struct dt_http_answer answer = {.end = end, .detail = why};
@@ -354,7 +355,7 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     pthread_mutex_lock(&hands->lock);
     dt_places_give_back(hands->places, &s->callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
     pthread_mutex_unlock(&hands->lock);
-    dt_pool_unwanted(hands, s->callback);
+    queue_unwanted(hands, s->callback);
 }
 
 /* NULL: memory is out, so the attempt is not known here. */
@@ -383,8 +384,8 @@ static struct dt_callback *note(dt_hands_claims *claims, const struct dt_outgoin
     return NULL;
 }
 
-/* A MySQL that went back to before the claim of an attempt that is still in our hands has it claimed anew. It goes out
- * once, and what comes of it counts for the new claim. */
+/* If MySQL went back to before the claim of an attempt that is still in our hands, that attempt is claimed again. It
+ * is sent once, and its outcome counts for the new claim. */
 static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
 {
     dt_hands *hands = claims->hands;
@@ -404,7 +405,7 @@ static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *j
 static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
                       const struct dt_topic_callback *topic)
 {
-    static const struct dt_topic_callback none = {0}; /* its row went away in this very moment */
+    static const struct dt_topic_callback none = {0}; /* its row was just deleted */
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
     if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
         return true;
@@ -424,7 +425,7 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     } else {
         struct dt_callback_secret secret;
         why = dt_callback_secret_read(sending.topic->secret, &secret);
-        if (why) /* a secret that a manual edit has spoiled signs nothing, so nothing is sent */
+        if (why) /* a secret that a manual edit has damaged signs nothing, so nothing is sent */
             fail(&sending, DT_HTTP_NO_SECRET, why);
         else
             send_signed(&sending, &secret);
@@ -433,7 +434,7 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     return true;
 }
 
-/* Every message has its place: those of one transaction are in one order. */
+/* The messages of a transaction are in the order of its places. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
                                const dt_topic_snapshot *topics)
 {
@@ -448,7 +449,7 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
     }
     memmove(claims->places, claims->places + n, (claims->n - n) * sizeof(*claims->places));
     claims->n -= n;
-    dt_hands_claims_failed(claims); /* what nobody here knows of is given away */
+    dt_hands_claims_failed(claims); /* the keeper gives away claims that this process does not know */
 }
 
 /* ---- life ---- */

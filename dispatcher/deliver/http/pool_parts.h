@@ -50,8 +50,8 @@ struct dt_hands {
     dt_http_client *client; /* NULL unless enabled */
     struct dt_pool_meters meters;
 
-    /* The lease, by dt_clock_boot_us: it ends while the machine is suspended, too. The renewer writes both; whoever
-     * looks at both looks at the lease first. */
+    /* The lease, by dt_clock_boot_us: it also ends while the machine is suspended. The renewer writes both. A reader
+     * of both reads the lease first. */
     struct dt_lease lease;
     _Atomic int64_t owner; /* our number; 0 = none */
 
@@ -62,13 +62,13 @@ struct dt_hands {
     unsigned n_all;
     struct dt_callback *answered; /* a queue, for the recorder */
     struct dt_callback **answered_end;
-    struct dt_callback *unwanted;  /* never on the wire, or nobody knows: to be given away */
+    struct dt_callback *unwanted;  /* never sent, or of unknown outcome: to be given away */
     int64_t doubts[DT_SHARDS_MAX]; /* the number that a claim in doubt carries; 0 = none */
-    bool some_doubt, wanted;       /* wanted: somebody needs a number */
+    bool some_doubt, wanted;       /* wanted: a leader needs a number */
     bool refused[DT_SHARDS_MAX];   /* asked in vain */
-    unsigned told;                 /* the shard that was last told of room in its turn */
-    unsigned came_back;            /* places, since a leader was told */
-    bool told_lately;              /* since the recorder asked last */
+    unsigned told;                 /* the shard that was last woken in its turn */
+    unsigned came_back;            /* places, since a leader was woken */
+    bool told_lately;              /* a leader was woken since the recorder asked last */
     _Atomic bool leaving;
 
     /* the recorder's */
@@ -116,33 +116,23 @@ static inline bool dt_pool_lease_runs(const dt_hands *hands)
 
 /* ---- pool_claims.c ---- */
 
-/* Hands callbacks that ended over to the recorder. Any thread. */
-void dt_pool_answered(dt_hands *hands, struct dt_callback *callback);
-/* Hands one that is never sent, or of which nobody knows, over to the keeper. Any thread. */
-void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback);
-/* Takes it out of our hands, and frees it. Under the lock. */
+/* Takes a callback out of our hands, and frees it. Under the lock. */
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
-/* Tells leaders that asked in vain to ask again. Without the lock. */
+/* Wakes the leaders that asked for places in vain. Without the lock. */
 void dt_pool_tell_room(dt_hands *hands);
-/* Tells so many of them, each in its turn. True: others are left. */
+/* Wakes so many of these leaders, in turn. True: some remain. */
 bool dt_pool_tell_some(dt_hands *hands, size_t most);
-#define DT_POOL_PLACES_EACH 48 /* so many places are worth a claim */
-/* Notes that a place came back, at whose host so many callbacks are under way still. Under the lock. True: a leader is
- * to be told, since those that came back are worth a claim, or as many as are under way. */
+#define DT_POOL_PLACES_EACH 48 /* enough places for a claim */
+/* Notes that a place came back, while so many callbacks to its host are still under way. Under the lock. True: wake a
+ * leader, since enough places for a claim came back, or as many as are under way. */
 bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
-/* Were so many places together since this was asked last? If not, what came back is counted from here on. */
+/* Whether enough places came back together since the last call. If not, counting begins again. */
 bool dt_pool_told_lately(dt_hands *hands);
-/* For the client: an answer. Any thread, where it is none of a receiver. */
+/* For the client: an answer. Any thread, if it is not the answer of a receiver. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
-/* For the client: may this attempt be put on the wire? */
+/* For the client: whether this attempt may be sent. */
 bool dt_pool_may_send(void *arg, void *tag);
 
 /* ---- pool.c: its thread; pool.c: the ticks ---- */
-
-void dt_pool_record(void *arg);
-/* A number is wanted, or its lease is to be renewed. */
-int64_t dt_pool_renew(void *arg, void *store);
-/* There is something unwanted, or a claim in doubt, or it is time to look for what is lost. */
-int64_t dt_pool_keep(void *arg, void *store);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "announcer.h"
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
@@ -22,7 +23,6 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "base/thread.h"
-#include "announcer.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
 #define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */
@@ -30,14 +30,14 @@
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define SOON_US         INT64_C(5000)     /* when all that there is waits */
-#define SETTLED_US      INT64_C(200000)   /* patience with a batch that is not settled, as a request has it */
+#define SETTLED_US      INT64_C(200000)   /* how long a batch may remain unsettled, as for a request */
 #define LOCKED_US       INT64_C(2000000)  /* patience with a row that another session has */
-#define LOOK_US         INT64_C(60000000) /* where partitions stand is looked at */
+#define LOOK_US         INT64_C(60000000) /* the positions of partitions are compared this often */
 #define HALTED_US       INT64_C(10000000) /* a halted partition is looked at so often */
 #define LOCK_TIMEOUT_MS 1000
 
 struct partition {
-    bool check; /* the first message that comes must be the last one that was done */
+    bool check; /* the first message that arrives must be the last one that was done */
     bool halted;
     int64_t since_us; /* mono: its first message waits since then; 0 = it does not */
 };
@@ -70,9 +70,9 @@ struct dt_command_reader {
     dt_metric *done, *refused, *lag, *halted, *lost, *batch_size, *seconds;
 };
 
-/* ---- where partitions go on ---- */
+/* ---- the positions of partitions ---- */
 
-/* The row says it to people, and to nobody else: a failure is of no consequence. */
+/* Only people read this in the row, so a failure is of no consequence. */
 static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
@@ -88,7 +88,7 @@ static void halt(dt_command_reader *r, size_t i, const char *reason)
     r->n_halted++;
     r->halted_us = dt_clock_mono_us(r->env.intake.clock) + HALTED_US;
     dt_metric_set(r->halted, (double)r->n_halted);
-    if (r->places[i].halted) /* somebody has said so */
+    if (r->places[i].halted) /* an operator set it */
         return;
     DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
            DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
@@ -197,7 +197,7 @@ static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b
                DT_I("partition", b->v[0].place->partition), DT_S("reason", err->text));
         status = dt_store_carry_out(&r->taker, b, true, err);
     }
-    if (status == DT_UNKNOWN && r->index) /* jobs may be there that the index was not told of */
+    if (status == DT_UNKNOWN && r->index) /* jobs may exist that are not in the index */
         env->index_untold(env->arg, r->index);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.intake.clock) - start_us) / 1e6);
     if (status != DT_OK)

@@ -33,7 +33,7 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
     dt_status status = DT_OK;
     dt_assert(!d->producer); /* dt_delivery_forget closed it */
     dt_assert_cmp(fence->shard, ==, d->env.shard);
-    /* Only the ledger shows whether the attempts in flight were sent. Only an operator can bring Kafka back. */
+    /* Only the ledger shows whether the attempts in flight were sent, and only an operator can bring Kafka back. */
     if (!d->kafka && fence->inflight) {
         status = dt_fail(err, DT_UNAVAILABLE,
                          "shard %u has %zu attempts in flight, and without Kafka (kafka.brokers is empty) nobody can "
@@ -44,8 +44,8 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
     }
     if (!d->kafka)
         return status;
-    /* A shard that was never led is there because the number of shards has grown. Its first leader makes its partition.
-     * If that is REFUSED for the ledger's settings, dt_delivery_read halts the shard for them. */
+    /* A shard that was never led is new: its first leader creates its partition. If that is REFUSED for the ledger's
+     * settings, dt_delivery_read halts the shard. */
     if (fence->ledger_offset == 0 && !fence->inflight)
         status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_GROW, err);
     if (status == DT_OK || status == DT_REFUSED)
@@ -68,7 +68,7 @@ static bool is_young(const struct dt_fence *fence)
     return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
-/* view: NULL if only the ledger's range is looked at. */
+/* view: NULL to look only at the ledger's range. */
 static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                            struct dt_error *err)
 {
@@ -84,19 +84,19 @@ static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *
 }
 
 /*
- * The record before the row's offset is one of ours, unless it was deleted with all before it. An old ledger that was
- * recreated does not reach so far by what leaders write, because their takeovers halt. Strangers may have filled it:
- * then their record stands there, or a marker, which is no record.
+ * The record before the row's offset is one of ours, unless it was deleted with all earlier ones. If an old ledger
+ * was created again, leaders do not write so far, because their takeovers halt. Strangers may have filled it: then
+ * their record is there, or a marker, which is no record.
  */
 static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
                                   struct dt_error *err)
 {
     dt_status status = DT_INVALID;
-    /* Where an operator has chosen the offset, anything may stand before it; so it may at a shard's beginning. */
+    /* If an operator has chosen the offset, any record may be before it; the same holds at a shard's beginning. */
     bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
     if (is_young(view->fence))
         status = read_from(d, 0, view, next, err);
-    if (status == DT_INVALID && knows) { /* not young; or somebody deleted its beginning */
+    if (status == DT_INVALID && knows) { /* it is not young, or its beginning was deleted */
         dt_ledger_view_again(view);
         status = read_from(d, from - 1, view, next, err);
     }
@@ -110,7 +110,7 @@ static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger
     return read_from(d, from, view, next, err);
 }
 
-/* An operator may have chosen the end of the ledger (dt_clear_halt, -1): our barrier is where it ends now. */
+/* An operator may have chosen the end of the ledger (dt_clear_halt, -1): then it ends at our barrier. */
 static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledger_view *view, struct dt_error *err)
 {
     int64_t next;
@@ -141,7 +141,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
 
 /* ---- the steps of read ---- */
 
-/* A ledger that takes no barrier may be what refused the batch, too: then the remembered refusal is about no
+/* If the ledger takes no barrier, it may also have refused the batch: then the remembered refusal is not about a
  * message. */
 static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int64_t *offset, struct dt_error *err)
 {
@@ -188,7 +188,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
     if (!d->kafka) /* the list is empty, or the fence had failed */
         return DT_OK;
     *findings = (struct dt_delivery_findings){.refused = d->refused.list, .refusal = d->refused.why};
-    /* A ledger that forgets by itself would be believed when it says nothing. */
+    /* A ledger that deletes records by itself would be believed although it lacks them. */
     dt_status status = dt_kafka_admin_ledger(d->kafka->admin, d->env.shard, DT_LEDGER_CHECK, err);
     if (status == DT_REFUSED) {
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
@@ -252,7 +252,7 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
     upkeep->trimmed_below = 0;
 }
 
-/* A shard that has sent nothing since has nothing to write down. */
+/* A shard that has sent nothing since has no new offset to store. */
 static dt_status move_on(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
@@ -289,7 +289,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return DT_OK;
     if (upkeep->trim)
         return finish(d, store, fence, err);
-    if (fence->trim_offset < 0) /* the row begins to hold it */
+    if (fence->trim_offset < 0) /* the row gets its first trim_offset */
         return dt_store_trimmed(store, fence, err);
     bool held = dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
     if (!held || now_us < upkeep->again_us)
@@ -297,7 +297,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
     if (young || fence->trim_offset <= upkeep->trimmed_below)
         return move_on(store, fence, err);
-    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* it says so now, too */
+    dt_status status = dt_store_fence_check(store, fence, &inst, err); /* the row is ours now, too */
     if (status != DT_OK)
         return status;
     status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
@@ -309,7 +309,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     return DT_OK;
 }
 
-/* A row that holds no trim_offset begins to hold one before the ledger is relied on. */
+/* A row without a trim_offset gets one before the ledger is relied on. */
 dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < 0 ? dt_delivery_tend(d, store, fence, err) : DT_OK;
@@ -332,7 +332,7 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
  *     wait, and an operator is told. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
  */
 
-enum { MET_TOGETHER = 256 }; /* topics; what is beyond is met in the batch that first has it */
+enum { MET_TOGETHER = 256 }; /* topics; further ones are looked up in their first batch */
 
 #define STRANGERS_AGAIN_US  INT64_C(60000000)
 #define STRANGERS_LATELY_US INT64_C(3600000000)
@@ -373,7 +373,7 @@ static dt_status make_messages(dt_delivery *d, const struct dt_delivery_batch *b
         return DT_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const struct dt_outgoing *job = &batch->jobs[i];
-        if (!job->topic.p) { /* a manual edit deleted its row: there is nothing to send, and nobody to tell */
+        if (!job->topic.p) { /* a manual edit deleted its row, so there is nothing to send */
             DT_LOG(ERROR, "shard", "an attempt in flight has no job any more", DT_I("shard", d->env.shard),
                    DT_I("job", job->claim.id), DT_I("attempt", job->claim.attempt));
             continue;
@@ -492,14 +492,14 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     }
     dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
     *out = (struct dt_delivered){.settle_offset = offset + 1};
-    /* Kafka took messages of a topic that was in doubt: what was held of it may come back. */
+    /* Kafka took messages of a topic that was in doubt: its held jobs may return. */
     for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < s->n; i++)
         if (i == 0 || !dt_str_eq(s->messages[i].topic, s->messages[i - 1].topic))
             out->reopened |= dt_writable_topics_sent(d->writable_topics, s->messages[i].topic);
     return DT_OK;
 }
 
-/* ---- topics, and what is told ---- */
+/* ---- topics, and what is reported ---- */
 
 enum dt_writable dt_delivery_writable(dt_delivery *d, struct dt_str topic, int64_t owner, int64_t bytes)
 {

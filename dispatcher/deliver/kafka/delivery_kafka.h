@@ -18,13 +18,13 @@
 #include "writable_topics.h"
 
 /*
- * A ledger of fewer offsets than this may be another one than the row knows, because one that was made anew has the
- * row's offset soon again. So a takeover reads a young ledger from its beginning, and no leader deletes anything below
- * this offset.
+ * A ledger of fewer offsets than this may be another one than the row knows, because a ledger that was created again
+ * soon reaches the row's offset. So a takeover reads a young ledger from its beginning, and no leader deletes
+ * anything below this offset.
  */
 #define DT_LEDGER_YOUNG 1000
 
-/* Written by delivery_kafka.c: a transaction on its way from its beginning to its commit. */
+/* A transaction, from its beginning to its commit. */
 struct dt_kafka_sending {
     bool begun;       /* or tried to: status says how that went */
     dt_status status; /* with err */
@@ -35,7 +35,7 @@ struct dt_kafka_sending {
     int64_t offset;   /* of its ledger record, once it is committed */
 };
 
-/* Written by delivery_kafka.c: the remembered refusal, all that is kept from one leadership to the next. */
+/* The remembered refusal: only this is kept from one leadership to the next. */
 struct dt_kafka_refused {
     struct dt_inflight list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
     char why[320];
@@ -45,7 +45,7 @@ struct dt_kafka_refused {
  * change nothing that is sent. */
 struct dt_ledger_strangers {
     dt_metric *meter;        /* counts the records */
-    int64_t n, told;         /* since the process took the shard on; of these, told in the log */
+    int64_t n, told;         /* since the process began to lead the shard; of these, reported in the log */
     int64_t met_us, told_us; /* mono; 0 = never */
     int64_t barrier_at;      /* offset of this leadership's barrier */
     int64_t batches;         /* since then */
@@ -61,9 +61,8 @@ struct dt_kafka_missed {
     struct dt_outage_part outage;
 };
 
-/* Written by delivery_kafka.c, except the metric. */
 struct dt_ledger_upkeep {
-    dt_ledger_trim *trim;  /* under way; NULL: none */
+    dt_ledger_trim *trim;  /* the request under way; NULL: none */
     int64_t again_us;      /* mono: no request before this, after a failure */
     int64_t trimmed_below; /* this leadership has seen Kafka delete all records below this offset */
     struct dt_outage_part outage;
@@ -86,7 +85,7 @@ struct dt_delivery {
 };
 
 /* ---- delivery_kafka.c ---- */
-/* Forgets the request that is under way; Kafka may still carry it out. */
+/* Forgets the request under way; Kafka may still carry it out. */
 void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep);
 
 #endif

@@ -35,7 +35,7 @@ static void tell(struct judging *j, enum dt_finding_kind finding, const char *su
     j->found(j->arg, finding, subject, detail);
 }
 
-/* As many as the configuration says, or as are enough where there are brokers for them. */
+/* As many as configured, or as are enough if there are brokers for them. */
 static int64_t wanted(int64_t replicas, int brokers)
 {
     int64_t possible = brokers < ENOUGH ? brokers : ENOUGH;
@@ -72,7 +72,7 @@ void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_fou
         judge_topic(&j, &state->topics[i]);
 }
 
-/* A topic that is made on demand is missing only where it cannot be made; then whoever asked for it was refused. */
+/* A topic that is created on demand is missing only if it cannot be created; then its user was refused. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg)
 {
@@ -100,7 +100,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
  * once. If another part of the process gets no answer from Kafka, it asks Kafka at once.
  */
 
-#define FIRST_US   INT64_C(1000000)   /* the first look: clocks are known by then */
+#define FIRST_US   INT64_C(1000000)   /* the first look: by this time the clocks are known */
 #define REST_US    INT64_C(30000000)  /* between looks, where nothing is wrong */
 #define SOON_US    INT64_C(3000000)   /* where something is, or Kafka is suspect */
 #define SUSPECT_US INT64_C(1000000)   /* between looks whether it is, which cost nothing */
@@ -125,7 +125,7 @@ struct dt_examiner {
     int64_t kafka_us;                /* mono: Kafka is asked then, or before if it is suspect */
     int64_t asked_us;                /* mono: it was asked last */
     int64_t look_us;                 /* mono: the next look, unless Kafka is suspect before */
-    int64_t anew_us;                 /* mono: from then on it is written anew */
+    int64_t anew_us;                 /* mono: from then on it is written again */
     bool failed;                     /* to write, the last time */
 };
 
@@ -148,7 +148,7 @@ static void add(void *arg, enum dt_finding_kind finding, const char *subject, co
 
 /* ---- looking ---- */
 
-/* A topic whose finding has no room here is not looked up anew for it. */
+/* A topic whose finding has no room here is not looked up again for it. */
 static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
@@ -156,7 +156,8 @@ static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
     return wrong && e->kafka.n < MAX;
 }
 
-/* A part of the process meets an outage of Kafka: whether it is one, or a broker of several, only an answer shows. */
+/* If a part of the process reports an outage of Kafka, only an answer shows whether it is one of all brokers or of
+ * one. */
 static bool is_suspect(const dt_examiner *e)
 {
     return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
@@ -183,7 +184,7 @@ static void look_at_kafka(dt_examiner *e)
     e->asked_us = dt_clock_mono_us(e->env.clock);
 }
 
-/* The figure is rounded, so that a clock that drifts is not written anew each time. */
+/* The figure is rounded, so that a clock that drifts is not written each time. */
 static void look_at_clock(dt_examiner *e)
 {
     char detail[100];

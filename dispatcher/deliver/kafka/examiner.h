@@ -35,7 +35,7 @@ typedef void dt_found_here_fn(void *arg, enum dt_finding_kind finding, const cha
 
 /* Judges duetime's own topics. replicas: kafka.replication_factor. */
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg);
-/* Judges a topic that jobs go to. True: something was found. */
+/* Judges a topic that jobs are sent to. True: something was found. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg);
 

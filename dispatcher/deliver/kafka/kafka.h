@@ -96,7 +96,7 @@ struct dt_kafka_asked_topic {
     const char *reason;              /* where it was not OK */
     struct dt_kafka_topic_info info; /* where it was */
 };
-/* True: the topic is looked up anew when the lookup is old. Must not call the admin. */
+/* True: the topic is looked up again if the lookup is old. Must not call the admin. */
 typedef bool dt_kafka_hear_topic_fn(void *arg, const struct dt_kafka_asked_topic *topic);
 /* Tells of each such topic; asks Kafka for nothing before it returns. Thread-safe. */
 void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *heard, void *arg);
@@ -115,7 +115,7 @@ DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str 
  * blocks for long. */
 void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner);
 
-/* The topic did not take what it should: it is looked up anew when it is next asked for. */
+/* A message to the topic failed: the next question looks it up again. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
 /* ---- plain idempotent producer for notices (kafka_producer.c) ---- */
@@ -139,7 +139,7 @@ struct dt_kafka_record {
 /* A partition that is about to be read. */
 struct dt_kafka_start {
     int32_t partition;
-    int64_t first, end; /* offsets: of the first message that is there, and behind the last one that was committed */
+    int64_t first, end; /* offsets: of the first message that exists, and after the last one that was committed */
     int64_t next;       /* out: where reading begins; -1 = the partition is not read until the next share */
 };
 struct dt_kafka_reading {
@@ -175,7 +175,7 @@ DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t
 /* After they were applied: commits the offsets of the last poll, within a quarter of a second if polls go on. The ends
  * of partitions that a poll has come to are committed, too, so that markers of transactions do not count as unread. */
 DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
-/* Not applied: go back to the offsets of the last poll, so that they come again. */
+/* The records were not applied: goes back to the offsets before the last poll, so that they are read again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
 /* Gives up all partitions. The next share takes them again: after the last message that was applied, or where
  * reading.begin says. */
@@ -185,25 +185,25 @@ void dt_kafka_reader_restart(dt_kafka_reader *c);
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
 /* True: restart the reader. Messages of the last poll were not applied, or the offset to read from no longer exists. */
 bool dt_kafka_reader_must_restart(const dt_kafka_reader *c);
-/* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
+/* Messages after those that were read, in the partitions that are read, as far as Kafka has reported. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 
 /* ---- how far results have been read (kafka_lag.c) ---- */
 typedef struct dt_result_lag dt_result_lag;
 DT_MUST_CHECK dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
 void dt_result_lag_free(dt_result_lag *lag);
-/* Notes where every partition of <installation>.results ends now: what was committed there before the call lies below.
- * UNAVAILABLE: Kafka does not tell, and nothing is noted. */
+/* Notes where every partition of <installation>.results ends now: earlier commits are below. UNAVAILABLE: Kafka does
+ * not answer, and nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-/* Whether the group has committed its offsets up to what was noted last, in every partition, whoever reads them.
- * UNAVAILABLE: Kafka does not tell, or nothing is noted. */
+/* Whether the group has committed its offsets up to what was noted last, in every partition, whichever process reads
+ * it. UNAVAILABLE: Kafka does not answer, or nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 /*
  * A shard's partition of the ledger: reading it (kafka_ledger.c), and deleting its old records (kafka_ledger.c).
  */
 
-/* Takes a record; false: what was looked for came by, and reading stops. */
+/* Takes a record. False: this was the record looked for, and reading stops. */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
 
 /* Which records are read, for whom, and for how long. */
@@ -214,7 +214,7 @@ struct dt_ledger_reading {
     const _Atomic bool *stop; /* ends it with SHUTDOWN; may be NULL */
     dt_ledger_fn *fn;         /* NULL: it is only asked whether `from` is there */
     void *arg;                /* fn's */
-    int64_t next;             /* out, in any case: the offset behind the last record seen */
+    int64_t next;             /* out, always: the offset after the last record seen */
 };
 /*
  * Reads committed records of the shard's ledger partition, until fn answers false. An end of the partition is not an
@@ -232,7 +232,7 @@ DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, uns
                                              dt_ledger_trim **out, struct dt_error *err);
 /* Has it ended? *status: OK, the records are gone (or were before); else why not, in err. */
 bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
-/* At any time, accepts NULL: one that is under way goes on, and nobody hears of it. */
+/* At any time; NULL is accepted. A request under way continues without a reader of its answer. */
 void dt_ledger_trim_free(dt_ledger_trim *trim);
 
 /*

@@ -34,15 +34,15 @@ struct look {
     rd_kafka_resp_err_t code;
     char retention_ms[32], cleanup_policy[32];
     int64_t max_message_bytes;
-    int64_t min_in_sync; /* 0 = not told */
+    int64_t min_in_sync; /* 0 = not reported */
     bool elects_unclean;
-    char reason[200]; /* of a code that came from making or growing it; Kafka's own words */
+    char reason[200]; /* Kafka's words for a code from creating or growing it */
     bool made;
 };
 
 /* ---- requests ---- */
 
-/* Around requests: the lock, and a handle with a queue for their answers. */
+/* Begins requests: takes the lock, and a handle with a queue for the answers. */
 static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
 {
     pthread_mutex_lock(&a->request_lock);
@@ -65,7 +65,6 @@ static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_a
 {
     char reason[128];
     rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(a->rk, op);
-
     if (!options)
         return NULL;
     if (op == RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS) {
@@ -77,11 +76,10 @@ static rd_kafka_AdminOptions_t *options_new(struct dt_kafka_admin *a, rd_kafka_a
     return options;
 }
 
-/* The answer to the one request under way; NULL when there is none in time. */
+/* Waits for the answer to the one request under way. NULL: none arrived in time. */
 static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_type_t type)
 {
     const int64_t deadline_us = dt_kafka_now_us() + (CHANGE_TIMEOUT_MS + 1000) * INT64_C(1000);
-
     while (dt_kafka_now_us() < deadline_us) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(a->queue, 500);
         if (!event)
@@ -97,7 +95,6 @@ static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
 {
     const char *name = rd_kafka_ConfigEntry_name(entry);
     const char *value = rd_kafka_ConfigEntry_value(entry);
-
     if (!value)
         return;
     if (strcmp(name, "retention.ms") == 0)
@@ -127,7 +124,7 @@ static void all_are(struct look *v, size_t n, rd_kafka_resp_err_t code)
         v[i].code = code;
 }
 
-/* Fills in what Kafka says of each, in one request. */
+/* Fills in what Kafka says of each topic, in one request. */
 static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
 {
     rd_kafka_ConfigResource_t *resources[DT_KAFKA_FIND_MAX];
@@ -143,7 +140,7 @@ static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
     rd_kafka_event_t *event = await_event(a, RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT);
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* of topics that the answer has not */
+        code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* of topics that the answer lacks */
         found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
     }
     all_are(v, n, code);
@@ -202,15 +199,15 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
         (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
     } else if (dt_str_ends(dt_str(look->topic), DT_STR_LIT(".rejected"))) {
-        /* Messages that were refused have a header more than they came with, so they may be larger than the topic that
-         * they came by allows. */
+        /* Refused messages have one more header than they arrived with, so they may be larger than their first topic
+         * allows. */
         snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
         (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
     }
     return made;
 }
 
-/* Asks for topics to be made, in one request; the code of each tells how it went. */
+/* Creates topics in one request; the code of each is its outcome. */
 static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
@@ -236,7 +233,7 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
-/* Asks for a topic to have this many partitions; its code tells how it went. */
+/* Asks for a topic to have this many partitions; its code is the outcome. */
 static void grow(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
     rd_kafka_NewPartitions_t *more =
@@ -266,7 +263,7 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
 
 /* ---- looking, and making ---- */
 
-/* Puts those with this code in front, and says how many they are. */
+/* Moves the topics with this code to the front; returns their number. */
 static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     size_t n_first = 0;
@@ -280,7 +277,7 @@ static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
     return n_first;
 }
 
-/* Asks Kafka about topics; they are made when they are missing and partitions > 0. Changes their order. */
+/* Asks Kafka about topics. Creates missing ones if partitions > 0. Changes their order. */
 static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -314,8 +311,8 @@ static dt_status judge(const struct look *look, bool made, bool ledger, struct d
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
         if (look->reason[0] != '\0')
-            break;                                                           /* it may not be made */
-        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may be allowed all the same */
+            break;                                                           /* it may not be created */
+        return ledger ? dt_kafka_fail(err, look->code, look->topic) : DT_OK; /* writing may be allowed nevertheless */
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
         if (made)
             return dt_fail(err, DT_UNAVAILABLE, "topic %s was made, and the brokers do not know it yet", look->topic);
@@ -327,7 +324,7 @@ static dt_status judge(const struct look *look, bool made, bool ledger, struct d
     return dt_fail(err, dt_kafka_error_status(look->code), "making topic %s: %s", look->topic, look->reason);
 }
 
-/* Has no topic an answer, because nobody gave one? */
+/* Whether no topic has an answer, because no broker gave one. */
 static bool no_answer(const struct look *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -403,7 +400,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
     for (size_t i = 0; i < n; i++)
         looks[i] = (struct look){.topic = v[i].name};
     look_or_make(a, looks, n, partitions, false);
-    const int64_t deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* of all together: others wait */
+    const int64_t deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* for all together, since other requests wait */
     for (size_t i = 0; i < n; i++)
         finish_finding(a, look_of(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_led(a, looks, v, n);

@@ -13,7 +13,7 @@
 #include "job/job.h"
 #include "kafka_common.h"
 
-/* The most topics that one request asks for. Everybody else waits while it is under way. */
+/* The most topics of one request. Other requests wait while it is under way. */
 #define DT_KAFKA_FIND_MAX 16
 
 struct dt_kafka_lookups;
@@ -22,7 +22,7 @@ struct dt_kafka_admin {
     const struct dt_kafka_env *env;
     pthread_mutex_t request_lock; /* around requests, and for the three below */
     dt_kafka_on_demand *handle;
-    rd_kafka_t *rk; /* while a request is under way */
+    rd_kafka_t *rk; /* valid while a request is under way */
     rd_kafka_queue_t *queue;
     struct dt_kafka_lookups *lookups;
 };
@@ -30,9 +30,9 @@ struct dt_kafka_admin {
 /* A topic that is asked for, and the answer. */
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
-    int64_t owner;                     /* in: who pays if it is made */
-    dt_status status;                  /* OK, REFUSED, UNAVAILABLE: nobody can say now, or BUSY: it is to be made */
-    bool made;                         /* it was missing */
+    int64_t owner;                     /* in: the owner that is charged if it is created */
+    dt_status status;                  /* OK, REFUSED, UNAVAILABLE: not known now, or BUSY: it is to be created */
+    bool made;                         /* it was missing, and was created */
     struct dt_kafka_topic_info info;   /* with OK */
     struct dt_error error;             /* otherwise */
 };
@@ -46,6 +46,6 @@ DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_
 
 /* ---- kafka_topics.c ---- */
 DT_MUST_CHECK dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err);
-void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* accepts NULL; waits for what is under way */
+void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* NULL is accepted; waits for lookups under way */
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Owns: how tokens of SASL/OAUTHBEARER come to librdkafka. Refuses to know: who signed one, and whether it is good for
- * anything, which the broker finds out.
+ * Owns: tokens of SASL/OAUTHBEARER for librdkafka, and below them the settings of [kafka] client.*.
+ *
+ * Refuses to know: who signed a token, and whether it is valid, which the broker finds out.
  */
 #include "kafka_common.h"
 
@@ -66,7 +67,8 @@ dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, st
 
 /* ---- from a file to a handle ---- */
 
-void dt_kafka_token_give(rd_kafka_t *rk, const char *file)
+/* Gives the handle the token that is in the file now, or tells it why there is none, which is logged. */
+static void give_token(rd_kafka_t *rk, const char *file)
 {
     char text[DT_SECRET_MAX + 1] = "";
     char reason[256] = "";
@@ -88,17 +90,17 @@ void dt_kafka_token_give(rd_kafka_t *rk, const char *file)
     explicit_bzero(text, sizeof(text));
 }
 
-/* librdkafka hands the value of sasl.oauthbearer.config on, which is the file here. */
+/* librdkafka passes the value of sasl.oauthbearer.config, which is the file here. */
 static void on_refresh(rd_kafka_t *rk, const char *file, void *opaque)
 {
     (void)opaque;
-    dt_kafka_token_give(rk, file);
+    give_token(rk, file);
 }
 
-dt_status dt_kafka_token_use(rd_kafka_conf_t *conf, const struct dt_property *property, struct dt_error *err)
+/* Has handles with this configuration ask for the token in the property's file. INVALID: it has no file. */
+static dt_status use_token(rd_kafka_conf_t *conf, const struct dt_property *property, struct dt_error *err)
 {
     char reason[200];
-
     if (!property->file)
         return dt_fail(err, DT_INVALID, "[kafka] client.%s: a token expires, so name its file: client.%s_file",
                        property->name, property->name);
@@ -110,12 +112,13 @@ dt_status dt_kafka_token_use(rd_kafka_conf_t *conf, const struct dt_property *pr
 
 void dt_kafka_token_background(rd_kafka_t *rk)
 {
-    rd_kafka_error_destroy(rd_kafka_sasl_background_callbacks_enable(rk)); /* an error: it needs no tokens */
+    rd_kafka_error_destroy(rd_kafka_sasl_background_callbacks_enable(rk)); /* an error means that it needs no tokens */
 }
 
 /* ---- checks ---- */
 
-dt_status dt_kafka_token_check(struct dt_properties *list, struct dt_error *err)
+/* INVALID: it is no token, or other settings make tokens as well. */
+static dt_status check_token(struct dt_properties *list, struct dt_error *err)
 {
     struct dt_strbuf jwt = {0};
     struct dt_kafka_token token;
@@ -145,7 +148,9 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
         (void)dt_fail(opaque, DT_INVALID, "%s", reason);
 }
 
-void dt_kafka_token_watch(rd_kafka_conf_t *conf, const struct dt_properties *list, struct dt_error *seen)
+/* Has a handle with this configuration, which goes nowhere, note in *seen why it cannot make tokens. (One in a file may
+ * have expired, and be replaced later.) */
+static void watch_token(rd_kafka_conf_t *conf, const struct dt_properties *list, struct dt_error *seen)
 {
     rd_kafka_conf_enable_sasl_queue(conf, 1);
     rd_kafka_conf_set_opaque(conf, seen);
@@ -153,10 +158,10 @@ void dt_kafka_token_watch(rd_kafka_conf_t *conf, const struct dt_properties *lis
         rd_kafka_conf_set_error_cb(conf, on_error);
 }
 
-dt_status dt_kafka_token_try(rd_kafka_t *rk, const struct dt_error *seen, struct dt_error *err)
+/* Has it make its first token. INVALID: it cannot. */
+static dt_status try_token(rd_kafka_t *rk, const struct dt_error *seen, struct dt_error *err)
 {
     rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk);
-
     if (queue) {
         rd_kafka_queue_poll_callback(queue, 0);
         rd_kafka_queue_destroy(queue);
@@ -177,7 +182,7 @@ dt_status dt_kafka_token_try(rd_kafka_t *rk, const struct dt_error *seen, struct
 #define PROMISE "each attempt is sent once because of it"
 #define OURS    "it is the business of duetime"
 
-/* Aliases stand here, too. */
+/* Aliases included. */
 static const struct {
     const char *name, *reason;
 } refused[] = {
@@ -221,7 +226,7 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
         const char *name = property->name;
         struct dt_strbuf value = {0};
         if (strcmp(name, DT_KAFKA_TOKEN) == 0) {
-            status = dt_kafka_token_use(conf, property, err);
+            status = use_token(conf, property, err);
             continue;
         }
         for (size_t k = 0; status == DT_OK && k < sizeof(refused) / sizeof(refused[0]); k++)
@@ -247,14 +252,13 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
     struct dt_error seen = {0};
     dt_status status = dt_kafka_client_set(conf, config, err);
     rd_kafka_t *rk = NULL;
-
     if (status == DT_OK)
-        status = dt_kafka_token_check(config->kafka_client, err);
+        status = check_token(config->kafka_client, err);
     if (status == DT_OK && config->kafka_client && config->kafka_client->n) {
         rd_kafka_conf_set_log_cb(conf, NULL);
-        dt_kafka_token_watch(conf, config->kafka_client, &seen);
+        watch_token(conf, config->kafka_client, &seen);
         rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof(reason));
-        status = rk ? dt_kafka_token_try(rk, &seen, err) : dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
+        status = rk ? try_token(rk, &seen, err) : dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
     }
     if (rk)
         rd_kafka_destroy(rk); /* the settings are its own */
@@ -300,7 +304,6 @@ void dt_kafka_client_leave(rd_kafka_t *rk)
 static bool credential(const struct dt_properties *list, const char *name, struct dt_strbuf *out)
 {
     const struct dt_property *property = dt_properties_find(list, name);
-
     return property && dt_property_now(property, out) == DT_OK && out->p;
 }
 
@@ -322,7 +325,7 @@ dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config
     }
     const struct dt_property *token = dt_properties_find(running->kafka_client, DT_KAFKA_TOKEN);
     for (size_t i = 0; token && i < n_handles; i++)
-        dt_kafka_token_give(handles[i], token->file);
+        give_token(handles[i], token->file);
     pthread_mutex_unlock(&handles_lock);
     dt_properties_let_go(running->kafka_client);
     dt_secret_forget(&user);
@@ -337,7 +340,6 @@ void dt_kafka_print_acls(const struct dt_config *config, FILE *out)
     const char *name = config->installation_name;
     static const char begin[] =
         "kafka-acls.sh --bootstrap-server \"$BROKERS\" --command-config \"$ADMIN\" --add --allow-principal";
-
     fputs(
         "# The least rights of a dispatcher: its own topics, groups and transactional ids, by prefix; then the topics "
         "of jobs,\n"

@@ -23,8 +23,8 @@ void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, cons
     static _Thread_local struct dt_outage_part outage;
     struct dt_error err = {0};
     (void)rk;
-    /* A broker that cannot be reached, and what becomes of transactions then: the library says so of each connection
-     * and each client. */
+    /* A broker that cannot be reached, and the failed transactions that follow: the library logs each connection and
+     * each client. */
     bool away = strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0 || strcmp(facility, "TXNERR") == 0;
     if (level <= 3 && away) {
         (void)dt_fail(&err, DT_UNAVAILABLE, "%s", text);
@@ -39,7 +39,6 @@ void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, cons
 dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, struct dt_error *err)
 {
     char reason[200];
-
     for (size_t i = 0; pairs[i] != NULL; i += 2) {
         if (rd_kafka_conf_set(conf, pairs[i], pairs[i + 1], reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
             return dt_fail(err, DT_INVALID, "kafka: %s", reason);
@@ -78,7 +77,6 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
     };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     dt_status status = dt_kafka_conf_set(conf, pairs, err);
-
     if (status == DT_OK)
         status = dt_kafka_client_set(conf, env->config, err);
     *out = NULL;
@@ -96,7 +94,6 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
 dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out, struct dt_error *err)
 {
     char reason[200] = "";
-
     *out = rd_kafka_new(type, conf, reason, sizeof(reason));
     if (!*out) {
         rd_kafka_conf_destroy(conf);
@@ -110,7 +107,6 @@ dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_ka
 dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf, struct dt_error *err)
 {
     int n = snprintf(buf, DT_KAFKA_TOPIC_MAX + 1, "%s.%s", env->installation, suffix);
-
     if (n < 0 || n > DT_KAFKA_TOPIC_MAX)
         return dt_fail(err, DT_INVALID, "kafka: the installation's name is too long for a topic");
     return DT_OK;
@@ -178,7 +174,6 @@ dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const ch
 size_t dt_kafka_message_size(const struct dt_kafka_message *message)
 {
     size_t n = DT_KAFKA_RECORD_OVERHEAD + message->key.n + message->value.n;
-
     for (size_t i = 0; i < message->n_headers; i++)
         n += DT_KAFKA_HEADER_OVERHEAD + message->headers[i].name.n + message->headers[i].value.n;
     return n;
@@ -250,7 +245,6 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     const int64_t unknown_until_us = dt_kafka_now_us() + 300000;
     const struct timespec pause = {.tv_nsec = 5000000};
     rd_kafka_resp_err_t code;
-
     for (;;) {
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
@@ -294,7 +288,6 @@ static void reap_now(const struct reaped *r)
 static void reaper_main(void *arg)
 {
     struct reaped *r = arg;
-
     reap_now(r);
     free(r);
     pthread_mutex_lock(&reaper_lock);
@@ -304,7 +297,7 @@ static void reaper_main(void *arg)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* Waits until fewer than n handles are being destroyed, or until until_us. Holds the lock. */
+/* Under the lock: waits until fewer than n handles are being destroyed, or until until_us. */
 static void await_fewer_than(unsigned n, int64_t until_us)
 {
     while (reaping >= n && dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
@@ -315,13 +308,12 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
 {
     struct reaped *r = malloc(sizeof(*r));
     struct reaped here = {.rk = rk, .before = before, .done = done, .arg = arg};
-
     if (!r) {
         reap_now(&here);
         return;
     }
     *r = here;
-    /* Holds a caller back that makes and breaks handles faster than they can be destroyed; counts the new one in. */
+    /* Delays a caller that creates and breaks handles faster than they can be destroyed; counts the new one. */
     pthread_mutex_lock(&reaper_lock);
     await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
     reaping++;
@@ -337,7 +329,7 @@ void dt_kafka_drain(int timeout_ms)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* For one answer of a busy broker. After a timeout the request starts from the beginning. */
+/* Enough for one answer of a busy broker. After a timeout the request starts from the beginning. */
 enum { OFFSETS_MS = 5000 };
 
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
@@ -374,7 +366,7 @@ struct dt_kafka_on_demand {
     pthread_cond_t changed;
     rd_kafka_t *rk;
     bool held, janitor, closing;
-    int64_t used_us; /* when it was let go last */
+    int64_t used_us; /* when it was released last */
     int64_t made_us;
     unsigned generation; /* of the settings that it was made with */
 };
@@ -403,7 +395,7 @@ static void janitor_main(void *arg)
     }
     h->janitor = false;
     pthread_cond_broadcast(&h->changed);
-    pthread_mutex_unlock(&h->lock); /* h may be gone from here on */
+    pthread_mutex_unlock(&h->lock); /* h may be freed from here on */
     reap(ops, unused);
 }
 
@@ -468,7 +460,6 @@ dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt
                                  dt_kafka_on_demand **out, struct dt_error *err)
 {
     struct dt_kafka_on_demand *h = calloc(1, sizeof(*h));
-
     *out = h;
     if (!h)
         return dt_fail(err, DT_NOMEM, "kafka handle");

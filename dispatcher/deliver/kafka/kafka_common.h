@@ -26,7 +26,7 @@ DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *
                                           struct dt_error *err);
 /* Names and values in turn, ended by NULL. */
 DT_MUST_CHECK dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, struct dt_error *err);
-/* Takes conf over, also when it fails. */
+/* Takes ownership of conf, also when it fails. */
 DT_MUST_CHECK dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out,
                                             struct dt_error *err);
 
@@ -36,10 +36,10 @@ DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, cons
 
 /* REFUSED for what Kafka will never take, UNAVAILABLE for everything else. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
-/* Refusals of one message, or of the topic that it goes to, that will come again: the rest of what is REFUSED is
- * about ourselves. */
+/* Whether the code refuses one message, or its topic, and would do so again. Other codes that are REFUSED are about
+ * ourselves. */
 bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
-/* Of these the ones that are about the whole topic. */
+/* Whether the code refuses the whole topic. */
 bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code);
 /* librdkafka's log lines into ours. */
 void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text);
@@ -68,7 +68,7 @@ DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *t
 DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                              struct dt_error *err);
 
-/* The last finding of dt_kafka_admin_topic, however old; asks nobody. False: nothing yet. Thread-safe
+/* The last finding of dt_kafka_admin_topic, however old, without a request. False: nothing is known yet. Thread-safe
  * (kafka_topics.c). */
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
@@ -103,17 +103,17 @@ typedef struct dt_kafka_on_demand dt_kafka_on_demand;
 
 DT_MUST_CHECK dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt_kafka_on_demand_ops *ops,
                                                int keep_ms, dt_kafka_on_demand **out, struct dt_error *err);
-/* Lends the handle, and makes it when there is none. */
+/* Lends the handle, and creates it if there is none. */
 DT_MUST_CHECK dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *handle, rd_kafka_t **rk, struct dt_error *err);
 void dt_kafka_on_demand_let_go(dt_kafka_on_demand *handle);
 /* Ends the use, and the handle: the next hold makes another one. */
 void dt_kafka_on_demand_discard(dt_kafka_on_demand *handle);
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *handle);
-void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* accepts NULL; nobody holds it */
+void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* NULL is accepted; it must not be held */
 
 /* Settings of librdkafka from [kafka] client.*, and the handles that carry them. Included by kafka_*.c only. */
 
-/* Sets what the configuration says, files read anew. INVALID: as dt_kafka_check. */
+/* Sets what the configuration says, and reads its files again. INVALID: as dt_kafka_check. */
 DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
                                             struct dt_error *err);
 /* Rises with each dt_kafka_renew: a handle that was made before has the settings of before. */
@@ -133,27 +133,14 @@ void dt_kafka_client_leave(rd_kafka_t *rk);
 
 struct dt_kafka_token {
     int64_t expires_ms;  /* since the epoch */
-    char principal[256]; /* the subject; the broker goes by the token itself */
+    char principal[256]; /* the subject; the broker relies on the token itself */
 };
 
 /* Reads what a token (a JWT) says of itself. MALFORMED: it is none, or says not when it expires. NOMEM. */
 DT_MUST_CHECK dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
 
-/* Has handles with this configuration ask for the token in the property's file. INVALID: it has no file. */
-DT_MUST_CHECK dt_status dt_kafka_token_use(rd_kafka_conf_t *conf, const struct dt_property *property,
-                                           struct dt_error *err);
-/* INVALID: the token is none, or stands beside other settings that make one. */
-DT_MUST_CHECK dt_status dt_kafka_token_check(struct dt_properties *list, struct dt_error *err);
-/* Has a handle with this configuration, which goes nowhere, note in *seen why it cannot make tokens. (One in a file may
- * have expired, and be replaced later.) */
-void dt_kafka_token_watch(rd_kafka_conf_t *conf, const struct dt_properties *list, struct dt_error *seen);
-/* Has it make its first token. INVALID: it cannot. */
-DT_MUST_CHECK dt_status dt_kafka_token_try(rd_kafka_t *rk, const struct dt_error *seen, struct dt_error *err);
-
 /* Has librdkafka ask for tokens, where the handle has any, on a thread of its own: many handles are polled rarely. */
 void dt_kafka_token_background(rd_kafka_t *rk);
-/* Gives the handle the token that is in the file now, or tells it why there is none, which is logged. */
-void dt_kafka_token_give(rd_kafka_t *rk, const char *file);
 
 /*
  * Watches what librdkafka's threads do with a transaction that is open: its requests, its connections, its log. Used by
@@ -187,9 +174,9 @@ void dt_kafka_watch_clear(struct dt_kafka_watch *w);
 DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
 /* For closesocket_cb: notes the connection, and closes it. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);
-/* For log_cb: notes lines that tell of the transaction. */
+/* For log_cb: notes lines about the transaction. */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text);
-/* Once the handle is connected: its main thread gives way from now on. */
+/* Once the handle is connected: lowers the priority of its main thread. */
 void dt_kafka_watch_nice(struct dt_kafka_watch *w);
 
 void dt_kafka_watch_open(struct dt_kafka_watch *w);

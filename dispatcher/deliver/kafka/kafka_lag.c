@@ -28,7 +28,7 @@ static void forget(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-/* A handle that got no answer is not kept: the next one connects anew. */
+/* A handle without an answer is not kept: the next one connects again. */
 static void close_handle(struct dt_result_lag *l, dt_status status)
 {
     if (status == DT_OK)
@@ -93,8 +93,8 @@ static dt_status compare(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_BEGINNING, &bound, err);
             *passed = bound == end->offset;
         } else if (offset > end->offset) {
-            /* An offset beyond the end that was noted is that of a mark before this one, or of a topic that was made
-             * again; the end as it is by now tells. */
+            /* An offset beyond the noted end belongs to a later mark, or to a topic that was created again. The
+             * present end decides. */
             status = ask_offset(l, rk, end->partition, RD_KAFKA_OFFSET_END, &bound, err);
             *passed = offset <= bound;
         } else {
@@ -160,7 +160,6 @@ static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out,
     const char *const pairs[] = {
         "isolation.level", "read_committed", "enable.auto.commit", "false", "group.id", group, NULL};
     dt_status status = dt_kafka_topic_name(env, "results", group, err);
-
     *out = NULL;
     if (status == DT_OK)
         status = dt_kafka_conf_new(env, NULL, out, err);

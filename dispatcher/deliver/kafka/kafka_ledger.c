@@ -44,7 +44,6 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
     char name[DT_KAFKA_TOPIC_MAX + 1];
     rd_kafka_conf_t *conf;
     dt_status status = dt_kafka_topic_name(env, "ledger", name, err);
-
     if (status == DT_OK)
         status = dt_kafka_conf_new(env, NULL, &conf, err);
     if (status != DT_OK)
@@ -80,7 +79,7 @@ static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, in
 {
     int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
     dt_status status = DT_OK;
-    bool done = false; /* the caller's function has found what it looked for */
+    bool done = false; /* the caller's function has found its record */
     while (status == DT_OK && !done) {
         if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
@@ -103,7 +102,7 @@ static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, in
         case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
             status = dt_fail(err, DT_INVALID, "ledger: %s", rd_kafka_message_errstr(m));
             break;
-        default: /* librdkafka tries again what is not refused; the deadline ends it */
+        default: /* librdkafka retries other failures; the deadline ends that */
             if (dt_kafka_error_status(m->err) == DT_REFUSED)
                 status = dt_fail(err, DT_REFUSED, "ledger: %s", rd_kafka_message_errstr(m));
         }
@@ -149,7 +148,7 @@ enum { ANSWER_MS = 10000 };
 
 struct dt_ledger_trim {
     pthread_mutex_t lock;
-    unsigned users; /* the asker, and the thread that waits */
+    unsigned users; /* the caller, and the thread that waits */
     bool done;
     dt_status status;
     struct dt_error error;

@@ -104,7 +104,8 @@ void dt_producer_free(dt_producer *p)
     if (!p)
         return;
     for (unsigned i = 0; i < LINES; i++, next_turn(p))
-        dt_txn_producer_free(line_at_turn(p)); /* first the one that may have something open, which readers wait for */
+        dt_txn_producer_free(
+            line_at_turn(p)); /* first the one that may have an open transaction, which blocks readers */
     free(p);
 }
 
@@ -194,11 +195,9 @@ static rd_kafka_resp_err_t produce(struct dt_notice_producer *s, const struct dt
         {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
     };
     const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
-
     snprintf(topic, sizeof(topic), "%.*s", (int)m->topic.n, m->topic.p);
     while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
         rd_kafka_error_t *error = rd_kafka_produceva(s->rk, v, n);
-
         if (!error)
             return RD_KAFKA_RESP_ERR_NO_ERROR;
         code = rd_kafka_error_code(error);
@@ -310,7 +309,6 @@ static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **
         NULL,
     };
     dt_status status = dt_kafka_conf_new(env, NULL, out, err);
-
     snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
     snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
     if (status == DT_OK)
@@ -326,7 +324,6 @@ static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **
 static void notices_closing(void *rk)
 {
     const int64_t until_us = dt_kafka_now_us() + 1000000;
-
     rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     while (rd_kafka_outq_len(rk) > 0 && dt_kafka_now_us() < until_us)
         rd_kafka_poll(rk, 100);

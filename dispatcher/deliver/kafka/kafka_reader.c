@@ -51,7 +51,7 @@ struct dt_kafka_reader {
     struct dt_kafka_record *records;
     size_t n, cap, bytes;
     int64_t *ends; /* by partition: where the last poll came to its end; -1 = it did not */
-    bool owed;     /* records of a poll were neither applied nor gone back to: no end counts */
+    bool owed;     /* records of a poll were neither applied nor rewound: no end of a partition counts */
     bool lost;     /* an offset to go on from is not there any more: the partition is not read */
     bool failed;   /* Kafka has refused something since the last poll began */
 };
@@ -126,7 +126,7 @@ static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct d
     return status;
 }
 
-/* Takes records that are there already, then those that come within the time left. */
+/* Takes records that have arrived, then the ones that arrive within the remaining time. */
 static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
 {
     const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
@@ -136,7 +136,7 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
         if (!m && left_us <= 0)
             return;
         if (m && take(c, m, NULL) != DT_OK)
-            return; /* comes again with the next poll, or was of no consequence */
+            return; /* the next poll brings it again, or it is of no consequence */
     }
 }
 
@@ -174,8 +174,8 @@ static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing offsets");
 }
 
-/* With all that came before it applied, the end of a partition counts as such. (What came after it in the same poll is
- * further on.) */
+/* If all records before it are applied, the end of a partition counts. (Later records of the same poll are after
+ * it.) */
 static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
     for (int i = 0; i < c->partitions; i++) {
@@ -219,7 +219,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     /* librdkafka asks the group once for the offset of an assigned partition. When that is refused, by a coordinator
      * that has moved for instance, it says so and asks no more; the partition would stand still until it is assigned
      * again. */
-    bool unheard = false; /* a partition of ours is read from where the group has it, and nothing has come of it yet */
+    bool unheard = false; /* a partition is read from the group's offset, and no record has arrived from it yet */
     for (int i = 0; i < c->partitions && c->failed && !c->how.begin; i++)
         unheard = unheard || (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
     c->failed = false;
@@ -345,7 +345,6 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const struct dt_k
         NULL,
     };
     dt_status status = dt_kafka_conf_new(env, NULL, out, err);
-
     return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
 }
 
@@ -372,7 +371,6 @@ static void consumer_leave(void *arg)
 {
     struct dt_kafka_reader *c = arg;
     struct dt_error err = {0};
-
     if (commit_applied(c, &err) != DT_OK)
         DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
     rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
@@ -383,7 +381,6 @@ static void consumer_leave(void *arg)
 static void consumer_done(void *arg)
 {
     struct dt_kafka_reader *c = arg;
-
     free(c->messages);
     free(c->records);
     free(c->next);
@@ -397,7 +394,6 @@ static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));
     dt_status status = other ? open_handle(c, other, err) : dt_fail(err, DT_NOMEM, "out of memory");
-
     c->generation = dt_kafka_client_generation();
     c->silent_us = 0;
     if (status == DT_OK) {
@@ -507,7 +503,7 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
     c->owed = c->owed && kept > 0;
     if (partition < c->partitions)
         c->next[partition] = c->ends[partition] = -1;
-    /* Saves the fetching; records that come all the same are dropped. */
+    /* Saves the fetching; records that arrive nevertheless are dropped. */
     rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), partition);
     (void)!rd_kafka_pause_partitions(c->rk, list);
     rd_kafka_topic_partition_list_destroy(list);

@@ -27,9 +27,9 @@
 
 enum {
     GOOD_FOR_US = 30000000,
-    ASKED_FOR_US = 600000000, /* so long it is told of a topic that is fine … */
+    ASKED_FOR_US = 600000000, /* how long a good answer is used … */
     WAITS_FOR_US = 60000000,  /* … and of another: jobs that wait for it ask again and again */
-    STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
+    STALE_FOR_US = 600000000, /* after that a good answer is still used while it is looked up again */
     BAD_FOR_US = 5000000,
     DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
     LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
@@ -44,7 +44,7 @@ enum {
 struct known {
     UT_hash_handle hh;
     int64_t until_us;
-    int64_t asked_us; /* by somebody who wants to write to it */
+    int64_t asked_us; /* by a caller that wants to write to it */
     bool good;        /* info was filled at least once */
     dt_status status;
     struct dt_kafka_topic_info info;
@@ -65,7 +65,7 @@ struct dt_kafka_asker {
 struct dt_kafka_lookups {
     struct dt_kafka_admin *admin;
     struct dt_thread thread;
-    pthread_mutex_t find_lock; /* around asking, of those who wait: what one finds the next one need not ask for */
+    pthread_mutex_t find_lock; /* around requests of callers that wait: the next one uses what the last one found */
     pthread_mutex_t lock;      /* for all below */
     pthread_cond_t changed;
     int64_t down_until_us;
@@ -76,7 +76,7 @@ struct dt_kafka_lookups {
         int64_t owner, at_us;
     } sent[2];                                        /* the owners that sent last, and when; two different ones */
     struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* by the thread, which alone writes to it: */
-    size_t asked_n;                                   /* so many are on their way */
+    size_t asked_n;                                   /* lookups under way */
     struct dt_kafka_asker *askers;
 };
 
@@ -121,7 +121,7 @@ static void want(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
         pthread_cond_broadcast(&l->changed);
 }
 
-/* True when there is an answer already. An old one is good for now, and looked up anew behind the caller's back. */
+/* True: there is an answer. An old one is used now, and looked up again in the background. */
 static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out, dt_status *status,
                    struct dt_error *err)
 {
@@ -304,7 +304,7 @@ static void lookups_main(void *arg)
     }
 }
 
-/* ---- those who must not wait ---- */
+/* ---- callers that must not wait ---- */
 
 dt_status dt_kafka_asker_new(dt_kafka_admin *a, void (*told)(void *arg), void *arg, dt_kafka_asker **out)
 {
@@ -359,7 +359,7 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
         return status;
     pthread_mutex_lock(&l->lock);
     if (!answer(l, topic, out, &status, err)) {
-        want(l, topic, owner); /* without room for it: whoever asks again when told will find some */
+        want(l, topic, owner); /* without room for it: a caller that asks again when notified will find some */
         asker->waits = true;
         status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
     }
@@ -367,7 +367,7 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
     return status;
 }
 
-/* ---- those who wait ---- */
+/* ---- callers that wait ---- */
 
 static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_status *status, struct dt_error *err)
 {
@@ -449,11 +449,9 @@ void dt_kafka_admin_tell_asked(dt_kafka_admin *a, dt_kafka_hear_topic_fn *heard,
 {
     struct dt_kafka_lookups *l = a->lookups;
     const int64_t now_us = dt_kafka_now_us();
-
     pthread_mutex_lock(&l->lock);
     for (const struct known *k = l->known; k; k = k->hh.next) {
         const struct dt_kafka_asked_topic topic = {k->name, k->status, k->error.text, k->info};
-
         if (now_us < k->asked_us + (k->status == DT_OK ? ASKED_FOR_US : WAITS_FOR_US) && heard(arg, &topic) &&
             now_us >= k->until_us)
             want(l, (struct dt_str){k->name, k->name_n}, k->owner);
@@ -478,7 +476,6 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
 dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
 {
     struct dt_kafka_lookups *l = calloc(1, sizeof(*l));
-
     a->lookups = l;
     if (!l)
         return dt_fail(err, DT_NOMEM, "kafka topics");
@@ -495,7 +492,6 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
 {
     struct known *k;
     struct known *next;
-
     if (!l)
         return;
     pthread_mutex_lock(&l->lock);
@@ -517,8 +513,7 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
 }
 
 /*
- * Owns the parts of an admin, and the order in which they begin and end: the handle of its requests (kafka_admin.c),
- * then what is known of topics (kafka_topics.c), which asks through it.
+ * ---- the admin: the handle of its requests (kafka_admin.c), then the lookups, which ask through it ----
  */
 
 #define KEEP_HANDLE_MS 10000
@@ -534,7 +529,6 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
 {
     struct dt_kafka_admin *a = calloc(1, sizeof(*a));
     dt_status status;
-
     *out = NULL;
     if (!a)
         return dt_fail(err, DT_NOMEM, "kafka admin");

@@ -73,7 +73,7 @@ struct dt_txn_producer {
     size_t outstanding;              /* messages produced whose report is not in */
     rd_kafka_resp_err_t first_error; /* of a delivery report, the ledger's included */
     char first_topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_resp_err_t refusal; /* of a message, for good; one message's failure fails the others, too */
+    rd_kafka_resp_err_t refusal; /* of a message, for good; the failure of one message also fails the others */
     char refused[DT_KAFKA_TOPIC_MAX + 1];
     int64_t ledger_offset;
     struct topic **open_topics; /* of its messages, one a message */
@@ -93,7 +93,6 @@ static int on_close(int fd, void *opaque)
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
     dt_txn_producer *p = rk ? rd_kafka_opaque(rk) : NULL;
-
     if (p)
         dt_kafka_watch_log(&p->watch, facility, text);
     dt_kafka_on_log(rk, level, facility, text);
@@ -113,10 +112,9 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
 {
     dt_txn_producer *p = opaque;
     struct report *r = m->_private;
-
     (void)rk;
     if (p->failed || !r)
-        return; /* of a purge: nobody waits for it */
+        return; /* of a purge: no thread waits for it */
     dt_assert_cmp(p->outstanding, >, 0);
     p->outstanding--;
     if (r->topic) {
@@ -156,7 +154,6 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
     const dt_txn_producer *p = topic_opaque;
     const struct report *r = message_opaque;
     int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
-
     if (!r || key)
         return chosen;
     const uint32_t spread = (r->topic->loose + PARTITION_FILL - 1) / PARTITION_FILL;
@@ -211,7 +208,6 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
 static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
-
     if (!p->env->admin || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
         return;
     t->limit = info.max_message_bytes < DT_KAFKA_BATCH_BYTES ? (size_t)info.max_message_bytes : DT_KAFKA_BATCH_BYTES;
@@ -250,7 +246,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
         (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
-        /* Keeps, in front, the strangers of which no partition's end was told; the others are known for sure. */
+        /* Keeps, in front, the strangers without a reported partition end; the others are known for sure. */
         s->n_unsure = 0;
         for (int i = 0; i < list->cnt; i++) {
             const struct dt_str name = s->names[i];
@@ -317,7 +313,6 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n)
 {
     struct strangers s = {.names = calloc(n ? n : 1, sizeof(*s.names))};
-
     for (size_t i = 0; s.names && i < n; i++) {
         if (*topic_slot(p, names[i]) == NULL)
             s.names[s.n++] = names[i];
@@ -327,8 +322,7 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
     for (size_t i = s.n_unsure; i < s.n; i++) {
         struct topic **slot = topic_slot(p, s.names[i]);
         struct dt_error ignored;
-
-        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may stand here twice */
+        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may be here twice */
             topic_refresh_limit(p, *slot);
     }
     free(s.names);
@@ -438,7 +432,6 @@ static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t part
     };
     const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
     dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: headers");
-
     while (status == DT_OK) {
         rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
         if (!error) {
@@ -624,7 +617,7 @@ static void producer_leave(void *arg)
         rd_kafka_topic_destroy(p->ledger);
 }
 
-/* librdkafka's threads, which looked at reports and topics, are gone. */
+/* librdkafka's threads, which read reports and topics, have ended. */
 static void producer_done(void *arg)
 {
     dt_txn_producer *p = arg;

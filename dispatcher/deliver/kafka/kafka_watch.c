@@ -66,7 +66,6 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *b
 static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
 {
     struct dt_kafka_watch *w = opaque;
-
     (void)rk, (void)name;
     if (type == RD_KAFKA_THREAD_MAIN)
         w->spinner = gettid();
@@ -112,7 +111,6 @@ void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const ch
     static const char lead[] = "Failed to add partition \"";
     const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
     size_t n = from ? strcspn(from + sizeof(lead) - 1, "\"") : 0;
-
     /* it was let down because of another one */
     if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
         return;

@@ -101,7 +101,7 @@ static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
     return true;
 }
 
-/* Known by its token: epochs repeat when MySQL goes back in time. */
+/* The token identifies it, because epochs repeat when MySQL goes back in time. */
 static bool is_own(const struct dt_ledger_view *view)
 {
     return number(view, "epoch") == view->fence->epoch &&

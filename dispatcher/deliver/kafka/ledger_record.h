@@ -27,13 +27,13 @@ struct dt_ledger_view {
     const char *uuid;
     const struct dt_fence *fence;       /* of this takeover */
     const struct dt_inflight *inflight; /* as the row says; its first fence->send_n were to be sent */
-    int64_t settled_below;              /* what lies before this offset was judged in its time */
+    int64_t settled_below;              /* records before this offset were judged earlier */
     dt_json *json;
     struct dt_inflight scratch;
     size_t batches;      /* 0 or 1: the batch in flight was committed; more is a problem */
-    bool barrier;        /* our own barrier came by, known by its token */
+    bool barrier;        /* our own barrier was read; its token identifies it */
     int64_t next_offset; /* after the barrier */
-    bool anchored;       /* the record right below settled_below came by, and it is one of ours */
+    bool anchored;       /* the record just below settled_below was read, and is one of ours */
     size_t strangers;    /* records that are no ledger's, not below settled_below: passed by */
     int64_t stranger_at; /* offset of the first */
     char problem[300];   /* not empty: what cannot be explained; the shard must halt */
@@ -43,7 +43,7 @@ struct dt_ledger_view {
 DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
                                             const struct dt_inflight *inflight);
 void dt_ledger_view_clear(struct dt_ledger_view *view);
-/* The ledger is read anew, from another offset. */
+/* Begins again, to read the ledger from another offset. */
 void dt_ledger_view_again(struct dt_ledger_view *view);
 /* A dt_ledger_fn: false once our barrier came by or something cannot be explained, or read. arg: the view. */
 bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct dt_str value);

@@ -6,7 +6,7 @@
  * in the topic when MySQL's clock said T lies below the ends. Other clocks play no part.
  *
  * While the group is not that far the mark stays, and is compared again. While a leader waits without a break, no
- * deadline is waited for longer than WAIT_MS: then the reader is behind, or Kafka does not answer. For attempts that
+ * deadline is waited for longer than GIVE_UP_MS: then the reader is behind, or Kafka does not answer. For attempts that
  * Kafka delivered that time begins again when Kafka answers after a failure: while it is away the reader cannot catch
  * up. A leader that was silent for a while was not waiting (its MySQL was away, say, as the reader's was), and begins
  * again.
@@ -33,8 +33,8 @@
 #include "shard/room.h"
 #include "store/store.h"
 
-#define WAIT_MS     INT64_C(30000)
-#define SILENCE_US  INT64_C(3000000) /* leaders that wait say so once a second */
+#define GIVE_UP_MS  INT64_C(30000)
+#define SILENCE_US  INT64_C(3000000) /* leaders that wait repeat it once a second */
 #define PAUSE_FIRST INT64_C(5000)    /* us between two looks, doubled up to: */
 #define PAUSE_MOST  INT64_C(50000)
 #define RETRY_US    INT64_C(200000) /* Kafka did not answer */
@@ -45,7 +45,7 @@ struct dt_results_watermark {
     struct dt_chore chore;
     dt_result_lag *lag;
     _Atomic int64_t kafka_up_to_ms, other_up_to_ms, wanted_ms;
-    _Atomic int64_t asked_us; /* mono: when a leader said last that it waits */
+    _Atomic int64_t asked_us; /* mono: when a leader last said that it waits */
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* the tick's */
@@ -57,7 +57,7 @@ struct dt_results_watermark {
     int64_t mark_us;    /* mono */
     int64_t pause_us;
     int64_t looked_us; /* mono */
-    bool told;         /* that it waits long */
+    bool told;         /* the long wait was logged */
 };
 
 static void rise(_Atomic int64_t *to, int64_t value)
@@ -96,7 +96,7 @@ static void has_read(dt_results_watermark *w)
     w->told = false;
 }
 
-/* OK also when the reader is not that far. */
+/* OK also if the reader has not read that far. */
 static dt_status look(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
@@ -119,14 +119,14 @@ static dt_status look(dt_results_watermark *w, struct dt_error *err)
     return status;
 }
 
-/* Deadlines that leaders have waited for long enough. */
+/* Gives up waiting for deadlines that leaders have waited for long enough. */
 static void give_up(dt_results_watermark *w)
 {
     const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
     w->since_us += missed_us;
     w->answers_us += w->answers_us == INT64_MAX ? 0 : missed_us;
-    const int64_t enough_us = dt_clock_mono_us(w->env.clock) - WAIT_MS * 1000;
-    const int64_t up_to_ms = dt_refclock_earliest_ms(w->env.ref) - WAIT_MS;
+    const int64_t enough_us = dt_clock_mono_us(w->env.clock) - GIVE_UP_MS * 1000;
+    const int64_t up_to_ms = dt_refclock_earliest_ms(w->env.ref) - GIVE_UP_MS;
     if (w->since_us > enough_us)
         return;
     if (!w->told)
@@ -188,7 +188,8 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
         dt_results_watermark_stop(w);
         return status;
     }
-    /* Ticks wait for Kafka, but timeouts wait for ticks: no other chore's wait for Kafka keeps them from a thread. */
+    /* Ticks wait for Kafka, and timeouts wait for ticks. So no other chore's wait for Kafka may keep these ticks from
+     * a thread. */
     w->chore = (struct dt_chore){.name = "watermark", .tick = tick, .arg = w};
     dt_chores_add(env->chores, &w->chore);
     *out = w;
@@ -222,10 +223,10 @@ void dt_results_watermark_stop(dt_results_watermark *w)
 #define REASON_MAX     300
 #define LOCK_MS        1000              /* longest wait for a row before its results are stored for later */
 #define WAIT_MS        1000              /* longest wait for records, so that a new share is seen */
-#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results that are still in the way */
-#define DEFERRED_COST  10                /* they get one part in so many of the thread's time */
-#define ASK_US         INT64_C(30000000) /* whether any are stored is asked this often without being told */
-#define DEFERRED_MAX   1000000           /* with so many stored nothing more is read */
+#define DEFERRED_US    INT64_C(100000)   /* pause between two tries of stored results that are still blocked */
+#define DEFERRED_COST  10                /* they get one part in this many of the thread's time */
+#define ASK_US         INT64_C(30000000) /* without a reason, this often looks for stored results */
+#define DEFERRED_MAX   1000000           /* with this many stored nothing more is read */
 #define REJECTED_MAX   500000 /* bytes that are kept of a key or value: both fit into Kafka's default limit */
 
 struct rejected {
@@ -246,10 +247,10 @@ struct dt_results {
     size_t n;
     struct deferred {
         bool some;        /* results may be stored: of this process, or of one whose partitions it has now */
-        int64_t after_id; /* where the walk over them stands */
+        int64_t after_id; /* the position of the walk over them */
         size_t met;       /* so many were still locked since the walk began */
         size_t stored;    /* at the last walk, and since: about so many there are */
-        int64_t next_us;  /* mono: when to go on */
+        int64_t next_us;  /* mono: when to continue */
     } deferred;
     unsigned rank, members; /* the share that was taken last */
     struct rejected *rejected;
@@ -269,7 +270,7 @@ static dt_status reject(dt_results *r, const struct dt_kafka_record *record, str
     return rejected->reason.p ? DT_OK : DT_NOMEM;
 }
 
-/* The reasons are "pointer reason; …". */
+/* The reason is "pointer reason; …". */
 static dt_status reject_faults(dt_results *r, const struct dt_kafka_record *record, const struct dt_faults *faults)
 {
     struct dt_strbuf text;
@@ -357,7 +358,7 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
         headers[i] = (struct dt_kafka_header){DT_STR_LIT("reason"), r->rejected[i].reason};
         struct dt_str value = r->rejected[i].record->value;
         struct dt_str key = r->rejected[i].record->key;
-        /* With its reason a very large one would be refused, and keep all that follows it from being applied. */
+        /* With its reason a very large message would be refused, and block the results after it. */
         value.n = value.n < REJECTED_MAX ? value.n : REJECTED_MAX;
         key.n = key.n < REJECTED_MAX ? key.n : REJECTED_MAX;
         messages[i] = (struct dt_kafka_message){
@@ -366,7 +367,7 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
     dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
     if (status != DT_REFUSED)
         return status;
-    /* They stay where they were read from; to wait for Kafka to change its mind would hold up everybody's results. */
+    /* The messages stay in the topic that they were read from. Waiting for Kafka would delay all results. */
     for (size_t i = 0; i < r->n_rejected; i++) {
         const struct dt_kafka_record *record = r->rejected[i].record;
         if (!sent[i])
@@ -380,7 +381,7 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
 
 /* ---- results of locked jobs ---- */
 
-/* One page of what is stored. Where something could be applied the next page follows at once. */
+/* Applies one page of the stored results. If some could be applied, the next page follows at once. */
 static dt_status apply_deferred(dt_results *r, struct dt_error *err)
 {
     struct deferred *d = &r->deferred;
@@ -396,7 +397,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     d->after_id = page.after_id;
     tell_index(r, &map, page.v, page.n);
     d->met += busy;
-    if (page.n < page.limit) { /* the walk ends here, and begins again unless it has met nothing */
+    if (page.n < page.limit) { /* the walk ends here, and begins again if it met locked results */
         d->some = d->met > 0;
         d->stored = d->met;
         d->met = 0;
@@ -442,7 +443,7 @@ static dt_status apply(dt_results *r, const struct dt_kafka_record *records, siz
         DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
     d->stored += busy;
     d->some = true;
-    if (d->next_us > soon_us) /* nothing was stored so far, and nobody was in a hurry to ask */
+    if (d->next_us > soon_us) /* nothing was stored so far, so the next look may be far away */
         d->next_us = soon_us;
     return DT_OK;
 }
@@ -462,9 +463,9 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
     dt_status status = DT_OK;
     unsigned rank;
     unsigned members;
-    /* Before the election was seen for the first time there is no share, and nothing to read. */
+    /* Before the first election is seen there is no share, and nothing to read. */
     if (r->env.place(r->env.arg, &rank, &members)) {
-        if (rank != r->rank || members != r->members) { /* with other partitions comes what was stored of them */
+        if (rank != r->rank || members != r->members) { /* other partitions may have stored results */
             r->deferred.some = true;
             r->deferred.next_us = 0;
         }
@@ -482,7 +483,7 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
     }
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    /* How long records may be waited for: until stored results are to be tried. */
+    /* Records are waited for until stored results are to be tried. */
     int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env.clock), 0);
     int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
     status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms, LINGER_MS,
@@ -503,7 +504,7 @@ static void run(void *arg)
 {
     dt_results *r = arg;
     struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
-    dt_kafka_reader *consumer = NULL; /* stays so if there is no Kafka */
+    dt_kafka_reader *consumer = NULL; /* NULL if there is no Kafka */
     unsigned failures = 0;
     reading.stop = &r->thread.stopping;
     while (dt_config_has_kafka(r->env.kafka->config) && !dt_thread_stopping(&r->thread)) {

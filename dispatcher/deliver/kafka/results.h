@@ -30,7 +30,7 @@ struct dt_results_env {
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
     void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not believe the index */
-    struct dt_room **room; /* told when attempts have ended; NULL, or none there yet: nobody is */
+    struct dt_room **room; /* notified when attempts have ended; may be NULL, or point to NULL */
 };
 
 DT_MUST_CHECK dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);

@@ -26,7 +26,7 @@ struct group {
     struct group *prev, *next; /* in the ring */
     struct entry *entries;
     size_t n_entries;
-    int64_t paid_until_us; /* the shares of what its names cost, one behind the other */
+    int64_t paid_until_us; /* the shares of what its names cost, one after the other */
     int64_t owner;
 };
 
@@ -146,7 +146,7 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     dt_assert_cmp(queue->length, >=, group->n_entries);
     group->n_entries--;
     queue->length--;
-    DL_DELETE(queue->ring, group); /* to the end: the others first */
+    DL_DELETE(queue->ring, group); /* to the end, so that the others come first */
     DL_APPEND(queue->ring, group);
     drop_if_idle(queue, group, now_us);
     return true;

@@ -20,7 +20,7 @@
 #define RETRY_US     INT64_C(5000000)
 #define BAR_FIRST_US INT64_C(5000000)
 #define BAR_MAX_US   INT64_C(300000000)
-#define WAITED_US    INT64_C(15000000) /* somebody waits for a topic that was asked for so lately */
+#define WAITED_US    INT64_C(15000000) /* a caller waits for a topic that was asked for so recently */
 #define SENDS_US     INT64_C(200000)   /* that an owner sends is noted no more often */
 
 struct topic {
@@ -46,7 +46,7 @@ struct dt_writable_topics {
     struct topic *topics;
     struct topic *wanted;
     struct topic *found;       /* by the last dt_writable_topics_resolve, for the first time */
-    size_t n_barred, n_closed; /* closed: barred ones and those that are known as unwritable */
+    size_t n_barred, n_closed; /* closed: barred ones, and ones that are known as unwritable */
     char trouble[320];         /* why nothing can be found out */
 };
 
@@ -119,7 +119,7 @@ static void recount(dt_writable_topics *known, const struct topic *topic, bool w
 
 static enum dt_writable answer(const struct topic *topic, int64_t bytes)
 {
-    if (topic->bar_us && bytes == 0) /* being tried: one message goes, those that are held stay */
+    if (topic->bar_us && bytes == 0) /* being tried: one message is sent, held ones stay */
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0)
         return DT_WRITABLE_UNKNOWN;

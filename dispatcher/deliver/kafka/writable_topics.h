@@ -22,10 +22,10 @@ bool dt_writable_topics_resolve(dt_writable_topics *known);
 /* Names of topics that the last dt_writable_topics_resolve found writable and no earlier one had, `room` at most; they
  * hold until the memory is freed. */
 size_t dt_writable_topics_found(const dt_writable_topics *known, struct dt_str *names, size_t room);
-/* Is anything still being found out? Then `told` will be called. */
+/* Whether a lookup still runs. Then `told` will be called. */
 bool dt_writable_topics_waits(const dt_writable_topics *known);
-/* Kafka refused a message to the topic. What was known of it is asked for anew; a topic that takes nothing although
- * Kafka describes it is left alone for a while, longer each time, and then tried with one message. */
+/* Kafka refused a message to the topic. What was known of it is looked up again. If Kafka describes a topic that
+ * takes nothing, it is left alone for a while, longer each time, and then tried with one message. */
 void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_topic, bool whole_topic,
                                 const char *why);
 /* Is there any topic that is being tried? Then tell what was sent. True: it takes messages again. */

@@ -8,7 +8,8 @@
 
 #include "support/suite.h"
 
-#include "election/lease_parts.h"
+#include "election/elector_kind.h"
+#include "election/lease_link.h"
 #include "support/rigs/elector_rig.h"
 
 enum { SHARDS = 2, TIMEOUT_MS = 3000, SOMEBODY = 8 };

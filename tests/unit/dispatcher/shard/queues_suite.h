@@ -144,11 +144,6 @@ enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str kafka
     return fake.closed[number] ? DT_WRITABLE_NO : fake.unknown[number] ? DT_WRITABLE_UNKNOWN : DT_WRITABLE_YES;
 }
 
-void dt_shard_mark_soon(dt_shard_loop *l)
-{
-    l->trust.marked_us = 0;
-}
-
 struct rig {
     struct dt_config config;
     struct dt_loop_env env;

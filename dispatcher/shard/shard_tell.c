@@ -1,0 +1,128 @@
+/*
+ * Owns what the index is told after a claim or a settlement: when its entries are due next, which are parked, and which
+ * belong to another shard. The index is told only what MySQL has committed. A lost message costs a second at most.
+ */
+#include "base/guard.h"
+#include "base/log.h"
+#include "job/results/results.h"
+#include "job/shard_set.h"
+#include "shard_parts.h"
+
+#define SOON_MS 2000 /* a leader looks by itself once a second */
+
+/* Parks the entries of one topic that cannot go now, seen[0] and those after it: in the held set of the topic, of their
+ * host, or of the topic's timeouts. */
+static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
+                            struct dt_error *err)
+{
+    struct dt_str topic = seen[0].hold;
+    uint32_t host = seen[0].host;
+    bool timeout = seen[0].timeout;
+    enum dt_closed why = timeout ? DT_CLOSED_UNREAD : seen[0].at_limit ? DT_CLOSED_LIMIT : dt_shard_why_left(l, topic);
+    char text[DT_HELD_NAME_SIZE];
+    struct dt_str name = host ? dt_held_name_at(topic, host, text) : dt_held_name(topic, timeout, text);
+    size_t held = 0;
+    for (size_t i = 0; i < n; i++)
+        if (seen[i].hold.p && seen[i].host == host && seen[i].timeout == timeout && dt_str_eq(seen[i].hold, topic)) {
+            entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
+            seen[i].hold = DT_STR_NONE;
+            seen[i].id = 0; /* dealt with */
+        }
+    dt_status status = dt_index_hold(l->index, l->shard, name, entries, held, err);
+    if (status == DT_OK)
+        dt_shard_note_held(l, name, why);
+    return status;
+}
+
+/*
+ * Entries of jobs whose slots have moved away (or that somebody with an old map put here): their shard gets them, its
+ * leader is woken, and only then they leave this set. What their shard has already is newer than what was read here.
+ */
+static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t horizon_ms,
+                         struct dt_entry *entries, struct dt_error *err)
+{
+    struct dt_shard_set soon = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < txn->seen.n; i++) {
+        const struct dt_seen *seen = &txn->seen.v[i];
+        if (!seen->elsewhere || seen->next_ms >= horizon_ms)
+            continue;
+        entries[n++] = (struct dt_entry){seen->id, seen->next_ms, 0};
+        if (seen->next_ms <= txn->now_ms + SOON_MS)
+            dt_shard_set_add(&soon, dt_shard_of(&l->trust.map, seen->id));
+    }
+    if (n == 0 || DT_UNGUARDED(HAND_ON))
+        return DT_OK;
+    dt_status status = dt_index_fill(l->index, &l->trust.map, entries, n, err);
+    for (unsigned shard = 0; status == DT_OK && shard < l->trust.map.shards; shard++)
+        if (dt_shard_set_has(&soon, shard))
+            status = dt_index_wake(l->index, shard, false, err);
+    return status;
+}
+
+/* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
+ * due scan, before all others. */
+void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
+        return;
+    int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;
+    struct dt_fix *fixes = dt_arena_alloc(&l->arena, (txn->seen.n + txn->settled.moved.n) * sizeof(*fixes));
+    struct dt_entry *held = dt_arena_alloc(&l->arena, (txn->seen.n + 1) * sizeof(*held));
+    struct dt_error err = {0};
+    dt_status status = fixes && held ? DT_OK : DT_NOMEM;
+    size_t n = 0;
+    if (status == DT_OK)
+        status = hand_on(l, txn, horizon_ms, held, &err);
+    for (size_t i = 0; status == DT_OK && i < txn->seen.n; i++) {
+        struct dt_seen *seen = &txn->seen.v[i];
+        bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
+        if (seen->hold.p)
+            status = hold_topic(l, seen, txn->seen.n - i, held, &err);
+        else if (seen->id)
+            fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
+    }
+    for (size_t i = 0; status == DT_OK && i < txn->settled.moved.n; i++) {
+        const struct dt_seen *moved = &txn->settled.moved.v[i];
+        fixes[n++] = (struct dt_fix){moved->id, moved->hint_ms, moved->next_ms < horizon_ms ? moved->next_ms : 0};
+    }
+    if (status == DT_OK && n)
+        status = dt_index_fix(l->index, l->shard, fixes, n, &err);
+    if (status == DT_OK)
+        return;
+    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    dt_shard_mark_soon(l); /* does it take any change? */
+    dt_shard_doubt_index(l);
+    l->env->index_untold(l->env->arg, l->index); /* some of it may have been other shards' */
+}
+
+void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    struct dt_error err = {0};
+    dt_metric_add(l->meters.offered, (int64_t)txn->offered.n);
+    if (!l->trust.up || txn->offered.n == 0)
+        return;
+    if (dt_index_tell_offers(l->index, l->shard, txn->offered.topics, txn->offered.n_topics, &err) != DT_OK)
+        DT_LOG(DEBUG, "shard", "pops were not told of offers", DT_I("shard", l->shard), DT_S("reason", err.text));
+}
+
+void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
+{
+    struct dt_entry entries[DT_WAS_MAX];
+    struct dt_error err = {0};
+    int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
+    size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
+    if (!l->index || dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "shard", "the index was not told", DT_I("shard", l->shard), DT_S("reason", err.text));
+    l->env->index_untold(l->env->arg, l->index);
+}
+
+void dt_shard_leave_index(dt_shard_loop *l)
+{
+    struct dt_error err = {0};
+    if (!l->index || l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
+        return;
+    DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
+           DT_S("reason", err.text));
+}
