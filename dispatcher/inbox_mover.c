@@ -118,20 +118,6 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     return status;
 }
 
-/* Looks once, and moves what it found. *pause_us: how long to pause, or to rest. */
-static dt_status look(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
-{
-    bool some = false;
-    dt_status status = dt_store_look_at_inbox(&c->mover, &some, err);
-    if (status == DT_OK && some)
-        return move(c, pause_us, err);
-    *pause_us = c->waiting ? SOON_US : atomic_load(&c->hears) ? REST_US : LOOK_US;
-    if (status == DT_OK && !c->waiting)
-        atomic_store(&c->rests, true);
-    c->waiting = false;
-    return status;
-}
-
 static void run(void *arg)
 {
     dt_inbox_chore *c = arg;
@@ -139,8 +125,17 @@ static void run(void *arg)
         struct dt_error err = {0};
         int64_t pause_us = 0;
         dt_status status = tend_errors(c, &err);
+        bool some = false;
         if (status == DT_OK)
-            status = look(c, &pause_us, &err);
+            status = dt_store_look_at_inbox(&c->mover, &some, &err);
+        if (status == DT_OK && some) {
+            status = move(c, &pause_us, &err);
+        } else {
+            pause_us = c->waiting ? SOON_US : atomic_load(&c->hears) ? REST_US : LOOK_US;
+            if (status == DT_OK && !c->waiting)
+                atomic_store(&c->rests, true);
+            c->waiting = false;
+        }
         if (status == DT_OK) {
             dt_outage_over(&c->outage);
         } else {

@@ -151,22 +151,6 @@ static bool serve_session(dt_zk_elector *e)
     }
 }
 
-/* ---- the lease ---- */
-
-/* Renews the lease while a shard is led. */
-static void ping_session(dt_zk_elector *e)
-{
-    struct dt_zk_reply *r;
-    if (atomic_load(&e->base.n_leads) == 0 || e->pinging ||
-        dt_clock_mono_us(e->base.clock) < e->asked_us + ping_every_us(e))
-        return;
-    r = dt_zk_elector_request(e, DT_ASK_PING, 0);
-    if (!r)
-        return;
-    e->pinging = true;
-    dt_zk_ping(e->zk, r, e->leaders_path, &e->base.lease);
-}
-
 /* ---- paths ---- */
 
 /* Creates the paths if that was not requested yet. True: they exist. */
@@ -296,10 +280,16 @@ static void step(dt_elector *base, uint32_t signals)
     if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
         dt_nodes_lose_all(e, "ZooKeeper has not answered for two thirds of the session timeout");
     const bool connected = serve_session(e);
-    if (connected)
-        ping_session(e);
-    else
+    if (!connected)
         dt_nodes_serve_disconnected(e);
+    /* Renews the lease while a shard is led. */
+    if (connected && atomic_load(&base->n_leads) > 0 && !e->pinging &&
+        dt_clock_mono_us(base->clock) >= e->asked_us + ping_every_us(e)) {
+        struct dt_zk_reply *ping = dt_zk_elector_request(e, DT_ASK_PING, 0);
+        e->pinging = ping;
+        if (ping)
+            dt_zk_ping(e->zk, ping, e->leaders_path, &base->lease);
+    }
     if (connected && dt_clock_mono_us(base->clock) >= e->not_before_us && make_paths(e)) {
         dt_member_serve(e);
         if (e->members.stale && !e->members.asked)

@@ -72,18 +72,6 @@ dt_status dt_sender_request(struct dt_sender *s, enum dt_sender_state state, con
     return DT_OK;
 }
 
-/* Requests to send. Only if no request runs. jobs is in *arena, which is swapped for an empty one. NOMEM as above. */
-static dt_status hand_to_sender(struct dt_sender *s, const struct dt_fence *fence, const struct dt_inflight *list,
-                                const struct dt_outgoing *jobs, struct dt_arena *arena)
-{
-    struct dt_arena free_arena = s->arena;
-    dt_assert(!dt_sender_busy(s)); /* its thread reads the arena */
-    s->arena = *arena;
-    *arena = free_arena;
-    s->jobs = jobs;
-    return dt_sender_request(s, DT_SENDER_SENDING, fence, list);
-}
-
 bool dt_sender_busy(const struct dt_sender *s)
 {
     return atomic_load(&s->busy);
@@ -167,8 +155,14 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 /* MySQL has committed the list. jobs: the list's head, in l->arena. */
 static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
-    l->sender.requested_us = dt_shard_mono_us(l);
-    dt_status status = hand_to_sender(&l->sender, &l->fence, &l->flight.list, jobs, &l->arena);
+    struct dt_sender *s = &l->sender;
+    const struct dt_arena unused = s->arena;
+    dt_assert(!dt_sender_busy(s)); /* its thread reads the arena */
+    s->arena = l->arena;
+    l->arena = unused;
+    s->jobs = jobs;
+    s->requested_us = dt_shard_mono_us(l);
+    dt_status status = dt_sender_request(s, DT_SENDER_SENDING, &l->fence, &l->flight.list);
     return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
 }
 

@@ -188,15 +188,6 @@ static void reclose_held(dt_shard_loop *l, struct dt_str topic)
             l->fair.v[i].closed = why_held(l, dt_str(l->fair.v[i].name));
 }
 
-/* True: jobs of the topic are parked, as far as this process knows. */
-static bool has_held(dt_shard_loop *l, struct dt_str topic)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (is_of(&l->fair.v[i], topic))
-            return true;
-    return false;
-}
-
 static bool may_go(const struct dt_held_queue *held)
 {
     return !dt_closed_rule(held->closed).holds;
@@ -358,7 +349,10 @@ static void spend(dt_shard_loop *l, const struct dt_leader_batch *claimed)
         if (!dt_limit_memory_spend(&l->limits, topic))
             continue;
         /* The grant is used up. */
-        if (dt_shard_believes_index(l) && !has_held(l, topic))
+        bool held = false;
+        for (size_t k = 0; k < l->fair.n && !held; k++)
+            held = is_of(&l->fair.v[k], topic);
+        if (dt_shard_believes_index(l) && !held)
             dt_limit_memory_forget(&l->limits, topic);
         else
             close_topic(l, topic);

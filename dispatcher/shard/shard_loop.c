@@ -414,20 +414,6 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-/* Sleeps until wake_us or until there is news; news does not cut the pacing short. */
-static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
-{
-    uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-    if (!ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us)
-        signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
-    if (signals & TOPICS)
-        dt_shard_topics_changed(l);
-    if (signals & ROOM) {
-        dt_shard_look_for_room(l);
-        dt_shard_due_again(l);
-    }
-}
-
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -438,8 +424,17 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);
-        if (status == DT_OK && !ending(l))
-            wait_for_work(l, wake_us);
+        if (status != DT_OK || ending(l))
+            continue;
+        uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
+        if (!ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* news does not shorten the pacing */
+            signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
+        if (signals & TOPICS)
+            dt_shard_topics_changed(l);
+        if (signals & ROOM) {
+            dt_shard_look_for_room(l);
+            dt_shard_due_again(l);
+        }
     }
     if (status == DT_OK && l->orders.release && !l->orders.stop)
         status = step_down(l, err);

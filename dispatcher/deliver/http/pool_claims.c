@@ -32,17 +32,6 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
     free(callback);
 }
 
-/* Hands a callback that ended to the recorder. Any thread. */
-static void queue_answered(dt_hands *hands, struct dt_callback *callback)
-{
-    pthread_mutex_lock(&hands->lock);
-    callback->next = NULL;
-    *hands->answered_end = callback;
-    hands->answered_end = &callback->next;
-    pthread_mutex_unlock(&hands->lock);
-    dt_mailbox_signal(hands->recorder_mailbox, 1);
-}
-
 /* Hands a callback that is never sent, or whose outcome is unknown, to the keeper. Any thread. */
 static void queue_unwanted(dt_hands *hands, struct dt_callback *callback)
 {
@@ -172,10 +161,16 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
         DT_LOG_PER_TOPIC(WARN, "callbacks", "a receiver's report cannot be read", dt_str(topic),
                          DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
                          DT_S("reason", outcome.fault));
-    if (outcome.kind == DT_CALLBACK_UNKNOWN)
+    if (outcome.kind == DT_CALLBACK_UNKNOWN) {
         queue_unwanted(hands, callback);
-    else
-        queue_answered(hands, callback);
+        return;
+    }
+    pthread_mutex_lock(&hands->lock);
+    callback->next = NULL;
+    *hands->answered_end = callback;
+    hands->answered_end = &callback->next;
+    pthread_mutex_unlock(&hands->lock);
+    dt_mailbox_signal(hands->recorder_mailbox, 1);
 }
 
 /*

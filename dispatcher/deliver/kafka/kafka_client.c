@@ -97,19 +97,6 @@ static void on_refresh(rd_kafka_t *rk, const char *file, void *opaque)
     give_token(rk, file);
 }
 
-/* Has handles with this configuration ask for the token in the property's file. INVALID: it has no file. */
-static dt_status use_token(rd_kafka_conf_t *conf, const struct dt_property *property, struct dt_error *err)
-{
-    char reason[200];
-    if (!property->file)
-        return dt_fail(err, DT_INVALID, "[kafka] client.%s: a token expires, so name its file: client.%s_file",
-                       property->name, property->name);
-    rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf, on_refresh);
-    if (rd_kafka_conf_set(conf, OTHER_SOURCE, property->file, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
-        return dt_fail(err, DT_INVALID, "[kafka] client.%s_file: %s", property->name, reason);
-    return DT_OK;
-}
-
 void dt_kafka_token_background(rd_kafka_t *rk)
 {
     rd_kafka_error_destroy(rd_kafka_sasl_background_callbacks_enable(rk)); /* an error means that it needs no tokens */
@@ -141,33 +128,12 @@ static dt_status check_token(struct dt_properties *list, struct dt_error *err)
     return status;
 }
 
+/* Notes why a handle cannot make tokens. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)rk;
     if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION)
         (void)dt_fail(opaque, DT_INVALID, "%s", reason);
-}
-
-/* Has a handle with this configuration, which goes nowhere, note in *seen why it cannot make tokens. (One in a file may
- * have expired, and be replaced later.) */
-static void watch_token(rd_kafka_conf_t *conf, const struct dt_properties *list, struct dt_error *seen)
-{
-    rd_kafka_conf_enable_sasl_queue(conf, 1);
-    rd_kafka_conf_set_opaque(conf, seen);
-    if (!dt_properties_find(list, DT_KAFKA_TOKEN))
-        rd_kafka_conf_set_error_cb(conf, on_error);
-}
-
-/* Has it make its first token. INVALID: it cannot. */
-static dt_status try_token(rd_kafka_t *rk, const struct dt_error *seen, struct dt_error *err)
-{
-    rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk);
-    if (queue) {
-        rd_kafka_queue_poll_callback(queue, 0);
-        rd_kafka_queue_destroy(queue);
-    }
-    rd_kafka_poll(rk, 0);
-    return seen->text[0] ? dt_fail(err, DT_INVALID, "[kafka] client: %s", seen->text) : DT_OK;
 }
 
 /*
@@ -226,7 +192,12 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
         const char *name = property->name;
         struct dt_strbuf value = {0};
         if (strcmp(name, DT_KAFKA_TOKEN) == 0) {
-            status = use_token(conf, property, err);
+            rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf, on_refresh);
+            if (!property->file)
+                status = dt_fail(err, DT_INVALID,
+                                 "[kafka] client.%s: a token expires, so name its file: client.%s_file", name, name);
+            else if (rd_kafka_conf_set(conf, OTHER_SOURCE, property->file, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
+                status = dt_fail(err, DT_INVALID, "[kafka] client.%s_file: %s", name, reason);
             continue;
         }
         for (size_t k = 0; status == DT_OK && k < sizeof(refused) / sizeof(refused[0]); k++)
@@ -256,14 +227,27 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
         status = check_token(config->kafka_client, err);
     if (status == DT_OK && config->kafka_client && config->kafka_client->n) {
         rd_kafka_conf_set_log_cb(conf, NULL);
-        watch_token(conf, config->kafka_client, &seen);
+        rd_kafka_conf_enable_sasl_queue(conf, 1);
+        rd_kafka_conf_set_opaque(conf, &seen);
+        if (!dt_properties_find(config->kafka_client, DT_KAFKA_TOKEN)) /* a token file may be replaced later */
+            rd_kafka_conf_set_error_cb(conf, on_error);
         rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof(reason));
-        status = rk ? try_token(rk, &seen, err) : dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
+        if (!rk)
+            status = dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
     }
-    if (rk)
-        rd_kafka_destroy(rk); /* the settings are its own */
-    else
+    if (!rk) {
         rd_kafka_conf_destroy(conf);
+        return status;
+    }
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_sasl(rk); /* the handle makes its first token */
+    if (queue) {
+        rd_kafka_queue_poll_callback(queue, 0);
+        rd_kafka_queue_destroy(queue);
+    }
+    rd_kafka_poll(rk, 0);
+    if (seen.text[0])
+        status = dt_fail(err, DT_INVALID, "[kafka] client: %s", seen.text);
+    rd_kafka_destroy(rk);
     return status;
 }
 

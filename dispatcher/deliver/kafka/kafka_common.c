@@ -36,49 +36,40 @@ void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, cons
     }
 }
 
-dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, struct dt_error *err)
+static dt_status set_all(rd_kafka_conf_t *conf, const struct dt_kafka_setting *settings, struct dt_error *err)
 {
     char reason[200];
-    for (size_t i = 0; pairs[i] != NULL; i += 2) {
-        if (rd_kafka_conf_set(conf, pairs[i], pairs[i + 1], reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
+    for (; settings && settings->name; settings++)
+        if (rd_kafka_conf_set(conf, settings->name, settings->value, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
             return dt_fail(err, DT_INVALID, "kafka: %s", reason);
-    }
     return DT_OK;
 }
 
-dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kafka_conf_t **out, struct dt_error *err)
+dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const struct dt_kafka_setting *own,
+                            rd_kafka_conf_t **out, struct dt_error *err)
 {
-    const char *const pairs[] = {
-        "bootstrap.servers",
-        env->config->kafka_brokers,
-        "client.id",
-        env->installation,
-        "socket.nagle.disable",
-        "true", /* requests are small and waited for */
-        "socket.keepalive.enable",
-        "true",
-        "socket.connection.setup.timeout.ms",
-        "10000", /* after a timeout the connection starts again with its first handshake */
-        "reconnect.backoff.ms",
-        "50",
-        "reconnect.backoff.max.ms",
-        "2000",
-        "retry.backoff.ms",
-        "20",
-        "topic.metadata.refresh.fast.interval.ms",
-        "50",
-        "statistics.interval.ms",
-        "0",
-        "connections.max.idle.ms",
-        "0", /* a leader's next transaction finds its connections open */
-        "log.connection.close",
-        "false",
-        NULL,
+    const struct dt_kafka_setting settings[] = {
+        {"bootstrap.servers", env->config->kafka_brokers},
+        {"client.id", env->installation},
+        {"socket.nagle.disable", "true"}, /* requests are small and waited for */
+        {"socket.keepalive.enable", "true"},
+        {"socket.connection.setup.timeout.ms",
+         "10000"}, /* after a timeout the connection starts again with its first handshake */
+        {"reconnect.backoff.ms", "50"},
+        {"reconnect.backoff.max.ms", "2000"},
+        {"retry.backoff.ms", "20"},
+        {"topic.metadata.refresh.fast.interval.ms", "50"},
+        {"statistics.interval.ms", "0"},
+        {"connections.max.idle.ms", "0"}, /* a leader's next transaction finds its connections open */
+        {"log.connection.close", "false"},
+        {NULL, NULL},
     };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    dt_status status = dt_kafka_conf_set(conf, pairs, err);
+    dt_status status = set_all(conf, settings, err);
     if (status == DT_OK)
         status = dt_kafka_client_set(conf, env->config, err);
+    if (status == DT_OK)
+        status = set_all(conf, own, err);
     *out = NULL;
     if (status != DT_OK) {
         rd_kafka_conf_destroy(conf);

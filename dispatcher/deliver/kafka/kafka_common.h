@@ -21,11 +21,14 @@ enum {
     DT_KAFKA_HEADER_OVERHEAD = 10,  /* of a record header: two lengths */
 };
 
-/* A configuration with what every handle of ours has in common. opaque goes to every callback. */
-DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kafka_conf_t **out,
+struct dt_kafka_setting {
+    const char *name, *value; /* of librdkafka */
+};
+/* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ended by a row without a
+ * name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
+DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque,
+                                          const struct dt_kafka_setting *own, rd_kafka_conf_t **out,
                                           struct dt_error *err);
-/* Names and values in turn, ended by NULL. */
-DT_MUST_CHECK dt_status dt_kafka_conf_set(rd_kafka_conf_t *conf, const char *const *pairs, struct dt_error *err);
 /* Takes ownership of conf, also when it fails. */
 DT_MUST_CHECK dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out,
                                             struct dt_error *err);

@@ -157,17 +157,15 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
 static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
 {
     char group[DT_KAFKA_TOPIC_MAX + 1];
-    const char *const pairs[] = {
-        "isolation.level", "read_committed", "enable.auto.commit", "false", "group.id", group, NULL};
+    const struct dt_kafka_setting settings[] = {
+        {"isolation.level", "read_committed"},
+        {"enable.auto.commit", "false"},
+        {"group.id", group},
+        {NULL, NULL},
+    };
     dt_status status = dt_kafka_topic_name(env, "results", group, err);
     *out = NULL;
-    if (status == DT_OK)
-        status = dt_kafka_conf_new(env, NULL, out, err);
-    if (status == DT_OK)
-        status = dt_kafka_conf_set(*out, pairs, err);
-    if (status != DT_OK && *out)
-        rd_kafka_conf_destroy(*out);
-    return status;
+    return status == DT_OK ? dt_kafka_conf_new(env, NULL, settings, out, err) : status;
 }
 
 static const struct dt_kafka_on_demand_ops on_demand_ops = {.type = RD_KAFKA_CONSUMER, .conf = lag_conf};

@@ -24,36 +24,23 @@ struct reader {
 
 static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, struct dt_error *err)
 {
-    const char *const pairs[] = {
-        "isolation.level",
-        "read_committed",
-        "auto.offset.reset",
-        "error",
-        "enable.auto.commit",
-        "false",
-        "fetch.wait.max.ms",
-        "5", /* with the default each look at the partition's end takes 500 ms */
-        "fetch.error.backoff.ms",
-        "10",
-        "enable.partition.eof",
-        "true",
-        "check.crcs",
-        "true",
-        NULL,
+    const struct dt_kafka_setting settings[] = {
+        {"isolation.level", "read_committed"},
+        {"auto.offset.reset", "error"},
+        {"enable.auto.commit", "false"},
+        {"fetch.wait.max.ms", "5"}, /* with the default each look at the partition's end takes 500 ms */
+        {"fetch.error.backoff.ms", "10"},
+        {"enable.partition.eof", "true"},
+        {"check.crcs", "true"},
+        {NULL, NULL},
     };
     char name[DT_KAFKA_TOPIC_MAX + 1];
     rd_kafka_conf_t *conf;
     dt_status status = dt_kafka_topic_name(env, "ledger", name, err);
     if (status == DT_OK)
-        status = dt_kafka_conf_new(env, NULL, &conf, err);
-    if (status != DT_OK)
-        return status;
-    status = dt_kafka_conf_set(conf, pairs, err);
-    if (status != DT_OK) {
-        rd_kafka_conf_destroy(conf);
-        return status;
-    }
-    status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err);
+        status = dt_kafka_conf_new(env, NULL, settings, &conf, err);
+    if (status == DT_OK)
+        status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err);
     if (status != DT_OK)
         return status;
     r->topic = rd_kafka_topic_new(r->rk, name, NULL);
@@ -229,7 +216,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     t->partition = (int32_t)shard;
     t->users = 1;
     if (status == DT_OK)
-        status = dt_kafka_conf_new(env, NULL, &conf, err);
+        status = dt_kafka_conf_new(env, NULL, NULL, &conf, err);
     if (status == DT_OK)
         status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err);
     if (status != DT_OK) {

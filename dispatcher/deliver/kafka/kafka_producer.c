@@ -291,32 +291,21 @@ static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **
 {
     char most[24];
     char batch[24];
-    const char *const pairs[] = {
-        "enable.idempotence",
-        "true",
-        "acks",
-        "all",
-        "partitioner",
-        "murmur2_random",
-        "linger.ms",
-        "0",
-        "message.timeout.ms",
-        "30000",
-        "message.max.bytes",
-        most,
-        "batch.size",
-        batch,
-        NULL,
+    const struct dt_kafka_setting settings[] = {
+        {"enable.idempotence", "true"},
+        {"acks", "all"},
+        {"partitioner", "murmur2_random"},
+        {"linger.ms", "0"},
+        {"message.timeout.ms", "30000"},
+        {"message.max.bytes", most},
+        {"batch.size", batch},
+        {NULL, NULL},
     };
-    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
     snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
     snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
-    if (status == DT_OK)
-        status = dt_kafka_conf_set(*out, pairs, err);
+    dt_status status = dt_kafka_conf_new(env, NULL, settings, out, err);
     if (status == DT_OK)
         rd_kafka_conf_set_dr_msg_cb(*out, on_report);
-    else if (*out)
-        rd_kafka_conf_destroy(*out);
     return status;
 }
 

@@ -318,48 +318,31 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
 
 /* ---- the handle ---- */
 
-static dt_status consumer_conf(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, const char *group,
-                               rd_kafka_conf_t **out, struct dt_error *err)
-{
-    const char *const pairs[] = {
-        "group.id",
-        group,
-        "isolation.level",
-        "read_committed",
-        "enable.auto.commit",
-        "false",
-        "enable.auto.offset.store",
-        "false",
-        "auto.offset.reset",
-        how->begin ? "error" : "earliest",
-        "enable.partition.eof",
-        "true",
-        "fetch.wait.max.ms",
-        "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
-        "fetch.error.backoff.ms",
-        "50",
-        "queued.min.messages",
-        "100000", /* a partition with so many here is asked again only a second later: fewer are applied in a second */
-        "queued.max.messages.kbytes",
-        "32768",
-        NULL,
-    };
-    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
-    return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
-}
-
 /* Into *out: a handle with the settings, and the files that they name, as they are now. */
 static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_reader *out, struct dt_error *err)
 {
-    char topic[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_conf_t *conf = NULL;
-    dt_status status = dt_kafka_topic_name(c->env, c->how.suffix, topic, err); /* the group has the topic's name */
+    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* the group has the topic's name */
+    rd_kafka_conf_t *conf;
+    const struct dt_kafka_setting settings[] = {
+        {"group.id", topic},
+        {"isolation.level", "read_committed"},
+        {"enable.auto.commit", "false"},
+        {"enable.auto.offset.store", "false"},
+        {"auto.offset.reset", c->how.begin ? "error" : "earliest"},
+        {"enable.partition.eof", "true"},
+        /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
+        {"fetch.wait.max.ms", "1000"},
+        {"fetch.error.backoff.ms", "50"},
+        /* a partition with so many here is asked again only a second later: fewer are applied in a second */
+        {"queued.min.messages", "100000"},
+        {"queued.max.messages.kbytes", "32768"},
+        {NULL, NULL},
+    };
+    dt_status status = dt_kafka_topic_name(c->env, c->how.suffix, topic, err);
     if (status == DT_OK)
-        status = consumer_conf(c->env, &c->how, topic, &conf, err);
+        status = dt_kafka_conf_new(c->env, NULL, settings, &conf, err);
     if (status == DT_OK)
         status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &out->rk, err);
-    else if (conf)
-        rd_kafka_conf_destroy(conf);
     if (status != DT_OK)
         return status;
     rd_kafka_poll_set_consumer(out->rk);

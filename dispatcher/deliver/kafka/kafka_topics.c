@@ -520,7 +520,7 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
 
 static dt_status admin_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
 {
-    return dt_kafka_conf_new(env, NULL, out, err);
+    return dt_kafka_conf_new(env, NULL, NULL, out, err);
 }
 
 static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = admin_conf};

@@ -652,41 +652,26 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     char timeout[24];
     char most[24];
     char batch[24];
-    const char *const pairs[] = {
-        "transactional.id",
-        id,
-        "transaction.timeout.ms",
-        timeout,
-        "message.timeout.ms",
-        timeout,
-        "enable.idempotence",
-        "true",
-        "acks",
-        "all",
-        "linger.ms",
-        "0",
-        "sticky.partitioning.linger.ms",
-        "0",
-        "message.max.bytes",
-        most,
-        "batch.size",
-        batch,
-        "batch.num.messages",
-        "10000",
-        "queue.buffering.max.messages",
-        "100000",
-        "queue.buffering.max.kbytes",
-        "131072",
-        NULL,
+    const struct dt_kafka_setting settings[] = {
+        {"transactional.id", id},
+        {"transaction.timeout.ms", timeout},
+        {"message.timeout.ms", timeout},
+        {"enable.idempotence", "true"},
+        {"acks", "all"},
+        {"linger.ms", "0"},
+        {"sticky.partitioning.linger.ms", "0"},
+        {"message.max.bytes", most},
+        {"batch.size", batch},
+        {"batch.num.messages", "10000"},
+        {"queue.buffering.max.messages", "100000"},
+        {"queue.buffering.max.kbytes", "131072"},
+        {NULL, NULL},
     };
-    dt_status status = dt_kafka_conf_new(p->env, p, out, err);
-
     snprintf(id, sizeof(id), "%s-%s-%u%s", p->env->installation, p->env->uuid, p->shard, suffix);
     snprintf(timeout, sizeof(timeout), "%lld", (long long)p->env->config->kafka_transaction_timeout);
     snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
     snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
-    if (status == DT_OK)
-        status = dt_kafka_conf_set(*out, pairs, err);
+    dt_status status = dt_kafka_conf_new(p->env, p, settings, out, err);
     if (status != DT_OK)
         return status;
     /* There is one: acks is a topic's setting. */

@@ -85,17 +85,6 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 
 /* ---- one look ---- */
 
-static void has_read(dt_results_watermark *w)
-{
-    rise(&w->other_up_to_ms, w->mark_ms);
-    rise(&w->kafka_up_to_ms, w->mark_ms);
-    dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
-    w->since_us = w->since_us > w->mark_us ? w->since_us : w->mark_us;
-    w->mark_ms = 0;
-    w->pause_us = PAUSE_FIRST;
-    w->told = false;
-}
-
 /* OK also if the reader has not read that far. */
 static dt_status look(dt_results_watermark *w, struct dt_error *err)
 {
@@ -110,8 +99,15 @@ static dt_status look(dt_results_watermark *w, struct dt_error *err)
     }
     if (status == DT_OK)
         status = dt_result_lag_passed(w->lag, &passed, err);
-    if (status == DT_OK && passed)
-        has_read(w);
+    if (status == DT_OK && passed) {
+        rise(&w->other_up_to_ms, w->mark_ms);
+        rise(&w->kafka_up_to_ms, w->mark_ms);
+        dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
+        w->since_us = dt_later(w->since_us, w->mark_us);
+        w->mark_ms = 0;
+        w->pause_us = PAUSE_FIRST;
+        w->told = false;
+    }
     if (status == DT_UNAVAILABLE)
         w->answers_us = INT64_MAX;
     else if (w->answers_us == INT64_MAX)
@@ -270,18 +266,6 @@ static dt_status reject(dt_results *r, const struct dt_kafka_record *record, str
     return rejected->reason.p ? DT_OK : DT_NOMEM;
 }
 
-/* The reason is "pointer reason; …". */
-static dt_status reject_faults(dt_results *r, const struct dt_kafka_record *record, const struct dt_faults *faults)
-{
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
-        dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults->v[i].pointer.p, faults->v[i].reason.p);
-    const dt_status status = text.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&text));
-    dt_strbuf_clear(&text);
-    return status;
-}
-
 static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
 {
     struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
@@ -297,8 +281,15 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
         return reject(r, record, dt_str(err.text));
     dt_faults_init(&faults, &r->arena);
     status = dt_result_decode(r->json, dt_json_root(r->json), NULL, &faults, &result);
-    if (status == DT_INVALID)
-        return reject_faults(r, record, &faults);
+    if (status == DT_INVALID) { /* the reason is "pointer reason; …" */
+        struct dt_strbuf text;
+        dt_strbuf_init(&text);
+        for (size_t i = 0; i < faults.n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
+            dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults.v[i].pointer.p, faults.v[i].reason.p);
+        status = text.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&text));
+        dt_strbuf_clear(&text);
+        return status;
+    }
     dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
     if (status == DT_OK)
         r->batch[r->n++] = (struct dt_apply){.result = result};

@@ -230,17 +230,6 @@ bool dt_writable_topics_waits(const dt_writable_topics *known)
 
 /* ---- what sending has shown ---- */
 
-static void bar(dt_writable_topics *known, struct topic *topic, const char *why)
-{
-    if (topic->bar_us == 0)
-        known->n_barred++;
-    topic->bar_us = topic->bar_us ? dt_earlier(topic->bar_us * 2, BAR_MAX_US) : BAR_FIRST_US;
-    topic->barred_until_us = dt_clock_mono_us(known->clock) + topic->bar_us;
-    keep_reason(topic, why);
-    DT_LOG(ERROR, "kafka", "topic takes no messages: its jobs wait", DT_S("topic", topic->name),
-           DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
-}
-
 void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_topic, bool whole_topic, const char *why)
 {
     struct topic *topic = lookup(known, kafka_topic);
@@ -249,8 +238,14 @@ void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_t
         return;
     bool was_closed = closed(topic);
     topic->asked_us = 0;
-    if (whole_topic && dt_clock_mono_us(known->clock) >= topic->barred_until_us)
-        bar(known, topic, why);
+    if (whole_topic && dt_clock_mono_us(known->clock) >= topic->barred_until_us) {
+        known->n_barred += topic->bar_us == 0;
+        topic->bar_us = topic->bar_us ? dt_earlier(topic->bar_us * 2, BAR_MAX_US) : BAR_FIRST_US;
+        topic->barred_until_us = dt_clock_mono_us(known->clock) + topic->bar_us;
+        keep_reason(topic, why);
+        DT_LOG(ERROR, "kafka", "topic takes no messages: its jobs wait", DT_S("topic", topic->name),
+               DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
+    }
     recount(known, topic, was_closed);
 }
 
