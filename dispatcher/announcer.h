@@ -16,7 +16,6 @@ typedef struct dt_announcer dt_announcer;
 /* All inputs but the installation's name outlive it. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_announcer_new(const struct dt_config *config, const char *installation,
                                          const dt_clock *clock, dt_announcer **out, struct dt_error *err);
-/* NULL is accepted. */
 void dt_announcer_free(dt_announcer *announcer);
 /* Announces that the shard's outbox has rows. */
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);

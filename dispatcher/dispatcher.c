@@ -93,8 +93,7 @@ struct dt_dispatcher {
 
 static void on_news(void *arg)
 {
-    dt_dispatcher *d = arg;
-    dt_mailbox_signal(d->mailbox, NEWS);
+    dt_mailbox_signal(((dt_dispatcher *)arg)->mailbox, NEWS);
 }
 
 static void on_gained(void *arg, unsigned shard)
@@ -132,8 +131,7 @@ static void on_released(void *arg, unsigned shard)
 
 static bool leads(void *arg, unsigned shard)
 {
-    dt_dispatcher *d = arg;
-    return dt_elector_leads(d->elector, shard) || DT_FAIL_FORCED("lead.forced");
+    return dt_elector_leads(((dt_dispatcher *)arg)->elector, shard) || DT_FAIL_FORCED("lead.forced");
 }
 
 /* The thread of results may ask before there is an election. */
@@ -174,14 +172,12 @@ static void on_map(void *arg)
 
 static void on_led(void *arg, unsigned shards)
 {
-    dt_dispatcher *d = arg;
-    dt_elector_set_shards(d->elector, shards);
+    dt_elector_set_shards(((dt_dispatcher *)arg)->elector, shards);
 }
 
 static unsigned shards_here(void *arg)
 {
-    dt_dispatcher *d = arg;
-    return dt_shard_map_source_rows(d->watch);
+    return dt_shard_map_source_rows(((dt_dispatcher *)arg)->watch);
 }
 
 /* A process with an old map may write notices for a shard that the map no longer names. The leader of one of the
@@ -194,14 +190,12 @@ static bool sends_notices(void *arg, unsigned shard)
 
 static void index_lost(void *arg, unsigned shard)
 {
-    dt_dispatcher *d = arg;
-    dt_housekeeper_rebuild(d->housekeeper, shard);
+    dt_housekeeper_rebuild(((dt_dispatcher *)arg)->housekeeper, shard);
 }
 
 static void index_doubted(void *arg)
 {
-    dt_dispatcher *d = arg;
-    dt_housekeeper_doubt(d->housekeeper);
+    dt_housekeeper_doubt(((dt_dispatcher *)arg)->housekeeper);
 }
 
 /* Entries could not be written into the index: through the heartbeat, all leaders doubt the sets of the endpoints
@@ -227,8 +221,7 @@ static bool hears(void *arg)
 
 static bool watched_row(void *arg, unsigned shard, struct dt_watched_row *out)
 {
-    dt_dispatcher *d = arg;
-    return dt_due_watch_row(__atomic_load_n(&d->due_watch, __ATOMIC_ACQUIRE), shard, out);
+    return dt_due_watch_row(__atomic_load_n(&((dt_dispatcher *)arg)->due_watch, __ATOMIC_ACQUIRE), shard, out);
 }
 
 static void led_news(void *arg)
@@ -289,8 +282,7 @@ static void room_for(void *arg, unsigned shard)
 
 static void ended_in_hands(void *arg)
 {
-    const dt_dispatcher *d = arg;
-    dt_room_news(d->room);
+    dt_room_news(((dt_dispatcher *)arg)->room);
 }
 
 /* Leaders in other processes look by themselves. */
@@ -615,8 +607,6 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     end_parts(d);
     return status == DT_SHUTDOWN ? DT_OK : status;
 }
-
-/* ---- life ---- */
 
 dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *clock, uint64_t (*random)(void),
                             dt_dispatcher **out, struct dt_error *err)

@@ -54,7 +54,6 @@ struct dt_heartbeat {
     dt_metric *longest;
 };
 
-/* A list of endpoints has this one. */
 static bool names(const char *list, const char *endpoint)
 {
     size_t n = strlen(endpoint);
@@ -64,7 +63,7 @@ static bool names(const char *list, const char *endpoint)
     return false;
 }
 
-/* The row's word on this process; well again after a while without a loss. */
+/* What the row says of this process; without a loss for a while it is well again. */
 static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
@@ -148,7 +147,7 @@ static dt_status look(dt_heartbeat *h, dt_store *store, bool beats, struct dt_er
     return status;
 }
 
-/* Tells of a tick of another chore that does not return, and when it has. */
+/* Reports a tick of another chore that does not return, and its end. */
 static dt_status look_at_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     const char *name = NULL;

@@ -203,7 +203,7 @@ static int64_t tidy_tick(void *arg, void *store)
            (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
 }
 
-/* One piece, which is one snapshot. */
+/* A piece is one snapshot. */
 static int64_t audit_tick(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
@@ -333,7 +333,7 @@ static void reconcile(dt_housekeeper *h, dt_store *store)
     if (!atomic_exchange(&h->hurry, false) && dt_clock_mono_us(h->env.clock) < h->reconcile_us)
         return;
     h->env.map(h->env.arg, &map);
-    /* How often the set of each shard was lost, and doubted, before this tick. */
+    /* how often each shard's set was lost, and doubted, before this tick */
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
             dt_shard_set_add(&led, shard);

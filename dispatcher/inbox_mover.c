@@ -49,7 +49,6 @@ struct dt_inbox_chore {
 
 /* ---- chores ---- */
 
-/* Removes errors whose time to be kept has ended, and counts the others. */
 static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 {
     int64_t now_us = dt_clock_mono_us(c->env.clock);
@@ -98,8 +97,6 @@ static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_
         dt_mailbox_signal(c->mailbox, WOKEN);
 }
 
-/* ---- the loop ---- */
-
 /* Moves rows. *pause_us: how long to pause afterwards. */
 static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
@@ -147,8 +144,6 @@ static void run(void *arg)
         atomic_store(&c->rests, false);
     }
 }
-
-/* ---- life ---- */
 
 static dt_status make_mover(dt_inbox_chore *c)
 {

@@ -42,7 +42,6 @@ DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env,
                                                 struct dt_error *err);
 /* Whether all fires are made until its next look, so that the watcher should wake it for a change. Any thread. */
 bool dt_schedule_maker_rests(dt_schedule_maker *maker);
-/* Looks at schedules at once. Any thread. */
 void dt_schedule_maker_wake(dt_schedule_maker *maker);
 void dt_schedule_maker_leave(dt_schedule_maker *maker); /* no tick begins from now on; does not wait */
 void dt_schedule_maker_stop(dt_schedule_maker *maker);  /* NULL is accepted */

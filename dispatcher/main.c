@@ -30,7 +30,7 @@
 
 struct options {
     const char *config;
-    bool check, print, reference, sample, acls;
+    int check, print, reference, sample, acls;
 };
 
 static void usage(FILE *out)
@@ -47,38 +47,25 @@ static void usage(FILE *out)
           out);
 }
 
-/* True: continues; false: exit with *code. */
+/* False: exit with *code. */
 static bool parse(int argc, char **argv, struct options *o, int *code)
 {
-    static const struct option table[] = {{"config", required_argument, NULL, 'c'},
-                                          {"check-config", no_argument, NULL, 'k'},
-                                          {"print-config", no_argument, NULL, 'p'},
-                                          {"config-reference", no_argument, NULL, 'r'},
-                                          {"config-sample", no_argument, NULL, 's'},
-                                          {"print-acls", no_argument, NULL, 'a'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    const struct option table[] = {{"config", required_argument, NULL, 'c'},
+                                   {"check-config", no_argument, &o->check, 1},
+                                   {"print-config", no_argument, &o->print, 1},
+                                   {"config-reference", no_argument, &o->reference, 1},
+                                   {"config-sample", no_argument, &o->sample, 1},
+                                   {"print-acls", no_argument, &o->acls, 1},
+                                   {"version", no_argument, NULL, 'v'},
+                                   {"help", no_argument, NULL, 'h'},
+                                   {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "c:h", table, NULL)) != -1) {
         switch (c) {
+        case 0: /* a flag, which is set */
+            break;
         case 'c':
             o->config = optarg;
-            break;
-        case 'k':
-            o->check = true;
-            break;
-        case 'p':
-            o->print = true;
-            break;
-        case 'a':
-            o->acls = true;
-            break;
-        case 'r':
-            o->reference = true;
-            break;
-        case 's':
-            o->sample = true;
             break;
         case 'v':
             puts("duetime-dispatcher " DUETIME_VERSION);

@@ -23,7 +23,6 @@
 #define LOCKED_US INT64_C(50000)    /* other dispatchers hold all schedules that are due */
 #define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed within this time */
 
-/* The tzdata of a zone that this process saw last. */
 struct seen_zone {
     struct seen_zone *next;
     int64_t stamp;

@@ -1,4 +1,4 @@
-/* The attributes of an event: see cloud_event.h. */
+/* The attributes of an event, and callers' headers. */
 #include "cloud_event.h"
 
 #include "base/assert.h"

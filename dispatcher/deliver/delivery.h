@@ -55,12 +55,10 @@ struct dt_delivery_env {
 
 /* Nothing is connected yet. *out is freed by the caller. */
 DT_MUST_CHECK dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out);
-/* Closes and frees it. Accepts NULL. */
 void dt_delivery_free(dt_delivery *delivery);
 
 /* ---- takeover ---- */
 
-/* The delivery's answer to a new leader. */
 struct dt_delivery_findings {
     char halt[320];      /* not empty: what was sent and what the row says cannot both be true; the shard must halt */
     bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
@@ -103,7 +101,7 @@ struct dt_delivered {
     bool reopened;         /* a topic that took nothing takes messages again */
 };
 
-/* A leader transaction begins: nothing is begun. */
+/* A leader transaction begins: forgets what was sent before. */
 void dt_delivery_clear(dt_delivery *delivery);
 /* Begins sending a batch. ahead: its claim is not committed yet, so it begins only if that needs no waiting, and
  * dt_delivery_begun says whether it did. dt_delivery_commit returns a failure. */

@@ -66,7 +66,6 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_st
                             const struct dt_topic_callback *callback, uint32_t host);
 /* Whether this process takes any attempts into its hands. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
-/* A leader transaction begins. */
 void dt_hands_claims_begin(dt_hands_claims *claims);
 /* For struct dt_leader_gate. `arg` is a dt_hands_claims. */
 enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner);

@@ -41,8 +41,6 @@ struct dt_config dt_lease_config(const struct dt_config *config)
     return hasty;
 }
 
-/* ---- the thread ---- */
-
 void dt_elector_step(dt_elector *e, uint32_t signals)
 {
     e->kind->step(e, signals);
@@ -115,8 +113,6 @@ bool dt_elector_idle(const dt_elector *e)
 {
     return atomic_load(&e->n_leads) == 0;
 }
-
-/* ---- life ---- */
 
 static void elector_free(dt_elector *e)
 {

@@ -28,7 +28,6 @@ typedef struct dt_elector dt_elector;
 /* Called on the elector's thread; return at once. */
 struct dt_elector_events {
     void *arg;
-    /* This process should lead the shard now. */
     void (*gained)(void *arg, unsigned shard);
     /* Another process should lead the shard: step down in order, then call dt_elector_released. The elector keeps the
      * shard until then. */
@@ -59,7 +58,6 @@ struct dt_elector_env {
 struct dt_config dt_lease_config(const struct dt_config *config);
 /* "zookeeper" or "mysql": what elects under this configuration. Static. */
 const char *dt_elector_name(const struct dt_config *config);
-/* The server that elects under this configuration. */
 enum dt_outage_of dt_elector_server(const struct dt_config *config);
 
 /* *out is set before the first event. Does not wait for the server to be there; connects for ever, with capped back-off

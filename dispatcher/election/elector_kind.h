@@ -60,7 +60,6 @@ static inline bool dt_lease_runs(const struct dt_lease *lease, int64_t now_us)
     return now_us < atomic_load(&lease->until_us);
 }
 
-/* The session has ended. */
 static inline void dt_lease_end(struct dt_lease *lease)
 {
     atomic_store(&lease->until_us, 0);
@@ -121,7 +120,7 @@ struct dt_elector_kind {
     /* Makes an elector with its own parts. dt_elector_new fills in `base` afterwards, except the length of the lease,
      * which this function sets. Connects to nothing yet. */
     dt_status (*make)(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err);
-    /* Reads what came, and does what there is to do. Never waits for a server. */
+    /* Reads what arrived, and does what is due. Never waits for a server. */
     void (*step)(dt_elector *elector, uint32_t signals);
     /* Mono: when there will be something to do without a signal; INT64_MAX = never. */
     int64_t (*next_us)(const dt_elector *elector);

@@ -45,7 +45,6 @@
 
 enum hold { HOLD_NONE, HOLD_LED, HOLD_RELEASING, HOLD_DROPPING };
 
-/* Another member, as this process has seen it. */
 struct lease_watch {
     struct dt_election_member member;
     int64_t seen_us; /* mono: when this number of renewals was seen first */
@@ -152,7 +151,6 @@ static void lose_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
     e->base.events.lost(e->base.events.arg, shard);
 }
 
-/* Gains and loses shards as the view says. */
 static void update_holds(struct mysql_elector *e)
 {
     const int64_t now_us = dt_clock_mono_us(e->base.clock);
@@ -352,8 +350,6 @@ static int64_t order_due_us(const struct mysql_elector *e)
     return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;
 }
 
-/* ---- the step ---- */
-
 static void step(dt_elector *base, uint32_t signals)
 {
     struct mysql_elector *e = of(base);
@@ -381,8 +377,6 @@ static int64_t next_us(const dt_elector *base)
         return lease_us;
     return dt_earlier(lease_us, dt_later(order_due_us(e), e->not_before_us));
 }
-
-/* ---- life ---- */
 
 /* Waits for the answer under way. False: it did not arrive in time. */
 static bool await_answer(struct mysql_elector *e)

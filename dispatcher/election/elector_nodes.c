@@ -78,7 +78,6 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
     dt_zk_elector_back_off(e);
 }
 
-/* The list was not answered, or its path is gone. */
 static void list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *r)
 {
     list->stale = true;
@@ -246,7 +245,7 @@ static void own(dt_zk_elector *e, unsigned shard)
     e->base.events.gained(e->base.events.arg, shard);
 }
 
-void dt_nodes_taken(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     if (e->nodes[r->index].state != DT_NODE_TAKING)
         return;
@@ -262,7 +261,7 @@ void dt_nodes_taken(dt_zk_elector *e, const struct dt_zk_reply *r)
         dt_zk_elector_trouble(e, "take", r);
 }
 
-void dt_nodes_dropped(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_dropped(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     if (e->nodes[r->index].state != DT_NODE_DROPPING)
         return;
@@ -276,7 +275,7 @@ void dt_nodes_dropped(dt_zk_elector *e, const struct dt_zk_reply *r)
         dt_zk_elector_trouble(e, "drop", r);
 }
 
-void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_looked(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     struct dt_node *node = &e->nodes[r->index];
     const bool ours = r->outcome == DT_ZK_OK && r->owner_session == dt_zk_session(e->zk);
@@ -292,7 +291,7 @@ void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *r)
     }
 }
 
-void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     e->leaders.asked = false;
     if (r->outcome != DT_ZK_OK) {
@@ -362,14 +361,14 @@ void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *r)
     e->members.stale = true;
 }
 
-void dt_member_quit(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     e->quit_done = e->quit_done || r->outcome == DT_ZK_OK || r->outcome == DT_ZK_MISSING;
     e->quit_asked = e->quit_done;
 }
 
 /* Finds our place among the members, and deletes what is ours beyond one node. */
-void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *r)
+void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     const char *const *names = (const char *const *)r->children;
     unsigned own_nodes = 0;

@@ -32,7 +32,6 @@ struct dt_node {
 
 enum dt_joined { DT_JOIN_NO, DT_JOIN_SENT, DT_JOIN_UNSURE, DT_JOIN_YES };
 
-/* The state of a list of children. */
 struct dt_listing {
     bool known, asked, stale;
 };
@@ -74,7 +73,6 @@ typedef struct dt_zk_elector {
 
 /* ---- elector_nodes.c: requests ---- */
 
-/* The request that a reply answers. */
 enum dt_zk_request {
     DT_ASK_PATH,
     DT_ASK_JOIN,
@@ -117,10 +115,10 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e);
  * elements. */
 void dt_nodes_view(const dt_zk_elector *e, bool *mine, bool *taken);
 /* Answers to DT_ASK_TAKE, _DROP, _LOOK and _LEADERS. */
-void dt_nodes_taken(dt_zk_elector *e, const struct dt_zk_reply *reply);
-void dt_nodes_dropped(dt_zk_elector *e, const struct dt_zk_reply *reply);
-void dt_nodes_looked(dt_zk_elector *e, const struct dt_zk_reply *reply);
-void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
+void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *reply);
+void dt_nodes_dropped(dt_zk_elector *e, struct dt_zk_reply *reply);
+void dt_nodes_looked(dt_zk_elector *e, struct dt_zk_reply *reply);
+void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *reply);
 
 /* ---- elector_nodes.c: the member node ---- */
 
@@ -128,8 +126,8 @@ void dt_nodes_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
 void dt_member_serve(dt_zk_elector *e);
 /* Answers to DT_ASK_JOIN, _QUIT and _MEMBERS. The first one's name is taken out of the reply. */
 void dt_member_joined(dt_zk_elector *e, struct dt_zk_reply *reply);
-void dt_member_quit(dt_zk_elector *e, const struct dt_zk_reply *reply);
-void dt_member_listed(dt_zk_elector *e, const struct dt_zk_reply *reply);
+void dt_member_quit(dt_zk_elector *e, struct dt_zk_reply *reply);
+void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *reply);
 /* The session has ended, and the node with it. */
 void dt_member_forget(dt_zk_elector *e);
 

@@ -169,8 +169,7 @@ static bool make_paths(dt_zk_elector *e)
     return e->paths_made;
 }
 
-/* Answer to DT_ASK_PATH. */
-static void path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
+static void path_made(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     dt_assert_cmp(r->index, <, PATHS);
     if (r->outcome == DT_ZK_OK || r->outcome == DT_ZK_EXISTS) {
@@ -197,43 +196,25 @@ static dt_zk_elector *of(dt_elector *base)
 
 /* ---- replies ---- */
 
+static void ping_answered(dt_zk_elector *e, struct dt_zk_reply *r)
+{
+    (void)r;
+    e->pinging = false;
+}
+
 static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
 {
+    static void (*const handlers[])(dt_zk_elector *, struct dt_zk_reply *) = {
+        [DT_ASK_PATH] = path_made,           [DT_ASK_JOIN] = dt_member_joined,   [DT_ASK_QUIT] = dt_member_quit,
+        [DT_ASK_MEMBERS] = dt_member_listed, [DT_ASK_LEADERS] = dt_nodes_listed, [DT_ASK_TAKE] = dt_nodes_taken,
+        [DT_ASK_DROP] = dt_nodes_dropped,    [DT_ASK_LOOK] = dt_nodes_looked,    [DT_ASK_PING] = ping_answered};
     if (r->outcome == DT_ZK_OK) {
         e->backoff_us = BACKOFF_MIN_US;
         dt_outage_over(&e->outage);
     }
     if (r->outcome != DT_ZK_LOST) /* any answer says that the session lived when the request was sent */
         dt_lease_extend(&e->base.lease, r->sent_us);
-    switch ((enum dt_zk_request)r->request) {
-    case DT_ASK_PATH:
-        path_made(e, r);
-        break;
-    case DT_ASK_JOIN:
-        dt_member_joined(e, r);
-        break;
-    case DT_ASK_QUIT:
-        dt_member_quit(e, r);
-        break;
-    case DT_ASK_MEMBERS:
-        dt_member_listed(e, r);
-        break;
-    case DT_ASK_LEADERS:
-        dt_nodes_listed(e, r);
-        break;
-    case DT_ASK_TAKE:
-        dt_nodes_taken(e, r);
-        break;
-    case DT_ASK_DROP:
-        dt_nodes_dropped(e, r);
-        break;
-    case DT_ASK_LOOK:
-        dt_nodes_looked(e, r);
-        break;
-    case DT_ASK_PING:
-        e->pinging = false;
-        break;
-    }
+    handlers[r->request](e, r);
 }
 
 /* ---- the plan ---- */
@@ -262,8 +243,6 @@ static void serve_plan(dt_zk_elector *e)
     for (size_t i = 0; i < e->base.plan.n_take && e->connected; i++)
         dt_nodes_take(e, e->base.plan.take[i]);
 }
-
-/* ---- the step ---- */
 
 static void step(dt_elector *base, uint32_t signals)
 {
@@ -314,8 +293,6 @@ static int64_t next_us(const dt_elector *base)
     }
     return e->not_before_us > now_us ? dt_earlier(at_us, e->not_before_us) : at_us;
 }
-
-/* ---- life ---- */
 
 static void end_session(dt_elector *base)
 {

@@ -134,8 +134,6 @@ const struct dt_lease_answer *dt_lease_link_take(dt_lease_link *link)
     return &link->answer;
 }
 
-/* ---- life ---- */
-
 void dt_lease_link_free(dt_lease_link *link)
 {
     if (!link)

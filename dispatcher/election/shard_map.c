@@ -33,7 +33,6 @@
     INT64_C(10000000) /* longer than other processes take to see the number, wait for their grace and step down */
 #define RETRY_US INT64_C(500000)
 
-/* A shard that the map does not name. */
 struct leaving {
     int64_t token, since_us; /* the leadership that its row tells of; since then, and this process did not lead it */
     bool orphan;             /* until the row names another leadership, or none */

@@ -37,9 +37,7 @@ void dt_shard_map_source_free(dt_shard_map_source *source); /* of a source that 
 void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *out);
 /* Another generation was seen, or a change was announced: the row is read at once. */
 void dt_shard_map_source_stale(dt_shard_map_source *source);
-/* How many shards the map names. */
 unsigned dt_shard_map_source_named(const dt_shard_map_source *source);
-/* Shards below it have a row. */
 unsigned dt_shard_map_source_rows(const dt_shard_map_source *source);
 
 #endif

@@ -21,7 +21,6 @@
 
 typedef struct dt_zk dt_zk;
 
-/* Signals to the mailbox. */
 enum {
     DT_ZK_ANSWERED = 1, /* dt_zk_take has something */
     DT_ZK_SESSION = 2,  /* dt_zk_state says something else than before */
@@ -39,7 +38,6 @@ struct dt_zk_reply {
     /* the adapter's, while the request is under way */
     dt_zk *zk;
     struct dt_lease *lease;
-    /* the answer */
     struct dt_zk_reply *next; /* of dt_zk_take's list */
     enum dt_zk_outcome outcome;
     const char *reason;    /* of any outcome but OK, in ZooKeeper's words; static */

@@ -197,8 +197,6 @@ bool dt_due_watch_row(dt_due_watch *w, unsigned shard, struct dt_watched_row *ou
     return known;
 }
 
-/* ---- life ---- */
-
 dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
                            struct dt_error *err)
 {

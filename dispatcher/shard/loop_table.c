@@ -33,8 +33,6 @@ void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want 
     table->env.news(table->env.arg);
 }
 
-/* ---- telling ---- */
-
 void dt_loop_table_ended(dt_loop_table *table, unsigned shard)
 {
     table->slots[shard].ended = true;
@@ -148,8 +146,6 @@ void dt_loop_table_end(dt_loop_table *table)
             end_loop(table, &table->slots[shard]);
         }
 }
-
-/* ---- life ---- */
 
 dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out)
 {

@@ -34,17 +34,16 @@ void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want 
 
 /* ---- any thread ---- */
 
-/* A loop's thread is at its end. */
+/* A loop's thread has ended. */
 void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
-/* Tells a shard's loop something, if there is one; it stays while it is told. */
+/* Calls fn for a shard's loop, if there is one; the loop stays until fn returns. */
 void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
 void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
-/* Tells it something with a number. */
+/* Passes on a number as well. */
 void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
                                uint64_t number);
-/* Tells of attempts that were lost, to the loops of their jobs' shards. */
+/* Notifies the loops of these jobs' shards that attempts were lost. */
 void dt_loop_table_tell_lost(dt_loop_table *table, const struct dt_shard_map *map, const int64_t *ids, size_t n);
-/* False: there is no loop. */
 bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_state *out);
 
 /* ---- the supervisor's thread ---- */

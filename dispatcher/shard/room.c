@@ -148,8 +148,6 @@ static int64_t tick(void *arg, void *store)
     return r->anybody ? now_us + LOOK_US : INT64_MAX;
 }
 
-/* ---- life ---- */
-
 dt_status dt_room_start(const struct dt_room_env *env, dt_room **out)
 {
     struct dt_room *r = *out = calloc(1, sizeof(*r));

@@ -85,8 +85,6 @@ void dt_sender_close(struct dt_sender *s)
     dt_mailbox_signal(s->mailbox, REQUEST);
 }
 
-/* ---- life ---- */
-
 dt_status dt_sender_start(struct dt_sender *s, dt_delivery *delivery, void (*done)(void *arg), void *arg)
 {
     s->delivery = delivery;

@@ -88,7 +88,6 @@ static struct dt_shard_scan part_of_rows(const dt_shard_loop *l, int64_t now_ms,
                                   .after_id = after_id};
 }
 
-/* Reads a part into l->due.entries[at...). */
 static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t at, struct dt_error *err)
 {
     dt_status status = dt_store_scan_shard(l->store, part, err);

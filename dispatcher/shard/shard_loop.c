@@ -98,7 +98,6 @@ static bool has_remainder_to_send(const dt_shard_loop *l)
     return l->sender.state == DT_SENDER_OPEN && dt_shard_has_remainder(l);
 }
 
-/* When to do the next step, from what this one has seen. */
 static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t next_ms, bool news)
 {
     const int64_t now_us = dt_shard_mono_us(l);
@@ -441,8 +440,6 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-/* ---- the thread ---- */
-
 static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
 {
     say(l, NULL, "");
@@ -495,8 +492,6 @@ static void run(void *arg)
     l->env->stopped(l->env->arg, l->shard);
 }
 
-/* ---- life ---- */
-
 static void make_meters(dt_shard_loop *l)
 {
     char label[32];
@@ -519,7 +514,6 @@ static void make_meters(dt_shard_loop *l)
     };
 }
 
-/* On the sender's thread. */
 static void sender_done(void *arg)
 {
     dt_shard_loop *l = arg;

@@ -51,7 +51,6 @@ struct dt_loop_env {
     uint64_t (*random)(void *arg);
 };
 
-/* Starts the thread. */
 DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
 /* Joins the thread; call after dt_shard_loop_stop or `stopped`. */
 void dt_shard_loop_free(dt_shard_loop *loop);

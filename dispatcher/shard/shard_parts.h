@@ -54,9 +54,7 @@ struct dt_id_set {
 /* Ids are not 0. False: the set is full, or memory is out; the id is not in it. */
 bool dt_id_set_add(struct dt_id_set *set, int64_t id);
 bool dt_id_set_has(const struct dt_id_set *set, int64_t id);
-/* Empties it; it keeps its memory. */
 void dt_id_set_empty(struct dt_id_set *set);
-/* Gives the memory back. */
 void dt_id_set_clear(struct dt_id_set *set);
 
 /*
@@ -77,7 +75,6 @@ struct dt_limited_topic {
     int64_t since_us; /* when that was last set, or room.c promised a grant: the owner writes it then */
     int64_t asked_us; /* the owner's: when room was last asked for; 0 = not since it was set */
 };
-/* Starts as zeroes; clear gives back what it took. */
 struct dt_limit_memory {
     struct dt_limited_topic *v;
     size_t n, cap;
@@ -86,13 +83,11 @@ struct dt_limit_memory {
 void dt_limit_memory_clear(struct dt_limit_memory *memory);
 /* The jobs of a topic that may try to go now; SIZE_MAX: any number, nothing is known of it. */
 size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us);
-/* Allows n jobs of a topic from now on. */
 void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us);
 /* Takes one job off what is allowed. True: it was the last one. */
 bool dt_limit_memory_spend(struct dt_limit_memory *memory, struct dt_str topic);
 /* Forgets a topic: any number of its jobs may try. */
 void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic);
-/* Forgets what is too old to be believed. */
 void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
 
 /*
@@ -122,7 +117,6 @@ void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
 /* False: not known. *topic stays valid until the memory is cleared. */
 bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
 
-/* Signals of a loop's mailbox. */
 enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32, SENDER = 64 };
 
 struct dt_shard_meters {
@@ -299,7 +293,6 @@ struct dt_held_queue {
     size_t given;          /* entries that were given back before this due scan */
     int64_t next_ms;       /* when the first entry that is still held is due; 0: none is held */
 };
-/* A fair queue as one due scan sees it. */
 struct dt_due_queue {
     struct dt_str topic; /* absent: jobs that have no row */
     uint32_t host;       /* not 0: those of its jobs that name this host, beyond the places that it has */
@@ -364,7 +357,6 @@ struct dt_shard_run {
     size_t claimed;
 };
 
-/* Messages that were logged already. */
 struct dt_shard_told {
     bool halt;
     struct dt_outage_part outage;
@@ -515,7 +507,6 @@ void dt_shard_give_back(dt_shard_loop *l);
 /* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. by_host: jobs of a topic that name
  * a host without places for them have a queue of their own. */
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
-/* Takes the hints back. */
 void dt_shard_hint_none(dt_shard_loop *l);
 /* Hints at jobs whose attempts may be lost, in place of all others, if there are any. */
 void dt_shard_hint_lost(dt_shard_loop *l);
@@ -539,7 +530,6 @@ DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size
 void dt_shard_trust_init(dt_shard_loop *l);
 /* The leadership has a new epoch: replaces its marker `was`. What is known of the set is kept. */
 void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was);
-/* Reads the present map into trust.map. */
 void dt_shard_read_map(dt_shard_loop *l);
 /* The marker as this leadership has written it last. */
 struct dt_marker dt_shard_marker(const dt_shard_loop *l);
@@ -606,13 +596,11 @@ void dt_shard_cursor_end(dt_shard_loop *l);
 /* Moves the reader ahead to `last`, the cursor's position, unless it is further already. If the cursor has reached
  * it, it begins there and has skipped nothing. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);
-/* Moves the reader ahead. */
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* The reader ahead has reached the end: moves it back by some time, or to the start. */
 void dt_shard_ahead_end(dt_shard_loop *l);
 /* Has the reader ahead skipped something of the queue with this hash? */
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
-/* Notes that it has. */
 void dt_shard_skip(dt_shard_loop *l, size_t hash);
 
 /* ---- shard_memory.c ---- */

@@ -52,7 +52,6 @@ DT_MUST_CHECK dt_status dt_request_head(const struct dt_outgoing *from, const st
 
 enum dt_callback_kind { DT_CALLBACK_RESULT, DT_CALLBACK_TAKEN, DT_CALLBACK_UNKNOWN };
 
-/* Which attempt was sent, and what bounds its delay. */
 struct dt_callback_attempt {
     int64_t job_id, attempt;
     int64_t now_ms;       /* when the answer arrived, by a clock that receivers share */

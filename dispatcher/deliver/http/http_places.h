@@ -28,7 +28,6 @@ struct dt_places_limits {
     size_t max_bytes;
 };
 
-/* How a request ended. */
 enum dt_place_end {
     DT_PLACE_ANSWERED,    /* with any status but 429 and 503 */
     DT_PLACE_PUSHED_BACK, /* 429, 503, or no connection */
@@ -89,7 +88,6 @@ unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *w
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us);
 /* Other places that are taken at the host of this one. */
 unsigned dt_place_beside(const struct dt_place *place);
-/* Places that are taken. */
 unsigned dt_places_taken(const dt_places *places);
 /* Places that a host has for an owner now, taken ones included: per_host unless it was slowed. */
 unsigned dt_places_of_host(const dt_places *places, struct dt_str host, int64_t owner);

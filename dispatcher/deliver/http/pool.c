@@ -125,7 +125,6 @@ struct given {
     size_t n;
 };
 
-/* Takes attempts with the same number out of the list. */
 static void take_unwanted(dt_hands *hands, struct given *given)
 {
     given->list = NULL;
@@ -184,7 +183,7 @@ static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct
     int64_t *ids = dt_arena_alloc(&hands->arena, (of_shard ? of_shard : 1) * sizeof(*ids));
     if (!ids)
         return DT_NOMEM;
-    /* The jobs of the attempts that are not known here. */
+    /* jobs of attempts that are not known here */
     pthread_mutex_lock(&hands->lock);
     for (size_t i = 0; i < of_shard; i++) {
         struct dt_callback *callback = NULL;

@@ -447,8 +447,6 @@ void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_b
     dt_hands_claims_failed(claims); /* the keeper gives away claims that this process does not know */
 }
 
-/* ---- life ---- */
-
 dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)
 {
     dt_hands_claims *claims = calloc(1, sizeof(*claims));

@@ -258,8 +258,6 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
     return status;
 }
 
-/* ---- reading ---- */
-
 /* Whether the message is to be done. *place: of its partition. */
 static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
@@ -337,8 +335,6 @@ static dt_status poll(dt_command_reader *r, struct dt_error *err)
     return dt_kafka_reader_commit(r->consumer, err);
 }
 
-/* ---- the loop ---- */
-
 static dt_status serve(dt_command_reader *r, struct dt_error *err)
 {
     unsigned rank;
@@ -397,62 +393,6 @@ static void run(void *arg)
     }
     dt_kafka_reader_free(r->consumer);
 }
-
-/* ---- the sender of answers ---- */
-
-static bool answers(void *arg, int64_t partition)
-{
-    dt_command_reader *r = arg;
-    bool any = false;
-    pthread_mutex_lock(&r->lock);
-    for (size_t i = 0; i < r->n_answered && !any; i++)
-        any = r->answered[i] == partition;
-    pthread_mutex_unlock(&r->lock);
-    return any;
-}
-
-static dt_status send(void *arg, const struct dt_kafka_message *messages, size_t n, bool *sent, int timeout_ms,
-                      struct dt_error *err)
-{
-    return dt_notice_producer_send(((dt_command_reader *)arg)->notices, messages, n, sent, timeout_ms, err);
-}
-
-/* A topic with too few replicas would take nothing. */
-static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
-{
-    struct dt_kafka_topic_info info;
-    dt_status status = dt_kafka_asker_ask(((dt_command_reader *)arg)->asker, topic, owner, &info, err);
-    return status == DT_OK && info.replicas && info.min_in_sync > info.replicas ? DT_BUSY : status;
-}
-
-static void on_topic_known(void *arg)
-{
-    dt_outbox_wake(((dt_command_reader *)arg)->sender);
-}
-
-static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
-{
-    const struct dt_intake_env *intake = &r->env.intake;
-    const char *sent = "duetime_command_answers_total";
-    const char *about = "Answers to commands, and commands that were refused, by whether Kafka took them.";
-    r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send, .ask = ask_topic};
-    const struct dt_outbox_env env = {.kind = DT_MESSAGE_ANSWERS,
-                                      .chores = intake->chores,
-                                      .config = intake->config,
-                                      .clock = intake->clock,
-                                      .installation = intake->installation,
-                                      .kafka = &r->to_kafka,
-                                      .sent = dt_counter(sent, about, "outcome=\"sent\""),
-                                      .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
-                                      .arg = r,
-                                      .ours = answers};
-    dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
-    if (status == DT_OK)
-        status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);
-    return status == DT_OK ? dt_outbox_start(&env, &r->sender) : status;
-}
-
-/* ---- life ---- */
 
 static void make_meters(dt_command_reader *r)
 {

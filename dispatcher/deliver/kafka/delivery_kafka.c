@@ -587,8 +587,6 @@ void dt_delivery_settled(dt_delivery *d, const struct dt_delivery_findings *find
         tell_strangers(d, d->strangers.found, d->strangers.found_at);
 }
 
-/* ---- life ---- */
-
 void dt_delivery_free(dt_delivery *d)
 {
     if (!d)

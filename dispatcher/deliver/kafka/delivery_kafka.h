@@ -24,7 +24,6 @@
  */
 #define DT_LEDGER_YOUNG 1000
 
-/* A transaction, from its beginning to its commit. */
 struct dt_kafka_sending {
     bool begun;       /* or tried to: status says how that went */
     dt_status status; /* with err */

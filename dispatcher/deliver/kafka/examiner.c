@@ -251,8 +251,6 @@ static int64_t tick(void *arg, void *store)
     return dt_earlier(e->look_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US);
 }
 
-/* ---- life ---- */
-
 dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out)
 {
     dt_examiner *e = *out = calloc(1, sizeof(*e));

@@ -57,7 +57,6 @@ enum dt_ledger_care {
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
 DT_MUST_CHECK dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care,
                                               struct dt_error *err);
-/* The state and settings of a topic of ours, as Kafka says. */
 struct dt_kafka_topic_state {
     char name[250];
     bool there;
@@ -136,7 +135,6 @@ struct dt_kafka_record {
     int64_t offset;
     int64_t timestamp_ms; /* 0 = none */
 };
-/* A partition that is about to be read. */
 struct dt_kafka_start {
     int32_t partition;
     int64_t first, end; /* offsets: of the first message that exists, and after the last one that was committed */
@@ -206,7 +204,6 @@ DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, s
 /* Takes a record. False: this was the record looked for, and reading stops. */
 typedef bool dt_ledger_fn(void *arg, int64_t offset, struct dt_str key, struct dt_str value);
 
-/* Which records are read, for whom, and for how long. */
 struct dt_ledger_reading {
     int64_t from; /* offset of the first one */
     const dt_clock *clock;

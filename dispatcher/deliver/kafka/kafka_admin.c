@@ -28,7 +28,6 @@ enum {
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 
-/* A topic that is asked for, and what Kafka says of it. */
 struct look {
     const char *topic;
     rd_kafka_resp_err_t code;
@@ -124,7 +123,6 @@ static void all_are(struct look *v, size_t n, rd_kafka_resp_err_t code)
         v[i].code = code;
 }
 
-/* Fills in what Kafka says of each topic, in one request. */
 static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
 {
     rd_kafka_ConfigResource_t *resources[DT_KAFKA_FIND_MAX];
@@ -292,7 +290,7 @@ static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int
         v[i].reason[0] = '\0';
         v[i].made = true;
     }
-    /* Waits until the brokers know what was made. */
+    /* Waits until the brokers know the new topics. */
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     while (n > 0) {
         describe(a, v, n);
@@ -416,7 +414,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 static const char *const own_suffixes[DT_KAFKA_OWN_TOPICS - 1] = {
     "results", "results.rejected", "commands", "commands.rejected", "dead", "alerts"};
 
-/* One topic of ours: as it is now, be it made for that. */
+/* A topic of ours as it is now, created if needed. */
 static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
                              struct dt_error *err)
 {

@@ -27,7 +27,6 @@ struct dt_kafka_admin {
     struct dt_kafka_lookups *lookups;
 };
 
-/* A topic that is asked for, and the answer. */
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
     int64_t owner;                     /* in: the owner that is charged if it is created */

@@ -284,7 +284,6 @@ void dt_kafka_client_leave(rd_kafka_t *rk)
     pthread_mutex_unlock(&handles_lock);
 }
 
-/* The list is held. */
 static bool credential(const struct dt_properties *list, const char *name, struct dt_strbuf *out)
 {
     const struct dt_property *property = dt_properties_find(list, name);

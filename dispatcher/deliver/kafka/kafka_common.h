@@ -44,7 +44,6 @@ dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
 bool dt_kafka_refuses_message(rd_kafka_resp_err_t code);
 /* Whether the code refuses the whole topic. */
 bool dt_kafka_refuses_topic(rd_kafka_resp_err_t code);
-/* librdkafka's log lines into ours. */
 void dt_kafka_on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text);
 /* dt_fail with the code's class, "<what>: <Kafka's reason>". */
 dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const char *what);
@@ -54,7 +53,6 @@ size_t dt_kafka_message_size(const struct dt_kafka_message *message);
 /* Header list for librdkafka (NULL when there are none or memory is out: *ok tells which). */
 rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok);
 
-/* A topic's partitions by Kafka's metadata. */
 struct dt_kafka_shape {
     int partitions, replicas, brokers; /* replicas: of the partition that has fewest */
 };
@@ -175,7 +173,7 @@ void dt_kafka_watch_init(struct dt_kafka_watch *w);
 void dt_kafka_watch_clear(struct dt_kafka_watch *w);
 /* Handles made with this configuration report their requests and threads. */
 DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
-/* For closesocket_cb: notes the connection, and closes it. */
+/* For closesocket_cb: notes and closes the connection. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);
 /* For log_cb: notes lines about the transaction. */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text);

@@ -150,8 +150,6 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
     return status;
 }
 
-/* ---- life ---- */
-
 /* The handle needs a group, although it joins none: when Kafka answers that the group's coordinator has moved,
  * librdkafka (2.0.2: rd_kafka_handle_OffsetFetch) uses the handle's own group without a check. */
 static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)

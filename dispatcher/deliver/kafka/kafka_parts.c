@@ -1,4 +1,4 @@
-/* The parts, and the order in which they begin and end. */
+/* The parts, and the order in which they start and stop. */
 #include "kafka_parts.h"
 
 #include <stdlib.h>

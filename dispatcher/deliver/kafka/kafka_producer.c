@@ -97,8 +97,6 @@ struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
     return dt_txn_producer_refusal(line_at_turn(p));
 }
 
-/* ---- life ---- */
-
 void dt_producer_free(dt_producer *p)
 {
     if (!p)
@@ -284,8 +282,6 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     pthread_mutex_unlock(&s->lock);
     return status;
 }
-
-/* ---- life ---- */
 
 static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
 {

@@ -150,7 +150,6 @@ static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list
     return at;
 }
 
-/* Everything below the offset was applied. */
 static void note_applied(struct dt_kafka_reader *c, int32_t partition, int64_t offset)
 {
     if (partition < c->partitions && c->next[partition] == offset)
@@ -207,8 +206,6 @@ dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_
     *out = v;
     return DT_OK;
 }
-
-/* ---- polling ---- */
 
 dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
                                const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
@@ -394,7 +391,6 @@ static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 
 /* ---- shares ---- */
 
-/* Asks the caller where our partitions begin. */
 static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_start *v = calloc((size_t)c->partitions + 1, sizeof(*v));
@@ -539,7 +535,6 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     return DT_OK;
 }
 
-/* ---- life ---- */
 dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, dt_kafka_reader **out,
                               struct dt_error *err)
 {

@@ -189,7 +189,6 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
 
 /* ---- on the thread of its own ---- */
 
-/* When the next request may be sent. */
 struct pace {
     int64_t look_us;
     int64_t make_us;
@@ -470,8 +469,6 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
         (void)!dt_topic_queue_add(l->wanted, topic, k ? k->owner : dt_owner_by_name(topic));
     pthread_mutex_unlock(&l->lock);
 }
-
-/* ---- life ---- */
 
 dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
 {

@@ -591,8 +591,6 @@ struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
     return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
 }
 
-/* ---- life ---- */
-
 static void producer_leave(void *arg)
 {
     dt_txn_producer *p = arg;

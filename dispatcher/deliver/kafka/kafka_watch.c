@@ -111,7 +111,7 @@ void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const ch
     static const char lead[] = "Failed to add partition \"";
     const char *from = strcmp(facility, "ADDPARTS") == 0 ? strstr(text, lead) : NULL;
     size_t n = from ? strcspn(from + sizeof(lead) - 1, "\"") : 0;
-    /* it was let down because of another one */
+    /* it failed because of another topic */
     if (n == 0 || n > DT_KAFKA_TOPIC_MAX || strstr(text, rd_kafka_err2str(RD_KAFKA_RESP_ERR_OPERATION_NOT_ATTEMPTED)))
         return;
     pthread_mutex_lock(&w->lock);

@@ -169,8 +169,6 @@ static int64_t tick(void *arg, void *store)
     return w->chore.not_before_us = dt_clock_mono_us(w->env.clock) + pause_us;
 }
 
-/* ---- life ---- */
-
 dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env, dt_results_watermark **out,
                                      struct dt_error *err)
 {
@@ -402,8 +400,6 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     return DT_OK;
 }
 
-/* ---- the loop ---- */
-
 static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
 {
     struct deferred *d = &r->deferred;
@@ -523,8 +519,6 @@ static void run(void *arg)
     }
     dt_kafka_reader_free(consumer);
 }
-
-/* ---- life ---- */
 
 static void make_meters(dt_results *r)
 {

@@ -267,8 +267,6 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
     return true;
 }
 
-/* ---- telling ---- */
-
 static bool waited_for(const dt_writable_topics *known, const struct topic *topic)
 {
     return closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
