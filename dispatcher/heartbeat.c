@@ -1,9 +1,11 @@
 /*
- * Owns the process's row in `processes`, and what the rows of the others mean for the leaders here.
+ * Owns the process's row in `processes`, and what the rows of other processes mean for the leaders here.
  *
- * Invariants: whoever loses an entry has committed its job before, so an index that is compared with MySQL after its
- * loss is known has it. Leaders stop believing the index before the compare is asked for; while a writer is down they
- * go on so, since it loses more. A process without an index is such a writer for as long as it lives, and asks nobody.
+ * Invariants: a process commits a job before its entry can be lost. So an index that is compared with MySQL after the
+ *             loss
+ * is known has the job. Leaders stop believing the index before the compare is requested. While a writer is down it
+ * loses more entries, so leaders continue not to believe it. A process without an index is such a writer as long as it
+ * lives.
  */
 #include "heartbeat.h"
 

@@ -1,16 +1,16 @@
 /*
- * Ticks are bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
- * jobs run in the process that the election names for the lowest shard (two at once do no harm: every step is
- * idempotent), a step after the other with a pause between, so that they never hold up anything. What leaders say about
- * their shards is written within a second of its change, and once a period while there is something to say; the
- * reconciler's chore does it, because it alone may ask for what the reconciler counted.
+ * Ticks are bounded steps. The reconciler says when its next tick is. Promotion and the archive of finished jobs run in
+ * the process that the election names for the lowest shard, step after step with a pause between. (Two at once do no
+ * harm, because every step is idempotent.) The state of the leaders' shards is written within a second of a change, and
+ * once a period while there is something to report. The reconciler's chore does that, because only it may read what the
+ * reconciler counted.
  *
- * That process also audits the counters of jobs (counts_audit.c), a piece a tick for ever, in steps of AUDIT_ROWS: when
- * idle a piece in [reconcile] audit, and never more than a hundredth of the time.
+ * The same process audits the counters of jobs (counts_audit.c), a piece a tick, in steps of AUDIT_ROWS: when idle a
+ * piece in [reconcile] audit, and never more than a hundredth of the time.
  *
- * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the archiver
- * misses one. Where they cannot be had (a reader is in the way, no right to ALTER) the archiver makes do with `rest`
- * until the next look: jobs never wait for partitions.
+ * Partitions of history are created a day or two ahead. They are checked once in PARTS_US, and at once when the
+ * archiver misses one. If a partition cannot be created (a reader blocks it, or there is no right to ALTER), the
+ * archiver uses `rest` until the next check: jobs never wait for partitions.
  */
 #include "housekeeper.h"
 

@@ -1,6 +1,6 @@
 /*
- * The delivery by Kafka, as a shard's leader sees it: how the attempts that it has claimed go out, and how a new leader
- * learns which of them did. In an installation without Kafka (kafka.brokers is empty) nothing is connected: no topic
+ * The delivery by Kafka, as a shard's leader sees it: how claimed attempts are sent, and how a new leader learns which
+ * of them were sent. In an installation without Kafka (kafka.brokers is empty) nothing is connected: no topic
  * can be written, so jobs wait, and a list that is not empty is frozen (deliver/kafka/delivery_kafka.c).
  *
  * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when it ends. Calls in brackets
@@ -14,7 +14,7 @@
  *   the end    [close]
  *
  * Invariants:
- *   - What was begun reaches nobody before dt_delivery_commit, or never: the claim is committed in between.
+ *   - No reader sees what was begun before dt_delivery_commit; the claim is committed in between.
  *   - After any status but OK the leadership is over. Nothing is sent again from memory; the next dt_delivery_read
  *     decides what was sent.
  */

@@ -1,18 +1,19 @@
 /*
- * The port of deliveries by hands: attempts that a leader claims into the hands of its process, which ends each of them
- * by itself. The shard loop knows no such delivery by name; http/pool.c implements the port, and writes what it has in
- * hands by scheduler/dispatch/hands.h. tests/model/callbacks.pml is the protocol.
+ * The port of deliveries by hands: a leader claims attempts into the hands of its process, which ends each of them by
+ *                                  itself.
+ * The shard loop knows no such delivery by name. http/pool.c implements the port; scheduler/dispatch/hands.h has its
+ * SQL. tests/model/callbacks.pml is the protocol.
  *
- *   dt_hands         one a process: what it has in its hands, the lease that they are under, what comes of them
- *   dt_hands_claims  one a leader: the places in these hands that one of its leader transactions takes
+ *   dt_hands         one a process: what it has in its hands, their lease, and their outcomes
+ *   dt_hands_claims  one a leader: the places in these hands that a leader transaction takes
  *
  *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
  *
- * What holds:
- *   - Nothing goes out before `committed`, and each attempt once, while the lease runs that its claim was written
- *   under.
- *   - After `failed` nothing is claimed for the shard until it is known what MySQL has of that transaction.
- *   - Every attempt that was committed gets its outcome recorded, or is given away: then a leader ends it as lost.
+ * Invariants:
+ *   - Nothing is sent before `committed`. Each attempt is sent once, and only during the lease that its claim was
+ *     written under.
+ *   - After `failed` nothing is claimed for the shard until it is known whether MySQL has committed that transaction.
+ *   - Every committed attempt gets its outcome recorded, or is given away: then a leader ends it as lost.
  *   - No call waits for a server.
  */
 #ifndef DT_DISPATCHER_HANDS_H

@@ -1,11 +1,11 @@
 /*
- * The way of an elector to MySQL: an urgent chore, which carries out one order after the other.
- * The elector's thread never waits for a server: it fills an order, asks, and is signalled when the answer is there.
+ * The elector's connection to MySQL: an urgent chore, which carries out one order after the other. The elector's thread
+ * never waits for a server: it fills an order, asks, and gets a signal when the answer has arrived.
  *
- *   order = dt_lease_link_order(link); … dt_lease_link_ask(link)      nothing may be under way
- *   answer = dt_lease_link_take(link)                                  NULL: it has not come yet
+ *   order = dt_lease_link_order(link); … dt_lease_link_ask(link)      no order may be under way
+ *   answer = dt_lease_link_take(link)                                  NULL: it has not arrived yet
  *
- * All functions are called by one thread, the elector's. Tests link another one.
+ * Only the elector's thread calls these functions. Tests link others.
  */
 #ifndef DT_DISPATCHER_LEASE_LINK_H
 #define DT_DISPATCHER_LEASE_LINK_H

@@ -1,17 +1,20 @@
 /*
- * An urgent chore that reads the installation's row every EVERY_US (TOLD_US without an index), when it is told to, and
+ * An urgent chore that reads the installation's row every EVERY_US (TOLD_US without an index), when it is woken, and
  * more often while shards leave.
  *
- *   named     what the map says. Loops, results and reconciler take it from here
+ *   named     the shards of the map. Loops, results and reconciler use it
  *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
- *             fell, all that were led before: an API that has not heard of it yet goes on putting entries of new jobs
- *             into their sets, and their leaders hand these on
- *   orphans   beyond both, shards whose rows tell of a leadership that nobody ended: its process died, or was started
- *             anew since and knows of no grace. They are led once more, by somebody who steps down
+ *   fell,
+ *             all that were led before: an API that does not know the new number yet puts entries of new jobs into
+ *             their sets, and their leaders hand these on
+ *   orphans   beyond both, shards whose rows name a leadership that did not end: its process died, or restarted since
+ *   and
+ *             knows of no grace. They are led once more, by a leader that steps down
  *
  * Invariants: a map that was given out has the content of its generation. MySQL may go back to an earlier state and
- * count the same generation again with another number: hence both are compared. What is read here decides who tries,
- * never what is right: a map that is old for a while costs time alone.
+ *             count
+ * the same generation again with another number, so both are compared. What is read here decides who tries, never what
+ * is right: an old map only costs time.
  */
 #include "shard_map.h"
 

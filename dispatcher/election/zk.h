@@ -72,8 +72,10 @@ struct dt_zk_server {
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
 /* Whether the handle was opened with this digest. */
 bool dt_zk_opened_as(const dt_zk *zk, const char *digest);
-/* Ends the session. No reply is added, and no signal sent, after it returned. Replies that ZooKeeper's client lost on
- * the way do not come any more. */
+/*
+ * Ends the session. After it returned, no reply is added and no signal sent. Replies that ZooKeeper's client lost
+ * before do not arrive any more.
+ */
 void dt_zk_close(dt_zk *zk);
 /* CONNECTED: *timeout_ms is the session's timeout as negotiated. Never CONNECTED again after EXPIRED, until it is
  * closed and opened. */

@@ -1,14 +1,16 @@
 /*
- * Owns what the process asks the watcher about what is due, and what was told of what it found. Refuses to know what a
- * loop makes of it.
+ * Owns what the process asks the watcher about due jobs, and which loops it has woken for the answer. Refuses to know
+ * what a loop does then.
  *
- *   at rest   a statement waits for DT_WATCH_MS; what becomes due ends it
- *   busy      for BUSY_US after something new: it waits BUSY_WAIT_MS, then all of the last WINDOW_MS is looked at
- *             again, since commits come out of order
- *   once in reconcile.period everything that is due is looked at, up to DT_WATCH_DUE rows
+ *   at rest   a statement waits for DT_WATCH_MS; a job that becomes due ends it
+ *   busy      for BUSY_US after something new: waits BUSY_WAIT_MS, then reads all of the last WINDOW_MS again, since
+ *   commits
+ *             arrive out of order
+ *   once in reconcile.period everything that is due is read, up to DT_WATCH_DUE rows
  *
- * Invariant: a row in the window is told once; one that stands there still (its topic is paused) wakes nobody again.
- * Where an answer is full nobody knows what else is due, and all loops look.
+ * Invariant: a row in the window wakes its loop once. A row that is still there (its topic is paused) wakes no loop
+ *            again.
+ * If an answer is full, more may be due, and all loops look.
  */
 #include "due_watch.h"
 

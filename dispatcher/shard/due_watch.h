@@ -1,16 +1,18 @@
 /*
  * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watcher.h), which waits in MySQL
- * until something is due, so that leaders need neither look by themselves nor hear of it through Redis. It tells the
- * shard loops of this process, and nobody else.
+ *                                             until
+ * something is due. So leaders need neither look by themselves nor be notified through Redis. It wakes only the shard
+ * loops of this process.
  *
- *   something became due       its shard's loop is woken: within 40 ms, or 100 ms where another was due a moment ago
+ *   something became due       its shard's loop is woken: within 40 ms, or 100 ms if another job was due a moment ago
  *   topics, the shard map      all loops look again; the map is read
  *   a shard's row changed      its loop is woken; until then it need not compare the row
- *   what was due long ago      looked for once in reconcile.period, since a manual edit, or a row whose commit took
- *                              long, comes behind the watch: loops of shards with such a row look at everything again
+ *   a job due long ago         looked for once in reconcile.period: a manual edit, or a row whose commit took long, is
+ *   before
+ *                              the watched window; loops of shards with such a row look at everything again
  *
- * While MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), loops look by themselves:
- * dt_due_watch_hears says so.
+ * If MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), dt_due_watch_hears is false, and loops
+ * look by themselves.
  */
 #ifndef DT_DISPATCHER_DUE_WATCH_H
 #define DT_DISPATCHER_DUE_WATCH_H

@@ -1,6 +1,7 @@
 /*
- * Invariants: at most one loop a shard; a loop is freed only by the supervisor's thread, after it was taken out of the
- * table under the lock that everybody holds while he tells it something.
+ * Invariants: at most one loop a shard. Only the supervisor's thread frees a loop, after it took the loop out of the
+ *             table
+ * under the lock. Every thread that calls a loop holds that lock.
  */
 #include "loop_table.h"
 

@@ -1,9 +1,10 @@
 /*
- * Owns the table of topics that are waited for, and the rhythm of looking.
- * Refuses to know: what room is (topic/topic_gate.h), and what becomes of what is granted.
+ * Owns the table of topics whose jobs wait for room, and the rhythm of looking.
+ * Refuses to know: what room is (topic/topic_gate.h), and what a shard does with a grant.
  *
- * Invariants: a shard that was granted something waits no longer, until it says so again; the shard that was served
- * last is served last the next time. The table is copied for a look, so that nobody waits for MySQL.
+ * Invariants: a shard that was granted room no longer waits, until it asks again; the shard that was served last is
+ *             served
+ * last the next time. The table is copied for a look, so that no thread waits for MySQL.
  */
 #include "room.h"
 

@@ -1,8 +1,7 @@
 /*
- * A chore that looks for room within the limits of topics, on behalf of all shards of this process whose jobs wait for
- * it; it is not due as long as none waits. Room is shared out among the shards that wait, in turn; a grant lets a
- * shard try, and its leader transaction decides. Other processes look for themselves: what two of them are granted of
- * the same room is claimed once.
+ * A chore that looks for room within the limits of topics, for all shards of this process whose jobs wait for it. It is
+ * not due while none waits. The shards that wait get the room in turn. A grant lets a shard try; its leader transaction
+ * decides. Other processes look for themselves: if two are granted the same room, it is claimed once.
  */
 #ifndef DT_DISPATCHER_ROOM_H
 #define DT_DISPATCHER_ROOM_H

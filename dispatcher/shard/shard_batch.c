@@ -107,17 +107,16 @@ void dt_sender_stop(struct dt_sender *s)
 }
 
 /*
- * The batch: one transaction in MySQL (settle, time out, claim), one of the delivery (the messages, and what tells of
- * them).
+ * ---- the batch: a transaction in MySQL (settle, time out, claim), then one of the delivery (messages and their
+ * record) ----
  *
  * Invariants:
- *   - A claim is never undone. flight.list is the list that the row holds. Its first fence.send_n entries are sent
- *     exactly as they stand, and flight.sent becomes true only after a clean commit.
- *   - After anything that is not a clean commit nothing is sent again from memory: the caller takes over, the ledger
+ *   - A claim is never undone. flight.list is the list in the row. Its first fence.send_n entries are sent exactly as
+ *     they are, and flight.sent becomes true only after a clean commit.
+ *   - After anything but a clean commit nothing is sent again from memory: the caller takes over, and the ledger
  *     decides.
- *   - What the delivery is given while its claim is not yet committed is committed after it, or never.
- *   - While a remainder of the list is not sent, it goes first. Its messages are read anew, whatever their rows say by
- *     now.
+ *   - Messages that the delivery gets before their claim is committed are committed after it, or never.
+ *   - If a part of the list was not sent, it is sent first. Its messages are read again, whatever their rows say now.
  */
 
 #define CLOCK_US                                                                                                       \

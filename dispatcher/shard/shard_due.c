@@ -1,6 +1,6 @@
 /*
- * Owns the due scan: the shard's set in the index is asked what may be due, or MySQL where the set is not believed
- * (shard_trust.c). Refuses to decide who goes first when that is too much (shard_queues.c).
+ * Owns the due scan: it asks the shard's set in the index what may be due, or MySQL if the set is not believed
+ * (shard_trust.c). If that is too much, shard_queues.c decides which jobs go first.
  */
 #include "base/assert.h"
 #include "shard_parts.h"

@@ -1,18 +1,18 @@
 /*
- * Owns who goes first when more is due than a batch, and where the others wait. Refuses to find out what is due
- * (shard_due.c).
+ * Owns which jobs go first when more are due than fit into a batch, and where the other jobs wait. Refuses to find out
+ * what is due (shard_due.c).
  *
- * Each topic has a fair queue, and its acknowledgements that did not come in time have another one. While all that is
- * due fits into two batches nobody asks for queues: due jobs leave in order of next_at. Beyond that a due scan takes
+ * Each topic has a fair queue, and its acknowledgements that did not come in time have another one. While all due
+ * jobs fit into two batches, queues are not used: due jobs leave in order of next_at. Beyond that a due scan takes
  * several batches and asks MySQL once for the queue of each entry (shard_parts.h). Each queue gets an equal part of
- * the next batch, in order of next_at. What a queue has too much of is parked in its held set, so that what is behind
- * it comes to light. From then on the queue gets its part from its held set:
+ * the next batch, in order of next_at. What a queue has too much of is parked in its held set, so that later jobs
+ * of other queues are found. From then on the queue gets its part from its held set:
  *
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
  *
  * Of a topic whose jobs name their hosts, those whose host has no place wait in a held set of that host beside the
- * topic's, so that they stand before no other host's. Among what MySQL's readers find, those beyond the places that
+ * topic's, so that they block no other host's. Among what MySQL's readers find, those beyond the places that
  * their host has are a closed queue of their own.
  *
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
@@ -21,8 +21,8 @@
  * A queue may be closed, for a reason that is one word here (enum dt_closed). A queue of timeouts is closed only if it
  * was parked because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
  *
- * Invariants: within a queue jobs leave in order of next_at: what is due of a queue that has a held set goes there,
- * behind the others, but for as many as were just given back (shard_held.c).
+ * Invariant: within a queue jobs leave in order of next_at. So due jobs of a queue with a held set are put into it,
+ * after the others, except as many as were just returned from it (shard_held.c).
  */
 #include <stdlib.h>
 

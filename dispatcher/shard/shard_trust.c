@@ -148,22 +148,22 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash)
 }
 
 /*
- * Owns the question whether the shard's set in the index may be believed, and the marker that says so in the set
- * itself. Refuses to know: what is due, and who goes first.
+ * ---- whether the shard's set in the index is believed, and the marker in that set ----
  *
- * Invariants: whatever the index says is a hint, the claim decides. The set is believed only while it carries this
- * leadership's marker with the present count: the count rises with every marking, so a set that was lost, replaced,
- * or put back from an older copy is noticed at the next due scan, and MySQL is read until it is rebuilt. So is a set
- * that was filled for another map, in which the shard had fewer slots: its marker has that map's generation. A
- * marker says that its set is whole only when that is known: from an earlier marker that said so, or since the set
- * was rebuilt; a leader that dies meanwhile leaves a set that nobody believes.
+ * Invariants: the index only gives hints; the claim decides. The set is believed only while it has this leadership's
+ *             marker
+ * with the present count, which rises with every marking. So the next due scan notices a set that was lost, replaced,
+ * or put back from an older copy, and MySQL is read until the set is rebuilt. The same holds for a set that was filled
+ * for another map, in which the shard had fewer slots: its marker has that map's generation. A marker says that its set
+ * is whole only if that is known: from an earlier marker that said so, or since the set was rebuilt. If a leader dies
+ * before that, no leader believes the set that it leaves.
  *
- * A whole set may lack entries all the same: those that somebody could not write. That is a doubt, and so is an index
- * that was out of reach, or a change of our own that did not arrive. After a doubt the set is believed again when
+ * A whole set may lack entries that some process could not write. That is a doubt, and so is an index that was out of
+ * reach, or a change of our own that did not arrive. After a doubt the set is believed again when
  *
  *   (1) every process that changes jobs can write to the set's endpoint, as far as is known (env->index_told),
- *   (2) what is due soon has been compared with MySQL since the doubt (trust.compared), and
- *   (3) MySQL has been read through once for what was due at the doubt (cursor.reads_through, in shard_trust.c).
+ *   (2) jobs that are due soon have been compared with MySQL since the doubt (trust.compared), and
+ *   (3) MySQL has been read through once for the jobs that were due at the doubt (cursor.reads_through).
  */
 
 #define MARK_US INT64_C(5000000) /* the index is asked to take a change at least this often */

@@ -1,14 +1,13 @@
 /*
- * The inside of the callbacks of a process (deliver/hands.h), shared by its files and nobody else.
+ * The inside of the callbacks of a process (deliver/hands.h), shared by its two files.
  *
- *   pool.c      its life
- *   pool_claims.c    the leaders' side: places, and handing requests to the client
- *   pool.c  a thread: outcomes, in batches, into MySQL and the index
- *   pool.c    two chores: the lease of the owner's number; lost attempts, claims in doubt, what is given away
- *   pool_claims.c           what is in hands; answers of the client
+ *   pool.c          life; two chores: the lease of the owner's number, and lost attempts with claims in doubt; a
+ *   thread: the
+ *                   recorder, which writes outcomes into MySQL and the index. Calls pool_claims.c
+ *   pool_claims.c   what is in hands: places that leaders take, requests for the client, and its answers
  *
- * One lock is for everything that more than one thread changes. Nobody waits for a server, or calls the client or a
- * callback of the environment, while he holds it.
+ * One lock protects everything that more than one thread changes. A thread that holds it does not wait for a server,
+ * and calls neither the client nor a callback of the environment.
  */
 #ifndef DT_DISPATCHER_POOL_PARTS_H
 #define DT_DISPATCHER_POOL_PARTS_H

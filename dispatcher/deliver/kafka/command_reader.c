@@ -1,13 +1,14 @@
 /*
- * Where a partition goes on, when it becomes ours:
+ * Where reading continues in a partition, when it becomes ours:
  *
- *   the row's offset lies within what Kafka has      there; if Kafka still has the message before it, that one is
- *                                                    read first, and must be the one that was done
- *   it lies before the first message                 at the first one; what lay between was removed unread, and is told
- *   it lies behind the end, or the message before    nowhere: the topic was made anew, or has lost its end. Nobody can
- *   it is another one                                tell which messages were done: an operator says where to go on
+ *   the row's offset is within Kafka's               there; if Kafka still has the message before it, that one is read
+ *                                                    first, and must be the one that was done
+ *   it is before the first message                   at the first one; messages between were removed unread, and are
+ *   reported it is after the end, or the message before it    nowhere: the topic was created again, or has lost its
+ *   end. It is unknown is another one                                   which messages were done: an operator says
+ *   where to continue
  *
- * Everything else that goes wrong ends in a new beginning, too: the partitions are given up and taken again from MySQL.
+ * After any other failure the reader gives its partitions up, and takes them again from MySQL.
  */
 #include "command_reader.h"
 
@@ -156,8 +157,10 @@ static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_
     return answer_here(r, err);
 }
 
-/* A MySQL that came back from an earlier copy, or somebody by hand, may say that partitions stand elsewhere, and no
- * message may come by which that would show. DEPOSED: reading is to begin anew. */
+/*
+ * MySQL may have gone back to an earlier copy, or an operator may have moved a partition, and no message may arrive
+ * that would show it. DEPOSED: reading must begin again.
+ */
 static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 {
     struct dt_command_place *now = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*now));

@@ -1,12 +1,12 @@
 /*
  * Carries out the messages of <installation>.commands. One thread a process, which reads its share of the partitions.
  *
- *   where our partitions stand (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index
+ *   positions of our partitions (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index
  *                                          ▲                                                  │
  *                                          └──────────────────────────────────────────────────┘
  *
- * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects.
- * Answers are stored with the effects; a sender of the outbox sends them.
+ * If the process is killed anywhere, nothing is done twice: reading continues from the offsets in MySQL, which rise in
+ * the transaction of the effects. Answers are stored there as well; a chore sends them (command_sender.c).
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H

@@ -1,11 +1,14 @@
 /*
- * The delivery's part in a takeover. The order of its steps is the protocol's:
+ * The delivery by Kafka: its part in a takeover, then trimming the ledger, then a batch.
+ *
+ * The steps of a takeover, in the order of the protocol:
  *
  *   fence   A new producer pair: init_transactions fences the old one and completes its transaction, under both
  *           transactional ids.
- *   read    Checks the ledger's settings and that a young ledger still reaches to ledger_offset. Writes a barrier into
- *           it, known by its token. Reads the ledger from ledger_offset up to that barrier, and the record right before
- *           ledger_offset, which must be one of ours. Whatever cannot be explained is a reason to halt.
+ *   read    Checks the ledger's settings, and that a young ledger still reaches to ledger_offset. Writes a barrier,
+ *   which its
+ *           token identifies. Reads the ledger from ledger_offset up to that barrier, and the record right before
+ *           ledger_offset, which must be one of ours. Anything that cannot be explained is a reason to halt.
  *
  * Refuses to know: what the leader does with the findings. Halting and settling are leader transactions
  * (shard/shard_takeover.c).
@@ -56,12 +59,11 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
 /* ---- reading the ledger ---- */
 
 /*
- * A ledger that was deleted and made anew is recognised by the row's offset, which it does not have. If that offset is
- * small, the new ledger has it soon again:
- *   - by the barrier of a takeover that came to nothing. So the ledger's end is looked at before our barrier is
- *   written.
+ * A ledger that was deleted and created again is recognised by the row's offset, which it does not have. If that offset
+ * is small, the new ledger soon reaches it:
+ *   - by the barrier of a takeover that failed. So the ledger's end is read before our barrier is written.
  *   - by the batch of a leader that did not notice, or died before it could. So the ledger is read from its beginning,
- *     which no leader has trimmed (delivery_kafka.c).
+ *     which no leader has trimmed.
  */
 static bool is_young(const struct dt_fence *fence)
 {
@@ -209,31 +211,32 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
 }
 
 /*
- * The ledger's upkeep while a shard is led: trimming it. Its records are needed from ledger_offset on, and from the
- * ledger_offset of every earlier copy of MySQL that may be put back. So only what lies below trim_offset goes, and only
- * after the row has held that value for [ledger] trim_after, a day by default: whatever copy of the last day is put
- * back finds its part of the ledger whole. An older copy finds its offset out of range, and the shard halts.
+ * ---- trimming the ledger, while a shard is led ----
  *
- * The last record below trim_offset stays as well: whoever reads from there on must find it, or the ledger was
- * recreated (ledger_record.c).
+ * Records are needed from ledger_offset on, and from the ledger_offset of every earlier copy of MySQL that may be
+ * restored. So only records below trim_offset are deleted, and only after the row has held that value for [ledger]
+ * trim_after, a day by default: any copy of the last day finds its part of the ledger whole. An older copy finds its
+ * offset out of range, and the shard halts.
  *
- * Kafka is asked on another thread, once in trim_after. A leader transaction then writes down the next trim_offset.
- * A process that is killed in between leaves the same records to the next leader, which deletes them again: that
- * changes nothing.
+ * The last record below trim_offset stays as well: a reader from there must find it, or the ledger was created again
+ * (ledger_record.c).
  *
- * A request may be carried out long after it was sent, on a ledger that was made anew meanwhile (the topic deleted and
- * created), and no look at the ledger beforehand changes that. There, a record below the row's offset is all that tells
- * of a batch that went into the new ledger: the leader that sent it takes over, or is dead by then. So a request never
- * covers what a takeover may have to read once more: nothing below DT_LEDGER_YOUNG. Then, whenever the request arrives:
+ * Another thread asks Kafka, once in trim_after. Then a leader transaction stores the next trim_offset. If the process
+ * is killed in between, the next leader deletes the same records again, which changes nothing.
  *
- *   - The row's offset is young. Its trim_offset is not above that, so no request was ever made, and the takeover finds
- *     the new ledger whole. (If the row began anew, after dt_clear_halt, a request of before is about an offset that
- *     the ledger does not have, and Kafka refuses it. If the ledger has grown that far, the request deletes what is
- *     settled. If it reaches beyond the row's offset, it deletes that, too, and the next takeover halts.)
- *   - The row's offset is not young. The new ledger does not reach it. As long as it does not reach trim_offset, Kafka
- *     refuses the request. After that the ledger's end is below the row's offset all the same, which halts the shard.
- *     Where strangers have filled it so far, the request leaves what stands right before the row's offset, and that is
- *     no record of ours.
+ * A request may be carried out long after it was sent, on a ledger that was deleted and created again since, and no
+ * look beforehand changes that. There, only a record below the row's offset shows a batch that was written to the new
+ * ledger; the leader that sent it takes over, or has died. So a request never covers what a takeover may read again:
+ * nothing below DT_LEDGER_YOUNG. Then, whenever the request arrives:
+ *
+ *   - If the row's offset is young, its trim_offset is not above that, so no request was ever sent, and the takeover
+ *     finds the new ledger whole. (If the row began again, after dt_clear_halt, an earlier request is about an offset
+ *     that the ledger does not have, and Kafka refuses it. If the ledger has grown that far, the request deletes
+ *     settled records. If it reaches beyond the row's offset, it deletes more, and the next takeover halts.)
+ *   - If the row's offset is not young, the new ledger does not reach it. While it does not reach trim_offset either,
+ *     Kafka refuses the request. After that the ledger's end is still below the row's offset, which halts the shard. If
+ *     strangers have filled it that far, the request leaves the record right before the row's offset, which is none of
+ *     ours.
  *
  * Invariants:
  *   - A step returns at once; dispatching never waits for the trimming.
@@ -316,20 +319,19 @@ dt_status dt_delivery_start(dt_delivery *d, dt_store *store, struct dt_fence *fe
 }
 
 /*
- * Owns:            the delivery's life, and a batch: the messages of the head of the in-flight list and one ledger
- *                  record with exactly that head, in one transaction; the memory of a refusal; records in the ledger
- *                  that no dispatcher wrote; and what due jobs are told in an installation without Kafka.
- * Refuses to know: how claims come about, and what becomes of them after the commit.
+ * ---- a batch: the messages of the head of the in-flight list, and one ledger record with exactly that head ----
+ *
+ * Refuses to know: how claims are made, and what follows the commit.
  *
  * Invariants:
- *   - A batch is committed as it was begun, or not at all. After anything that is not a clean commit nothing is sent
- *     again from memory: the ledger decides at the next takeover (delivery_kafka.c).
- *   - Nothing is kept from an earlier leadership but a refusal: the exact list that this process had sent when Kafka
- *     refused it for good. It is heard in a takeover's settling alone, after the ledger, and compared there entry for
- *     entry. It is forgotten once it was heard, and also when Kafka refuses a step of the takeover itself, because then
- *     the refusal may have been about us and not about a message. A refusal that is forgotten costs one more.
+ *   - A batch is committed as it was begun, or not at all. After anything but a clean commit nothing is sent again from
+ *     memory: the ledger decides at the next takeover.
+ *   - Of an earlier leadership only a refusal is kept: the exact list that this process had sent when Kafka refused it
+ *     for good. Only the settling of a takeover uses it, after the ledger, and compares it entry for entry. Then it is
+ *     forgotten. It is also forgotten if Kafka refuses a step of the takeover itself, because then the refusal may have
+ *     been about us and not about a message. A forgotten refusal costs one more.
  *   - Without Kafka no topic can be written, so no job is claimed for this delivery and no batch is begun. Its due jobs
- *     wait, and an operator is told. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
+ *     wait, and an operator is notified. A list that is not empty is frozen until Kafka is back (dt_delivery_fence).
  */
 
 enum { MET_TOGETHER = 256 }; /* topics; further ones are looked up in their first batch */

@@ -1,11 +1,5 @@
 /*
- * The inside of the delivery by Kafka, shared by the files of this folder that make it up:
- *
- *   delivery_kafka.c    a batch: its messages and its ledger record in one transaction; records in the ledger that no
- *                       dispatcher wrote; doing without Kafka
- *   delivery_kafka.c      a takeover: the barrier, and what the ledger says that was sent
- *   delivery_kafka.c     deleting old records of the ledger
- *   writable_topics.c   which topics can be written
+ * The inside of the delivery by Kafka, for delivery_kafka.c, and for tests that set its state.
  */
 #ifndef DT_DISPATCHER_DELIVERY_KAFKA_H
 #define DT_DISPATCHER_DELIVERY_KAFKA_H

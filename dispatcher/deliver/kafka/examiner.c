@@ -1,12 +1,12 @@
 /*
- * See examiner.h.
+ * Judges Kafka's settings, and reports them with what else this process sees (examiner.h).
  *
- *   missing                                    reports, dead letters or commands go nowhere; of the ledger, shards halt
- *   fewer replicas than there may be           the end of a broker is the end of what only it had
+ *   missing                                    reports, dead letters or commands are lost; without the ledger, shards
+ *   halt fewer replicas than there may be           with a broker ends what only it had
  *   min.insync.replicas above the replicas     nothing can be written
  *   min.insync.replicas 1 of several           what one broker alone has taken counts as written
  *   a topic of jobs that cannot be written     its jobs wait
- *   unclean.leader.election.enable             a replica that lacks messages may become the leader: they are gone
+ *   unclean.leader.election.enable             a replica that lacks messages may become the leader: they are lost
  */
 #include "examiner.h"
 
@@ -90,14 +90,16 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 }
 
 /*
- * look ─▶ as it was written, and not long ago: nothing
+ * ---- the chore ----
+ *
+ * look ─▶ as written, and not long ago: nothing
  *      └▶ else: one transaction that replaces what this process wrote
  *
- * A MySQL that was restored has other rows than were written, or none: what has not changed is written anew now and
+ * A MySQL that was restored has other rows than were written, or none. So unchanged findings are written again now and
  * then.
  *
- * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka
- * once. If another part of the process gets no answer from Kafka, it asks Kafka at once.
+ * While something is wrong it looks every few seconds, so that the end shows soon. Otherwise it looks twice a minute,
+ * and at Kafka once. If another part of the process gets no answer from Kafka, it asks Kafka at once.
  */
 
 #define FIRST_US   INT64_C(1000000)   /* the first look: by this time the clocks are known */

@@ -32,9 +32,9 @@ void dt_kafka_drain(int timeout_ms);
  * value that it does not take, a token that is none (INVALID; err names it, never its value). Connects nowhere. */
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
 /*
- * Takes [kafka] client.* of a configuration that was loaded anew into the one that runs, with its files as they are
- * now: open handles get the user and password of SASL, or the token, and are replaced as soon as nobody holds them; a
- * leader's producers keep the other settings until they are made anew. Not OK: as dt_kafka_check, and nothing changes.
+ * Takes [kafka] client.* of a newly loaded configuration into the running one, with its files as they are now. Open
+ * handles get the user and password of SASL, or the token, and are replaced as soon as they are not held; a leader's
+ * producers keep the other settings until they are created again. Not OK: as dt_kafka_check, and nothing changes.
  */
 DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
                                        struct dt_error *err);
@@ -50,8 +50,10 @@ void dt_kafka_admin_free(dt_kafka_admin *admin);
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
     DT_LEDGER_CHECK, /* at each takeover */
-    /* Makes the partition of a shard that nobody has ever led, if it is not there yet, and those below it. (Never for
-     * one that was led: a ledger that has lost its partition has to be seen by the check.) */
+    /*
+ * Creates the partition of a shard that was never led, if it is missing, and those below it. (Never for one that was
+ * led: the check must see a ledger that has lost its partition.)
+ */
     DT_LEDGER_GROW
 };
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. */
@@ -79,9 +81,10 @@ struct dt_kafka_topic_info {
     bool elects_unclean;   /* unclean.leader.election.enable */
 };
 /*
- * What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that
- * was fine a moment ago); made on demand when missing and auto_create_partitions > 0. REFUSED: it does not exist and
- * cannot be made, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer, or cannot say now.
+ * What is known of a topic. It is looked up again after 30 s (then in the background: a caller never waits for a topic
+ * that was fine a moment ago), and created on demand if it is missing and auto_create_partitions > 0. REFUSED: it does
+ * not exist and cannot be created, or may not be written (cached for 5 s). UNAVAILABLE: Kafka does not answer, or
+ * cannot say now.
  */
 DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
                                              struct dt_kafka_topic_info *out, struct dt_error *err);
@@ -143,8 +146,10 @@ struct dt_kafka_start {
 struct dt_kafka_reading {
     const char *suffix; /* the topic is <installation>.<suffix>; the group that keeps offsets has the topic's name */
     size_t bytes;       /* a poll ends when its records have so many; 0 = any number */
-    /* Says where the partitions are read from; NULL: from the group's offset, or the earliest where it has none. With
-     * it, an offset that is not there any more fails the poll, and the reader begins anew with the next share. */
+    /*
+ * Says where the partitions are read from; NULL: from the group's offset, or the earliest if it has none. If it is set,
+ * an offset that no longer exists fails the poll, and the reader begins again with the next share.
+ */
     dt_status (*begin)(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err);
     void *arg;
     const _Atomic bool *stop; /* when it is set, a share stops waiting; NULL = it never stops early */
@@ -251,18 +256,19 @@ DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned
  * takeover's fencing. */
 void dt_producer_free(dt_producer *producer);
 /*
- * One transaction: the messages and one ledger record (key and value given) to partition `shard` of the ledger. It is
- * begun, whereupon the client sends everything by itself, copied; and it is committed: every delivery report in and
- * right, exactly one EndTxn request sent, no broker disconnect meanwhile. What was begun and is not committed is seen
- * by nobody who reads committed messages, and holds them up until it is aborted: the producer must be freed then.
+ * One transaction: the messages, and one ledger record (key and value given) to partition `shard` of the ledger. After
+ * `begin` the client sends copies of everything by itself. `commit` succeeds if every delivery report is in and good,
+ * exactly one EndTxn request was sent, and no broker disconnected meanwhile. Readers of committed messages do not see
+ * what was begun and not committed, and are blocked by it until it is aborted: then the producer must be freed.
  * dt_producer_send does both.
  *   OK       begun; committed, and *ledger_offset is the record's valid offset
- *   REFUSED  Kafka refused one of the messages for good; nothing is committed by this call, but the producer must be
- *            freed. Never for the ledger record, nor for what concerns the producer as a whole (no right to its
- *            transactional id, say): those are doubts
+ *   REFUSED  Kafka refused one of the messages for good; this call commits nothing, but the producer must be freed.
+ *   Never for
+ *            the ledger record, nor for what concerns the whole producer (no right to its transactional id, say): those
+ *            are doubts
  *   DOUBT    anything else: free the producer and take over
- * Retriable errors before EndTxn are retried inside for at most about the transaction timeout, counted from the
- * beginning. Metadata of topics is asked for before that, at a topic's first use, for at most as long.
+ * Retriable errors before EndTxn are retried for at most about the transaction timeout, counted from the beginning.
+ * Metadata of topics is requested before that, at a topic's first use, for at most as long.
  */
 DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
                                           struct dt_str record_key, struct dt_str record_value, struct dt_error *err);

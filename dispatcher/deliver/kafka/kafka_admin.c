@@ -357,9 +357,9 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
 }
 
 /*
- * A broker knows of a new topic before it leads its partitions, and who writes to them meanwhile is told to try again
- * in a tenth of a second, in the middle of a transaction. So they are waited for here: whoever leads a partition can
- * tell where it ends. Afterwards they are as good as any other, whatever has come of it.
+ * A broker knows of a new topic before it leads its partitions. A producer that writes to them before that is told to
+ * try again in a tenth of a second, in the middle of a transaction. So this waits: a broker that leads a partition can
+ * say where it ends. Afterwards the topics are used, whatever the outcome.
  */
 static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct dt_kafka_finding *v, size_t n)
 {

@@ -1,9 +1,9 @@
 /*
- * The inside of an admin, shared by its files and nobody else.
+ * The inside of an admin, shared by its two files.
  *
- *   kafka_admin.c        requests to Kafka, of many topics at once; our own topics
- *   kafka_topics.c       what is known of topics of any name: remembered, and found out on a thread of its own
- *   kafka_topics.c   the parts, and the order in which they begin and end
+ *   kafka_admin.c    requests to Kafka, of many topics at once; our own topics
+ *   kafka_topics.c   what is known of topics: remembered, and looked up on a thread of its own; the admin's start and
+ *   end
  */
 #ifndef DT_DISPATCHER_KAFKA_ADMIN_PARTS_H
 #define DT_DISPATCHER_KAFKA_ADMIN_PARTS_H

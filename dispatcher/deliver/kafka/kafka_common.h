@@ -24,8 +24,8 @@ enum {
 struct dt_kafka_setting {
     const char *name, *value; /* of librdkafka */
 };
-/* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ended by a row without a
- * name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
+/* A configuration with the settings of every handle, then those of [kafka] client.*, then `own` (ended by a row without
+ * a name; may be NULL). Every callback gets opaque. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque,
                                           const struct dt_kafka_setting *own, rd_kafka_conf_t **out,
                                           struct dt_error *err);

@@ -1,9 +1,10 @@
 /*
- * Owns: the question how far the topic of results has been read, by its ends and the offsets that the group committed.
- * Refuses to know: who reads, and what the answer is for.
- * Invariants: an end is asked for before the offset that is compared with it, so what was in the topic before the mark
- * counts as read only when its offset was committed, that is after it was applied. What cannot be told (no answer, an
- * offset beyond the end: a topic that was made anew) counts as unread.
+ * Owns: how far the topic of results has been read, from its ends and the offsets that the group committed.
+ * Refuses to know: which process reads, and what the answer is for.
+ * Invariants: an end is read before the offset that is compared with it. So messages from before the mark count as read
+ *             only
+ * if their offset was committed, which is after they were applied. What is unknown (no answer, or an offset beyond the
+ * end, of a topic that was created again) counts as unread.
  */
 #include "kafka_common.h"
 

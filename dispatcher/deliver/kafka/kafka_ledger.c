@@ -122,11 +122,12 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
 }
 
 /*
- * Owns: deleting old records of a ledger partition: one request, a handle of its own, gone with the answer.
- * Refuses to know: which records are old enough, and what comes after.
- * Invariants: nobody waits here. The request is waited for on the thread that destroys the handle; whoever asked looks
- * now and then, or forgets it. One at a time a process: all shards become due on the same day, and the threads that
- * destroy handles are few.
+ * ---- deleting old records of a ledger partition: one request, whose handle ends with the answer ----
+ *
+ * Invariants: no thread of ours waits here, except the one that destroys the handle, which waits for the answer. The
+ *             caller
+ * looks now and then, or forgets the request. One request at a time a process: all shards become due on the same day,
+ * and there are few threads that destroy handles.
  */
 
 static atomic_flag under_way = ATOMIC_FLAG_INIT;

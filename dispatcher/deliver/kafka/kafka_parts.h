@@ -4,8 +4,8 @@
  *
  *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
  *
- * Where there is no Kafka (kafka.brokers is empty) nothing of it connects, and nobody waits: dead letters are not sent,
- * commands are not offered, and all reports are applied by whoever took them. Results that were stored while there was
+ * Without Kafka (kafka.brokers is empty) nothing connects or waits: dead letters are not sent, commands are not
+ * offered, and the process that takes a report applies it. Results that were stored while there was
  * a Kafka are still applied.
  */
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H

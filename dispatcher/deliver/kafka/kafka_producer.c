@@ -1,20 +1,20 @@
 /*
- * Owns:            whose turn it is of a shard's two transactional producers.
- * Refuses to know: what a transaction is made of (kafka_txn_producer.c).
+ * Owns:            the turns of a shard's two transactional producers; below them the producer of notices.
+ * Refuses to know: what a transaction consists of (kafka_txn_producer.c).
  *
- * Kafka answers EndTxn before it has written the transaction's markers. Whoever goes on with the same transactional id
- * meanwhile is told CONCURRENT_TRANSACTIONS, whereupon librdkafka waits for 20 ms. With two ids the markers of one
- * transaction are written while the next one is under way.
+ * Kafka answers EndTxn before it has written the transaction's markers. A producer that continues with the same
+ * transactional id before that gets CONCURRENT_TRANSACTIONS, and librdkafka then waits for 20 ms. With two ids, Kafka
+ * writes the markers of one transaction while the next one is under way.
  *
  * Invariants:
- *   - One transaction at a time, over both ids: the next begins after a clean commit of the one before, which is what
- *     makes ledger offsets rise. In a partition that both touch, the ledger above all, a reader of committed messages
- *     sees nothing of the second before the marker of the first is there.
- *   - A producer is there only when both ids are fenced: nothing that was begun before, under either, can be committed
- *     from then on.
+ *   - One transaction at a time, over both ids. The next begins after a clean commit of the last one, so that ledger
+ *     offsets rise. In a partition that both touch (the ledger above all), a reader of committed messages sees nothing
+ *     of the second before the marker of the first.
+ *   - A producer exists only when both ids are fenced: then nothing that was begun earlier, under either, can be
+ *     committed.
  *   - After anything but OK neither is used again: the turn stays with the one that failed.
  *
- * Each id has metadata of its own, looked at every five minutes: for so long after a topic has grown, the two may
+ * Each id has its own metadata, refreshed every five minutes. So for that long after a topic has grown, the two may
  * choose different partitions for a key.
  */
 #include <pthread.h>
@@ -134,10 +134,11 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
 }
 
 /*
- * Owns: an idempotent producer for notices (dead letters, rejected results): at least once, each delivery report looked
- * at. Refuses to know: what the notices say, and whether they were sent before. Invariants: a batch lives until its
- * last report is in or its messages were given up by librdkafka, also when the caller has stopped waiting; reports are
- * served by whichever caller waits, under one lock.
+ * ---- an idempotent producer for notices (dead letters, rejected results): at least once ----
+ *
+ * Invariants: a batch lives until its last report has arrived or librdkafka has given its messages up, even if the
+ *             caller
+ * stopped waiting. Whichever caller waits serves the reports, under one lock.
  */
 
 enum { KEEP_HANDLE_MS = 10000 };

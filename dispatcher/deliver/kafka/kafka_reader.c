@@ -1,15 +1,16 @@
 /*
- * Owns: a consumer of one of our own topics, its share of the partitions, and where it stands.
+ * Owns: a consumer of one of our own topics, its share of the partitions, and its positions.
  * Refuses to know: what a record says, and what it does.
- * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not
- * for each batch: a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
- * come again, which the caller must bear; one that keeps offsets itself says where reading begins. What has been read
- * to its end is committed as that: leaders compare the ends of the partitions of results with it (kafka_lag.c), and
- * behind the last record there may be markers of transactions. It is committed again now and then, because a reader
- * that was stopped may have come between with an older offset.
+ * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not for
+ *             each
+ * batch, since a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records are
+ * read again, which the caller must tolerate; a caller that keeps offsets itself says where reading begins. If a
+ * partition was read to its end, that end is committed, because markers of transactions may follow the last record, and
+ * leaders compare the ends of the partitions of results with it (kafka_lag.c). It is committed again now and then,
+ * because a reader that was stopped may have committed an older offset since.
  *
- * A handle of librdkafka is assigned partitions once; for others the reader takes a new handle. librdkafka aborts if
- * partitions are taken away from a handle while it still stops reading them after an earlier change
+ * A handle of librdkafka is assigned partitions once; for other partitions the reader takes a new handle. librdkafka
+ * aborts if partitions are taken from a handle that has not yet stopped reading them after an earlier change
  * (rd_kafka_assignment_partition_stopped, issue 5573), and it does not say when it has stopped.
  */
 #include "kafka_common.h"

@@ -1,17 +1,17 @@
 /*
- * Owns:            what is known of Kafka's topics, and finding it out: at once on the thread of a caller who waits,
- *                  or, for callers who must not wait, on a thread of its own, some topics a request.
+ * Owns:            what is known of Kafka's topics, and looking it up: at once on the thread of a caller that waits,
+ *                  or, for callers that must not wait, on its own thread, some topics a request.
  * Refuses to know: how Kafka is asked (kafka_admin.c), and who writes to the topics.
  *
  * Invariants:
- *   - One lock guards all that is remembered, and is never held while Kafka is asked.
- *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
- *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. An owner delays its
- *     own messages as it likes: while no other owner sends, or wants topics, its topics are made one full request after
- *     the other, and it owes nothing for them. Else of many a few are made at a time, with rests between them; the
- *     first ones of an owner as soon as they are wanted, and further ones at a pace that follows from what they cost.
- *     When there are only some they are made together: a controller that is slow to answer is waited for once.
- *   - Who wants a topic that is there waits for none that is missing: these stand in a queue of their own.
+ *   - One lock guards all that is remembered. It is never held during a request to Kafka.
+ *   - The thread sleeps unless a topic is wanted. Between two of its requests, callers that wait send theirs.
+ *   - Creating a topic costs the brokers as much as some thousand messages, which are late then. An owner may delay its
+ *     own messages: while no other owner sends, or wants topics, its topics are created one full request after the
+ *     other, and it is charged nothing. Otherwise, of many topics a few are created at a time, with pauses: the first
+ *     ones of an owner as soon as they are wanted, further ones at a pace that follows from their cost. If there are
+ *     only some, they are created together, so that a slow controller is waited for once.
+ *   - A lookup of an existing topic never waits for missing ones, which have a queue of their own.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -595,15 +595,15 @@ static void producer_leave(void *arg)
 {
     dt_txn_producer *p = arg;
     /*
-     * What is open holds up everybody who reads committed messages until Kafka's transaction timeout, if nobody takes
-     * the shard over before. Its commit was never asked for, so ending it is safe, however late the request arrives:
-     * the next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that one: a
-     * doubt, and one takeover more.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) when it is destroyed
-     * while partitions wait to join a transaction; after this none joins, answered or not.
-     *
-     * Not so after a connection broke that carried something of it: a message may still be on its way then, and must
-     * meet the markers of a newer epoch, which only the next producer's fencing writes.
-     */
+ * An open transaction blocks all readers of committed messages until Kafka's transaction timeout, unless a leader takes
+ * the shard over before. Its commit was never requested, so aborting it is safe, however late the request arrives: the
+ * next producer has another epoch. (At worst librdkafka asks for a new epoch after it and fences that one: a doubt, and
+ * one more takeover.) Also, librdkafka 2.0.2 may fail an assertion (txn_req_cnt) if it is destroyed while partitions
+ * wait to join a transaction; after the abort none joins, answered or not.
+ *
+ * If a connection broke that carried a part of it, it is not aborted: a message may still be on its way, and must meet
+ * the markers of a newer epoch, which only the next producer's fencing writes.
+ */
     rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
     if (error)
         rd_kafka_error_destroy(error);

@@ -59,9 +59,9 @@ static rd_kafka_resp_err_t on_request_sent(rd_kafka_t *rk, int fd, const char *b
 
 /*
  * While partitions join a transaction, librdkafka's main thread waits for its timers by looking at the clock, for two
- * milliseconds a transaction (2.0.2; gone in 2.4): it gives way to everybody who has something to do. It is also what
- * starts the threads of brokers, which inherit: so it becomes nicer when those that are known have theirs, and later
- * ones go back to what is usual (as far as the process may).
+ * milliseconds a transaction (2.0.2; not in 2.4). So it gets a lower priority. It also starts the threads of brokers,
+ * which inherit its priority: it is lowered when the known ones have started, and later ones return to the usual
+ * priority (as far as the process may).
  */
 static rd_kafka_resp_err_t on_thread_start(rd_kafka_t *rk, rd_kafka_thread_type_t type, const char *name, void *opaque)
 {

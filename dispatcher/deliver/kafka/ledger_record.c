@@ -1,26 +1,26 @@
 /*
  * The ledger's records, written and judged in one place.
  *
- * What may lie between ledger_offset and our barrier: barriers of earlier takeovers, and at most one batch record,
- * which is the batch that the row says was to be sent, entry for entry: the first send_n of what is in flight. Every
- * record is of this installation and of an epoch below ours. Anything else that reads as a ledger's record means that
- * MySQL and Kafka do not tell the same story (a restored copy, a recreated topic, a second installation): nobody may
- * guess, the shard halts.
+ * Between ledger_offset and our barrier there may be barriers of earlier takeovers, and at most one batch record: the
+ * batch that the row says was to be sent, entry for entry (the first send_n of the list in flight). Every record is of
+ * this installation and of an epoch below ours. Any other record of the ledger's form means that MySQL and Kafka
+ * contradict each other (a restored copy, a recreated topic, a second installation). The leader must not guess: the
+ * shard halts.
  *
- * A stranger's record is one that does not read as a ledger's record at all: no JSON object that names an installation,
- * which every record of every version does. No program of ours wrote it, so it says nothing of any batch. Whether a
- * batch was committed is told by the batch's own record, which is there or not whatever lies beside it: nobody can put
- * that record away without the partition's offsets telling of it. So a stranger's record is passed by, and counted:
- * somebody may write here who should not. A record that claims to be ours is believed, because to see through a forged
- * one would not help: who may write into the ledger and knows what is in flight can copy the record of an aborted
- * transaction, too, with whatever seal it had. Kafka's rights have to keep such a one away (README.md).
+ * A stranger's record does not have the ledger's form at all: it is no JSON object that names an installation, which
+ * every record of every version does. No program of ours wrote it, so it says nothing about a batch. Only the batch's
+ * own record shows whether the batch was committed, whatever is beside it; it cannot be removed without a trace in the
+ * partition's offsets. So a stranger's record is skipped, and counted: some client may write here that should not. A
+ * record that claims to be ours is believed. Detecting a forged one would not help: a client that may write into the
+ * ledger and knows the list in flight can also copy the record of an aborted transaction, with any seal it had. Kafka's
+ * rights must prevent that (README.md).
  *
- * ledger_offset is always right behind a record of ours, a batch's or a barrier's. So that one is read as well: where
- * another one stands in its place, or none, the ledger was recreated, and others have filled it up to here.
+ * ledger_offset is always right after a record of ours, a batch's or a barrier's. So that record is read as well: if
+ * another record, or none, is in its place, the ledger was created again, and other records have filled it up to here.
  *
- * What lies below ledger_offset is settled and was judged in its time. Where it is read once more, what is looked for
- * is a record that cannot be there: our barrier, or the batch in flight. Then offsets have begun anew. Epochs and batch
- * numbers prove nothing there: an operator may have cleared a halt after MySQL went back, and they repeat.
+ * Records below ledger_offset are settled and were judged before. If they are read again, the reader looks for a record
+ * that cannot be there: our barrier, or the batch in flight. If it is there, offsets have begun again. Epochs and batch
+ * numbers prove nothing there: they repeat if an operator cleared a halt after MySQL went back.
  */
 #include "ledger_record.h"
 

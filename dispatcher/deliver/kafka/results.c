@@ -1,14 +1,16 @@
 /*
- * mark (where do the partitions end now, at T?) ─▶ has the group committed its offsets up to there? ─▶ read up to T
+ * How far results have been read, then the reader of results.
  *
- * Offsets are committed after MySQL, and results of locked rows stand in MySQL by then, so what lies below a committed
- * offset has had its effect, whoever read it. T is a lower bound of MySQL's clock, taken before the question: what was
- * in the topic when MySQL's clock said T lies below the ends. Other clocks play no part.
+ *   mark (where do the partitions end now, at T?) ─▶ has the group committed its offsets up to there? ─▶ read up to T
  *
- * While the group is not that far the mark stays, and is compared again. While a leader waits without a break, no
- * deadline is waited for longer than GIVE_UP_MS: then the reader is behind, or Kafka does not answer. For attempts that
- * Kafka delivered that time begins again when Kafka answers after a failure: while it is away the reader cannot catch
- * up. A leader that was silent for a while was not waiting (its MySQL was away, say, as the reader's was), and begins
+ * Offsets are committed after MySQL, and results of locked rows are in MySQL by then. So everything below a committed
+ * offset has had its effect, whichever process read it. T is a lower bound of MySQL's clock, taken before the question:
+ * messages that were in the topic when MySQL's clock said T are below the ends. Other clocks do not matter.
+ *
+ * If the group has not read that far, the mark stays, and is compared again. While a leader waits without a break, no
+ * deadline is waited for longer than GIVE_UP_MS: then the reader is late, or Kafka does not answer. For attempts that
+ * Kafka delivered, that time begins again when Kafka answers after a failure, because the reader cannot catch up
+ * before. A leader that was silent for a while was not waiting (its MySQL was away, say, like the reader's), and begins
  * again.
  *
  * Invariant: kafka_up_to_ms <= other_up_to_ms.
@@ -200,14 +202,16 @@ void dt_results_watermark_stop(dt_results_watermark *w)
 }
 
 /*
+ * ---- the reader ----
+ *
  * poll ─▶ decode ─▶ apply (MySQL, one transaction) ─▶ tell the index ─▶ commit offsets
  *
- * Killed anywhere, the batch comes again: applying is idempotent on (job, attempt), so a repeat is a `duplicate` or
- * `stale`. The offsets are committed last; a MySQL that is away makes the batch wait, never skip.
+ * If the process is killed anywhere, the batch is read again. Applying is idempotent on (job, attempt), so a repeat is
+ * a `duplicate` or `stale`. Offsets are committed last. While MySQL is away the batch waits; it is never skipped.
  *
- * A job whose row another session keeps locked must not hold up the others of its partition: the transaction stores
- * its results in MySQL, however many they are, and they are tried again from there, a page at a time, until the row is
- * let go. So nothing waits in memory, and offsets are committed for what is in MySQL alone.
+ * A job whose row another session keeps locked must not delay other jobs of its partition. The transaction stores its
+ * results in MySQL, however many they are. They are tried again from there, a page at a time, until the row is
+ * unlocked. So nothing waits in memory, and offsets are committed only for what is in MySQL.
  */
 
 #define LINGER_MS      10

@@ -1,7 +1,8 @@
 /*
- * Invariants: a name stands in the queue once, in its group's list; a group is in the ring while it has names or
- * something to pay, and is dropped by the next take after that. The first group of the ring that need not wait is the
- * one whose turn it is. Few groups have something to pay without having names: what they pay was spent on them.
+ * Invariants: a name is in the queue once, in its group's list. A group is in the ring while it has names or a debt;
+ *             after
+ * that the next take drops it. The next turn is that of the first group in the ring that need not wait. Few groups have
+ * a debt without names, because the debt was spent on their names.
  */
 #include "topic_queue.h"
 

@@ -1,7 +1,7 @@
 /*
- * What is known of a topic holds for FRESH_US and is used a little longer while it is asked for again; a topic that
- * cannot be written is asked for again after RETRY_US. A message that may be larger than its topic takes goes alone:
- * Kafka decides, and a refusal is about it and no other.
+ * The state of a topic is valid for FRESH_US, and is used a little longer while it is looked up again. A topic that
+ * cannot be written is looked up again after RETRY_US. A message that may be larger than its topic allows is sent
+ * alone: Kafka decides, and a refusal is about that message.
  *
  *            ask            found out: resolve          refused as a whole
  *   unknown ─────▶ wanted ─────────────────▶ writable ─────────────────────▶ barred, for a while

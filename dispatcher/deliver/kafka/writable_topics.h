@@ -1,6 +1,6 @@
 /*
  * A shard loop's memory of which Kafka topics can be written, so that a claim can ask while its row is locked. One a
- * thread; never waits for Kafka: what it does not know is found out elsewhere meanwhile. Topics are Kafka's names.
+ * thread. It never waits for Kafka: another thread looks up what it does not know. Topics are Kafka's names.
  */
 #ifndef DT_DISPATCHER_WRITABLE_TOPICS_H
 #define DT_DISPATCHER_WRITABLE_TOPICS_H
