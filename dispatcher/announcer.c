@@ -27,7 +27,7 @@ void dt_announcer_all(dt_announcer *a)
     struct dt_error err = {0};
     pthread_mutex_lock(&a->lock);
     if (a->index && dt_index_wake_all(a->index, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "news were not announced", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "dispatcher", "news was not announced", DT_S("reason", err.text));
     pthread_mutex_unlock(&a->lock);
 }
 

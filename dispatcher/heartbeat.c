@@ -136,10 +136,10 @@ static dt_status look(dt_heartbeat *h, dt_store *store, bool beats, struct dt_er
         h->owes = debts.down[0] != '\0';
         pthread_mutex_unlock(&h->lock);
         if (!owed && h->owes)
-            DT_LOG(WARN, "heartbeat", "somebody cannot tell the index: due jobs are read from MySQL",
+            DT_LOG(WARN, "heartbeat", "a process cannot write to the index: due jobs are read from MySQL",
                    DT_S("endpoints", debts.down));
         if (owed && !h->owes)
-            DT_LOG(INFO, "heartbeat", "everybody can tell the index again");
+            DT_LOG(INFO, "heartbeat", "all processes can write to the index again");
         if (other || debts.losses != h->seen)
             h->env.doubt(h->env.arg);
         h->seen = debts.losses;

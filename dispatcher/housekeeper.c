@@ -319,7 +319,7 @@ static void tell_stats(dt_housekeeper *h, dt_store *store)
     h->told_us = dt_clock_mono_us(h->env.clock);
     if (write_stats(h, store, &err) != DT_OK) {
         h->told = 0; /* again at the next look */
-        DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "housekeeper", "the state of shards was not written", DT_S("reason", err.text));
     }
 }
 

@@ -138,7 +138,7 @@ static void revive_topics(dt_operation_runner *r)
     if (status != DT_OK)
         (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "deleted topics wait to be looked at", status, &err, 0);
     if (n)
-        DT_LOG(INFO, "operations", "deleted topics that got jobs were made again", DT_I("topics", n));
+        DT_LOG(INFO, "operations", "deleted topics that got jobs were created again", DT_I("topics", n));
 }
 
 static void update_owners(dt_operation_runner *r)

@@ -78,7 +78,7 @@ static void follow_zones(dt_schedule_maker *m)
         status = dt_store_schedule_zone_is(m->fires.store, name, stamp, &n, &err);
         z->stamp = status == DT_OK ? stamp : ~stamp;
         if (n)
-            DT_LOG(INFO, "schedules", "fires are reckoned anew: another tzdata", DT_S("zone", z->name),
+            DT_LOG(INFO, "schedules", "fires are computed again: the tzdata changed", DT_S("zone", z->name),
                    DT_I("schedules", n));
     }
     if (status != DT_OK)

@@ -101,8 +101,8 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
     while (!l->orders.stop && !l->orders.release && dt_store_deaths(l->store, l->shard, &deaths, &err) == DT_OK &&
            deaths.wait_ms > 0) {
         if (!logged)
-            DT_LOG(ERROR, "shard", "is left alone: processes died at one of its assertions", DT_I("shard", l->shard),
-                   DT_S("where", deaths.where), DT_I("ms", deaths.wait_ms));
+            DT_LOG(ERROR, "shard", "is not taken over for now: processes died at one of its assertions",
+                   DT_I("shard", l->shard), DT_S("where", deaths.where), DT_I("ms", deaths.wait_ms));
         logged = true;
         dt_mailbox_pause(l->mailbox, dt_shard_mono_us(l) + deaths.wait_ms * 1000, STOP | RELEASE);
     }

@@ -103,7 +103,8 @@ void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
     if (!l->trust.up || txn->offered.n == 0)
         return;
     if (dt_index_tell_offers(l->index, l->shard, txn->offered.topics, txn->offered.n_topics, &err) != DT_OK)
-        DT_LOG(DEBUG, "shard", "pops were not told of offers", DT_I("shard", l->shard), DT_S("reason", err.text));
+        DT_LOG(DEBUG, "shard", "waiting pops were not notified of offers", DT_I("shard", l->shard),
+               DT_S("reason", err.text));
 }
 
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
@@ -123,6 +124,6 @@ void dt_shard_leave_index(dt_shard_loop *l)
     struct dt_error err = {0};
     if (!l->index || l->shard < l->trust.map.shards || dt_index_drop(l->index, l->shard, &err) == DT_OK)
         return;
-    DT_LOG(INFO, "shard", "the set of a shard that is not needed any more stays", DT_I("shard", l->shard),
+    DT_LOG(INFO, "shard", "the set of a removed shard was not dropped", DT_I("shard", l->shard),
            DT_S("reason", err.text));
 }

@@ -69,7 +69,7 @@ static dt_status renew(dt_hands *hands, dt_store *store, struct dt_error *err)
     int64_t now_us = dt_pool_now_us(hands);
     int64_t sent_us = dt_clock_boot_us(hands->env.clock);
     if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
-        DT_LOG(WARN, "callbacks", "the lease is over: what is not on the wire is given away");
+        DT_LOG(WARN, "callbacks", "the lease has ended: callbacks that were not sent are given away");
         drop_number(hands);
         return DT_OK;
     }
@@ -195,7 +195,7 @@ static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct
     status = dt_store_hands_give_away(hands->keeper_store, owner, ids, n, err);
     if (status != DT_OK)
         return status;
-    DT_LOG(INFO, "callbacks", "claims that were in doubt are found out", DT_I("shard", shard), DT_I("given_away", n));
+    DT_LOG(INFO, "callbacks", "claims in doubt are resolved", DT_I("shard", shard), DT_I("given_away", n));
     pthread_mutex_lock(&hands->lock);
     hands->doubts[shard] = 0;
     pthread_mutex_unlock(&hands->lock);
@@ -257,7 +257,7 @@ static int64_t tick_renewer(void *arg, void *store)
     struct dt_error err = {0};
     if (dt_chore_stopping(&hands->renewer)) { /* what is left in hands is lost at once */
         if (hands->owner && give_up(hands, store, &err) != DT_OK)
-            DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
+            DT_LOG(INFO, "callbacks", "attempts in hands are lost when the lease ends", DT_S("reason", err.text));
         return INT64_MAX;
     }
     const dt_status status = keep_number(hands, store, &err);

@@ -79,7 +79,7 @@ static void write_halt(dt_command_reader *r, struct dt_command_place *place, con
     struct dt_error err = {0};
     place->halted = reason != NULL;
     if (dt_store_halt_commands(r->store, place, reason, &err) != DT_OK)
-        DT_LOG(DEBUG, "commands", "the row does not say so", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "commands", "the row was not updated", DT_S("reason", err.text));
 }
 
 static void halt(dt_command_reader *r, size_t i, const char *reason)

@@ -460,7 +460,7 @@ static void tell_strangers(dt_delivery *d, int64_t n, int64_t offset)
     s->met_us = now_us;
     if (s->told_us && now_us - s->told_us < STRANGERS_AGAIN_US)
         return;
-    DT_LOG(ERROR, "shard", "the ledger has records that no dispatcher wrote: somebody may write there who should not",
+    DT_LOG(ERROR, "shard", "the ledger has records that no dispatcher wrote: a client may write there that should not",
            DT_I("shard", d->env.shard), DT_I("records", s->n - s->told), DT_I("offset", offset));
     s->told_us = now_us;
     s->told = s->n;

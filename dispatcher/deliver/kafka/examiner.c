@@ -229,7 +229,7 @@ static void write_changes(dt_examiner *e, dt_store *store)
         e->anew_us = dt_clock_mono_us(e->env.clock) + (now->n ? ANEW_US : WELL_US);
     }
     if (status != DT_OK && !e->failed)
-        DT_LOG(WARN, "examiner", "what is wrong is not written", DT_S("reason", err.text));
+        DT_LOG(WARN, "examiner", "findings were not written", DT_S("reason", err.text));
     e->failed = status != DT_OK;
 }
 

@@ -286,7 +286,7 @@ static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int
     create(a, v, n, partitions, ledger);
     n = gather(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
     for (size_t i = 0; i < n; i++) {
-        DT_LOG(INFO, "kafka", "topic made", DT_S("topic", v[i].topic), DT_I("partitions", partitions));
+        DT_LOG(INFO, "kafka", "topic created", DT_S("topic", v[i].topic), DT_I("partitions", partitions));
         v[i].reason[0] = '\0';
         v[i].made = true;
     }

@@ -155,7 +155,7 @@ static int64_t tick(void *arg, void *store)
     const int64_t was_ms = w->other_up_to_ms + w->kafka_up_to_ms;
     const dt_status status = look(w, &err);
     if (status != DT_OK)
-        DT_LOG(DEBUG, "results", "Kafka does not tell how far results are read", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "results", "Kafka does not say how far results have been read", DT_S("reason", err.text));
     give_up(w);
     if (w->other_up_to_ms + w->kafka_up_to_ms > was_ms) {
         for (unsigned i = 0; i < SHARD_WORDS; i++) {
