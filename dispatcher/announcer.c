@@ -1,7 +1,7 @@
 /*
  * Owns the dispatcher's own connection to Redis for wake-ups. Refuses to know what is announced, and why.
  */
-#include "announcer.h"
+#include "intake.h"
 
 #include <pthread.h>
 #include <stdlib.h>

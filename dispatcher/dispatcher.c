@@ -10,14 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "announcer.h"
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
 #include "base/service.h"
 #include "deliver/hands.h"
-#include "deliver/kafka/examiner.h"
 #include "deliver/kafka/kafka_parts.h"
 #include "dispatch/shards.h"
 #include "election/elector.h"
@@ -31,9 +29,6 @@
 #include "housekeeper.h"
 #include "intake.h"
 #include "redis/redis_subscriber.h"
-#include "shard/due_watch.h"
-#include "shard/loop_table.h"
-#include "shard/room.h"
 #include "shard/shard_loop.h"
 #include "store/store_chores.h"
 

@@ -9,7 +9,7 @@
 #include "base/chores.h"
 #include "base/config.h"
 #include "job/shard.h"
-#include "shard/loop_table.h"
+#include "shard/shard_loop.h"
 
 typedef struct dt_housekeeper dt_housekeeper;
 

@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "announcer.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"

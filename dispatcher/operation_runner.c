@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "announcer.h"
 #include "base/fail_point.h"
 #include "base/fair.h"
 #include "base/log.h"

@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "announcer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "features/schedules/schedules.h"

@@ -12,7 +12,7 @@
  *            again.
  * If an answer is full, more may be due, and all loops look.
  */
-#include "due_watch.h"
+#include "shard_loop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

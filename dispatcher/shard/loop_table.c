@@ -3,7 +3,7 @@
  *             table
  * under the lock. Every thread that calls a loop holds that lock.
  */
-#include "loop_table.h"
+#include "shard_loop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
  *             served
  * last the next time. The table is copied for a look, so that no thread waits for MySQL.
  */
-#include "room.h"
+#include "shard_loop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/fair.h"
-#include "room.h"
+#include "shard_loop.h"
 #include "shard_parts.h"
 #include "topic/topics.h"
 
@@ -319,7 +319,7 @@ void dt_shard_give_back(dt_shard_loop *l)
 
 /*
  * Owns what a leader knows of topics at their limits: which of its jobs found no room, and how many may try again. The
- * process asks for room on behalf of all its shards (shard/room.h), shares it out, and wakes the leaders that get
+ * process asks for room on behalf of all its shards (shard/shard_loop.h), shares it out, and wakes the leaders that get
  * some.
  * Refuses to know: limits and what is in flight; the leader transaction decides (topic/topic_gate.h).
  *

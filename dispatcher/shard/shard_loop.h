@@ -5,11 +5,17 @@
 #ifndef DT_DISPATCHER_SHARD_LOOP_H
 #define DT_DISPATCHER_SHARD_LOOP_H
 
+#include <stdbool.h>
+
+#include "base/chores.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/outage.h"
+#include "base/status.h"
+#include "base/text/strbuf.h"
 #include "deliver/delivery.h"
 #include "dispatch/watch.h"
+#include "dispatch/watcher.h"
 #include "index/index.h"
 #include "job/shard.h"
 
@@ -25,7 +31,7 @@ struct dt_loop_env {
     dt_refclock *ref;
     const char *owner;          /* host:pid */
     enum dt_outage_of election; /* the server that elects */
-    struct dt_room *room;       /* room within limits of topics: shard/room.h */
+    struct dt_room *room;       /* room within limits of topics: shard/shard_loop.h */
     void *arg;
     bool (*leads)(void *arg, unsigned shard);         /* does the election still name this process? */
     unsigned (*share)(void *arg);                     /* how many shards are this process's by the election's sharing */
@@ -88,5 +94,126 @@ struct dt_loop_state {
     uint64_t losses; /* rises with each index_lost, together with it; begins anywhere */
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
+
+/*
+ * The loops of the shards that the election gave to this process. Any thread gives orders; the supervisor's thread
+ * carries them out:
+ *
+ *   LEAD     starts a loop (after an earlier one of the shard has ended)
+ *   RELEASE  the loop settles, steps down and ends; it is freed, and `released` says that other processes may lead the shard
+ *   NOTHING  the shard is lost: the loop stops at once, and is freed when it has ended
+ */
+
+typedef struct dt_loop_table dt_loop_table;
+
+/* Copied; what the members point at outlives the table. */
+struct dt_loop_table_env {
+    const struct dt_loop_env *loops; /* what each loop is given; complete when the first order is carried out */
+    void *arg;
+    void (*news)(void *arg);                     /* something is to be carried out. Any thread */
+    void (*released)(void *arg, unsigned shard); /* on the supervisor's thread */
+};
+
+DT_MUST_CHECK dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);
+void dt_loop_table_free(dt_loop_table *table); /* no loop is left; accepts NULL */
+
+/* ---- orders: the last one of a shard counts. The elector's thread ---- */
+
+enum dt_loop_want { DT_WANT_NOTHING, DT_WANT_LEAD, DT_WANT_RELEASE };
+void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want what);
+
+/* ---- any thread ---- */
+
+/* A loop's thread has ended. */
+void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
+/* Calls fn for a shard's loop, if there is one; the loop stays until fn returns. */
+void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
+void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
+/* Passes on a number as well. */
+void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
+                               uint64_t number);
+/* Notifies the loops of these jobs' shards that attempts were lost. */
+void dt_loop_table_tell_lost(dt_loop_table *table, const struct dt_shard_map *map, const int64_t *ids, size_t n);
+bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_state *out);
+
+/* ---- the supervisor's thread ---- */
+
+/* Carries out all orders. Also leads shards below `forced` for which there is no order (a test uses this to have two
+ * leaders). True: a loop could not be started; call again after a while. */
+bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced);
+/* Stops all loops, and waits for them. */
+void dt_loop_table_end(dt_loop_table *table);
+
+/*
+ * A chore that looks for room within the limits of topics, for all shards of this process whose jobs wait for it. It is
+ * not due while none waits. The shards that wait get the room in turn. A grant lets a shard try; its leader transaction
+ * decides. Other processes look for themselves: if two are granted the same room, it is claimed once.
+ */
+
+typedef struct dt_room dt_room;
+
+/* Shared parts; must outlive the room. The callback runs in a tick. */
+struct dt_room_env {
+    dt_chores *chores;
+    const dt_clock *clock;
+    void *arg;
+    void (*granted)(void *arg, unsigned shard); /* the shard may take some: dt_room_take */
+};
+
+DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);
+void dt_room_stop(dt_room *room); /* accepts NULL */
+
+/* ---- any thread, never blocks; room may be NULL, which grants nothing ---- */
+
+/* Jobs of the topic wait in the shard. The shard repeats it within three seconds while they wait. False: too many
+ * topics are waited for, and this one is ignored. */
+bool dt_room_want(dt_room *room, unsigned shard, struct dt_str topic);
+/* The number of jobs of the topic that were granted to the shard since it was last asked; SIZE_MAX: any number. */
+size_t dt_room_take(dt_room *room, unsigned shard, struct dt_str topic);
+/* Attempts have ended: there may be room at once. */
+void dt_room_news(dt_room *room);
+
+/*
+ * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watcher.h), which waits in MySQL until
+ * something is due. So leaders need neither look by themselves nor be notified through Redis. It wakes only the shard
+ * loops of this process.
+ *
+ *   something became due       its shard's loop is woken: within 40 ms, or 100 ms if another job was due a moment ago
+ *   topics, the shard map      all loops look again; the map is read
+ *   a shard's row changed      its loop is woken; until then it need not compare the row
+ *   a job due long ago         looked for once in reconcile.period: a manual edit, or a row whose commit took long, is
+ *                              before the watched window; loops of shards with such a row look at everything again
+ *
+ * If MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), dt_due_watch_hears is false, and loops look
+ * by themselves.
+ */
+
+typedef struct dt_due_watch dt_due_watch;
+
+/* Copied; what it names must outlive the watch. Callbacks run on the watcher's thread and return at once. */
+struct dt_due_watch_env {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    const char *owner; /* host:pid */
+    void *arg;
+    void (*map)(void *arg, struct dt_shard_map *out);
+    void (*wake)(void *arg, unsigned shard);  /* something may be due, or its row is another */
+    void (*again)(void *arg, unsigned shard); /* everything is to be looked at again */
+    void (*stale_map)(void *arg);
+};
+
+/* Adds it to the watcher, which is stopped before dt_due_watch_free. *out is NULL unless OK, and if the configuration
+ * names an index. */
+DT_MUST_CHECK dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
+                                         struct dt_error *err);
+void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
+
+/* ---- any thread; NULL: false ---- */
+
+/* MySQL has answered lately, so that a sleeping leader is woken in time. */
+bool dt_due_watch_hears(dt_due_watch *watch);
+/* Copies the shard's row as it was at the last answer; a change since then wakes the shard's loop. False: nothing is
+ * known. */
+bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);
 
 #endif

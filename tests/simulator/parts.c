@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
-#include "deliver/kafka/examiner.h"
+#include "deliver/kafka/kafka_parts.h"
 #include "features/alerts/alerts_chores.h"
 #include "features/figures/figures.h"
 #include "mysql/db.h"
@@ -127,7 +127,7 @@ dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, stru
 STUB(void, dt_alerts_leave, (dt_alerts * alerts), )
 STUB(void, dt_alerts_stop, (dt_alerts * alerts), )
 
-/* ---- deliver/kafka/examiner.h: nobody asks a doctor ---- */
+/* ---- deliver/kafka/kafka_parts.h: nobody asks a doctor ---- */
 
 dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out)
 {

@@ -14,7 +14,6 @@
 
 #include <stdlib.h>
 
-#include "announcer.h"
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/guard.h"
@@ -24,6 +23,7 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "base/thread.h"
+#include "intake.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
 #define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */

@@ -1,5 +1,5 @@
 /*
- * Judges Kafka's settings, and reports them with what else this process sees (examiner.h).
+ * Judges Kafka's settings, and reports them with what else this process sees (kafka_parts.h).
  *
  *   missing                                    reports, dead letters or commands are lost; without the ledger, shards
  *   halt fewer replicas than there may be           with a broker ends what only it had
@@ -8,7 +8,7 @@
  *   a topic of jobs that cannot be written     its jobs wait
  *   unclean.leader.election.enable             a replica that lacks messages may become the leader: they are lost
  */
-#include "examiner.h"
+#include "kafka_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

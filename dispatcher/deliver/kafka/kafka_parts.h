@@ -5,16 +5,119 @@
  *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
  *
  * Without Kafka (kafka.brokers is empty) nothing connects or waits: dead letters are not sent, commands are not
- * offered, and the process that takes a report applies it. Results that were stored while there was
- * a Kafka are still applied.
+ * offered, and the process that takes a report applies it. Results that were stored while there was a
+ * Kafka are still applied.
  */
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
 
+#include "base/chores.h"
+#include "base/clock.h"
+#include "base/config.h"
 #include "command_reader.h"
+#include "dispatch/leader_txn.h"
 #include "features/alerts/alerts_chores.h"
+#include "features/doctor/finding.h"
+#include "index/index.h"
+#include "job/shard.h"
+#include "kafka.h"
 #include "outbox.h"
-#include "results.h"
+
+/*
+ * Results from Kafka: one thread that consumes <installation>.results in batches, applies them in MySQL, tells the
+ * index, and only then commits the offsets. A record that cannot be understood goes to <installation>.results.rejected
+ * with the reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in
+ * memory. Without Kafka, the thread only applies the results that wait there.
+ */
+
+typedef struct dt_results dt_results;
+
+/* Shared parts; must outlive the reader. Callbacks run on its thread. */
+struct dt_results_env {
+    const struct dt_config *config;
+    const struct dt_kafka_env *kafka;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    dt_notice_producer *notices;
+    void *arg;
+    void (*map)(void *arg, struct dt_shard_map *out);
+    /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
+    bool (*place)(void *arg, unsigned *rank, unsigned *members);
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
+    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost: leaders must not believe the index */
+    struct dt_room **room; /* notified when attempts have ended; may be NULL, or point to NULL */
+};
+
+DT_MUST_CHECK dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);
+void dt_results_stop(dt_results *results); /* finishes the batch at hand, joins, frees; NULL is accepted */
+
+/*
+ * The results watermark: the instant up to which the results topic has been read and applied, for leaders. A report
+ * that was in the topic before the deadline of its attempt counts, also when it is read later. So an attempt is timed
+ * out only when the watermark has reached its deadline.
+ *
+ * There are two. Attempts that Kafka delivered do not time out while Kafka does not answer. When it answers again,
+ * their watermark waits 30 s for the reader, then rises without it. The watermark of all other attempts waits 30 s for
+ * the reader, whether Kafka answers or not.
+ *
+ * A chore. Kafka is asked nothing while no leader waits.
+ */
+
+typedef struct dt_results_watermark dt_results_watermark;
+
+/* Shared parts; must outlive the watermark. */
+struct dt_results_watermark_env {
+    dt_chores *chores;
+    const struct dt_kafka_env *kafka;
+    const dt_clock *clock;
+    dt_refclock *ref;
+    void *arg;
+    void (*wake)(void *arg, unsigned shard); /* its leader waits no longer; in a tick, returns at once */
+};
+
+DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
+                                                   dt_results_watermark **out, struct dt_error *err);
+/* Any thread. Neither instant ever falls. */
+struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *watermark);
+/* Any thread, never blocks. The leader of the shard waits until both watermarks have reached deadline_ms. It calls
+ * again at least once a second while it waits. */
+void dt_results_watermark_want(dt_results_watermark *watermark, unsigned shard, int64_t deadline_ms);
+void dt_results_watermark_stop(dt_results_watermark *watermark); /* accepts NULL */
+
+/*
+ * Examiner, a chore: what this dispatcher sees that an API cannot (Kafka, ZooKeeper, its own clock and certificates),
+ * for GET /v1/doctor. It writes when something changes, so that it sends MySQL nothing while nothing is wrong.
+ */
+
+typedef struct dt_examiner dt_examiner;
+
+/* All borrowed; must outlive the examiner. */
+struct dt_examiner_env {
+    dt_chores *chores;
+    const struct dt_config *config;
+    const dt_clock *clock;
+    const dt_refclock *ref;
+    dt_kafka_admin *admin;    /* NULL without Kafka */
+    int64_t process;          /* the id of this process's row in `processes` */
+    _Atomic bool *kafka_away; /* is written: Kafka did not answer the latest question */
+};
+
+DT_MUST_CHECK dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out);
+/* Waits no longer than a request to Kafka takes. Accepts NULL. */
+void dt_examiner_stop(dt_examiner *examiner);
+
+/* Pure: judges the settings and the state of our topics in Kafka, for GET /v1/doctor. */
+
+/* Hears of a finding; the texts are valid during the call. */
+typedef void dt_found_here_fn(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail);
+
+/* Judges duetime's own topics. replicas: kafka.replication_factor. */
+void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg);
+/* Judges a topic that jobs are sent to. True: something was found. */
+bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
+                          void *arg);
+
+/* ---- the parts together ---- */
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 

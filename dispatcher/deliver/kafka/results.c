@@ -15,7 +15,7 @@
  *
  * Invariant: kafka_up_to_ms <= other_up_to_ms.
  */
-#include "results.h"
+#include "kafka_parts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@
 #include "job/results/result_json.h"
 #include "job/results/results.h"
 #include "job/shard.h"
-#include "shard/room.h"
+#include "shard/shard_loop.h"
 #include "store/store.h"
 
 #define GIVE_UP_MS  INT64_C(30000)

@@ -9,7 +9,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/results.h"
+#include "deliver/kafka/kafka_parts.h"
 #include "job/results/results.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"

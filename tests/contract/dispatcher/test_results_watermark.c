@@ -7,7 +7,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/results.h"
+#include "deliver/kafka/kafka_parts.h"
 #include "support/rigs/hand_clock.h"
 
 #define SECOND_US INT64_C(1000000)

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "shard/due_watch.h"
+#include "shard/shard_loop.h"
 #include "support/wait.h"
 
 #define SHARDS 4

@@ -10,7 +10,7 @@
 
 #include "base/certificates.h"
 #include "base/mailbox.h"
-#include "deliver/kafka/examiner.h"
+#include "deliver/kafka/kafka_parts.h"
 #include "features/doctor/process_findings.h"
 #include "support/wait.h"
 

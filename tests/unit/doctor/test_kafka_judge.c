@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/examiner.h"
+#include "deliver/kafka/kafka_parts.h"
 
 static char told[2000];
 
