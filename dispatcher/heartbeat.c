@@ -2,10 +2,9 @@
  * Owns the process's row in `processes`, and what the rows of other processes mean for the leaders here.
  *
  * Invariants: a process commits a job before its entry can be lost. So an index that is compared with MySQL after the
- *             loss
- * is known has the job. Leaders stop believing the index before the compare is requested. While a writer is down it
- * loses more entries, so leaders continue not to believe it. A process without an index is such a writer as long as it
- * lives.
+ * loss is known has the job. Leaders stop believing the index before the compare is requested. While a writer is down
+ * it loses more entries, so leaders continue not to believe it. A process without an index is such a writer as long as
+ * it lives.
  */
 #include "heartbeat.h"
 

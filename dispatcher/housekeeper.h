@@ -1,7 +1,6 @@
 /*
  * Four chores: the reconciler's ticks, with the statistics of the shards led here; promotion of jobs that are due
- *              within
- * days, and the archive of finished jobs with its partitions; the walk over offers; the audit of counters.
+ * within days, and the archive of finished jobs with its partitions; the walk over offers; the audit of counters.
  */
 #ifndef DT_DISPATCHER_HOUSEKEEPER_H
 #define DT_DISPATCHER_HOUSEKEEPER_H

@@ -2,8 +2,7 @@
  * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece
  *
  * Owners take turns: in a round each owner with a due operation gets one piece, however many operations it has. An
- *                    operation
- * that waits for its rate is not due.
+ * operation that waits for its rate is not due.
  *
  * If the process is killed anywhere, the next one continues with the piece that was not committed, and the reconciler
  * finds moved jobs that are missing in the index. If an operation is due, because it is new or an API has left it, the

@@ -4,17 +4,14 @@
  *
  *   named     the shards of the map. Loops, results and reconciler use it
  *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
- *   fell,
- *             all that were led before: an API that does not know the new number yet puts entries of new jobs into
- *             their sets, and their leaders hand these on
+ *             fell, all that were led before: an API that does not know the new number yet puts entries of new jobs
+ *             into their sets, and their leaders hand these on
  *   orphans   beyond both, shards whose rows name a leadership that did not end: its process died, or restarted since
- *   and
- *             knows of no grace. They are led once more, by a leader that steps down
+ *             and knows of no grace. They are led once more, by a leader that steps down
  *
  * Invariants: a map that was given out has the content of its generation. MySQL may go back to an earlier state and
- *             count
- * the same generation again with another number, so both are compared. What is read here decides who tries, never what
- * is right: an old map only costs time.
+ * count the same generation again with another number, so both are compared. What is read here decides who tries, never
+ * what is right: an old map only costs time.
  */
 #include "shard_map.h"
 

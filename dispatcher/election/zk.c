@@ -2,8 +2,7 @@
  * Owns: the handle of ZooKeeper's client, and the list of replies that were not taken yet. Refuses to know: what nodes
  *       are for.
  * Invariants: a callback takes only the list's lock, and never waits. A request that was not sent is answered like one
- *             whose
- * answer was lost.
+ * whose answer was lost.
  */
 #include "zk.h"
 

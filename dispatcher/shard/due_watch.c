@@ -4,8 +4,7 @@
  *
  *   at rest   a statement waits for DT_WATCH_MS; a job that becomes due ends it
  *   busy      for BUSY_US after something new: waits BUSY_WAIT_MS, then reads all of the last WINDOW_MS again, since
- *   commits
- *             arrive out of order
+ *             commits arrive out of order
  *   once in reconcile.period everything that is due is read, up to DT_WATCH_DUE rows
  *
  * Invariant: a row in the window wakes its loop once. A row that is still there (its topic is paused) wakes no loop

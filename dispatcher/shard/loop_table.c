@@ -1,7 +1,6 @@
 /*
  * Invariants: at most one loop a shard. Only the supervisor's thread frees a loop, after it took the loop out of the
- *             table
- * under the lock. Every thread that calls a loop holds that lock.
+ * table under the lock. Every thread that calls a loop holds that lock.
  */
 #include "shard_loop.h"
 

@@ -3,8 +3,7 @@
  * Refuses to know: what room is (topic/topic_gate.h), and what a shard does with a grant.
  *
  * Invariants: a shard that was granted room no longer waits, until it asks again; the shard that was served last is
- *             served
- * last the next time. The table is copied for a look, so that no thread waits for MySQL.
+ * served last the next time. The table is copied for a look, so that no thread waits for MySQL.
  */
 #include "shard_loop.h"
 

@@ -139,11 +139,10 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
 
 /*
  * Pacing: after a batch that took all due jobs, the shard pauses while the process's other shards work. The pause is so
- *         long
- * that about one batch is under way in a process, and ends at the next beat at the latest. Otherwise a steady stream
- * would be cut into the smallest transactions that the delivery can follow, all at once, which would take the whole
- * machine. This way there are fewer transactions, and each ends sooner. A batch that was delayed itself is followed at
- * once by the next.
+ * long that about one batch is under way in a process, and ends at the next beat at the latest. Otherwise a steady
+ * stream would be cut into the smallest transactions that the delivery can follow, all at once, which would take the
+ * whole machine. This way there are fewer transactions, and each ends sooner. A batch that was delayed itself is
+ * followed at once by the next.
  */
 static void pace(dt_shard_loop *l, bool took_all, int64_t began_us)
 {
@@ -171,9 +170,8 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
 
 /*
  * Idling: if nothing is in flight and nothing was due for a while, the producer is closed, and with it its threads,
- *         which
- * would wake up every second. The sender opens again shortly before a job is due, or when a job is due that only it can
- * send.
+ * which would wake up every second. The sender opens again shortly before a job is due, or when a job is due that only
+ * it can send.
  */
 static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {

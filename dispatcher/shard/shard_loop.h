@@ -100,7 +100,7 @@ void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
  * carries them out:
  *
  *   LEAD     starts a loop (after an earlier one of the shard has ended)
- *   RELEASE  the loop settles, steps down and ends; it is freed, and `released` says that other processes may lead the shard
+ *   RELEASE  the loop settles, steps down and ends; it is freed, and `released` says that the shard is free
  *   NOTHING  the shard is lost: the loop stops at once, and is freed when it has ended
  */
 
@@ -174,9 +174,9 @@ size_t dt_room_take(dt_room *room, unsigned shard, struct dt_str topic);
 void dt_room_news(dt_room *room);
 
 /*
- * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watcher.h), which waits in MySQL until
- * something is due. So leaders need neither look by themselves nor be notified through Redis. It wakes only the shard
- * loops of this process.
+ * The watch of a dispatcher without an index: a listener of the watcher (dispatch/watcher.h), which waits in MySQL
+ * until something is due. So leaders need neither look by themselves nor be notified through Redis. It wakes only the
+ * shard loops of this process.
  *
  *   something became due       its shard's loop is woken: within 40 ms, or 100 ms if another job was due a moment ago
  *   topics, the shard map      all loops look again; the map is read
@@ -184,8 +184,8 @@ void dt_room_news(dt_room *room);
  *   a job due long ago         looked for once in reconcile.period: a manual edit, or a row whose commit took long, is
  *                              before the watched window; loops of shards with such a row look at everything again
  *
- * If MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), dt_due_watch_hears is false, and loops look
- * by themselves.
+ * If MySQL does not answer, or does not allow the wait (EXECUTE on dt_wait), dt_due_watch_hears is false, and loops
+ * look by themselves.
  */
 
 typedef struct dt_due_watch dt_due_watch;

@@ -151,12 +151,11 @@ void dt_shard_skip(dt_shard_loop *l, size_t hash)
  * ---- whether the shard's set in the index is believed, and the marker in that set ----
  *
  * Invariants: the index only gives hints; the claim decides. The set is believed only while it has this leadership's
- *             marker
- * with the present count, which rises with every marking. So the next due scan notices a set that was lost, replaced,
- * or put back from an older copy, and MySQL is read until the set is rebuilt. The same holds for a set that was filled
- * for another map, in which the shard had fewer slots: its marker has that map's generation. A marker says that its set
- * is whole only if that is known: from an earlier marker that said so, or since the set was rebuilt. If a leader dies
- * before that, no leader believes the set that it leaves.
+ * marker with the present count, which rises with every marking. So the next due scan notices a set that was lost,
+ * replaced, or put back from an older copy, and MySQL is read until the set is rebuilt. The same holds for a set that
+ * was filled for another map, in which the shard had fewer slots: its marker has that map's generation. A marker says
+ * that its set is whole only if that is known: from an earlier marker that said so, or since the set was rebuilt. If a
+ * leader dies before that, no leader believes the set that it leaves.
  *
  * A whole set may lack entries that some process could not write. That is a doubt, and so is an index that was out of
  * reach, or a change of our own that did not arrive. After a doubt the set is believed again when

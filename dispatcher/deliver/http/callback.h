@@ -1,7 +1,6 @@
 /*
  * The head of a callback: CloudEvents in binary mode for HTTP (CloudEvents 1.0, HTTP protocol binding), the signature,
- *                         and
- * headers of topic and job. Pure except for libcrypto.
+ * and headers of topic and job. Pure except for libcrypto.
  *
  * The CloudEvents attributes are those of a Kafka message (deliver/kafka/message.c); a test compares the two.
  */

@@ -2,8 +2,7 @@
  * The inside of the callbacks of a process (deliver/hands.h), shared by its two files.
  *
  *   pool.c          life; two chores: the lease of the owner's number, and lost attempts with claims in doubt; a
- *   thread: the
- *                   recorder, which writes outcomes into MySQL and the index. Calls pool_claims.c
+ *                   thread: the recorder, which writes outcomes into MySQL and the index. Calls pool_claims.c
  *   pool_claims.c   what is in hands: places that leaders take, requests for the client, and its answers
  *
  * One lock protects everything that more than one thread changes. A thread that holds it does not wait for a server,

@@ -6,9 +6,8 @@
  *   fence   A new producer pair: init_transactions fences the old one and completes its transaction, under both
  *           transactional ids.
  *   read    Checks the ledger's settings, and that a young ledger still reaches to ledger_offset. Writes a barrier,
- *   which its
- *           token identifies. Reads the ledger from ledger_offset up to that barrier, and the record right before
- *           ledger_offset, which must be one of ours. Anything that cannot be explained is a reason to halt.
+ *           which its token identifies. Reads the ledger from ledger_offset up to that barrier, and the record right
+ *           before ledger_offset, which must be one of ours. Anything that cannot be explained is a reason to halt.
  *
  * Refuses to know: what the leader does with the findings. Halting and settling are leader transactions
  * (shard/shard_takeover.c).

@@ -263,9 +263,8 @@ void dt_producer_free(dt_producer *producer);
  * dt_producer_send does both.
  *   OK       begun; committed, and *ledger_offset is the record's valid offset
  *   REFUSED  Kafka refused one of the messages for good; this call commits nothing, but the producer must be freed.
- *   Never for
- *            the ledger record, nor for what concerns the whole producer (no right to its transactional id, say): those
- *            are doubts
+ *            Never for the ledger record, nor for what concerns the whole producer (no right to its transactional id,
+ *            say): those are doubts
  *   DOUBT    anything else: free the producer and take over
  * Retriable errors before EndTxn are retried for at most about the transaction timeout, counted from the beginning.
  * Metadata of topics is requested before that, at a topic's first use, for at most as long.

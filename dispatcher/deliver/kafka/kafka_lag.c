@@ -2,9 +2,8 @@
  * Owns: how far the topic of results has been read, from its ends and the offsets that the group committed.
  * Refuses to know: which process reads, and what the answer is for.
  * Invariants: an end is read before the offset that is compared with it. So messages from before the mark count as read
- *             only
- * if their offset was committed, which is after they were applied. What is unknown (no answer, or an offset beyond the
- * end, of a topic that was created again) counts as unread.
+ * only if their offset was committed, which is after they were applied. What is unknown (no answer, or an offset beyond
+ * the end, of a topic that was created again) counts as unread.
  */
 #include "kafka_common.h"
 

@@ -137,8 +137,7 @@ dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const 
  * ---- an idempotent producer for notices (dead letters, rejected results): at least once ----
  *
  * Invariants: a batch lives until its last report has arrived or librdkafka has given its messages up, even if the
- *             caller
- * stopped waiting. Whichever caller waits serves the reports, under one lock.
+ * caller stopped waiting. Whichever caller waits serves the reports, under one lock.
  */
 
 enum { KEEP_HANDLE_MS = 10000 };

@@ -2,9 +2,8 @@
  * Owns: a consumer of one of our own topics, its share of the partitions, and its positions.
  * Refuses to know: what a record says, and what it does.
  * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not for
- *             each
- * batch, since a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records are
- * read again, which the caller must tolerate; a caller that keeps offsets itself says where reading begins. If a
+ * each batch, since a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
+ * are read again, which the caller must tolerate; a caller that keeps offsets itself says where reading begins. If a
  * partition was read to its end, that end is committed, because markers of transactions may follow the last record, and
  * leaders compare the ends of the partitions of results with it (kafka_lag.c). It is committed again now and then,
  * because a reader that was stopped may have committed an older offset since.

@@ -1,8 +1,7 @@
 /*
  * Invariants: a name is in the queue once, in its group's list. A group is in the ring while it has names or a debt;
- *             after
- * that the next take drops it. The next turn is that of the first group in the ring that need not wait. Few groups have
- * a debt without names, because the debt was spent on their names.
+ * after that the next take drops it. The next turn is that of the first group in the ring that need not wait. Few
+ * groups have a debt without names, because the debt was spent on their names.
  */
 #include "topic_queue.h"
 
