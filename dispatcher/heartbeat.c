@@ -55,7 +55,7 @@ struct dt_heartbeat {
     dt_metric *longest;
 };
 
-static bool names(const char *list, const char *endpoint)
+static bool names_endpoint(const char *list, const char *endpoint)
 {
     size_t n = strlen(endpoint);
     for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
@@ -76,7 +76,7 @@ static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
     return losses;
 }
 
-static dt_status beat(dt_heartbeat *h, dt_store *store, struct dt_error *err)
+static dt_status write_row(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     char down[sizeof(h->down)];
     int64_t losses = own_losses(h, down);
@@ -114,7 +114,7 @@ static dt_status beat(dt_heartbeat *h, dt_store *store, struct dt_error *err)
     return status;
 }
 
-static dt_status look(dt_heartbeat *h, dt_store *store, bool beats, struct dt_error *err)
+static dt_status look_at_processes(dt_heartbeat *h, dt_store *store, bool beats, struct dt_error *err)
 {
     struct dt_index_debts debts;
     char down[sizeof(h->down)];
@@ -124,7 +124,7 @@ static dt_status look(dt_heartbeat *h, dt_store *store, bool beats, struct dt_er
     h->told = losses;
     if (lost) /* losses of this process's own need not be read first */
         h->env.doubt(h->env.arg);
-    dt_status status = beats || lost ? beat(h, store, err) : DT_OK;
+    dt_status status = beats || lost ? write_row(h, store, err) : DT_OK;
     if (status == DT_OK && h->has_index)
         status = dt_store_index_debts(store, &debts, err);
     if (status == DT_OK && h->has_index && h->env.doubt) {
@@ -167,19 +167,19 @@ static dt_status look_at_chores(dt_heartbeat *h, dt_store *store, struct dt_erro
     return status;
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_heartbeat(void *arg, void *store)
 {
     dt_heartbeat *h = arg;
     struct dt_error err = {0};
     if (dt_chore_stopping(
             &h->chore)) { /* others wait for a process that ZooKeeper elects, as long as its row says so */
         if (h->said_elected && !h->failed)
-            (void)beat(h, store, &err); /* if it fails, the row is believed for DT_PROCESS_FRESH_MS */
+            (void)write_row(h, store, &err); /* if it fails, the row is believed for DT_PROCESS_FRESH_MS */
         return INT64_MAX;
     }
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
     const bool beats = atomic_exchange(&h->asked, false) || dt_clock_mono_us(h->env.clock) - h->beat_us >= every_us;
-    dt_status status = look(h, store, beats, &err);
+    dt_status status = look_at_processes(h, store, beats, &err);
     if (status == DT_OK)
         status = look_at_chores(h, store, &err);
     if (beats)
@@ -209,7 +209,7 @@ dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **
     dt_strbuf_init(&h->leads);
     h->longest = dt_gauge("duetime_chore_longest_seconds",
                           "How long the longest tick of periodic work has been running; 0: none runs.", "");
-    h->chore = (struct dt_chore){.name = "heartbeat", .tick = tick, .arg = h, .last = true};
+    h->chore = (struct dt_chore){.name = "heartbeat", .tick = tick_heartbeat, .arg = h, .last = true};
     dt_chores_add(env->urgent, &h->chore);
     return DT_OK;
 }
@@ -240,7 +240,7 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     down = down[0] ? down : "*";
     if (!h->down[0])
         snprintf(h->down, sizeof(h->down), "%s", down);
-    else if (strcmp(h->down, down) != 0 && !names(h->down, down))
+    else if (strcmp(h->down, down) != 0 && !names_endpoint(h->down, down))
         snprintf(h->down, sizeof(h->down), "*"); /* several */
     pthread_mutex_unlock(&h->lock);
     ask(h);
@@ -266,7 +266,7 @@ bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)
         return false;
     pthread_mutex_lock(&h->lock);
     dt_assert(h->owes == (h->owed[0] != '\0'));
-    bool owed = names(h->owed, endpoint);
+    bool owed = names_endpoint(h->owed, endpoint);
     pthread_mutex_unlock(&h->lock);
     return owed;
 }

@@ -70,7 +70,7 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 
 /* ---- the watcher's thread ---- */
 
-static void ask(void *arg, struct dt_watch *watch)
+static void ask_watcher(void *arg, struct dt_watch *watch)
 {
     dt_inbox_chore *c = arg;
     watch->intake = (atomic_load(&c->rests) ? DT_WATCH_INBOX : 0U) |
@@ -80,7 +80,7 @@ static void ask(void *arg, struct dt_watch *watch)
         watch->wait_ms = dt_earlier(watch->wait_ms, DT_WATCH_BUSY_MS);
 }
 
-static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
 {
     dt_inbox_chore *c = arg;
     (void)store;
@@ -97,7 +97,7 @@ static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_
 }
 
 /* Moves rows. *pause_us: how long to pause afterwards. */
-static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
+static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
     c->mover.rules.payload_max = dt_store_payload_max(c->env.config);
@@ -114,7 +114,7 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     return status;
 }
 
-static void run(void *arg)
+static void run_mover(void *arg)
 {
     dt_inbox_chore *c = arg;
     while (!dt_thread_stopping(&c->thread)) {
@@ -125,7 +125,7 @@ static void run(void *arg)
         if (status == DT_OK)
             status = dt_store_look_at_inbox(&c->mover, &some, &err);
         if (status == DT_OK && some) {
-            status = move(c, &pause_us, &err);
+            status = move_rows(c, &pause_us, &err);
         } else {
             pause_us = c->waiting ? SOON_US : atomic_load(&c->hears) ? REST_US : LOOK_US;
             if (status == DT_OK && !c->waiting)
@@ -181,12 +181,12 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_run
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &c->index, err);
     if (status == DT_OK)
-        status = dt_thread_start(&c->thread, "inbox", run, c, err);
+        status = dt_thread_start(&c->thread, "inbox", run_mover, c, err);
     if (status != DT_OK) {
         dt_inbox_chore_stop(c);
         return status;
     }
-    c->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = c};
+    c->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = c};
     dt_watcher_add(env->watcher, &c->listener);
     *out = c;
     return DT_OK;

@@ -48,7 +48,7 @@ static void usage(FILE *out)
 }
 
 /* False: exit with *code. */
-static bool parse(int argc, char **argv, struct options *o, int *code)
+static bool parse_options(int argc, char **argv, struct options *o, int *code)
 {
     const struct option table[] = {{"config", required_argument, NULL, 'c'},
                                    {"check-config", no_argument, &o->check, 1},
@@ -107,7 +107,7 @@ struct signals {
     struct dt_service service;
 };
 
-static void reload(const char *file, const struct dt_config *running)
+static void reload_settings(const char *file, const struct dt_config *running)
 {
     struct dt_config config;
     struct dt_error err = {0};
@@ -134,7 +134,7 @@ static void wait_for_signals(void *arg)
     while (sigwait(&s->set, &number) == 0) {
         if (number == SIGHUP) {
             dt_service_reloading(&s->service, dt_clock_mono_us(dt_clock_system()));
-            reload(s->file, s->config);
+            reload_settings(s->file, s->config);
             dt_service_reloaded(&s->service);
         } else if (number == SIGUSR1) { /* ours: the dispatcher ended by itself */
             break;
@@ -148,7 +148,7 @@ static void wait_for_signals(void *arg)
     }
 }
 
-static dt_status serve(const struct dt_config *config, struct signals *signals, struct dt_error *err)
+static dt_status serve_until_signal(const struct dt_config *config, struct signals *signals, struct dt_error *err)
 {
     struct dt_thread thread = {0};
     dt_metrics_server *metrics = NULL;
@@ -177,7 +177,7 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     return status;
 }
 
-static int run(const struct dt_config *config, const char *file)
+static int run_dispatcher(const struct dt_config *config, const char *file)
 {
     struct { /* the kernel's sched_attr, which not every C library declares */
         uint32_t size, policy;
@@ -207,7 +207,7 @@ static int run(const struct dt_config *config, const char *file)
     pthread_sigmask(SIG_BLOCK, &signals.set, NULL);
     signal(SIGPIPE, SIG_IGN);
     dt_service_open(&signals.service);
-    dt_status status = serve(config, &signals, &err);
+    dt_status status = serve_until_signal(config, &signals, &err);
     dt_service_close(&signals.service);
     if (status != DT_OK) {
         DT_LOG(ERROR, "main", "ends", DT_S("status", dt_status_name(status)),
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
     if (code >= 0)
         return dt_streams_end("duetime-dispatcher", code);
     code = EXIT_SUCCESS;
-    if (!parse(argc, argv, &options, &code))
+    if (!parse_options(argc, argv, &options, &code))
         return dt_streams_end("duetime-dispatcher", code);
     if (options.reference || options.sample) {
         (options.sample ? dt_config_sample : dt_config_reference)(stdout);
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
     else if (options.check)
         puts("configuration is fine");
     else
-        code = run(&config, options.config);
+        code = run_dispatcher(&config, options.config);
     dt_config_clear(&config);
     return dt_streams_end("duetime-dispatcher", code);
 }

@@ -44,8 +44,8 @@ struct dt_operation_runner {
 };
 
 /* Returns the monotonic time of the next piece; 0: at once, because an operation that cannot continue has ended. */
-static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
-                      const struct dt_error *err)
+static int64_t piece_failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
+                            const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
     if (status == DT_UNKNOWN && r->index) /* jobs may have moved whose entries in the index are old */
@@ -76,7 +76,7 @@ static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n,
     if (status == DT_OK && !(*due = dt_arena_alloc(&r->turns, (owners + 1) * sizeof(**due))))
         status = DT_NOMEM;
     if (status != DT_OK)
-        return failed(r, &none, status, &err);
+        return piece_failed(r, &none, status, &err);
     for (size_t i = 0; i < owners; i++) {
         int64_t at_us =
             all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
@@ -107,7 +107,7 @@ static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_
         dt_arena_reset(&r->arena);
         dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
         if (status != DT_OK) {
-            at_us = failed(r, &piece, status, &err);
+            at_us = piece_failed(r, &piece, status, &err);
             if (at_us && status != DT_BUSY) /* BUSY: only this owner waits */
                 return at_us;
         } else if (!piece.id) { /* another dispatcher is doing it */
@@ -153,7 +153,7 @@ static void update_owners(dt_operation_runner *r)
         (void)dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "the owners of topics wait to be compared", status, &err, 0);
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_operations(void *arg, void *store)
 {
     dt_operation_runner *r = arg;
     bool rests = false;
@@ -184,7 +184,7 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
     r->due = dt_gauge("duetime_operations_due",
                       "1 while an operation is due for its next piece, as this process saw last.", "");
-    r->chore = (struct dt_chore){.name = "operations", .tick = tick, .arg = r};
+    r->chore = (struct dt_chore){.name = "operations", .tick = tick_operations, .arg = r};
     const dt_status status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
     if (status != DT_OK) {
         dt_operation_runner_stop(r);

@@ -86,7 +86,7 @@ static void follow_zones(dt_schedule_maker *m)
 
 /* ---- a tick ---- */
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_schedules(void *arg, void *store)
 {
     dt_schedule_maker *m = arg;
     struct dt_fires_made made = {0};
@@ -123,7 +123,7 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_m
     m->made = dt_counter(name, help, "outcome=\"made\"");
     m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
     m->returned = dt_counter(name, help, "outcome=\"returned\"");
-    m->chore = (struct dt_chore){.name = "schedules", .tick = tick, .arg = m};
+    m->chore = (struct dt_chore){.name = "schedules", .tick = tick_schedules, .arg = m};
     dt_status status = dt_zone_files_new(NULL, &m->zones);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &m->index, err);

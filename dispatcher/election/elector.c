@@ -51,7 +51,7 @@ int64_t dt_elector_next_us(const dt_elector *e)
     return e->kind->next_us(e);
 }
 
-static void run(void *arg)
+static void run_elector(void *arg)
 {
     dt_elector *e = arg;
     uint32_t signals = 0;
@@ -156,7 +156,7 @@ dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, s
 {
     dt_status status = dt_elector_new(env, out, err); /* *out is there before anything is called back */
     if (status == DT_OK)
-        status = dt_thread_start(&(*out)->thread, "election", run, *out, err);
+        status = dt_thread_start(&(*out)->thread, "election", run_elector, *out, err);
     if (status == DT_OK) { /* once: what elects, for the log and for metrics */
         const char *by = (*out)->kind->name;
         char label[32];

@@ -82,7 +82,7 @@ struct mysql_elector {
     struct dt_outage_part outage;
 };
 
-static struct mysql_elector *of(dt_elector *base)
+static struct mysql_elector *elector_of(dt_elector *base)
 {
     return (struct mysql_elector *)base; /* its first member */
 }
@@ -350,9 +350,9 @@ static int64_t order_due_us(const struct mysql_elector *e)
     return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;
 }
 
-static void step(dt_elector *base, uint32_t signals)
+static void step_elector(dt_elector *base, uint32_t signals)
 {
-    struct mysql_elector *e = of(base);
+    struct mysql_elector *e = elector_of(base);
     (void)signals;
     read_answer(e);
     if (!dt_lease_runs(&base->lease, dt_clock_mono_us(base->clock)))
@@ -390,7 +390,7 @@ static bool await_answer(struct mysql_elector *e)
 /* Ends the member, so that the other members do not wait for its timeout. */
 static void leave_election(dt_elector *base)
 {
-    struct mysql_elector *e = of(base);
+    struct mysql_elector *e = elector_of(base);
     lose_all_holds(e, "the elector ends");
     if (!await_answer(e) || e->member == 0)
         return;
@@ -403,7 +403,7 @@ static void leave_election(dt_elector *base)
 
 static void free_mysql(dt_elector *base)
 {
-    struct mysql_elector *e = of(base);
+    struct mysql_elector *e = elector_of(base);
     dt_lease_link_free(e->link);
     free(e->owner);
     free(e);
@@ -435,7 +435,7 @@ static dt_status make_mysql(const struct dt_elector_env *env, dt_mailbox *box, d
 const struct dt_elector_kind dt_elector_mysql = {.name = "mysql",
                                                  .server = DT_OUTAGE_MYSQL,
                                                  .make = make_mysql,
-                                                 .step = step,
+                                                 .step = step_elector,
                                                  .next_us = next_us,
                                                  .close = leave_election,
                                                  .free = free_mysql};

@@ -110,7 +110,7 @@ static void node_to(dt_zk_elector *e, unsigned shard, enum dt_node_state state)
 }
 
 /* Ends the leadership now. Later a request finds out whether the node is still ours. */
-static void lose(dt_zk_elector *e, unsigned shard)
+static void lose_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
@@ -126,7 +126,7 @@ void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
     DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (leads_in(e->nodes[s].state))
-            lose(e, s);
+            lose_node(e, s);
     }
 }
 
@@ -229,7 +229,7 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e)
 /* ---- leader nodes: answers ---- */
 
 /* The node is ours. Leads the shard, unless it is not wanted any more or the lease ended before the answer was read. */
-static void own(dt_zk_elector *e, unsigned shard)
+static void own_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     if (node->unwanted || atomic_load(&e->base.leaving)) {
@@ -250,7 +250,7 @@ void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *r)
     if (e->nodes[r->index].state != DT_NODE_TAKING)
         return;
     if (r->outcome == DT_ZK_OK) {
-        own(e, r->index);
+        own_node(e, r->index);
         return;
     }
     node_to(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
@@ -283,10 +283,10 @@ void dt_nodes_looked(dt_zk_elector *e, struct dt_zk_reply *r)
     if (r->outcome == DT_ZK_LOST || (node->state != DT_NODE_UNSURE && !leads_in(node->state)))
         return;
     if (ours && node->state == DT_NODE_UNSURE) {
-        own(e, r->index);
+        own_node(e, r->index);
     } else if (!ours) {
         if (leads_in(node->state))
-            lose(e, r->index);
+            lose_node(e, r->index);
         node_to(e, r->index, DT_NODE_NONE);
     }
 }

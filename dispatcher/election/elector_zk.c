@@ -189,7 +189,7 @@ static void path_made(dt_zk_elector *e, struct dt_zk_reply *r)
     }
 }
 
-static dt_zk_elector *of(dt_elector *base)
+static dt_zk_elector *elector_of(dt_elector *base)
 {
     return (dt_zk_elector *)base; /* its first member */
 }
@@ -244,9 +244,9 @@ static void serve_plan(dt_zk_elector *e)
         dt_nodes_take(e, e->base.plan.take[i]);
 }
 
-static void step(dt_elector *base, uint32_t signals)
+static void step_elector(dt_elector *base, uint32_t signals)
 {
-    dt_zk_elector *e = of(base);
+    dt_zk_elector *e = elector_of(base);
     e->members.stale = e->members.stale || (signals & DT_ELECTOR_MEMBERS) != 0;
     e->leaders.stale = e->leaders.stale || (signals & DT_ELECTOR_LEADERS) != 0;
     for (struct dt_zk_reply *r = dt_zk_take(e->zk), *next; r; r = next) {
@@ -296,12 +296,12 @@ static int64_t next_us(const dt_elector *base)
 
 static void end_session(dt_elector *base)
 {
-    close_session(of(base));
+    close_session(elector_of(base));
 }
 
 static void free_zk(dt_elector *base)
 {
-    dt_zk_elector *e = of(base);
+    dt_zk_elector *e = elector_of(base);
     dt_zk_free(e->zk);
     free(e->servers);
     free(e->owner);
@@ -347,7 +347,7 @@ static dt_status make_zk(const struct dt_elector_env *env, dt_mailbox *box, dt_e
 const struct dt_elector_kind dt_elector_zk = {.name = "zookeeper",
                                               .server = DT_OUTAGE_ZOOKEEPER,
                                               .make = make_zk,
-                                              .step = step,
+                                              .step = step_elector,
                                               .next_us = next_us,
                                               .close = end_session,
                                               .free = free_zk};

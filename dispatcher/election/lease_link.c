@@ -89,7 +89,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
     return status == DT_OK ? dt_store_election_look(link->store, &answer->view, err) : status;
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_link(void *arg, void *store)
 {
     dt_lease_link *link = arg;
     if (!atomic_exchange(&link->ordered, false))
@@ -148,7 +148,7 @@ dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link *
     if (!link)
         return DT_NOMEM;
     link->env = *env;
-    link->chore = (struct dt_chore){.name = "leases", .tick = tick, .arg = link};
+    link->chore = (struct dt_chore){.name = "leases", .tick = tick_link, .arg = link};
     dt_chores_add(env->urgent, &link->chore);
     return DT_OK;
 }

@@ -52,7 +52,7 @@ static enum dt_zk_outcome outcome_of(int rc)
     }
 }
 
-static void put(dt_zk *zk, struct dt_zk_reply *reply, int rc)
+static void put_reply(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     reply->outcome = outcome_of(rc);
     reply->reason = zerror(rc);
@@ -64,9 +64,9 @@ static void put(dt_zk *zk, struct dt_zk_reply *reply, int rc)
     pthread_mutex_unlock(&zk->lock);
 }
 
-static void post(dt_zk *zk, struct dt_zk_reply *reply, int rc)
+static void post_reply(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
-    put(zk, reply, rc);
+    put_reply(zk, reply, rc);
     dt_mailbox_signal(zk->mailbox, DT_ZK_ANSWERED);
 }
 
@@ -94,13 +94,13 @@ static void on_string(int rc, const char *value, const void *data)
     const char *base = rc == ZOK && value ? strrchr(value, '/') : NULL;
     if (base)
         reply->name = strdup(base + 1);
-    post(reply->zk, reply, rc);
+    post_reply(reply->zk, reply, rc);
 }
 
 static void on_void(int rc, const void *data)
 {
     struct dt_zk_reply *reply = reply_of(data);
-    post(reply->zk, reply, rc);
+    post_reply(reply->zk, reply, rc);
 }
 
 /* Nobody is woken for an answered ping: all that it says is that the lease goes on. */
@@ -109,11 +109,11 @@ static void on_ping(int rc, const struct Stat *stat, const void *data)
     struct dt_zk_reply *reply = reply_of(data);
     (void)stat;
     if (outcome_of(rc) == DT_ZK_LOST) {
-        post(reply->zk, reply, rc);
+        post_reply(reply->zk, reply, rc);
         return;
     }
     dt_lease_extend(reply->lease, reply->sent_us);
-    put(reply->zk, reply, rc);
+    put_reply(reply->zk, reply, rc);
 }
 
 static void on_data(int rc, const char *value, int n, const struct Stat *stat, const void *data)
@@ -122,7 +122,7 @@ static void on_data(int rc, const char *value, int n, const struct Stat *stat, c
     (void)value, (void)n;
     if (rc == ZOK && stat)
         reply->owner_session = stat->ephemeralOwner;
-    post(reply->zk, reply, rc);
+    post_reply(reply->zk, reply, rc);
 }
 
 /* A list that memory does not suffice for is as good as none: it is asked for again. */
@@ -139,7 +139,7 @@ static void on_strings(int rc, const struct String_vector *strings, const void *
         else
             reply->children[reply->n_children++] = copy;
     }
-    post(reply->zk, reply, rc);
+    post_reply(reply->zk, reply, rc);
 }
 
 static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context)
@@ -247,7 +247,7 @@ int64_t dt_zk_session(dt_zk *zk)
 static void handed_over(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     if (rc != ZOK)
-        post(zk, reply, ZCONNECTIONLOSS);
+        post_reply(zk, reply, ZCONNECTIONLOSS);
 }
 
 void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)

@@ -71,8 +71,8 @@ static void remember(struct told *told, const struct dt_due *due, size_t n)
 }
 
 /* Wakes the shards of due jobs that they were not woken for. True: there was one. */
-static bool tell(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
-                 void (*wake)(void *arg, unsigned shard))
+static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
+                     void (*wake)(void *arg, unsigned shard))
 {
     struct dt_shard_map map;
     struct dt_shard_set news = {0};
@@ -96,10 +96,10 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
     if (seen->n_due == DT_WATCH_DUE) /* loops walk over a long backlog by themselves */
         wake_all(w, w->env.wake);
     else if (w->asks_all) {
-        (void)tell(w, &w->old, seen->due, n_old, w->env.again);
+        (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
         remember(&w->old, seen->due, n_old);
     }
-    if (tell(w, &w->recent, recent, n, w->env.wake))
+    if (wake_due(w, &w->recent, recent, n, w->env.wake))
         w->busy_us = dt_clock_mono_us(w->env.clock) + BUSY_US;
     remember(&w->recent, recent, n);
     w->look_from_ms = seen->now_ms - WINDOW_MS;
@@ -135,7 +135,7 @@ static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
 
 /* ---- the watcher's thread ---- */
 
-static void ask(void *arg, struct dt_watch *watch)
+static void ask_watcher(void *arg, struct dt_watch *watch)
 {
     dt_due_watch *w = arg;
     const int64_t now_us = dt_clock_mono_us(w->env.clock);
@@ -150,7 +150,7 @@ static void ask(void *arg, struct dt_watch *watch)
     watch->leads = w->leads;
 }
 
-static void told(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
+static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store)
 {
     dt_due_watch *w = arg;
     (void)store;
@@ -209,7 +209,7 @@ dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watch
         return dt_fail(err, DT_NOMEM, "the watch");
     w->env = *env;
     pthread_mutex_init(&w->lock, NULL);
-    w->listener = (struct dt_watch_listener){.ask = ask, .told = told, .arg = w};
+    w->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = w};
     dt_watcher_add(watcher, &w->listener);
     *out = w;
     return DT_OK;

@@ -49,7 +49,7 @@ struct dt_room {
 
 /* ---- the table; under the lock ---- */
 
-static struct wanted *find(const struct dt_room *r, struct dt_str topic)
+static struct wanted *find_topic(const struct dt_room *r, struct dt_str topic)
 {
     for (size_t i = 0; i < r->n; i++)
         if (dt_str_is(topic, r->topics[i]->name))
@@ -68,7 +68,7 @@ static void end_wish(struct wanted *w, unsigned shard)
 
 /* Forgets wishes that were not renewed, and topics without wishes, together with a grant that no shard took. Copies
  * the names of the remaining topics. */
-static size_t list(struct dt_room *r)
+static size_t list_wanted(struct dt_room *r)
 {
     const int64_t now_us = dt_clock_mono_us(r->env.clock);
     size_t n = 0;
@@ -103,13 +103,13 @@ static size_t list(struct dt_room *r)
 
 /* Shares the room of a topic equally among the shards that wait. If there are more shards than jobs fit, shards take
  * turns. */
-static void grant(struct dt_room *r, size_t n)
+static void grant_room(struct dt_room *r, size_t n)
 {
     bool served[DT_SHARDS_MAX] = {false};
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < n; i++) {
         const size_t room = r->gates[i].room;
-        struct wanted *w = room ? find(r, r->gates[i].topic) : NULL;
+        struct wanted *w = room ? find_topic(r, r->gates[i].topic) : NULL;
         if (!w || !w->waiting)
             continue;
         size_t each = room == SIZE_MAX ? room : room / w->waiting;
@@ -132,17 +132,17 @@ static void grant(struct dt_room *r, size_t n)
             r->env.granted(r->env.arg, shard);
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_room(void *arg, void *store)
 {
     struct dt_room *r = arg;
     struct dt_error err = {0};
-    const size_t n = list(r);
+    const size_t n = list_wanted(r);
     dt_metric_set(r->at_limit, (double)n);
     const dt_status status = n ? dt_store_gates_look(store, r->gates, n, &err) : DT_OK;
     if (status != DT_OK)
         return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "topics at their limits are not looked after", status, &err,
                                LOOK_US);
-    grant(r, n);
+    grant_room(r, n);
     const int64_t now_us = dt_clock_mono_us(r->env.clock);
     r->chore.not_before_us = now_us + APART_US;
     return r->anybody ? now_us + LOOK_US : INT64_MAX;
@@ -154,7 +154,7 @@ dt_status dt_room_start(const struct dt_room_env *env, dt_room **out)
     if (!r)
         return DT_NOMEM;
     r->env = *env;
-    r->chore = (struct dt_chore){.name = "room", .tick = tick, .arg = r};
+    r->chore = (struct dt_chore){.name = "room", .tick = tick_room, .arg = r};
     pthread_mutex_init(&r->lock, NULL);
     r->at_limit =
         dt_gauge("duetime_topics_at_limit", "Topics at their limits whose jobs wait in shards of this process.", "");
@@ -181,7 +181,7 @@ bool dt_room_want(dt_room *r, unsigned shard, struct dt_str topic)
         return false;
     dt_assert_cmp(shard, <, DT_SHARDS_MAX);
     pthread_mutex_lock(&r->lock);
-    struct wanted *w = find(r, topic);
+    struct wanted *w = find_topic(r, topic);
     if (!w && r->n < TOPICS && topic.n <= DT_TOPIC_MAX && (w = calloc(1, sizeof(*w)))) {
         memcpy(w->name, topic.p, topic.n);
         r->topics[r->n++] = w;
@@ -202,7 +202,7 @@ size_t dt_room_take(dt_room *r, unsigned shard, struct dt_str topic)
     if (!r)
         return 0;
     pthread_mutex_lock(&r->lock);
-    struct wanted *w = find(r, topic);
+    struct wanted *w = find_topic(r, topic);
     if (w) {
         n = w->wishes[shard].granted;
         w->wishes[shard].granted = 0;

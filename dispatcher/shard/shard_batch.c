@@ -23,7 +23,7 @@
 
 enum { REQUEST = 1 }; /* a signal of the thread's mailbox */
 
-static void run(void *arg)
+static void run_sender(void *arg)
 {
     struct dt_sender *s = arg;
     while (!dt_thread_stopping(&s->thread)) {
@@ -92,7 +92,7 @@ dt_status dt_sender_start(struct dt_sender *s, dt_delivery *delivery, void (*don
     s->arg = arg;
     dt_arena_init(&s->arena);
     dt_status status = dt_mailbox_new(&s->mailbox);
-    return status == DT_OK ? dt_thread_start(&s->thread, "delivery", run, s, NULL) : status;
+    return status == DT_OK ? dt_thread_start(&s->thread, "delivery", run_sender, s, NULL) : status;
 }
 
 void dt_sender_stop(struct dt_sender *s)

@@ -43,7 +43,7 @@ static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
     return dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic));
 }
 
-static size_t allowed(const dt_shard_loop *l, struct dt_str topic)
+static size_t allowed_by_limit(const dt_shard_loop *l, struct dt_str topic)
 {
     bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of(l, topic) != DT_DEALING_OFFERS;
     return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
@@ -64,7 +64,7 @@ static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
         return DT_CLOSED_NO_ROW;
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
-    if (allowed(l, topic) == 0)
+    if (allowed_by_limit(l, topic) == 0)
         return DT_CLOSED_LIMIT;
     switch (dealing_of(l, topic)) {
     case DT_DEALING_HANDS:
@@ -101,7 +101,7 @@ size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
     struct dt_str topic = dt_held_topic(name, &host);
-    size_t most = allowed(l, topic);
+    size_t most = allowed_by_limit(l, topic);
     if (!dt_topic_snapshot_callback(l->snapshot, topic) || dealing_of(l, topic) != DT_DEALING_HANDS)
         return most;
     size_t places = places_for(l, topic, host);
@@ -342,7 +342,7 @@ size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
     return dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l));
 }
 
-static void spend(dt_shard_loop *l, const struct dt_leader_batch *claimed)
+static void spend_grants(dt_shard_loop *l, const struct dt_leader_batch *claimed)
 {
     for (size_t i = 0; l->limits.n && i < claimed->n; i++) {
         struct dt_str topic = claimed->jobs[i].topic;
@@ -363,8 +363,8 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     if (txn->timed_out.n + txn->hands.lost)
         dt_room_news(l->env->room);
-    spend(l, &txn->batch);
-    spend(l, &txn->hands.claimed);
+    spend_grants(l, &txn->batch);
+    spend_grants(l, &txn->hands.claimed);
     for (size_t i = 0; txn->limits.held && i < txn->seen.n; i++) {
         const struct dt_seen *seen = &txn->seen.v[i];
         if (seen->at_limit && dt_shard_limit_allowed(l, seen->hold) != 0)

@@ -48,14 +48,14 @@
 #define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
 #define STALE_MAP_US    INT64_C(10000)   /* the new map is being read */
 
-static bool ending(const dt_shard_loop *l)
+static bool is_ending(const dt_shard_loop *l)
 {
     return l->orders.stop || l->orders.release;
 }
 
 /* ---- state for others ---- */
 
-static void say(dt_shard_loop *l, const char *waiting, const char *detail)
+static void set_waiting(dt_shard_loop *l, const char *waiting, const char *detail)
 {
     pthread_mutex_lock(&l->state_lock);
     l->state.waiting = waiting;
@@ -144,7 +144,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
  * whole machine. This way there are fewer transactions, and each ends sooner. A batch that was delayed itself is
  * followed at once by the next.
  */
-static void pace(dt_shard_loop *l, bool took_all, int64_t began_us)
+static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
 {
     int64_t now_us = dt_shard_mono_us(l);
     int64_t took_us = now_us - began_us;
@@ -159,7 +159,7 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
     bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
                !l->due.backlog;
     if (l->sender.state != DT_SENDER_SENDING || l->sender.requested_us < began_us) {
-        pace(l, all, began_us);
+        pace_batches(l, all, began_us);
         return next_us;
     }
     l->pace.next_us = next_us;
@@ -214,8 +214,8 @@ static void note_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t 
     l->run = (struct dt_shard_run){0};
 }
 
-static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms, bool *news,
-                      struct dt_error *err)
+static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms, bool *news,
+                            struct dt_error *err)
 {
     int64_t began_us = dt_shard_mono_us(l);
     dt_status status = dt_shard_batch(l, txn, err);
@@ -263,18 +263,18 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     bool busy = dt_sender_busy(&l->sender); /* err is the sender's then */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
-            say(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
+            set_waiting(l, "kafka", busy ? "it has not answered yet" : l->sender.err.text);
     } else if (trouble[0])
-        say(l, "kafka", trouble);
+        set_waiting(l, "kafka", trouble);
     else if (orphan[0]) {
         snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", orphan);
-        say(l, "kafka", text);
+        set_waiting(l, "kafka", text);
     } else if (l->index && !l->trust.up)
-        say(l, "redis", "the index is not reachable");
+        set_waiting(l, "redis", "the index is not reachable");
     else if (!busy) {
         if (l->sender.state == DT_SENDER_OPEN)
             dt_delivery_notice(l->delivery, text, sizeof(text));
-        say(l, NULL, text);
+        set_waiting(l, NULL, text);
     }
 }
 
@@ -340,7 +340,7 @@ static dt_status look_for_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms
     return status;
 }
 
-static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
+static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
     struct dt_leader_txn txn;
     int64_t next_ms = 0;
@@ -360,7 +360,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     }
     if (was_sending && l->sender.state == DT_SENDER_OPEN) {
         say_what_it_waits_for(l);
-        pace(l, l->pace.took_all, l->pace.began_us);
+        pace_batches(l, l->pace.took_all, l->pace.began_us);
         *wake_us = has_remainder_to_send(l) ? began_us : dt_earlier(l->pace.next_us, settle_at_us(l));
         return DT_OK;
     }
@@ -372,7 +372,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     bool worked =
         l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
     if (worked)
-        status = work(l, &txn, now_ms, &next_ms, &news, err);
+        status = work_batch(l, &txn, now_ms, &next_ms, &news, err);
     else if (dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !dt_shard_is_watched(l))
         status = dt_shard_check_fence(l, err);
     if (status != DT_OK)
@@ -413,20 +413,20 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-static dt_status lead(dt_shard_loop *l, struct dt_error *err)
+static dt_status lead_shard(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
     l->checked.fence_us = l->pace.busy_us = dt_shard_mono_us(l);
     l->sender.idle = false;
     l->sender.wanted_us = l->sender.retry_us = 0;
     dt_shard_due_init(l);
-    while (status == DT_OK && !ending(l)) {
+    while (status == DT_OK && !is_ending(l)) {
         int64_t wake_us = 0;
-        status = step(l, &wake_us, err);
-        if (status != DT_OK || ending(l))
+        status = step_loop(l, &wake_us, err);
+        if (status != DT_OK || is_ending(l))
             continue;
         uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-        if (!ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* news does not shorten the pacing */
+        if (!is_ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* news does not shorten the pacing */
             signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
         if (signals & TOPICS)
             dt_shard_topics_changed(l);
@@ -440,9 +440,9 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
     return status;
 }
 
-static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
+static void report_failure(dt_shard_loop *l, dt_status status, const struct dt_error *err)
 {
-    say(l, NULL, "");
+    set_waiting(l, NULL, "");
     if (status == DT_HALTED && l->told.halt)
         return;
     l->told.halt = status == DT_HALTED;
@@ -454,12 +454,12 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
                          "takes over again", status, err);
 }
 
-static void run(void *arg)
+static void run_loop(void *arg)
 {
     dt_shard_loop *l = arg;
     unsigned failures = 0;
     dt_shard_wait_after_deaths(l);
-    while (!ending(l)) {
+    while (!is_ending(l)) {
         struct dt_error err = {0};
         bool led = false;
         int64_t start_us = dt_shard_mono_us(l);
@@ -469,21 +469,21 @@ static void run(void *arg)
             led = true;
             dt_outage_over(&l->told.outage);
             start_us = dt_shard_mono_us(l);
-            say(l, NULL, "");
+            set_waiting(l, NULL, "");
             say_leading(l, true, false);
-            status = lead(l, &err);
+            status = lead_shard(l, &err);
         }
         say_leading(l, false, status == DT_HALTED);
-        if (status == DT_OK || ending(l))
+        if (status == DT_OK || is_ending(l))
             break;
-        report(l, status, &err);
+        report_failure(l, status, &err);
         dt_shard_abandon_sender(l);
         /* Leaderships that end at once, time and again, must not follow each other without a pause: one with jitter,
          * which wake-ups do not shorten and an end does. */
         bool well = led && dt_shard_mono_us(l) - start_us >= CHECK_US;
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
         int64_t until_us = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
-        if (!ending(l))
+        if (!is_ending(l))
             dt_mailbox_pause(l->mailbox, until_us, STOP | RELEASE);
     }
     l->orders.abort = true;
@@ -598,7 +598,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     dt_status status = make_parts(l);
     l->trust.up = l->index != NULL;
     if (status == DT_OK)
-        status = dt_thread_start(&l->thread, "shard", run, l, NULL);
+        status = dt_thread_start(&l->thread, "shard", run_loop, l, NULL);
     if (status != DT_OK) {
         free_parts(l);
         return status;

@@ -19,7 +19,7 @@ struct dt_remembered {
     bool names_host;
 };
 
-static struct dt_remembered *places(const struct dt_topic_memory *memory, int64_t id)
+static struct dt_remembered *places_of_id(const struct dt_topic_memory *memory, int64_t id)
 {
     uint64_t mixed = (uint64_t)id * 0x9e3779b97f4a7c15u;
     return &memory->jobs[mixed >> 48 & ~(uint64_t)(WAYS - 1)];
@@ -27,7 +27,7 @@ static struct dt_remembered *places(const struct dt_topic_memory *memory, int64_
 
 static struct dt_remembered *place_of(const struct dt_topic_memory *memory, int64_t id)
 {
-    struct dt_remembered *at = memory->jobs && id ? places(memory, id) : NULL;
+    struct dt_remembered *at = memory->jobs && id ? places_of_id(memory, id) : NULL;
     for (size_t i = 0; at && i < WAYS; i++)
         if (at[i].id == id)
             return &at[i];
@@ -59,7 +59,7 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
     size_t number = number_of(memory, topic);
     if (number == DT_TOPIC_MEMORY_TOPICS)
         return;
-    struct dt_remembered *at = places(memory, id);
+    struct dt_remembered *at = places_of_id(memory, id);
     struct dt_remembered *place = place_of(memory, id);
     for (size_t i = 0; !place && i < WAYS; i++)
         if (at[i].id == 0)

@@ -42,7 +42,7 @@ void dt_shard_hint_none(dt_shard_loop *l)
     l->fair.n_hints = 0;
 }
 
-static void hint(dt_shard_loop *l, const struct dt_entry *entry)
+static void add_hint(dt_shard_loop *l, const struct dt_entry *entry)
 {
     struct dt_fair_queues *fair = &l->fair;
     dt_assert_cmp(fair->n_hints, <, l->env->config->dispatch_batch_jobs);
@@ -60,7 +60,7 @@ void dt_shard_hint_lost(dt_shard_loop *l)
     qsort(l->lost.v, l->lost.n, sizeof(*l->lost.v), dt_by_job_id);
     for (size_t i = 0; i < l->lost.n; i++)
         if (i == 0 || l->lost.v[i] != l->lost.v[i - 1])
-            hint(l, &(struct dt_entry){.id = l->lost.v[i]});
+            add_hint(l, &(struct dt_entry){.id = l->lost.v[i]});
     l->lost.n = 0;
     pthread_mutex_unlock(&l->state_lock);
 }
@@ -68,12 +68,12 @@ void dt_shard_hint_lost(dt_shard_loop *l)
 void dt_shard_hint_first(dt_shard_loop *l, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        hint(l, &l->due.entries[i]);
+        add_hint(l, &l->due.entries[i]);
 }
 
 /* ---- which queue an entry belongs to ---- */
 
-static size_t hash(const struct dt_topic_of *of)
+static size_t hash_queue(const struct dt_topic_of *of)
 {
     return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0) ^ (size_t)of->host * 0x85ebca6bu;
 }
@@ -87,7 +87,7 @@ struct slots {
 /* The slot of a queue, or the free slot where it would be stored. */
 static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
-    size_t at = hash(of) & (slots->n - 1);
+    size_t at = hash_queue(of) & (slots->n - 1);
     for (; slots->v[at]; at = (at + 1) & (slots->n - 1)) {
         const struct dt_due_queue *queue = &fair->queues[slots->v[at] - 1];
         if (queue->timeouts == of->dispatched && queue->host == of->host &&
@@ -103,8 +103,8 @@ static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots,
     uint32_t *slot = slot_of(fair, slots, of);
     if (!*slot) {
         dt_assert_cmp(2 * fair->n_queues, <, slots->n);
-        fair->queues[fair->n_queues] =
-            (struct dt_due_queue){.topic = of->topic, .timeouts = of->dispatched, .host = of->host, .hash = hash(of)};
+        fair->queues[fair->n_queues] = (struct dt_due_queue){
+            .topic = of->topic, .timeouts = of->dispatched, .host = of->host, .hash = hash_queue(of)};
         *slot = (uint32_t)++fair->n_queues;
     }
     return *slot - 1;
@@ -232,7 +232,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* Fills fair.parts: how many jobs of each queue go next. held_sets: a queue that has a held set counts only the jobs
  * that it returned. */
-static void share(dt_shard_loop *l, bool held_sets)
+static void share_batch(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
     size_t few = 0;
@@ -259,7 +259,7 @@ static void share(dt_shard_loop *l, bool held_sets)
 
 /* left: entries that did not get a place, queue by queue; those of queue i end where fair->parts[i].waiting says. True:
  * all of them are parked. */
-static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
+static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 {
     struct dt_fair_queues *fair = &l->fair;
     struct dt_error err = {0};
@@ -291,7 +291,7 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
 }
 
 /* Takes what got a place; what is left is brought together queue by queue. */
-static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
+static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
 {
     struct dt_fair_queues *fair = &l->fair;
     size_t end = 0;
@@ -311,7 +311,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
         }
         part->quota--;
         fair->others += !fair->queues[fair->of[i]].held;
-        hint(l, &l->due.entries[i]);
+        add_hint(l, &l->due.entries[i]);
     }
     return end;
 }
@@ -339,12 +339,12 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         own->met++;
         own->may += own == queue;
     }
-    share(l, true);
+    share_batch(l, true);
     /* Of each queue so many entries may stay in the due set. */
     size_t stay = (size_t)l->env->config->dispatch_batch_jobs;
     if (n == DT_SCAN_BATCHES * stay && l->fair.n_queues)
         stay /= l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
-    *backlog = take(l, n, left) > 0 && !park(l, left, stay);
+    *backlog = take_hint(l, n, left) > 0 && !park_surplus(l, left, stay);
     return DT_OK;
 }
 
@@ -363,7 +363,7 @@ bool dt_shard_some_may_go(const dt_shard_loop *l)
 
 /* Leaves the queue's entries to the cursor. Entries of a host's queue are sent when a scan reads them while the host
  * has places. */
-static void skip(dt_shard_loop *l, struct dt_due_queue *queue)
+static void skip_queue(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (queue->host || queue->skipped)
         return;
@@ -377,7 +377,7 @@ static bool take_row(dt_shard_loop *l, size_t i, bool may)
     if (!may || part->quota == 0)
         return false;
     part->quota--;
-    hint(l, &l->due.entries[i]);
+    add_hint(l, &l->due.entries[i]);
     return true;
 }
 
@@ -398,7 +398,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     }
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
-    share(l, false);
+    share_batch(l, false);
     for (size_t i = 0; i < n_head; i++) { /* the cursor moves up to the first job that may be sent */
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         bool taken = take_row(l, i, true);
@@ -413,7 +413,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     for (size_t i = n_head; i < n; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
         if (!take_row(l, i, !queue->left && !queue->skipped))
-            skip(l, queue);
+            skip_queue(l, queue);
     }
     fair->head = n_head;
     fair->rows = n;
@@ -425,5 +425,5 @@ void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n)
     const struct dt_fair_queues *fair = &l->fair;
     for (size_t i = fair->head; n && i < fair->rows; i++)
         if (bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id))
-            skip(l, &fair->queues[fair->of[i]]);
+            skip_queue(l, &fair->queues[fair->of[i]]);
 }

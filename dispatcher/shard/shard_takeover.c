@@ -34,7 +34,7 @@ int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alar
 }
 
 /* The refusal is remembered until this transaction is known to be committed. */
-static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
+static dt_status settle_takeover(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list,
                                          .sent = found->sent,
@@ -146,7 +146,7 @@ static dt_status finish_opening(dt_shard_loop *l, struct dt_error *err)
         if (status == DT_OK)
             status = dt_fail(err, DT_HALTED, "%s", s->found.halt);
     } else if (status == DT_OK) {
-        status = settle(l, &s->found, err);
+        status = settle_takeover(l, &s->found, err);
     }
     DT_FAIL_POINT_STATUS("takeover.settled", status, err);
     if (status == DT_OK)

@@ -183,7 +183,7 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 }
 
 /* Under the lock, so that the thread that ends a rebuild sees all of this change or nothing. */
-static void lose(dt_shard_loop *l)
+static void lose_set(dt_shard_loop *l)
 {
     l->trust.says_whole = l->trust.rebuild_unasked = false;
     pthread_mutex_lock(&l->state_lock);
@@ -209,7 +209,7 @@ void dt_shard_read_map(dt_shard_loop *l)
         return;
     l->trust.filled_for = next.generation;
     if (l->trust.marked && !l->trust.says_whole) /* it is being rebuilt for the old one */
-        lose(l);
+        lose_set(l);
 }
 
 /* The housekeeper is notified as well, so that it compares soon. */
@@ -282,7 +282,7 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
         (void)dt_fail(&why, DT_UNAVAILABLE, "the marker of shard %u is not there, or another one", l->shard);
         dt_outage_failed(&l->trust.outage, DT_OUTAGE_REDIS, "shard",
                          "the index was lost: reading from MySQL while it is rebuilt", DT_UNAVAILABLE, &why);
-        lose(l);
+        lose_set(l);
     }
     l->trust.marked = true;
     return DT_OK;

@@ -33,7 +33,7 @@ static int64_t renew_every_us(const dt_hands *hands)
 /* ---- the number ---- */
 
 /* First the end of writing: a request that is let through under the new end must not be cut at the old one. */
-static void extend(dt_hands *hands, int64_t sent_us)
+static void extend_lease(dt_hands *hands, int64_t sent_us)
 {
     dt_http_client_write_until(hands->client, sent_us + hands->lease.length_us);
     dt_lease_extend(&hands->lease, sent_us);
@@ -48,7 +48,7 @@ static dt_status take_number(dt_hands *hands, dt_store *store, struct dt_error *
         dt_store_hands_own(store, number, hands->env.name, hands->env.config->zookeeper_session_timeout, err);
     if (status != DT_OK)
         return status == DT_EXISTS ? DT_OK : status;
-    extend(hands, sent_us);
+    extend_lease(hands, sent_us);
     hands->owner = number;
     hands->renewals = (struct dt_renewals){0};
     hands->renewed_us = now_us;
@@ -63,7 +63,7 @@ static void drop_number(dt_hands *hands)
     dt_http_client_write_over(hands->client);
 }
 
-static dt_status renew(dt_hands *hands, dt_store *store, struct dt_error *err)
+static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     bool there;
     int64_t now_us = dt_pool_now_us(hands);
@@ -78,7 +78,7 @@ static dt_status renew(dt_hands *hands, dt_store *store, struct dt_error *err)
     DT_FAIL_POINT("callbacks.renew");
     dt_status status = dt_store_hands_renew(store, hands->owner, &hands->renewals, &there, err);
     if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_pool_lease_runs(hands)))
-        extend(hands, sent_us);
+        extend_lease(hands, sent_us);
     else if (status == DT_OK)
         drop_number(hands);
     hands->renewed_us = now_us;
@@ -109,7 +109,7 @@ static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *
     pthread_mutex_unlock(&hands->lock);
     bool used =
         hands->client && !hands->leaving && hands->used_us && dt_pool_now_us(hands) - hands->used_us < UNUSED_US;
-    dt_status status = hands->owner ? renew(hands, store, err) : DT_OK;
+    dt_status status = hands->owner ? renew_number(hands, store, err) : DT_OK;
     if (status != DT_OK)
         return status;
     if (used && !hands->owner)
@@ -361,7 +361,7 @@ static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
 }
 
 /* False: some outcomes remain, and are tried again later. */
-static bool record(dt_hands *hands, struct batch *batch)
+static bool record_batch(dt_hands *hands, struct batch *batch)
 {
     struct dt_error err = {0};
     hands->env.map(hands->env.arg, &batch->map);
@@ -406,7 +406,7 @@ static void run_recorder(void *arg)
         const bool told = dt_pool_told_lately(hands);
         bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
         batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
-        if (!record(hands, batch))
+        if (!record_batch(hands, batch))
             (void)dt_mailbox_pause(hands->recorder_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
         else if (batch->n >= MANY && batch->n < BATCH)
             (void)dt_mailbox_pause(hands->recorder_mailbox, begun_us + GATHER_US, DT_THREAD_STOP);

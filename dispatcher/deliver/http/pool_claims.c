@@ -328,7 +328,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
 }
 
 /* A callback that can never be sent fails: it is retried as the job's retries say, and reports why. */
-static void fail(const struct sending *s, enum dt_http_end end, const char *why)
+static void fail_callback(const struct sending *s, enum dt_http_end end, const char *why)
 {
     const struct dt_http_answer answer = {.end = end, .detail = why};
     dt_pool_on_answer(s->claims->hands, s->callback, &answer);
@@ -341,7 +341,7 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     if (status == DT_OK)
         return;
     if (status == DT_INVALID) {
-        fail(s, DT_HTTP_NO_URL, "no request can be made of the job");
+        fail_callback(s, DT_HTTP_NO_URL, "no request can be made of the job");
         return;
     }
     DT_LOG(WARN, "callbacks", "a callback could not be sent; another attempt follows",
@@ -354,7 +354,8 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
 }
 
 /* NULL: memory is out, so the attempt is not known here. */
-static struct dt_callback *note(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
+static struct dt_callback *note_callback(dt_hands_claims *claims, const struct dt_outgoing *job,
+                                         const struct dt_place *place)
 {
     dt_hands *hands = claims->hands;
     struct dt_callback *callback = calloc(1, sizeof(*callback));
@@ -404,7 +405,7 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
     if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
         return true;
-    sending.callback = note(claims, job, place);
+    sending.callback = note_callback(claims, job, place);
     if (!sending.callback)
         return false;
     const struct dt_callback_places *places = &sending.topic->places;
@@ -414,14 +415,14 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
     const bool own = sending.url.p && dt_str_eq(sending.url, places->url); /* the topic's own URL */
     sending.trusted = !why && (own || dt_callback_place_is_listed(places, sending.url));
     if (why) {
-        fail(&sending, DT_HTTP_NO_URL, why);
+        fail_callback(&sending, DT_HTTP_NO_URL, why);
     } else if (!sending.trusted || !sending.topic->secret.p) {
         send_signed(&sending, NULL);
     } else {
         struct dt_callback_secret secret;
         why = dt_callback_secret_read(sending.topic->secret, &secret);
         if (why) /* a secret that a manual edit has damaged signs nothing, so nothing is sent */
-            fail(&sending, DT_HTTP_NO_SECRET, why);
+            fail_callback(&sending, DT_HTTP_NO_SECRET, why);
         else
             send_signed(&sending, &secret);
         dt_callback_secret_wipe(&secret);

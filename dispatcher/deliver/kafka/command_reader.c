@@ -82,7 +82,7 @@ static void write_halt(dt_command_reader *r, struct dt_command_place *place, con
         DT_LOG(DEBUG, "commands", "the row was not updated", DT_S("reason", err.text));
 }
 
-static void halt(dt_command_reader *r, size_t i, const char *reason)
+static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
 {
     dt_assert(i < r->n_places && !r->partitions[i].halted);
     r->partitions[i].halted = true;
@@ -96,12 +96,12 @@ static void halt(dt_command_reader *r, size_t i, const char *reason)
     write_halt(r, &r->places[i], reason);
 }
 
-static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
+static void judge_position(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
 {
     struct dt_command_place *place = &r->places[i];
     start->next = -1;
     if (place->next > start->end) {
-        halt(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
+        halt_partition(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
     } else if (place->next < start->first) {
         start->next = start->first;
         if (place->last >= 0 || place->next > 0) { /* what was there before the installation is not lost to anybody */
@@ -117,24 +117,7 @@ static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
         write_halt(r, place, NULL);
 }
 
-/* From now on the answers to messages of the partitions that are read are sent here. */
-static dt_status answer_here(dt_command_reader *r, struct dt_error *err)
-{
-    int64_t *partitions = malloc((r->n_places + 1) * sizeof(*partitions));
-    if (!partitions)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; i < r->n_places; i++)
-        partitions[i] = r->places[i].partition;
-    pthread_mutex_lock(&r->lock);
-    free(r->answered);
-    r->answered = partitions;
-    r->n_answered = r->n_places;
-    pthread_mutex_unlock(&r->lock);
-    dt_outbox_wake(r->sender);
-    return DT_OK;
-}
-
-static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
+static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
 {
     dt_command_reader *r = arg;
     r->n_places = r->n_halted = 0;
@@ -152,7 +135,7 @@ static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_
         return status;
     r->n_places = n;
     for (size_t i = 0; i < n; i++)
-        judge(r, i, &v[i]);
+        judge_position(r, i, &v[i]);
     dt_metric_set(r->halted, (double)r->n_halted);
     return answer_here(r, err);
 }
@@ -275,7 +258,7 @@ static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record
         r->partitions[i].check = false;
         dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
         if (record->offset == p->last && memcmp(digest, p->digest, sizeof(digest)) != 0)
-            halt(r, i, "the message before the offset that is done is another one: the topic was made anew");
+            halt_partition(r, i, "the message before the offset that is done is another one: the topic was made anew");
         else if (p->halted)
             write_halt(r, p, NULL);
     }
@@ -315,7 +298,7 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
     return DT_OK;
 }
 
-static dt_status poll(dt_command_reader *r, struct dt_error *err)
+static dt_status poll_messages(dt_command_reader *r, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
@@ -338,7 +321,7 @@ static dt_status poll(dt_command_reader *r, struct dt_error *err)
     return dt_kafka_reader_commit(r->consumer, err);
 }
 
-static dt_status serve(dt_command_reader *r, struct dt_error *err)
+static dt_status serve_partitions(dt_command_reader *r, struct dt_error *err)
 {
     unsigned rank;
     unsigned members;
@@ -346,8 +329,11 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
     dt_arena_reset(&r->arena);
     dt_status status = DT_OK;
     if (!r->consumer) {
-        const struct dt_kafka_reading reading = {
-            .suffix = "commands", .bytes = POLL_BYTES, .begin = begin, .arg = r, .stop = &r->thread.stopping};
+        const struct dt_kafka_reading reading = {.suffix = "commands",
+                                                 .bytes = POLL_BYTES,
+                                                 .begin = begin_partitions,
+                                                 .arg = r,
+                                                 .stop = &r->thread.stopping};
         status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
     }
     if (status == DT_OK) /* before the election was seen for the first time there is no share, and nothing to read */
@@ -362,19 +348,19 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
         r->look_us = dt_clock_mono_us(r->env.intake.clock) + LOOK_US;
     }
     if (status == DT_OK && some)
-        return poll(r, err);
+        return poll_messages(r, err);
     if (status == DT_OK)
         dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + PAUSE_FIRST_US, DT_THREAD_STOP);
     return status;
 }
 
-static void run(void *arg)
+static void run_reader(void *arg)
 {
     dt_command_reader *r = arg;
     unsigned failures = 0;
     while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
-        dt_status status = serve(r, &err);
+        dt_status status = serve_partitions(r, &err);
         if (status == DT_OK) {
             dt_outage_over(&r->outage);
             failures = 0;
@@ -455,7 +441,7 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     if (status == DT_OK)
         status = dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err);
     if (status == DT_OK)
-        status = dt_thread_start(&r->thread, "commands", run, r, err);
+        status = dt_thread_start(&r->thread, "commands", run_reader, r, err);
     if (status != DT_OK) {
         dt_command_reader_stop(r);
         return status;

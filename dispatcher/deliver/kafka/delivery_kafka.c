@@ -158,8 +158,8 @@ static dt_status send_barrier(dt_delivery *d, const struct dt_fence *fence, int6
     return status;
 }
 
-static dt_status judge(dt_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                       int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
+static dt_status judge_ledger(dt_delivery *d, const struct dt_fence *fence, const struct dt_inflight *inflight,
+                              int64_t barrier_at, struct dt_delivery_findings *findings, struct dt_error *err)
 {
     struct dt_ledger_view view;
     dt_status status = dt_ledger_view_init(&view, d->kafka->uuid, fence, inflight);
@@ -206,7 +206,7 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
         return status;
     status = send_barrier(d, fence, &barrier_at, err);
     DT_FAIL_POINT_STATUS("takeover.barrier", status, err);
-    return status == DT_OK ? judge(d, fence, inflight, barrier_at, findings, err) : status;
+    return status == DT_OK ? judge_ledger(d, fence, inflight, barrier_at, findings, err) : status;
 }
 
 /*
@@ -260,7 +260,7 @@ static dt_status move_on(dt_store *store, struct dt_fence *fence, struct dt_erro
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
 }
 
-static dt_status finish(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
+static dt_status finish_trim(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     struct dt_ledger_upkeep *upkeep = &d->upkeep;
     struct dt_error why = {0};
@@ -290,7 +290,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
     if (!d->kafka)
         return DT_OK;
     if (upkeep->trim)
-        return finish(d, store, fence, err);
+        return finish_trim(d, store, fence, err);
     if (fence->trim_offset < 0) /* the row gets its first trim_offset */
         return dt_store_trimmed(store, fence, err);
     bool held = dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;

@@ -29,14 +29,14 @@ struct judging {
     bool found_some; /* out */
 };
 
-static void tell(struct judging *j, enum dt_finding_kind finding, const char *subject, const char *detail)
+static void report_finding(struct judging *j, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
     j->found_some = true;
     j->found(j->arg, finding, subject, detail);
 }
 
 /* As many as configured, or as are enough if there are brokers for them. */
-static int64_t wanted(int64_t replicas, int brokers)
+static int64_t wanted_replicas(int64_t replicas, int brokers)
 {
     int64_t possible = brokers < ENOUGH ? brokers : ENOUGH;
     return replicas > possible ? replicas : possible;
@@ -48,26 +48,26 @@ static void judge_topic(struct judging *j, const struct dt_kafka_topic_state *to
     const bool few = topic->replicas > 1 && topic->min_in_sync == 1;
     char detail[160];
     if (!topic->there) {
-        tell(j, DT_FINDING_KAFKA_TOPIC, topic->name, "Kafka knows no topic of this name");
+        report_finding(j, DT_FINDING_KAFKA_TOPIC, topic->name, "Kafka knows no topic of this name");
         return;
     }
     if (topic->replicas && topic->replicas < j->wanted) {
         snprintf(detail, sizeof(detail), "it has partitions with %d replicas, and should have %lld", topic->replicas,
                  (long long)j->wanted);
-        tell(j, DT_FINDING_KAFKA_REPLICATION, topic->name, detail);
+        report_finding(j, DT_FINDING_KAFKA_REPLICATION, topic->name, detail);
     }
     if (many || few) {
         snprintf(detail, sizeof(detail), "min.insync.replicas is %lld, of %d replicas%s", (long long)topic->min_in_sync,
                  topic->replicas, many ? ": nothing can be written" : "");
-        tell(j, DT_FINDING_KAFKA_MIN_ISR, topic->name, detail);
+        report_finding(j, DT_FINDING_KAFKA_MIN_ISR, topic->name, detail);
     }
     if (topic->elects_unclean)
-        tell(j, DT_FINDING_KAFKA_UNCLEAN, topic->name, "unclean.leader.election.enable is true");
+        report_finding(j, DT_FINDING_KAFKA_UNCLEAN, topic->name, "unclean.leader.election.enable is true");
 }
 
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg)
 {
-    struct judging j = {.wanted = wanted(replicas, state->brokers), .found = found, .arg = arg};
+    struct judging j = {.wanted = wanted_replicas(replicas, state->brokers), .found = found, .arg = arg};
     for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++)
         judge_topic(&j, &state->topics[i]);
 }
@@ -76,14 +76,14 @@ void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_fou
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg)
 {
-    struct judging j = {.wanted = wanted(replicas, topic->info.brokers), .found = found, .arg = arg};
+    struct judging j = {.wanted = wanted_replicas(replicas, topic->info.brokers), .found = found, .arg = arg};
     struct dt_kafka_topic_state state = {.there = true,
                                          .replicas = topic->info.replicas,
                                          .min_in_sync = topic->info.min_in_sync,
                                          .elects_unclean = topic->info.elects_unclean};
     snprintf(state.name, sizeof(state.name), "%s", topic->name);
     if (topic->status == DT_REFUSED)
-        tell(&j, DT_FINDING_KAFKA_JOB_TOPIC, topic->name, topic->reason);
+        report_finding(&j, DT_FINDING_KAFKA_JOB_TOPIC, topic->name, topic->reason);
     else if (topic->status == DT_OK)
         judge_topic(&j, &state);
     return j.found_some;
@@ -132,7 +132,7 @@ struct dt_examiner {
 };
 
 /* A subject is found once by a name: several settings may name one file. */
-static void add(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail)
+static void add_finding(void *arg, enum dt_finding_kind finding, const char *subject, const char *detail)
 {
     struct seen *seen = arg;
     dt_assert_cmp(seen->n, <=, MAX);
@@ -154,7 +154,7 @@ static void add(void *arg, enum dt_finding_kind finding, const char *subject, co
 static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
-    bool wrong = dt_kafka_judge_asked(topic, e->env.config->kafka_replication_factor, add, &e->kafka);
+    bool wrong = dt_kafka_judge_asked(topic, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
     return wrong && e->kafka.n < MAX;
 }
 
@@ -176,11 +176,11 @@ static void look_at_kafka(dt_examiner *e)
     dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
     *e->env.kafka_away = status != DT_OK;
     if (status == DT_OK) {
-        dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add, &e->kafka);
+        dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
         dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
     } else {
         (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka cannot be asked", status, &err, 0);
-        add(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
+        add_finding(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
     e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
     e->asked_us = dt_clock_mono_us(e->env.clock);
@@ -198,7 +198,7 @@ static void look_at_clock(dt_examiner *e)
         return;
     snprintf(detail, sizeof(detail), "the dispatcher's clock is some %lld s %s MySQL's",
              (long long)((apart_ms + 500) / 1000), ahead_ms > behind_ms ? "ahead of" : "behind");
-    add(&e->now, DT_FINDING_DISPATCHER_CLOCK, "mysql", detail);
+    add_finding(&e->now, DT_FINDING_DISPATCHER_CLOCK, "mysql", detail);
 }
 
 static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
@@ -206,7 +206,7 @@ static void hear_certificate(void *arg, const char *key, const char *file, int64
     dt_examiner *e = arg;
     char detail[160];
     if (dt_finding_certificate(key, ends_s, dt_clock_real_ms(e->env.clock) / 1000, detail, sizeof(detail)))
-        add(&e->now, DT_FINDING_CERTIFICATE, file, detail);
+        add_finding(&e->now, DT_FINDING_CERTIFICATE, file, detail);
 }
 
 /* ---- writing ---- */
@@ -233,20 +233,20 @@ static void write_changes(dt_examiner *e, dt_store *store)
     e->failed = status != DT_OK;
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_examiner(void *arg, void *store)
 {
     dt_examiner *e = arg;
     e->chore.idle = true; /* until Kafka is asked */
     if (dt_clock_mono_us(e->env.clock) >= e->look_us || is_suspect(e)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
-            add(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
-                "this dispatcher has no session there");
+            add_finding(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
+                        "this dispatcher has no session there");
         look_at_clock(e);
         dt_certificates_look(e->env.config, hear_certificate, e);
         look_at_kafka(e);
         for (size_t i = 0; i < e->kafka.n; i++)
-            add(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
+            add_finding(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
         write_changes(e, store);
         e->look_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
     }
@@ -262,7 +262,7 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
     const int64_t now_us = dt_clock_mono_us(e->env.clock);
     e->anew_us = now_us + WELL_US;
     e->chore = (struct dt_chore){
-        .name = "examiner", .tick = tick, .arg = e, .waits = true, .not_before_us = now_us + FIRST_US};
+        .name = "examiner", .tick = tick_examiner, .arg = e, .waits = true, .not_before_us = now_us + FIRST_US};
     dt_chores_add(env->chores, &e->chore);
     return DT_OK;
 }

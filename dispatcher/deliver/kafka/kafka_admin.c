@@ -42,7 +42,7 @@ struct look {
 /* ---- requests ---- */
 
 /* Begins requests: takes the lock, and a handle with a queue for the answers. */
-static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
+static dt_status begin_requests(struct dt_kafka_admin *a, struct dt_error *err)
 {
     pthread_mutex_lock(&a->request_lock);
     dt_status status = dt_kafka_on_demand_hold(a->handle, &a->rk, err);
@@ -53,7 +53,7 @@ static dt_status begin(struct dt_kafka_admin *a, struct dt_error *err)
     return status;
 }
 
-static void end(struct dt_kafka_admin *a)
+static void end_requests(struct dt_kafka_admin *a)
 {
     rd_kafka_queue_destroy(a->queue);
     dt_kafka_on_demand_let_go(a->handle);
@@ -123,7 +123,7 @@ static void all_are(struct look *v, size_t n, rd_kafka_resp_err_t code)
         v[i].code = code;
 }
 
-static void describe(struct dt_kafka_admin *a, struct look *v, size_t n)
+static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
 {
     rd_kafka_ConfigResource_t *resources[DT_KAFKA_FIND_MAX];
     rd_kafka_AdminOptions_t *options = options_new(a, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
@@ -206,7 +206,7 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
 }
 
 /* Creates topics in one request; the code of each is its outcome. */
-static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
+static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     rd_kafka_NewTopic_t *topics[DT_KAFKA_FIND_MAX];
     struct look asked[DT_KAFKA_FIND_MAX];
@@ -232,7 +232,7 @@ static void create(struct dt_kafka_admin *a, struct look *v, size_t n, int parti
 }
 
 /* Asks for a topic to have this many partitions; its code is the outcome. */
-static void grow(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
+static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
     rd_kafka_NewPartitions_t *more =
         rd_kafka_NewPartitions_new(look->topic, partitions, look->reason, sizeof(look->reason));
@@ -262,7 +262,7 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
 /* ---- looking, and making ---- */
 
 /* Moves the topics with this code to the front; returns their number. */
-static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
+static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     size_t n_first = 0;
     for (size_t i = 0; i < n; i++) {
@@ -279,12 +279,12 @@ static size_t gather(struct look *v, size_t n, rd_kafka_resp_err_t code)
 static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
-    describe(a, v, n);
-    n = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    describe_topics(a, v, n);
+    n = gather_by_code(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
     if (n == 0 || partitions <= 0)
         return;
-    create(a, v, n, partitions, ledger);
-    n = gather(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
+    create_topics(a, v, n, partitions, ledger);
+    n = gather_by_code(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
     for (size_t i = 0; i < n; i++) {
         DT_LOG(INFO, "kafka", "topic created", DT_S("topic", v[i].topic), DT_I("partitions", partitions));
         v[i].reason[0] = '\0';
@@ -293,15 +293,15 @@ static void look_or_make(struct dt_kafka_admin *a, struct look *v, size_t n, int
     /* Waits until the brokers know the new topics. */
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     while (n > 0) {
-        describe(a, v, n);
-        n = gather(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+        describe_topics(a, v, n);
+        n = gather_by_code(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
         if (n == 0 || dt_kafka_now_us() >= deadline_us)
             return;
         nanosleep(&pause, NULL);
     }
 }
 
-static dt_status judge(const struct look *look, bool made, bool ledger, struct dt_error *err)
+static dt_status judge_look(const struct look *look, bool made, bool ledger, struct dt_error *err)
 {
     switch ((int)look->code) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -342,7 +342,7 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     if (look->code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && on_demand && !make)
         f->status = DT_BUSY;
     else
-        f->status = judge(look, on_demand, false, &f->error);
+        f->status = judge_look(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
     /* the client has a limit of its own */
@@ -392,7 +392,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
     const int partitions = make ? (int)a->env->config->kafka_auto_create_partitions : 0;
     struct look looks[DT_KAFKA_FIND_MAX];
     dt_assert_cmp(n, <=, DT_KAFKA_FIND_MAX);
-    dt_status status = begin(a, err);
+    dt_status status = begin_requests(a, err);
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < n; i++)
@@ -404,7 +404,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
     await_led(a, looks, v, n);
     if (no_answer(looks, n))
         status = dt_fail(err, DT_UNAVAILABLE, "%s", v[0].error.text);
-    end(a);
+    end_requests(a);
     return status;
 }
 
@@ -419,7 +419,7 @@ static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int pa
                              struct dt_error *err)
 {
     look_or_make(a, look, 1, partitions, ledger);
-    return judge(look, partitions > 0, ledger, err);
+    return judge_look(look, partitions > 0, ledger, err);
 }
 
 /* With `repair` it is made when missing, and grows. */
@@ -443,7 +443,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
         return status;
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
-    grow(a, &look, shards);
+    grow_topic(a, &look, shards);
     /* Two processes may grow it at once: the later one is told that it has that many. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
         return dt_fail(err, dt_kafka_error_status(look.code), "more partitions for %s: %s", topic, look.reason);
@@ -452,18 +452,18 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
 
 dt_status dt_kafka_admin_ledger(dt_kafka_admin *a, unsigned shard, enum dt_ledger_care care, struct dt_error *err)
 {
-    dt_status status = begin(a, err);
+    dt_status status = begin_requests(a, err);
     if (status != DT_OK)
         return status;
     status = check_ledger(a, shard + 1, care == DT_LEDGER_GROW, err);
-    end(a);
+    end_requests(a);
     return status;
 }
 
 dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 {
     const int64_t partitions = a->env->config->kafka_auto_create_partitions;
-    dt_status status = begin(a, err);
+    dt_status status = begin_requests(a, err);
     if (status != DT_OK)
         return status;
     status = check_ledger(a, a->env->shards, true, err);
@@ -474,7 +474,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
         if (status == DT_OK)
             status = look_at_own(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
     }
-    end(a);
+    end_requests(a);
     return status;
 }
 
@@ -512,10 +512,10 @@ dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, 
         status = dt_kafka_topic_name(a->env, i ? own_suffixes[i - 1] : "ledger", out->topics[i].name, err);
     }
     if (status == DT_OK)
-        status = begin(a, err);
+        status = begin_requests(a, err);
     if (status != DT_OK)
         return status;
-    describe(a, looks, DT_KAFKA_OWN_TOPICS);
+    describe_topics(a, looks, DT_KAFKA_OWN_TOPICS);
     if (no_answer(looks, DT_KAFKA_OWN_TOPICS))
         status = dt_kafka_fail(err, looks[0].code, "topics of ours");
     for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
@@ -527,6 +527,6 @@ dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, 
         if (answered)
             status = count_replicas(a, topic->name, topic, &out->brokers, err);
     }
-    end(a);
+    end_requests(a);
     return status;
 }

@@ -284,7 +284,7 @@ void dt_kafka_client_leave(rd_kafka_t *rk)
     pthread_mutex_unlock(&handles_lock);
 }
 
-static bool credential(const struct dt_properties *list, const char *name, struct dt_strbuf *out)
+static bool find_credential(const struct dt_properties *list, const char *name, struct dt_strbuf *out)
 {
     const struct dt_property *property = dt_properties_find(list, name);
     return property && dt_property_now(property, out) == DT_OK && out->p;
@@ -301,8 +301,8 @@ dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config
     atomic_fetch_add(&generation, 1);
     dt_properties_hold(running->kafka_client);
     pthread_mutex_lock(&handles_lock);
-    if (credential(running->kafka_client, "sasl.username", &user) &&
-        credential(running->kafka_client, "sasl.password", &password)) {
+    if (find_credential(running->kafka_client, "sasl.username", &user) &&
+        find_credential(running->kafka_client, "sasl.password", &password)) {
         for (size_t i = 0; i < n_handles; i++)
             rd_kafka_error_destroy(rd_kafka_sasl_set_credentials(handles[i], user.p, password.p));
     }

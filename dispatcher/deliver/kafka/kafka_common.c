@@ -362,7 +362,7 @@ struct dt_kafka_on_demand {
     unsigned generation; /* of the settings that it was made with */
 };
 
-static void reap(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
+static void reap_handle(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
 {
     if (rk)
         dt_kafka_reap(rk, ops->closing, NULL, rk);
@@ -387,7 +387,7 @@ static void janitor_main(void *arg)
     h->janitor = false;
     pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->lock); /* h may be freed from here on */
-    reap(ops, unused);
+    reap_handle(ops, unused);
 }
 
 dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
@@ -414,7 +414,7 @@ dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct
     }
     *rk = h->rk;
     pthread_mutex_unlock(&h->lock);
-    reap(h->ops, outdated);
+    reap_handle(h->ops, outdated);
     return status;
 }
 
@@ -436,7 +436,7 @@ void dt_kafka_on_demand_discard(dt_kafka_on_demand *h)
     h->rk = NULL;
     pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->lock);
-    reap(h->ops, rk);
+    reap_handle(h->ops, rk);
 }
 
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *h)
@@ -474,7 +474,7 @@ void dt_kafka_on_demand_free(dt_kafka_on_demand *h)
         pthread_cond_wait(&h->changed, &h->lock);
     rd_kafka_t *rk = h->rk;
     pthread_mutex_unlock(&h->lock);
-    reap(h->ops, rk);
+    reap_handle(h->ops, rk);
     pthread_cond_destroy(&h->changed);
     pthread_mutex_destroy(&h->lock);
     free(h);

@@ -19,7 +19,7 @@ struct dt_result_lag {
     rd_kafka_topic_partition_list_t *ends; /* offset: where the partition ends; NULL = nothing is noted */
 };
 
-static void forget(struct dt_result_lag *l)
+static void forget_ends(struct dt_result_lag *l)
 {
     if (l->ends)
         rd_kafka_topic_partition_list_destroy(l->ends);
@@ -41,7 +41,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 {
     rd_kafka_t *rk;
     dt_status status = dt_kafka_on_demand_hold(l->handle, &rk, err);
-    forget(l);
+    forget_ends(l);
     if (status != DT_OK)
         return status;
     struct dt_kafka_shape shape = {0};
@@ -57,7 +57,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
             rd_kafka_topic_partition_list_add(l->ends, l->topic, i);
         status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
         if (status != DT_OK)
-            forget(l);
+            forget_ends(l);
     }
     close_handle(l, status);
     return status;
@@ -77,8 +77,8 @@ static dt_status ask_offset(struct dt_result_lag *l, rd_kafka_t *rk, int32_t par
     return status;
 }
 
-static dt_status compare(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *group,
-                         bool *passed, struct dt_error *err)
+static dt_status compare_offsets(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *group,
+                                 bool *passed, struct dt_error *err)
 {
     dt_status status = DT_OK;
     *passed = true;
@@ -129,7 +129,7 @@ static dt_status passed_on(struct dt_result_lag *l, rd_kafka_t *rk, bool *passed
         code = n != 1 ? RD_KAFKA_RESP_ERR__BAD_MSG : error ? rd_kafka_error_code(error) : code;
         group = code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_group_result_partitions(groups[0]) : NULL;
     }
-    dt_status status = group ? compare(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
+    dt_status status = group ? compare_offsets(l, rk, group, passed, err) : dt_kafka_fail(err, code, l->topic);
     if (event)
         rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(queue);
@@ -190,7 +190,7 @@ void dt_result_lag_free(dt_result_lag *l)
 {
     if (!l)
         return;
-    forget(l);
+    forget_ends(l);
     dt_kafka_on_demand_free(l->handle);
     free(l);
 }

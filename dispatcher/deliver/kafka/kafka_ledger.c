@@ -160,7 +160,7 @@ static void let_go(struct dt_ledger_trim *t)
 
 /* ---- the answer ---- */
 
-static void await(void *arg)
+static void await_trim(void *arg)
 {
     struct dt_ledger_trim *t = arg;
     struct dt_error error = {0};
@@ -189,7 +189,7 @@ static void await(void *arg)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void waited(void *arg)
+static void trim_done(void *arg)
 {
     atomic_flag_clear(&under_way);
     let_go(arg);
@@ -236,7 +236,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     rd_kafka_AdminOptions_destroy(options);
     t->users++;
     *out = t;
-    dt_kafka_reap(t->rk, await, waited, t);
+    dt_kafka_reap(t->rk, await_trim, trim_done, t);
     return DT_OK;
 }
 

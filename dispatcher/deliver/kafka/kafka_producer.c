@@ -177,8 +177,8 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
     free(r);
 }
 
-static rd_kafka_resp_err_t produce(struct dt_notice_producer *s, const struct dt_kafka_message *m,
-                                   struct report *report, int64_t deadline_us)
+static rd_kafka_resp_err_t produce_notice(struct dt_notice_producer *s, const struct dt_kafka_message *m,
+                                          struct report *report, int64_t deadline_us)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     bool ok;
@@ -219,7 +219,7 @@ static void produce_all(struct dt_notice_producer *s, const struct dt_kafka_mess
         if (r) {
             *r = (struct report){.batch = b, .i = i};
             b->outstanding++;
-            code = produce(s, &messages[i], r, deadline_us);
+            code = produce_notice(s, &messages[i], r, deadline_us);
         }
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;

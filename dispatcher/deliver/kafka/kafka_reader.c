@@ -75,7 +75,7 @@ static void drop_records(struct dt_kafka_reader *c)
     forget_ends(c);
 }
 
-static dt_status reserve(struct dt_kafka_reader *c, size_t max, struct dt_error *err)
+static dt_status reserve_records(struct dt_kafka_reader *c, size_t max, struct dt_error *err)
 {
     if (c->cap >= max)
         return DT_OK;
@@ -92,7 +92,7 @@ static dt_status reserve(struct dt_kafka_reader *c, size_t max, struct dt_error 
 }
 
 /* Keeps a record, or notes what librdkafka says instead of one. Takes m over. */
-static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
+static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
@@ -135,7 +135,7 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
         if (!m && left_us <= 0)
             return;
-        if (m && take(c, m, NULL) != DT_OK)
+        if (m && take_message(c, m, NULL) != DT_OK)
             return; /* the next poll brings it again, or it is of no consequence */
     }
 }
@@ -227,7 +227,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     if (c->lost)
         return dt_fail(err, DT_UNAVAILABLE, "%s: messages are gone, or were never there",
                        rd_kafka_topic_name(c->topic));
-    dt_status status = reserve(c, max, err);
+    dt_status status = reserve_records(c, max, err);
     if (status == DT_OK && !(stop && *stop)) {
         /* The first record, or whatever else librdkafka has to say. Offsets that wait to be committed do not wait for
          * the next record. */
@@ -235,7 +235,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
         if (c->applied && left_us < wait_ms * INT64_C(1000))
             wait_ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, wait_ms);
-        status = m ? take(c, m, err) : DT_OK;
+        status = m ? take_message(c, m, err) : DT_OK;
     }
     if (status != DT_OK)
         return status;
@@ -370,7 +370,7 @@ static void consumer_done(void *arg)
 
 /* Replaces the handle. The new one reads from the first message that was not applied; the old one commits that offset
  * and is destroyed in the background. If no new handle can be made, the old one stays. */
-static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
+static dt_status reopen_handle(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));
     dt_status status = other ? open_handle(c, other, err) : dt_fail(err, DT_NOMEM, "out of memory");
@@ -391,7 +391,7 @@ static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 
 /* ---- shares ---- */
 
-static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
+static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_start *v = calloc((size_t)c->partitions + 1, sizeof(*v));
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
@@ -446,7 +446,7 @@ static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsi
     forget_ends(c);
     c->rank = rank;
     c->members = members;
-    dt_status status = c->how.begin ? begin(c, err) : DT_OK;
+    dt_status status = c->how.begin ? begin_partitions(c, err) : DT_OK;
     if (status != DT_OK) {
         dt_kafka_reader_restart(c);
         return status;
@@ -496,12 +496,12 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     /* A new handle may help if settings changed or, if Kafka does not answer, files that they name. */
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
-    if (outdated && reopen(c, &c->unsaid) != DT_OK)
+    if (outdated && reopen_handle(c, &c->unsaid) != DT_OK)
         DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", c->unsaid.text));
     c->unsaid.status = DT_OK;
     bool same = rank == c->rank && members == c->members;
     if (!same && c->assigned) {
-        status = reopen(c, err);
+        status = reopen_handle(c, err);
         if (status != DT_OK)
             return status;
     }

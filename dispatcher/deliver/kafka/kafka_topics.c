@@ -82,16 +82,16 @@ struct dt_kafka_lookups {
 
 /* ---- what is remembered; with the lock ---- */
 
-static struct known *find(const struct dt_kafka_lookups *l, struct dt_str name)
+static struct known *find_known(const struct dt_kafka_lookups *l, struct dt_str name)
 {
     struct known *k = NULL;
     HASH_FIND(hh, l->known, name.p, name.n, k);
     return k;
 }
 
-static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
+static struct known *known_entry(struct dt_kafka_lookups *l, struct dt_str name)
 {
-    struct known *k = find(l, name);
+    struct known *k = find_known(l, name);
     if (k || (k = calloc(1, sizeof(*k) + name.n + 1)) == NULL)
         return k;
     memcpy(k->name, name.p, name.n);
@@ -113,7 +113,7 @@ static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str t
     return false;
 }
 
-static void want(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
+static void want_topic(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
 {
     if (is_among(l->asked, l->asked_n, name))
         return;
@@ -122,11 +122,11 @@ static void want(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
 }
 
 /* True: there is an answer. An old one is used now, and looked up again in the background. */
-static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out, dt_status *status,
-                   struct dt_error *err)
+static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out,
+                         dt_status *status, struct dt_error *err)
 {
     const int64_t now_us = dt_kafka_now_us();
-    struct known *k = find(l, name);
+    struct known *k = find_known(l, name);
     if (k)
         k->asked_us = now_us;
     if (k && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
@@ -135,7 +135,7 @@ static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kaf
         if (k->status != DT_OK && err)
             *err = k->error;
         if (now_us >= k->until_us)
-            want(l, name, k->owner);
+            want_topic(l, name, k->owner);
         return true;
     }
     if (now_us >= l->down_until_us)
@@ -162,7 +162,7 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
             continue;
         }
         settled = true;
-        struct known *k = entry(l, dt_str(f->name));
+        struct known *k = known_entry(l, dt_str(f->name));
         if (!k)
             continue;
         k->owner = f->owner;
@@ -357,8 +357,8 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
     if (status != DT_OK)
         return status;
     pthread_mutex_lock(&l->lock);
-    if (!answer(l, topic, out, &status, err)) {
-        want(l, topic, owner); /* without room for it: a caller that asks again when notified will find some */
+    if (!answer_known(l, topic, out, &status, err)) {
+        want_topic(l, topic, owner); /* without room for it: a caller that asks again when notified will find some */
         asker->waits = true;
         status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
     }
@@ -372,7 +372,7 @@ static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_statu
 {
     struct dt_kafka_topic_info info;
     pthread_mutex_lock(&l->lock);
-    bool known = answer(l, topic, &info, status, err);
+    bool known = answer_known(l, topic, &info, status, err);
     pthread_mutex_unlock(&l->lock);
     return known;
 }
@@ -436,7 +436,7 @@ bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafk
 {
     struct dt_kafka_lookups *l = a->lookups;
     pthread_mutex_lock(&l->lock);
-    const struct known *k = find(l, topic);
+    const struct known *k = find_known(l, topic);
     bool good = k && k->good;
     if (good)
         *out = k->info;
@@ -453,7 +453,7 @@ void dt_kafka_admin_tell_asked(dt_kafka_admin *a, dt_kafka_hear_topic_fn *heard,
         const struct dt_kafka_asked_topic topic = {k->name, k->status, k->error.text, k->info};
         if (now_us < k->asked_us + (k->status == DT_OK ? ASKED_FOR_US : WAITS_FOR_US) && heard(arg, &topic) &&
             now_us >= k->until_us)
-            want(l, (struct dt_str){k->name, k->name_n}, k->owner);
+            want_topic(l, (struct dt_str){k->name, k->name_n}, k->owner);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -462,7 +462,7 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
 {
     struct dt_kafka_lookups *l = a->lookups;
     pthread_mutex_lock(&l->lock);
-    struct known *k = find(l, topic);
+    struct known *k = find_known(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
     if (is_among(l->asked, l->asked_n, topic)) /* its answer may be of before */

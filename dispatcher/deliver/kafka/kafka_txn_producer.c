@@ -163,7 +163,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
 }
 
 /* Whatever is neither OK nor a refusal is a doubt; after either the producer is of no use any more. */
-static dt_status over(dt_txn_producer *p, dt_status status, struct dt_error *err)
+static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
         return DT_OK;
@@ -307,7 +307,7 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
         if (!same_topic_again(messages, i))
             topic_refresh_limit(p, *topic_slot(p, messages[i].topic));
     }
-    return over(p, status, err);
+    return end_with(p, status, err);
 }
 
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n)
@@ -416,8 +416,9 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
 }
 
 /* Copies the message into librdkafka's queue; a full queue is served and asked again. */
-static dt_status produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition, const struct dt_kafka_message *m,
-                         struct report *report, int64_t deadline_us, struct dt_error *err)
+static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
+                                 const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
+                                 struct dt_error *err)
 {
     bool ok;
     rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
@@ -478,20 +479,20 @@ static dt_status hand_over(dt_txn_producer *p, const struct dt_kafka_message *me
             status =
                 await_reports(p, &t->in_flight, t->limit > r->bytes ? t->limit - r->bytes : 0, p->deadline_us, err);
         if (status == DT_OK)
-            status = produce(p, t->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
+            status = produce_message(p, t->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
         if (status == DT_OK) {
             t->in_flight += r->bytes;
             DT_FAIL_POINT_STATUS("produce.message", status, err);
         }
     }
     if (status == DT_OK)
-        status = produce(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
+        status = produce_message(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
     DT_FAIL_POINT_STATUS("produce.record", status, err);
     return status == DT_DOUBT ? find_cause(p, status, err) : status;
 }
 
 /* Every report in and right, then EndTxn. */
-static dt_status finish(dt_txn_producer *p, struct dt_error *err)
+static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
 {
     p->look_us = dt_kafka_now_us() + SILENCE_US; /* what was reported since the beginning has not been served yet */
     dt_status status = await_reports(p, &p->outstanding, 0, p->deadline_us, err);
@@ -546,11 +547,11 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
                                 const struct dt_kafka_message *record, struct dt_error *err)
 {
     if (p->failed || p->reports)
-        return over(p, dt_fail(err, DT_DOUBT, "producer: it has failed before"), err);
+        return end_with(p, dt_fail(err, DT_DOUBT, "producer: it has failed before"), err);
     p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
     p->reports = calloc(n + 1, sizeof(*p->reports));
     if (!p->open_topics || !p->reports)
-        return over(p, dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n), err);
+        return end_with(p, dt_fail(err, DT_NOMEM, "kafka producer: a batch of %zu", n), err);
     p->n_open = n;
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
@@ -568,13 +569,13 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     p->ledger_offset = -1;
     p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
     dt_kafka_watch_open(&p->watch);
-    return over(p, hand_over(p, messages, n, record, err), err);
+    return end_with(p, hand_over(p, messages, n, record, err), err);
 }
 
 dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    dt_status status =
-        p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "producer: no transaction is open") : finish(p, err);
+    dt_status status = p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "producer: no transaction is open")
+                                                : finish_transaction(p, err);
     const struct dt_kafka_watched seen = dt_kafka_watch_close(&p->watch);
     if (!seen.clean && status == DT_OK)
         status = dt_fail(err, DT_DOUBT, "commit: %u EndTxn requests, or a closed connection", seen.end_txns);
@@ -583,7 +584,7 @@ dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, str
         *ledger_offset = p->ledger_offset;
         close_open(p);
     }
-    return over(p, status, err);
+    return end_with(p, status, err);
 }
 
 struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)

@@ -68,13 +68,13 @@ void dt_ledger_view_clear(struct dt_ledger_view *view)
     view->json = NULL;
 }
 
-static bool problem(struct dt_ledger_view *view, int64_t offset, const char *text)
+static bool note_problem(struct dt_ledger_view *view, int64_t offset, const char *text)
 {
     snprintf(view->problem, sizeof(view->problem), "ledger offset %lld: %s", (long long)offset, text);
     return false;
 }
 
-static int64_t number(const struct dt_ledger_view *view, const char *name)
+static int64_t number_member(const struct dt_ledger_view *view, const char *name)
 {
     return dt_json_int_of(view->json, dt_json_root(view->json), name);
 }
@@ -92,20 +92,20 @@ static bool read_list(struct dt_ledger_view *view)
 static bool judge_batch(struct dt_ledger_view *view, int64_t offset)
 {
     if (!read_list(view))
-        return view->status == DT_OK && problem(view, offset, "a batch record without a list");
+        return view->status == DT_OK && note_problem(view, offset, "a batch record without a list");
     if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
-        return problem(view, offset, "a second batch record after the settled ones");
+        return note_problem(view, offset, "a second batch record after the settled ones");
     if (!DT_GUARD(LEDGER_LIST,
                   dt_inflight_equal(view->scratch.v, view->scratch.n, view->inflight->v, view->fence->send_n)))
-        return problem(view, offset, "a batch record that is not the batch in flight");
+        return note_problem(view, offset, "a batch record that is not the batch in flight");
     return true;
 }
 
 /* The token identifies it, because epochs repeat when MySQL goes back in time. */
 static bool is_own(const struct dt_ledger_view *view)
 {
-    return number(view, "epoch") == view->fence->epoch &&
-           DT_GUARD(BARRIER_TOKEN, number(view, "token") == view->fence->token);
+    return number_member(view, "epoch") == view->fence->epoch &&
+           DT_GUARD(BARRIER_TOKEN, number_member(view, "token") == view->fence->token);
 }
 
 static bool judge_settled(struct dt_ledger_view *view, int64_t offset, bool ours)
@@ -114,7 +114,7 @@ static bool judge_settled(struct dt_ledger_view *view, int64_t offset, bool ours
                                       view->scratch.v[0].id == view->inflight->v[0].id &&
                                       view->scratch.v[0].attempt == view->inflight->v[0].attempt);
     if (recreated)
-        return problem(view, offset, "a new record below what was settled: the ledger was recreated");
+        return note_problem(view, offset, "a new record below what was settled: the ledger was recreated");
     if (view->status != DT_OK)
         return false;
     view->anchored |= ours && offset == view->settled_below - 1;
@@ -125,11 +125,11 @@ static bool judge_new(struct dt_ledger_view *view, int64_t offset, struct dt_str
 {
     bool batch = dt_str_eq(key, DT_LEDGER_BATCH), barrier = dt_str_eq(key, DT_LEDGER_BARRIER);
     if (!ours)
-        return problem(view, offset, "a record of another installation");
+        return note_problem(view, offset, "a record of another installation");
     if (!batch && !barrier)
-        return problem(view, offset, "a record of a kind that this version does not know");
-    if (number(view, "epoch") >= view->fence->epoch && !(barrier && is_own(view)))
-        return problem(view, offset, "a record of an epoch that is not below this one");
+        return note_problem(view, offset, "a record of a kind that this version does not know");
+    if (number_member(view, "epoch") >= view->fence->epoch && !(barrier && is_own(view)))
+        return note_problem(view, offset, "a record of an epoch that is not below this one");
     if (batch)
         return judge_batch(view, offset);
     if (!is_own(view)) /* an earlier takeover's */
@@ -159,7 +159,7 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
     if (offset < view->settled_below)
         return true;
     if (DT_UNGUARDED(STRANGERS))
-        return problem(view, offset, "a record that is not ours");
+        return note_problem(view, offset, "a record that is not ours");
     if (view->strangers++ == 0)
         view->stranger_at = offset;
     return true;

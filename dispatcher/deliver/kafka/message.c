@@ -15,7 +15,7 @@ struct headers {
     size_t n;
 };
 
-static void add(struct headers *h, const char *name, struct dt_str value)
+static void add_header(struct headers *h, const char *name, struct dt_str value)
 {
     if (value.p)
         h->v[h->n++] = (struct dt_kafka_header){dt_str(name), value};
@@ -27,7 +27,7 @@ static dt_status add_attributes(struct headers *h, const struct dt_cloud_event *
     size_t n;
     dt_status status = dt_cloud_event_attributes(event, arena, attributes, &n);
     for (size_t i = 0; status == DT_OK && i < n; i++)
-        add(h, attributes[i].name, attributes[i].value);
+        add_header(h, attributes[i].name, attributes[i].value);
     dt_assert_cmp(h->n, <=, OWN_HEADERS_MAX);
     return status;
 }
@@ -69,7 +69,7 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
                                          .key = from->key,
                                          .time_ms = now_ms,
                                          .scheduled_ms = from->claim.due_ms};
-    add(&h, "content-type", from->content_type.p ? from->content_type : DT_STR_LIT("application/json"));
+    add_header(&h, "content-type", from->content_type.p ? from->content_type : DT_STR_LIT("application/json"));
     dt_status status = add_attributes(&h, &event, arena);
     if (status == DT_OK)
         status = add_callers(&h, from->headers, json, arena);
@@ -104,7 +104,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
                                          .type = DT_STR_LIT("duetime.dead"),
                                          .key = job->key,
                                          .time_ms = notice->made_at_ms};
-    add(&h, "content-type", DT_STR_LIT("application/json"));
+    add_header(&h, "content-type", DT_STR_LIT("application/json"));
     dt_status status = add_attributes(&h, &event, arena);
     *message = (struct dt_kafka_message){.topic = dt_arena_printf(arena, "%s.dead", installation),
                                          .key = job->partition_key,

@@ -62,7 +62,7 @@ struct dt_results_watermark {
     bool told;         /* the long wait was logged */
 };
 
-static void rise(_Atomic int64_t *to, int64_t value)
+static void rise_to(_Atomic int64_t *to, int64_t value)
 {
     int64_t was = *to;
     while (was < value && !atomic_compare_exchange_weak(to, &was, value))
@@ -79,7 +79,7 @@ struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *w)
 void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t deadline_ms)
 {
     dt_assert_cmp(shard, <, DT_SHARDS_MAX);
-    rise(&w->wanted_ms, deadline_ms);
+    rise_to(&w->wanted_ms, deadline_ms);
     w->asked_us = dt_clock_mono_us(w->env.clock);
     atomic_fetch_or(&w->waiting[shard / 32], UINT32_C(1) << (shard % 32));
     dt_chore_wake(&w->chore);
@@ -88,7 +88,7 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 /* ---- one look ---- */
 
 /* OK also if the reader has not read that far. */
-static dt_status look(dt_results_watermark *w, struct dt_error *err)
+static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = DT_OK;
@@ -102,8 +102,8 @@ static dt_status look(dt_results_watermark *w, struct dt_error *err)
     if (status == DT_OK)
         status = dt_result_lag_passed(w->lag, &passed, err);
     if (status == DT_OK && passed) {
-        rise(&w->other_up_to_ms, w->mark_ms);
-        rise(&w->kafka_up_to_ms, w->mark_ms);
+        rise_to(&w->other_up_to_ms, w->mark_ms);
+        rise_to(&w->kafka_up_to_ms, w->mark_ms);
         dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
         w->since_us = dt_later(w->since_us, w->mark_us);
         w->mark_ms = 0;
@@ -131,13 +131,13 @@ static void give_up(dt_results_watermark *w)
         DT_LOG(WARN, "results",
                "attempts time out though results may be unread: their reader is behind, or Kafka does not answer");
     w->told = true;
-    rise(&w->other_up_to_ms, up_to_ms);
+    rise_to(&w->other_up_to_ms, up_to_ms);
     if (w->answers_us <= enough_us)
-        rise(&w->kafka_up_to_ms, up_to_ms);
+        rise_to(&w->kafka_up_to_ms, up_to_ms);
     dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
 }
 
-static int64_t tick(void *arg, void *store)
+static int64_t tick_watermark(void *arg, void *store)
 {
     dt_results_watermark *w = arg;
     struct dt_error err = {0};
@@ -153,7 +153,7 @@ static int64_t tick(void *arg, void *store)
         w->told = false;
     }
     const int64_t was_ms = w->other_up_to_ms + w->kafka_up_to_ms;
-    const dt_status status = look(w, &err);
+    const dt_status status = compare_mark(w, &err);
     if (status != DT_OK)
         DT_LOG(DEBUG, "results", "Kafka does not say how far results have been read", DT_S("reason", err.text));
     give_up(w);
@@ -186,7 +186,7 @@ dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
     }
     /* Ticks wait for Kafka, and timeouts wait for ticks. So no other chore's wait for Kafka may keep these ticks from
      * a thread. */
-    w->chore = (struct dt_chore){.name = "watermark", .tick = tick, .arg = w};
+    w->chore = (struct dt_chore){.name = "watermark", .tick = tick_watermark, .arg = w};
     dt_chores_add(env->chores, &w->chore);
     *out = w;
     return DT_OK;
@@ -259,7 +259,7 @@ struct dt_results {
 
 /* ---- decode ---- */
 
-static dt_status reject(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
+static dt_status reject_record(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
 {
     dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
     struct rejected *rejected = &r->rejected[r->n_rejected++];
@@ -268,19 +268,19 @@ static dt_status reject(dt_results *r, const struct dt_kafka_record *record, str
     return rejected->reason.p ? DT_OK : DT_NOMEM;
 }
 
-static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
+static dt_status decode_record(dt_results *r, const struct dt_kafka_record *record)
 {
     struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
     struct dt_error err = {0};
     struct dt_result result = {.job_id = -1};
     struct dt_faults faults;
     if (!record->value.p)
-        return reject(r, record, DT_STR_LIT("no value"));
+        return reject_record(r, record, DT_STR_LIT("no value"));
     dt_status status = dt_json_parse(r->json, record->value, &limits, &err);
     if (status == DT_NOMEM)
         return status;
     if (status != DT_OK)
-        return reject(r, record, dt_str(err.text));
+        return reject_record(r, record, dt_str(err.text));
     dt_faults_init(&faults, &r->arena);
     status = dt_result_decode(r->json, dt_json_root(r->json), NULL, &faults, &result);
     if (status == DT_INVALID) { /* the reason is "pointer reason; …" */
@@ -288,7 +288,7 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
         dt_strbuf_init(&text);
         for (size_t i = 0; i < faults.n && i < DT_FAULTS_MAX && text.n < REASON_MAX; i++)
             dt_strbuf_addf(&text, "%s%s %s", i ? "; " : "", faults.v[i].pointer.p, faults.v[i].reason.p);
-        status = text.failed ? DT_NOMEM : reject(r, record, dt_strbuf_str(&text));
+        status = text.failed ? DT_NOMEM : reject_record(r, record, dt_strbuf_str(&text));
         dt_strbuf_clear(&text);
         return status;
     }
@@ -301,7 +301,7 @@ static dt_status decode(dt_results *r, const struct dt_kafka_record *record)
 /* ---- what follows from applied results ---- */
 
 /* Counts the outcomes. Returns how many results wait for a locked row. */
-static size_t count(dt_results *r, const struct dt_apply *v, size_t n)
+static size_t count_outcomes(dt_results *r, const struct dt_apply *v, size_t n)
 {
     dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
                        [DT_OUTCOME_DUPLICATE] = r->duplicate,
@@ -386,7 +386,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     dt_status status = dt_store_apply_deferred(r->store, &map, &r->arena, &page, err);
     if (status != DT_OK)
         return status;
-    size_t busy = count(r, page.v, page.n);
+    size_t busy = count_outcomes(r, page.v, page.n);
     d->after_id = page.after_id;
     tell_index(r, &map, page.v, page.n);
     d->met += busy;
@@ -404,7 +404,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status apply(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
+static dt_status apply_records(dt_results *r, const struct dt_kafka_record *records, size_t n, struct dt_error *err)
 {
     struct deferred *d = &r->deferred;
     struct dt_shard_map map;
@@ -414,14 +414,14 @@ static dt_status apply(dt_results *r, const struct dt_kafka_record *records, siz
     r->n = r->n_rejected = 0;
     dt_arena_reset(&r->arena);
     for (size_t i = 0; status == DT_OK && i < n; i++)
-        status = decode(r, &records[i]);
+        status = decode_record(r, &records[i]);
     if (status == DT_OK && r->n)
         status = dt_store_apply_or_defer(r->store, &map, r->batch, r->n, r->deferred.some, err);
     if (status == DT_OK)
         status = send_rejected(r, err);
     if (status != DT_OK)
         return status;
-    size_t busy = count(r, r->batch, r->n);
+    size_t busy = count_outcomes(r, r->batch, r->n);
     if (r->env.room)
         dt_room_news(*r->env.room);
     dt_metric_observe(r->batch_size, (double)r->n);
@@ -447,7 +447,7 @@ static void pause_after_failure(dt_results *r, unsigned failures)
 }
 
 /* Tries stored results when it is time to, then reads a batch; without a consumer it sleeps until then. */
-static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
+static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
@@ -482,7 +482,7 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
     if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("results.read");
-    status = apply(r, records, n, err);
+    status = apply_records(r, records, n, err);
     DT_FAIL_POINT_STATUS("results.applied", status, err);
     if (status != DT_OK) {
         dt_kafka_reader_rewind(consumer);
@@ -491,7 +491,7 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
     return dt_kafka_reader_commit(consumer, err);
 }
 
-static void run(void *arg)
+static void run_results(void *arg)
 {
     dt_results *r = arg;
     struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
@@ -510,7 +510,7 @@ static void run(void *arg)
     failures = 0;
     while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
-        dt_status status = serve(r, consumer, &err);
+        dt_status status = serve_results(r, consumer, &err);
         if (status == DT_OK) {
             dt_outage_over(&r->outage);
             failures = 0;
@@ -561,7 +561,7 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     if (status == DT_OK)
         status = dt_json_new(&r->json);
     if (status == DT_OK)
-        status = dt_thread_start(&r->thread, "results", run, r, err);
+        status = dt_thread_start(&r->thread, "results", run_results, r, err);
     if (status != DT_OK) {
         dt_results_stop(r);
         return status;

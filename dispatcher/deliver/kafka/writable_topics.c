@@ -81,16 +81,16 @@ void dt_writable_topics_free(dt_writable_topics *known)
     free(known);
 }
 
-static struct topic *find(const dt_writable_topics *known, struct dt_str name)
+static struct topic *find_topic(const dt_writable_topics *known, struct dt_str name)
 {
     struct topic *topic = NULL;
     HASH_FIND(hh, known->topics, name.p, name.n, topic);
     return topic;
 }
 
-static struct topic *lookup(dt_writable_topics *known, struct dt_str name)
+static struct topic *topic_entry(dt_writable_topics *known, struct dt_str name)
 {
-    struct topic *topic = find(known, name);
+    struct topic *topic = find_topic(known, name);
     if (topic || name.n > DT_KAFKA_TOPIC_MAX || !(topic = calloc(1, sizeof(*topic))))
         return topic;
     memcpy(topic->name, name.p, name.n);
@@ -102,14 +102,14 @@ static struct topic *lookup(dt_writable_topics *known, struct dt_str name)
     return NULL;
 }
 
-static bool closed(const struct topic *topic)
+static bool is_closed(const struct topic *topic)
 {
     return topic->bar_us || (topic->asked_us && !topic->writable);
 }
 
-static void recount(dt_writable_topics *known, const struct topic *topic, bool was_closed)
+static void recount_closed(dt_writable_topics *known, const struct topic *topic, bool was_closed)
 {
-    known->n_closed += closed(topic);
+    known->n_closed += is_closed(topic);
     dt_assert_cmp(known->n_closed, >=, was_closed);
     known->n_closed -= was_closed;
     dt_assert_cmp(known->n_barred, <=, known->n_closed);
@@ -117,7 +117,7 @@ static void recount(dt_writable_topics *known, const struct topic *topic, bool w
 
 /* ---- asking ---- */
 
-static enum dt_writable answer(const struct topic *topic, int64_t bytes)
+static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
 {
     if (topic->bar_us && bytes == 0) /* being tried: one message is sent, held ones stay */
         return DT_WRITABLE_NO;
@@ -128,7 +128,7 @@ static enum dt_writable answer(const struct topic *topic, int64_t bytes)
     return topic->bar_us || bytes > topic->max_bytes ? DT_WRITABLE_ALONE : DT_WRITABLE_YES;
 }
 
-static void want(dt_writable_topics *known, struct topic *topic)
+static void want_topic(dt_writable_topics *known, struct topic *topic)
 {
     if (topic->wanted)
         return;
@@ -140,7 +140,7 @@ static void want(dt_writable_topics *known, struct topic *topic)
 enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
 {
     dt_writable_topics *known = arg;
-    struct topic *topic = lookup(known, kafka_topic);
+    struct topic *topic = topic_entry(known, kafka_topic);
     if (!topic)
         return DT_WRITABLE_UNKNOWN;
     int64_t now_us = dt_clock_mono_us(known->clock);
@@ -151,8 +151,8 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
     if (now_us < topic->barred_until_us)
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0 || age_us > (topic->writable ? FRESH_US : RETRY_US))
-        want(known, topic);
-    const enum dt_writable writable = answer(topic, bytes);
+        want_topic(known, topic);
+    const enum dt_writable writable = answer_topic(topic, bytes);
     if (bytes && writable == DT_WRITABLE_YES && now_us - topic->sends_us > SENDS_US) {
         topic->sends_us = now_us;
         dt_kafka_asker_sends(known->asker, owner);
@@ -168,7 +168,7 @@ static void keep_reason(struct topic *topic, const char *why)
 }
 
 /* False: nothing is known yet, it stays wanted. */
-static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_news)
+static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
     struct dt_kafka_topic_info info = {0};
@@ -180,12 +180,12 @@ static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_ne
         snprintf(known->trouble, sizeof(known->trouble), "%s", err.text);
         return true;
     }
-    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = closed(topic);
+    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = is_closed(topic);
     known->trouble[0] = '\0';
     topic->asked_us = dt_clock_mono_us(known->clock);
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
-    recount(known, topic, was_closed);
+    recount_closed(known, topic, was_closed);
     if (status == DT_REFUSED) {
         keep_reason(topic, err.text);
         if (news)
@@ -209,8 +209,8 @@ bool dt_writable_topics_resolve(dt_writable_topics *known)
     for (; topic; topic = next) {
         next = topic->next_wanted;
         topic->wanted = false;
-        if (!resolve(known, topic, &news))
-            want(known, topic);
+        if (!resolve_topic(known, topic, &news))
+            want_topic(known, topic);
     }
     return news;
 }
@@ -232,11 +232,11 @@ bool dt_writable_topics_waits(const dt_writable_topics *known)
 
 void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_topic, bool whole_topic, const char *why)
 {
-    struct topic *topic = lookup(known, kafka_topic);
+    struct topic *topic = topic_entry(known, kafka_topic);
     dt_kafka_admin_forget(known->admin, kafka_topic);
     if (!topic)
         return;
-    bool was_closed = closed(topic);
+    bool was_closed = is_closed(topic);
     topic->asked_us = 0;
     if (whole_topic && dt_clock_mono_us(known->clock) >= topic->barred_until_us) {
         known->n_barred += topic->bar_us == 0;
@@ -246,7 +246,7 @@ void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_t
         DT_LOG(ERROR, "kafka", "topic takes no messages: its jobs wait", DT_S("topic", topic->name),
                DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
     }
-    recount(known, topic, was_closed);
+    recount_closed(known, topic, was_closed);
 }
 
 bool dt_writable_topics_doubts(const dt_writable_topics *known)
@@ -256,20 +256,20 @@ bool dt_writable_topics_doubts(const dt_writable_topics *known)
 
 bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topic)
 {
-    struct topic *topic = find(known, kafka_topic);
+    struct topic *topic = find_topic(known, kafka_topic);
     if (!topic || topic->bar_us == 0)
         return false;
     topic->bar_us = topic->barred_until_us = 0;
     dt_assert_cmp(known->n_barred, >, 0);
     known->n_barred--;
-    recount(known, topic, true);
+    recount_closed(known, topic, true);
     DT_LOG(INFO, "kafka", "topic takes messages again", DT_S("topic", topic->name));
     return true;
 }
 
 static bool waited_for(const dt_writable_topics *known, const struct topic *topic)
 {
-    return closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
+    return is_closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
 }
 
 const char *dt_writable_topics_trouble(const dt_writable_topics *known)
