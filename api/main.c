@@ -21,8 +21,6 @@
 #include "base/metrics.h"
 #include "base/secrets.h"
 #include "base/service.h"
-#include "base/stop_bound.h"
-#include "base/streams.h"
 #include "base/text/zone_files.h"
 #include "features/alerts/alerts_chores.h"
 #include "features/clock/clock.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/streams.h"
+#include "base/service.h"
 #include "base/text/timetext.h"
 #include "features/tokens/tokens.h"
 #include "mysql/db.h"

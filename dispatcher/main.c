@@ -17,8 +17,6 @@
 #include "base/log.h"
 #include "base/secrets.h"
 #include "base/service.h"
-#include "base/stop_bound.h"
-#include "base/streams.h"
 #include "base/thread.h"
 #include "deliver/kafka/kafka.h"
 #include "dispatcher.h"

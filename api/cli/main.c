@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/streams.h"
+#include "base/service.h"
 #include "cli.h"
 #include "help.h"
 #include "words.h"

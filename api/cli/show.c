@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/streams.h"
+#include "base/service.h"
 #include "base/text/json_write.h"
 #include "base/text/utf8.h"
 #include "words.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/streams.h"
+#include "base/service.h"
 #include "base/text/json_write.h"
 #include "cli.h"
 #include "show.h"

@@ -2,15 +2,21 @@
 #include "service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "log.h"
+#include "thread.h"
 
 #define EXTENSION_US INT64_C(30000000) /* what is asked for beyond the unit's own time to start */
 #define MESSAGE_MAX  256
@@ -107,4 +113,51 @@ void dt_service_reloaded(const struct dt_service *service)
 {
     if (service->ready)
         dt_service_tell(service, SERVES);
+}
+
+/*
+ * Client libraries end their own threads, and some of them wait for a server that is away as long as they see fit: no
+ * timeout of ours bounds what they do while they are destroyed. A thread beside all of that does.
+ */
+
+static void end_later(void *arg)
+{
+    struct timespec left = {.tv_sec = (time_t)(uintptr_t)arg};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+    DT_LOG(WARN, "main", "ends now, although a server that is away holds something up",
+           DT_I("seconds", (int64_t)(uintptr_t)arg));
+    _exit(EXIT_SUCCESS);
+}
+
+void dt_stop_bound(unsigned seconds)
+{
+    if (!dt_thread_start_detached(end_later, (void *)(uintptr_t)seconds))
+        DT_LOG(WARN, "main", "no thread that bounds the end of the program");
+}
+
+/* See service.h. */
+
+void dt_streams_occupy(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            _exit(1);
+}
+
+int dt_streams_flush(void)
+{
+    static int first;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && first == 0)
+        first = errno ? errno : EIO; /* of this flush, or of the write before it that failed */
+    return first;
+}
+
+int dt_streams_end(const char *program, int code)
+{
+    int error = dt_streams_flush();
+    if (error == 0)
+        return code;
+    fprintf(stderr, "%s: standard output cannot be written: %s\n", program, strerror(error));
+    return code ? code : 1;
 }

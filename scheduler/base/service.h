@@ -46,4 +46,30 @@ void dt_service_tell(const struct dt_service *service, const char *message);
 /* The longest pause between two signs of life; INT64_MAX where nobody waits for them. */
 int64_t dt_service_pause_us(const struct dt_service *service);
 
+/* Bounds how long a program takes to end once it was asked to. */
+
+#define DT_STOP_SECONDS 20 /* deploy/README.md, "How long a program takes to end" */
+
+/*
+ * Called once, when the program was asked to end. A program that is still there `seconds` later ends at once, with
+ * the exit code 0 and a line in its log. What it left half done is what a killed process leaves, and others take it
+ * over as that. Any thread. Without memory for a thread the end has no bound.
+ */
+void dt_stop_bound(unsigned seconds);
+
+/*
+ * The standard streams of a program: none of their descriptors becomes a connection's, and output that could not be
+ * written is an error.
+ */
+
+/* Opens /dev/null in the place of a standard descriptor that is closed; reading or writing there fails, as before. Must
+ * be called first: a connection that got the descriptor would receive what the program prints. */
+void dt_streams_occupy(void);
+
+/* Writes what standard output still holds; 0, or the errno of the first write that failed. */
+int dt_streams_flush(void);
+
+/* Ends the output of a program: the exit code, which is 1 in place of 0 if something could not be written. */
+int dt_streams_end(const char *program, int code);
+
 #endif

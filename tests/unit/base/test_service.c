@@ -10,7 +10,6 @@
 #include "support/suite.h"
 
 #include "base/service.h"
-#include "base/stop_bound.h"
 
 struct manager {
     int fd;
