@@ -25,7 +25,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/networks.h"
+#include "base/addresses.h"
 #include "base/thread.h"
 
 #define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */

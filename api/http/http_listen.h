@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "base/config.h"
-#include "base/listen.h"
+#include "base/addresses.h"
 #include "base/status.h"
 
 /* One bound, listening, non-blocking socket. */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "api.h"
-#include "base/networks.h"
+#include "base/addresses.h"
 #include "http_connections.h"
 #include "http_linger.h"
 #include "http_wakeup.h"

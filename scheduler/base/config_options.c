@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "base/text/timetext.h"
-#include "host.h"
-#include "listen.h"
+#include "addresses.h"
 #include "log.h"
-#include "networks.h"
 #include "tls.h"
 
 #define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)

@@ -13,7 +13,7 @@
 
 #include <mysql.h>
 
-#include "base/host.h"
+#include "base/addresses.h"
 #include "base/secrets.h"
 #include "base/tls.h"
 #include "db_error.h"

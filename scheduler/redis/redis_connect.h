@@ -6,7 +6,7 @@
 #define DT_REDIS_REDIS_CONNECT_H
 
 #include "base/config.h"
-#include "base/host.h"
+#include "base/addresses.h"
 #include "base/text/strbuf.h"
 #include "redis_link.h"
 

@@ -1,5 +1,5 @@
 /*
- * The table of refused networks. Every address is brought to one form first (base/networks.h). A form that
+ * The table of refused networks. Every address is brought to one form first (base/addresses.h). A form that
  * carries an IPv4 address is judged twice, as what it is and as what it carries.
  */
 #include "address_rules.h"

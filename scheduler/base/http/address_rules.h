@@ -13,7 +13,7 @@
 
 #include <sys/socket.h>
 
-#include "base/networks.h"
+#include "base/addresses.h"
 
 /* Whether a socket may connect to this address. `allowed` holds the exceptions. */
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n);

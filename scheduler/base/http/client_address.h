@@ -7,7 +7,7 @@
 #ifndef DT_BASE_HTTP_CLIENT_ADDRESS_H
 #define DT_BASE_HTTP_CLIENT_ADDRESS_H
 
-#include "base/networks.h"
+#include "base/addresses.h"
 
 /* In place of an address on a Unix socket, which has none. */
 #define DT_CLIENT_NOWHERE "unix"

@@ -7,8 +7,7 @@
 #include "support/suite.h"
 
 #include "base/config.h"
-#include "base/host.h"
-#include "base/listen.h"
+#include "base/addresses.h"
 #include "base/properties.h"
 #include "base/secrets.h"
 #include "base/tls.h"

@@ -1,5 +1,5 @@
-/* Owns: reading addresses and networks, and what is in which. Refuses to know: who asks. */
-#include "networks.h"
+/* Owns: how hosts and ports are written. Refuses to know: who is reached there. */
+#include "addresses.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -8,6 +8,102 @@
 #include <string.h>
 
 #include "assert.h"
+
+bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out)
+{
+    if (!text.n)
+        return false;
+    const bool bracketed = text.p[0] == '[';
+    const char *end = memchr(text.p, bracketed ? ']' : ':', text.n);
+    if (bracketed && !end)
+        return false;
+    const char *name = text.p + bracketed;
+    const size_t n = (end ? (size_t)(end - text.p) : text.n) - bracketed;
+    if (n == 0 || n >= sizeof(out->name))
+        return false;
+    memcpy(out->name, name, n);
+    out->name[n] = '\0';
+    out->port = default_port;
+    const char *p = name + n + bracketed;
+    const char *stop = text.p + text.n;
+    if (p == stop)
+        return default_port != 0;
+    if (*p++ != ':' || stop - p < 1 || stop - p > 5)
+        return false;
+    for (out->port = 0; p < stop; p++) {
+        if (!isdigit((unsigned char)*p))
+            return false;
+        out->port = out->port * 10 + (*p - '0');
+    }
+    return out->port >= 1 && out->port <= 65535;
+}
+
+bool dt_hosts_ok(const char *list, int default_port)
+{
+    struct dt_str rest = dt_str(list);
+    struct dt_host host;
+    while (rest.n)
+        if (!dt_host_parse(dt_str_next_element(&rest), default_port, &host))
+            return false;
+    return true;
+}
+
+/* Owns: how it is written what a server listens on. Refuses to know: whether an address is one of this host. */
+
+#define UNIX_PATH_MAX 107 /* what a sockaddr_un holds, its zero byte apart */
+
+static bool take_prefix(struct dt_str *text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    if (text->n < n || memcmp(text->p, prefix, n) != 0)
+        return false;
+    *text = (struct dt_str){text->p + n, text->n - n};
+    return true;
+}
+
+static bool keep_name(struct dt_str name, int port, struct dt_host *out)
+{
+    if (!name.n || name.n >= sizeof(out->name))
+        return false;
+    memcpy(out->name, name.p, name.n);
+    out->name[name.n] = '\0';
+    out->port = port;
+    return true;
+}
+
+bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out)
+{
+    out->as = take_prefix(&text, "unix:")    ? DT_LISTEN_UNIX
+              : take_prefix(&text, "tls:")   ? DT_LISTEN_TLS
+              : take_prefix(&text, "plain:") ? DT_LISTEN_PLAIN
+                                             : DT_LISTEN_AS_GIVEN;
+    if (!text.n)
+        return false;
+    if (out->as == DT_LISTEN_UNIX)
+        return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && keep_name(text, 0, &out->at);
+    const char *colon = memchr(text.p, ':', text.n);
+    if (text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p)))
+        return keep_name(text, default_port, &out->at); /* "::1" stands for itself: with a port it needs brackets */
+    if (!dt_host_parse(text, default_port ? default_port : 1, &out->at))
+        return false;
+    bool told = text.p[text.n - 1] != ']' && colon;
+    out->at.port = told ? out->at.port : default_port;
+    return true;
+}
+
+bool dt_listen_ok(const char *list)
+{
+    struct dt_str rest = dt_str(list);
+    struct dt_listen one;
+    size_t n = 0;
+    do {
+        if (!dt_listen_parse(dt_str_next_element(&rest), 0, &one))
+            return false;
+    } while (++n < DT_LISTENERS_MAX && rest.n);
+    return rest.n == 0;
+}
+
+/* Owns: reading addresses and networks, and what is in which. Refuses to know: who asks. */
 
 #define ADDRESS_BITS 128
 #define MAPPED_BITS  96
