@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/certificates.h"
+#include "base/tls.h"
 #include "base/log.h"
 #include "base/text/strbuf.h"
 #include "features/doctor/process_findings.h"

@@ -8,7 +8,7 @@
 
 #include "support/suite.h"
 
-#include "base/certificates.h"
+#include "base/tls.h"
 #include "base/mailbox.h"
 #include "deliver/kafka/kafka_parts.h"
 #include "features/doctor/process_findings.h"
