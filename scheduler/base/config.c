@@ -24,7 +24,6 @@
 #include "base/text/strbuf.h"
 #include "base/text/timetext.h"
 #include "config_options.h"
-#include "properties.h"
 #include "secrets.h"
 #include "tls.h"
 

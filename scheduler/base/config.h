@@ -29,7 +29,7 @@ struct dt_properties;
 struct dt_config {
     /* How secrets are now: base/secrets.h; shared by copies, NULL where nothing was loaded. */
     struct dt_secrets *secrets;
-    struct dt_properties *kafka_client; /* [kafka] client.<name>: base/properties.h; as secrets */
+    struct dt_properties *kafka_client; /* [kafka] client.<name>: base/secrets.h; as secrets */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config_options.h"
-#include "properties.h"
+#include "secrets.h"
 
 /* Bytes of a value on one line, so that inih's 200 are never reached: not behind the longest name either. */
 #define FOLD 100

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "properties.h"
+#include "secrets.h"
 
 static const char *const words[] = {"off", "required", "verify"};
 

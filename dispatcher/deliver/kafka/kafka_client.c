@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/properties.h"
 #include "base/secrets.h"
 #include "base/text/base64.h"
 #include "base/text/json.h"

@@ -8,7 +8,6 @@
 
 #include "base/config.h"
 #include "base/addresses.h"
-#include "base/properties.h"
 #include "base/secrets.h"
 #include "base/tls.h"
 

@@ -7,7 +7,7 @@
 #include "support/suite.h"
 
 #include "base/config.h"
-#include "base/properties.h"
+#include "base/secrets.h"
 
 #define NAMES 8
 
