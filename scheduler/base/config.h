@@ -1,5 +1,173 @@
 /*
- * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds, default and
+ * Every option of every duetime program. One file serves the API and the dispatcher; each reads what it needs.
+ * Durations are written as in the API: "15s", "3m", "PT0.5S", or a number of milliseconds.
+ */
+#ifndef DT_BASE_CONFIG_H
+#define DT_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "status.h"
+
+#define DT_OPT_NONE   0
+#define DT_OPT_SECRET 1
+#define DT_OPT_RELOAD 2
+
+#define DT_SECOND INT64_C(1000)
+#define DT_MINUTE (60 * DT_SECOND)
+#define DT_HOUR   (60 * DT_MINUTE)
+#define DT_DAY    (24 * DT_HOUR)
+
+/* clang-format off */
+#define DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT) \
+  TEXT(mysql, host, "127.0.0.1", DT_OPT_NONE, "Host of the MySQL or MariaDB server.") \
+  INT(mysql, port, 3306, 1, 65535, DT_OPT_NONE, "Its TCP port.") \
+  TEXT(mysql, socket, "", DT_OPT_NONE, "Unix socket; when set it is used instead of host and port.") \
+  TEXT(mysql, hosts, "", DT_OPT_NONE, "Comma-separated list of host or host:port of one primary and its replicas, in place of host, port and socket. The one that is not read-only is used; a replica that is promoted is found within seconds.") \
+  TEXT(mysql, tls, "off", DT_OPT_NONE, "off; required: TLS, or no connection; verify: TLS with a certificate for the host's name, signed by an authority of ca_file. Over a Unix socket there is no name to verify.") \
+  TEXT(mysql, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust; empty: those of the system. Read anew for each connection, as the next two.") \
+  TEXT(mysql, cert_file, "", DT_OPT_NONE, "File with a certificate of our own, for accounts that REQUIRE X509.") \
+  TEXT(mysql, key_file, "", DT_OPT_NONE, "File with its key.") \
+  TEXT(mysql, user, "duetime", DT_OPT_NONE, "User name.") \
+  TEXT(mysql, password, "", DT_OPT_SECRET, "Password.") \
+  TEXT(mysql, database, "duetime", DT_OPT_NONE, "Database (schema) of this installation.") \
+  DURATION(mysql, connect_timeout, 3*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "Longest wait for a connection.") \
+  DURATION(mysql, io_timeout, 10*DT_SECOND, DT_SECOND, 10*DT_MINUTE, DT_OPT_NONE, "Longest wait for an answer, rounded up to seconds.") \
+  DURATION(mysql, lock_timeout, 5*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "innodb_lock_wait_timeout of every session.") \
+  DURATION(mysql, idle_transaction_timeout, 8*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "After this long without a statement the server ends a session that stopped inside a transaction, or inside a statement; sooner, after two thirds of zookeeper.session_timeout in whole seconds, those of leaders and of the reader of results.") \
+  TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Comma-separated host:port list of the Redis servers that hold the index; master:NAME in place of one is whichever server redis.sentinels call the master of that name. Empty: there is no Redis, and leaders read due jobs from MySQL.") \
+  TEXT(redis, sentinels, "", DT_OPT_NONE, "Comma-separated list of host or host:port of the Sentinels that know the masters among redis.endpoints; port 26379 unless given.") \
+  TEXT(redis, sentinel_password, "", DT_OPT_SECRET, "Password of the Sentinels themselves; empty = none.") \
+  TEXT(redis, user, "", DT_OPT_NONE, "User for AUTH, of Redis 6 or newer; empty: the password alone.") \
+  TEXT(redis, password, "", DT_OPT_SECRET, "Password for AUTH; empty = none.") \
+  TEXT(redis, tls, "off", DT_OPT_NONE, "off; required: TLS, or no connection; verify: TLS with a certificate for the host's name, signed by an authority of ca_file. Sentinels too. Needs a program that was built with hiredis 1.0 or newer.") \
+  TEXT(redis, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust; empty: those of the system. Read anew for each connection, as the next two.") \
+  TEXT(redis, cert_file, "", DT_OPT_NONE, "File with a certificate of our own, for servers that ask for one (tls-auth-clients).") \
+  TEXT(redis, key_file, "", DT_OPT_NONE, "File with its key.") \
+  DURATION(redis, timeout, DT_SECOND, 50, DT_MINUTE, DT_OPT_NONE, "Connect and command timeout.") \
+  TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers. Empty: there is no Kafka. Results come by REST, no topic is delivered by Kafka, and dead letters are found by REST and SQL.") \
+  INT(kafka, auto_create_partitions, 4, 0, 10000, DT_OPT_NONE, "Partitions of a topic that is created on demand; 0 = never create topics.") \
+  INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of topics that are created. Use 3 in production.") \
+  TEXT(kafka, allow_topics, "", DT_OPT_NONE, "Kafka topics that a token bound to prefixes may name as a topic's kafka_topic, beside those that begin with one of its prefixes, and that a command may name as reply_to, beside those that end with .replies: comma-separated names, or prefixes that end in *. Internal topics of an installation (<any name>.ledger, .results, .commands, .dead, ...) are refused to everybody.") \
+  DURATION(kafka, transaction_timeout, 10*DT_SECOND, DT_SECOND, 15*DT_MINUTE, DT_OPT_NONE, "transaction.timeout.ms of the dispatching producers: so long, and until Kafka looks (every ten seconds), a killed leader's last batch may hold up consumers of its partitions, if nobody takes its shard over.") \
+  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string, host:port separated by commas, behind the last one possibly a chroot (/apps/jobs) that is there already. Empty: there is no ZooKeeper, and leaders are elected by leases in MySQL.") \
+  TEXT(zookeeper, auth, "", DT_OPT_SECRET, "user:password for ZooKeeper's digest authentication; the nodes of ours are then for this user alone. Empty: for everybody.") \
+  DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for, and without ZooKeeper the length of a lease in MySQL; leaders step down after two thirds of it without an answer.") \
+  TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Comma-separated list of what to listen on: address, address:port or [address]:port, TLS where there is a tls_cert, or always (tls:address) or never (plain:address); unix:/path is a Unix socket. Anything but the loopback and Unix sockets needs at least one token.") \
+  INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the addresses that have none; 0 = any free one (it is logged).") \
+  INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for whole requests for /healthz, /readyz and with a token. When others wait, silent connections and slow bodies lose their places.") \
+  INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
+  INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Connections whose first request has not arrived whole, beside those that are served; one address has half of them at most, and when there are more, the longest waiting are closed.") \
+  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs at a time; each holds a socket, and no place among the connections that are served. An owner of topics has at most half of what others leave while another one waits or asked within ten seconds, and seven eighths if it is alone. Pops that find no place are answered at once, with no jobs.") \
+  DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \
+  DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
+  DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
+  TEXT(http, names, "", DT_OPT_NONE, "Comma-separated names by which clients reach the API, each perhaps beginning with *. for every name below it. While no token is asked for, the header Host must be one of them, localhost or a loopback address, with any port: a web page in a browser on this machine must not reach the API by a name of its own.") \
+  TEXT(http, unix_mode, "0660", DT_OPT_NONE, "Who may connect to a Unix socket: the mode of its file.") \
+  TEXT(http, tls_cert, "", DT_OPT_RELOAD, "File (PEM) with the certificate that clients are shown, and those between it and its authority. New connections get what is in it now; a file that cannot be used leaves the certificate before it.") \
+  TEXT(http, tls_key, "", DT_OPT_RELOAD, "File (PEM) with its key; empty: it is in tls_cert, too.") \
+  TEXT(http, tls_client_ca, "", DT_OPT_RELOAD, "File of certificates (PEM) of authorities: clients show a certificate that one of them signed. Empty: none is asked for.") \
+  TEXT(http, tls_client_cert, "required", DT_OPT_RELOAD, "Where there is a tls_client_ca. required: no certificate, no connection; optional: one that is shown must be good.") \
+  TEXT(http, trusted_proxies, "", DT_OPT_NONE, "Networks of proxies before the API, as comma-separated CIDRs (10.0.0.0/8, fd00::/8): what they say in forwarded_header about whose request it is is believed, and no share of the places that wait (waiting) bounds them, since they are many.") \
+  TEXT(http, forwarded_header, "x-forwarded-for", DT_OPT_NONE, "x-forwarded-for or forwarded: the header in which the trusted proxies say so. The other one is never looked at, because a proxy lets it by as its client has sent it.") \
+  BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
+  DURATION(api, database_timeout, 8*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL. A busy disk can delay a commit for seconds; this is not an outage. If MySQL does not answer, the API refuses the request after this time plus at most two seconds for a new connection. Not longer than mysql.io_timeout.") \
+  INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \
+  BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
+  DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
+  INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload. Less are taken if max_allowed_packet of MySQL is below 1 MiB.") \
+  INT(limits, headers, 8192, 0, 10000, DT_OPT_NONE, "Bytes of all header names and values of a job. Written as JSON they may be up to six times as long, and have 65535 bytes at most.") \
+  INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \
+  INT(limits, batch_body, 134217728, 1024, INT64_C(4294967296), DT_OPT_NONE, "Bytes of a batch's body.") \
+  INT(limits, batch_lines, 100000, 1, 10000000, DT_OPT_NONE, "Elements of a batch.") \
+  INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. An eighth is kept for requests about a single job. At least 16 MiB + 1.75 times limits.batch_body, and 16 MiB + 6 times limits.body. Beside it each connection (120 for each of http.threads) has up to 128 KiB, and as much again with TLS.") \
+  INT(limits, topics, 10000, 1, 1000000, DT_OPT_NONE, "Topics of the installation; beyond it no more are made, by jobs or by PUT (422). Those that are there go on.") \
+  INT(limits, prefix_topics, 1000, 1, 1000000, DT_OPT_NONE, "Topics that may begin with one prefix of a token, before a token bound to it makes another (422).") \
+  INT(limits, prefix_schedules, 1000, 1, 1000000, DT_OPT_NONE, "Schedules that may make jobs of topics with one prefix of a token, before a token bound to it makes another (422).") \
+  INT(quotas, requests_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Requests in a second of each token that has no such quota of its own; beyond it: 429. 0 = no quota. All APIs together, so give all the same.") \
+  INT(quotas, jobs_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, new jobs in a second.") \
+  INT(quotas, payload_bytes_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, bytes of payloads of new jobs in a second. A job that is larger than what is left goes when anything is left.") \
+  INT(quotas, pending_jobs, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, jobs that are scheduled or dispatched in the topics of the token, whoever made them: new ones are refused from there on.") \
+  DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
+  INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
+  DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for so long closes its Kafka producer, and takes over anew shortly before the next job is due.") \
+  TEXT(dispatch, metrics_listen, "127.0.0.1", DT_OPT_NONE, "Address where the dispatcher serves /metrics and /healthz, which ask for no token: the loopback, or one that only the machines reach that scrape and probe.") \
+  INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
+  BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs as HTTP requests to the topic's callback_url. Give the API and the dispatchers the same setting.") \
+  TEXT(callbacks, allow_networks, "", DT_OPT_NONE, "Networks that callbacks may reach although they are private, local or reserved: comma-separated CIDRs, such as 10.0.0.0/8, fd00::/8.") \
+  TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may go to: comma-separated names, each of which may begin with *. for every name below it. Empty: any. The API refuses URLs with other hosts.") \
+  INT(callbacks, max_in_flight, 1000, 1, 100000, DT_OPT_NONE, "Most callbacks that one dispatcher has under way; what is over waits in MySQL (waiting_for: limit). While others have work, an owner of topics uses at most half of what they leave; alone, it leaves an eighth.") \
+  INT(callbacks, per_host, 100, 1, 100000, DT_OPT_NONE, "Most of them to one host (scheme, name and port); owners share them in the same way.") \
+  INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Most bytes of jobs that one dispatcher has under way as callbacks, which owners share in the same way; one that is larger goes alone. Above 8 MiB the eighth that an owner leaves has room for the largest payload.") \
+  TEXT(callbacks, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust for https; empty: those of the system. Read again some seconds after it has changed.") \
+  DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records that were settled for so long are deleted. A copy of MySQL that is put back must be younger than this, or its shards halt.") \
+  DURATION(reconcile, period, 5*DT_SECOND, 200, 10*DT_MINUTE, DT_OPT_NONE, "Pause between two looks at what is overdue or due soon.") \
+  DURATION(history, after, 10*DT_MINUTE, 0, 30*DT_DAY, DT_OPT_NONE, "How long a job that succeeded or was cancelled stays among the live ones (table jobs) before it moves to the table history.") \
+  DURATION(history, dead_after, 3*DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in the table jobs.") \
+  DURATION(history, keys, 36525*DT_DAY, 0, 36525*DT_DAY, DT_OPT_NONE, "How long the key of a finished job stays taken. It ends with the job's retention in any case, so by default a key is taken as long as its job is kept.") \
+  INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, used by the first migration only; afterwards it lives in MySQL.") \
+  TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
+  BOOL(installation, test_clock, false, DT_OPT_NONE, "For tests of one's own software: the time in which jobs are due can be advanced and frozen (POST /v1/admin/clock). It holds for an installation as long as it exists: one that was made without, as every one with real jobs should be, has real time, and programs that are set otherwise than their installation do not start.") \
+  DURATION(inbox, keep_errors, 30*DT_DAY, DT_MINUTE, 3653*DT_DAY, DT_OPT_NONE, "How long a row of job_inbox that could not be carried out is kept with its error.") \
+  TEXT(alerts, url, "", DT_OPT_NONE, "Where messages about all alerts are sent, of topics and of the installation (POST, as Standard Webhooks say); empty: nowhere. The rules of callbacks hold: callbacks.allow_networks, allow_hosts, ca_file.") \
+  TEXT(alerts, secret, "", DT_OPT_SECRET, "Signs them: whsec_ and a key in base64, or two of them with a space between while one replaces the other.") \
+  DURATION(alerts, remind, DT_HOUR, DT_SECOND, 30*DT_DAY, DT_OPT_NONE, "Pause between two messages about an alert that stands.") \
+  DURATION(alerts, overdue, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: the oldest job that is due and not dispatched has been so for this long; 0 = no alert.") \
+  INT(alerts, backlog, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are due and not dispatched; 0 = no alert.") \
+  INT(alerts, dead, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are dead; 0 = no alert.") \
+  DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing has been reported of a job for so long since it was dispatched; 0 = no alert.") \
+  DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long it is kept who changed what (table job_events), in whole days.") \
+  TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
+
+/*
+ * Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They stand in struct
+ * dt_config beside the options, because tests make them small or fast: programs with fail points (base/fail_point.h)
+ * read them as options that no page names. Every other program refuses the keys.
+ */
+#define DT_CONFIG_CONSTANTS(X) \
+  /* Quiet time after which the last batch is settled by itself: longer than between two batches under \
+   * load, too short to be seen. */ \
+  X(DURATION, dispatch, settle_after, 10, 1, DT_SECOND) \
+  /* Scheduling priority (nice) that the dispatcher asks for: its threads are awake for moments and \
+   * should not wait for others. */ \
+  X(INT, dispatch, priority, -10, -20, 19) \
+  /* Most payload bytes in one dispatch: nine payloads of the largest size. */ \
+  X(INT, dispatch, batch_bytes, 8388608, 1048576, 67108864) \
+  /* Most Kafka topics in one dispatch. Each costs Kafka a request of a millisecond, for which jobs that \
+   * fall due meanwhile wait. */ \
+  X(INT, dispatch, batch_topics, 16, 1, 10000) \
+  /* Most results in one transaction. A larger one saves little for each row, and holds its locks longer. */ \
+  X(INT, results, batch, 2000, 2, 10000) \
+  /* Most messages of the commands topic in one transaction, as above. */ \
+  X(INT, commands, batch, 1000, 1, 10000) \
+  /* Most rows compared at once: some milliseconds of MySQL and of Redis. */ \
+  X(INT, reconcile, slice, 10000, 100, 1000000) \
+  /* Time for one full scan of the horizon: a lost index entry is found in this time at the latest. */ \
+  X(DURATION, reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR) \
+  /* Pause between two of the 32 pieces of the jobs that are recounted: a small table takes eleven \
+   * minutes. Longer after a large piece. */ \
+  X(DURATION, reconcile, audit, 20*DT_SECOND, 100, DT_DAY) \
+  /* Connections that commit new jobs: while a commit waits for the disk, the next ones go on. More \
+   * connections commit smaller groups. */ \
+  X(INT, api, committers, 4, 1, 64) \
+  /* Threads that take batches apart, in time slices, at a lower priority than single requests. */ \
+  X(INT, api, batch_threads, 4, 1, 64) \
+  /* Most jobs in one commit: a larger one is no faster for each job, and the first one waits longer. */ \
+  X(INT, api, commit_jobs, 3000, 1, 10000) \
+  /* Bytes of new jobs that wait for a commit, beside api.queue_jobs; beyond it: 503. A quarter of what \
+   * limits.memory is by default. */ \
+  X(INT, api, queue_bytes, 134217728, 1048576, INT64_C(17179869184)) \
+  /* Threads that encrypt and decrypt, where anything listens with TLS; 0: one for two of http.threads. */ \
+  X(INT, http, tls_threads, 0, 0, 64) \
+  /* Nesting of a JSON body, payload included. Bodies nest a few levels; a parser's memory grows with \
+   * each. */ \
+  X(INT, limits, json_depth, 16, 4, 128)
+/* clang-format on */
+
+/*
+ * Configuration, described once: DT_CONFIG_MAP in config.h names every option with its type, bounds, default and
  * help; the parser, the environment names, --print-config, the sample file and the reference page come from it.
  * DT_CONFIG_CONSTANTS are members without an option. Order: default < file < credentials < environment
  * (DUETIME_<SECTION>_<KEY>). A text option marked `secret` can also be given as <key>_file, or as the file
@@ -11,15 +179,6 @@
  * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
  * text goes on in indented lines after a comma or inside quotes.
  */
-#ifndef DT_BASE_CONFIG_H
-#define DT_BASE_CONFIG_H
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "config_table.h"
-#include "status.h"
 
 /* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT.
  */

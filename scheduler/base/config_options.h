@@ -1,5 +1,5 @@
 /*
- * The table of options as data, for the files of the configuration alone (config_*.c): made from config_table.h, in its
+ * The table of options as data, for the files of the configuration alone (config_*.c): made from config.h, in its
  * order, so that options of one section stand together.
  *
  *   config_options.c   the table, the rules for texts, and how options and values are written
@@ -13,7 +13,6 @@
 
 #include "base/text/strbuf.h"
 #include "config.h"
-#include "config_table.h"
 
 enum dt_option_type { DT_OPTION_INT, DT_OPTION_DURATION, DT_OPTION_BOOL, DT_OPTION_TEXT };
 

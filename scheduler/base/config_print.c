@@ -138,7 +138,7 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
 
 void dt_config_reference(FILE *out)
 {
-    fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over "
+    fputs("# Configuration\n\nMade from the table in `scheduler/base/config.h`. The environment wins over "
           "systemd's credentials (files `duetime_<section>.<key>` for secrets), these over the\nfile, the file over "
           "the default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
           "milliseconds.\nA secret may also be given as `<key>_file`, the name of a file that is read for each "
