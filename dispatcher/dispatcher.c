@@ -12,7 +12,7 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "base/mailbox.h"
+#include "base/thread.h"
 #include "base/outage.h"
 #include "base/service.h"
 #include "deliver/hands.h"

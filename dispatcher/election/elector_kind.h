@@ -19,7 +19,6 @@
 #include <sys/random.h>
 
 #include "base/assert.h"
-#include "base/mailbox.h"
 #include "base/thread.h"
 #include "elector.h"
 #include "job/shard.h"

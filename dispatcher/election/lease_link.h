@@ -12,8 +12,7 @@
 
 #include "base/chores.h"
 #include "base/config.h"
-#include "base/mailbox.h"
-#include "elector_kind.h"
+#include "base/thread.h"
 #include "job/shard.h"
 #include "store/store_leases.h"
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/mailbox.h"
+#include "base/thread.h"
 #include "base/status.h"
 #include "elector_kind.h"
 

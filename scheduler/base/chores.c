@@ -20,7 +20,6 @@
 #include <stdlib.h>
 
 #include "assert.h"
-#include "mailbox.h"
 #include "thread.h"
 
 #define LOOK    (UINT32_C(1) << 0)

@@ -3,7 +3,7 @@
  * Owns the bits; refuses to know what they mean. Invariants: a bit that was signalled is returned by exactly one wait;
  * a sleep is woken once at most: a thread that is woken for each of ten thousand signals a second does little else.
  */
-#include "mailbox.h"
+#include "thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/mailbox.h"
 #include "base/thread.h"
 
 #define APART_US INT64_C(30000) /* statements, however much happens */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/mailbox.h"
+#include "base/thread.h"
 #include "base/metrics.h"
 #include "deliver/kafka/kafka_parts.h"
 #include "features/alerts/alerts_chores.h"
@@ -12,7 +12,7 @@
 #include "mysql/db.h"
 #include "simulator/world.h"
 
-/* ---- mailbox.h ---- */
+/* ---- thread.h ---- */
 
 struct dt_mailbox {
     uint32_t bits;

@@ -18,12 +18,11 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/log.h"
-#include "base/mailbox.h"
+#include "base/thread.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/text/json.h"
-#include "base/thread.h"
-#include "intake.h"
+#include "tell_index.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)
 #define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */

@@ -8,7 +8,7 @@
 #ifndef DT_TESTS_SUPPORT_HAND_CLOCK_H
 #define DT_TESTS_SUPPORT_HAND_CLOCK_H
 
-#include "base/mailbox.h"
+#include "base/thread.h"
 #include "support/wait.h"
 
 static _Atomic int64_t hand_us = 1000000000, hand_paused_until_us;

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/mailbox.h"
+#include "base/thread.h"
 #include "base/metrics.h"
 #include "deliver/http/callback.h"
 #include "deliver/http/http_places.h"

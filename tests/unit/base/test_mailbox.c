@@ -6,7 +6,7 @@
 #include "support/suite.h"
 
 #include "base/clock.h"
-#include "base/mailbox.h"
+#include "base/thread.h"
 
 static dt_mailbox *box;
 

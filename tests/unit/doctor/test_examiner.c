@@ -9,8 +9,8 @@
 #include "support/suite.h"
 
 #include "base/tls.h"
-#include "base/mailbox.h"
-#include "deliver/kafka/kafka_parts.h"
+#include "base/thread.h"
+#include "deliver/kafka/examiner.h"
 #include "features/doctor/process_findings.h"
 #include "support/wait.h"
 
