@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/service.h"
 #include "base/text/json_write.h"
-#include "base/text/utf8.h"
-#include "words.h"
+#include "base/text/encoding.h"
+#include "request.h"
 
 #define COLUMNS_MAX 16
 #define NARROWEST   4

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 
 #define NONCE 12
 #define TAG   16

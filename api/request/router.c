@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/text/hex.h"
+#include "base/text/encoding.h"
 
 #define SEGMENTS_MAX 8
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "assert.h"
-#include "base/text/hex.h"
+#include "base/text/encoding.h"
 #include "base/text/strbuf.h"
 #include "base/text/timetext.h"
 #include "config_options.h"

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/http/header.h"
 #include "base/http/host_name.h"
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "base/text/json_write.h"
 #include "job_fields.h"
 #include "retry.h"

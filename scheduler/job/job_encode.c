@@ -1,7 +1,7 @@
 /* A job as JSON: see job_encode.h. */
 #include "job_encode.h"
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "base/text/json_write.h"
 #include "retry.h"
 

@@ -1,5 +1,5 @@
 /* Base64: strict, so one text stands for one sequence of bytes: what is decoded is encoded to the same text again. */
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "fuzz.h"
 
 static void encode_decode(struct dt_str bytes)

@@ -7,7 +7,7 @@
  */
 #include "frames.h"
 
-#include "base/text/hex.h"
+#include "base/text/encoding.h"
 
 #define SIZE_LINE_MAX  512 /* extensions included */
 #define SIZE_DIGITS    15  /* hexadecimal, so that nobody's number overflows */

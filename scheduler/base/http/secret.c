@@ -1,7 +1,7 @@
 /* Reading the secrets of a callback. The keys are only in the caller's struct, never in a static or in a message. */
 #include "secret.h"
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 
 static const char prefix[] = "whsec_";
 

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "base/assert.h"
-#include "base/text/hex.h"
+#include "base/text/encoding.h"
 
 #define LABEL_MAX 63
 

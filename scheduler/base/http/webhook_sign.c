@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 
 #define DIGEST_BYTES 32
 

@@ -19,8 +19,7 @@
 #include "json.h"
 
 #include "base/assert.h"
-#include "hex.h"
-#include "utf8.h"
+#include "encoding.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,9 +1,8 @@
 /* Writes JSON: see json_write.h. */
 #include "json_write.h"
 
-#include "base64.h"
+#include "encoding.h"
 #include "timetext.h"
-#include "utf8.h"
 
 static bool follows_value(const struct dt_strbuf *out)
 {

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "base/text/json.h"
 #include "base/text/json_write.h"
 #include "mysql/id_list.h"

@@ -8,7 +8,7 @@
 #include "intent_decode.h"
 
 #include "base/assert.h"
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"

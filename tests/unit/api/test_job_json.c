@@ -5,9 +5,7 @@
 
 #include "support/suite.h"
 
-#include "base/text/base64.h"
-#include "job/job_decode.h"
-#include "job/job_encode.h"
+#include "base/text/encoding.h"
 #include "job/retry.h"
 #include "rest/topics_rest.h"
 #include "topic/topics.h"

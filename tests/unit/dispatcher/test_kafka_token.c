@@ -5,7 +5,7 @@
 
 #include "support/suite.h"
 
-#include "base/text/base64.h"
+#include "base/text/encoding.h"
 #include "deliver/kafka/kafka.h"
 #include "deliver/kafka/kafka_common.h"
 

@@ -1,9 +1,36 @@
-/* Checks UTF-8, one character at a time. Pure. */
-#ifndef DT_BASE_UTF8_H
-#define DT_BASE_UTF8_H
+/* Base64 (RFC 4648, section 4), strict: padded, no white space, no stray bits. Pure. */
+#ifndef DT_BASE_ENCODING_H
+#define DT_BASE_ENCODING_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "strbuf.h"
+
+/* Most bytes that n characters can stand for. */
+static inline size_t dt_base64_decoded_max(size_t n)
+{
+    return n / 4 * 3;
+}
+/* Into out, which has room for dt_base64_decoded_max(text.n). False: not base64. */
+bool dt_base64_decode(struct dt_str text, char *out, size_t *n);
+void dt_base64_add(struct dt_strbuf *out, struct dt_str bytes);
+
+/* Reads hexadecimal digits. Pure. */
+
+/* The value of a hexadecimal digit in either case; -1: the character is none. */
+static inline int dt_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* Checks UTF-8, one character at a time. Pure. */
 
 static inline bool dt_utf8_continues(unsigned char c)
 {

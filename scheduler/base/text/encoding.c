@@ -1,5 +1,5 @@
-/* Base64: see base64.h. */
-#include "base64.h"
+/* Base64: see encoding.h. */
+#include "encoding.h"
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
