@@ -11,7 +11,7 @@
 #ifndef DT_JOB_PROBLEM_H
 #define DT_JOB_PROBLEM_H
 
-#include "base/text/faults.h"
+#include "base/text/json_table.h"
 #include "callback_fit.h"
 #include "job.h"
 

@@ -1,4 +1,4 @@
-/* See faults.h. */
+/* See json_table.h. */
 #include "simulator/faults.h"
 
 #include <string.h>
