@@ -21,7 +21,7 @@
 #include "base/metrics.h"
 #include "base/secrets.h"
 #include "base/service.h"
-#include "base/text/zone_files.h"
+#include "base/text/zone.h"
 #include "features/alerts/alerts_chores.h"
 #include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text/zone_files.h"
+#include "base/text/zone.h"
 #include "features/schedules/cron.h"
 
 static void answer(dt_zone_files *files, char *parts[4])

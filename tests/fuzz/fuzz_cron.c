@@ -1,5 +1,5 @@
 /* Cron expressions and rules of zones: whatever is taken comes, comes later each time, and comes when it says. */
-#include "base/text/zone_rule.h"
+#include "base/text/zone.h"
 #include "features/schedules/cron.h"
 #include "fuzz.h"
 

@@ -1,4 +1,177 @@
 /*
+ * POSIX TZ strings: grammar, and the changes that a rule makes in a year. Owns nothing.
+ */
+#include "zone.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "civil.h"
+
+#define DAY_S        INT64_C(86400)
+#define HOURS_MAX    167 /* of a change's time of day, as RFC 8536 allows; offsets go to 24 */
+#define YEARS_LOOKED 3
+#define CHANGES      (2 * YEARS_LOOKED)
+
+struct cursor {
+    const char *p, *end;
+};
+
+static bool eat(struct cursor *c, char want)
+{
+    if (c->p == c->end || *c->p != want)
+        return false;
+    c->p++;
+    return true;
+}
+
+/* A designation: three letters or more, or anything in <>. */
+static bool skip_name(struct cursor *c)
+{
+    const char *from = c->p;
+    if (eat(c, '<')) {
+        while (c->p < c->end && *c->p != '>')
+            c->p++;
+        return eat(c, '>');
+    }
+    while (c->p < c->end && ((*c->p >= 'a' && *c->p <= 'z') || (*c->p >= 'A' && *c->p <= 'Z')))
+        c->p++;
+    return c->p - from >= 3;
+}
+
+static bool read_number(struct cursor *c, int max, int *out)
+{
+    int v = 0;
+    if (c->p == c->end || *c->p < '0' || *c->p > '9')
+        return false;
+    for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && v <= max; c->p++)
+        v = v * 10 + (*c->p - '0');
+    *out = v;
+    return v <= max;
+}
+
+/* "[+-]hh[:mm[:ss]]" in seconds. */
+static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
+{
+    int64_t sign = eat(c, '-') ? -1 : 1;
+    int hour;
+    int minute = 0;
+    int second = 0;
+    if (sign > 0)
+        (void)eat(c, '+');
+    if (!read_number(c, hours_max, &hour))
+        return false;
+    if (eat(c, ':') && !read_number(c, 59, &minute))
+        return false;
+    if (eat(c, ':') && !read_number(c, 59, &second))
+        return false;
+    *out = sign * (hour * INT64_C(3600) + minute * INT64_C(60) + second);
+    return true;
+}
+
+/* ",date[/time]"; a date is Mm.w.d, Jn or n. */
+static bool read_change(struct cursor *c, struct dt_zone_day *day)
+{
+    bool good = eat(c, ',');
+    day->second = 2 * INT64_C(3600);
+    if (good && eat(c, 'M')) {
+        day->kind = DT_ZONE_DAY_MONTH;
+        good = read_number(c, 12, &day->month) && day->month >= 1 && eat(c, '.') && read_number(c, 5, &day->week) &&
+               day->week >= 1 && eat(c, '.') && read_number(c, 6, &day->weekday);
+    } else if (good) {
+        const bool julian = eat(c, 'J');
+        day->kind = julian ? DT_ZONE_DAY_JULIAN : DT_ZONE_DAY_NUMBER;
+        good = read_number(c, 365, &day->n) && (!julian || day->n >= 1);
+    }
+    return good && (!eat(c, '/') || read_clock(c, HOURS_MAX, &day->second));
+}
+
+dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out)
+{
+    struct cursor c = {text.p, text.p + text.n};
+    int64_t west_s;
+    *out = (struct dt_zone_rule){0};
+    if (text.n == 0)
+        return DT_OK;
+    out->given = true;
+    if (!skip_name(&c) || !read_clock(&c, 24, &west_s))
+        return DT_INVALID;
+    out->offset_s = -west_s;
+    if (c.p == c.end)
+        return DT_OK;
+    out->summer = true;
+    out->summer_s = out->offset_s + 3600;
+    if (!skip_name(&c))
+        return DT_INVALID;
+    if (c.p < c.end && *c.p != ',') {
+        if (!read_clock(&c, 24, &west_s))
+            return DT_INVALID;
+        out->summer_s = -west_s;
+    }
+    return read_change(&c, &out->starts) && read_change(&c, &out->ends) && c.p == c.end ? DT_OK : DT_INVALID;
+}
+
+static int64_t day_in_year(const struct dt_zone_day *day, int year)
+{
+    int64_t first = dt_civil_days(year, 1, 1);
+    switch (day->kind) {
+    case DT_ZONE_DAY_JULIAN: /* 29 February is never counted */
+        return first + day->n - 1 + (day->n >= 60 && dt_civil_leap_year(year));
+    case DT_ZONE_DAY_NUMBER:
+        return first + day->n;
+    case DT_ZONE_DAY_MONTH:
+        break;
+    }
+    /* The w-th such weekday of the month; the fifth is the last. */
+    first = dt_civil_days(year, day->month, 1);
+    int64_t at = first + (day->weekday - dt_civil_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
+    return at - first >= dt_civil_days_in_month(year, day->month) ? at - 7 : at;
+}
+
+struct change {
+    int64_t at_s, offset_s;
+};
+
+struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t at_s)
+{
+    struct dt_zone_span span = {INT64_MIN, INT64_MAX, rule->offset_s};
+    struct change v[CHANGES];
+    dt_assert(rule->given);
+    if (!rule->summer)
+        return span;
+    /* The changes of the year before, the year itself and the year after. */
+    int year = dt_civil_of_days(at_s / DAY_S - (at_s % DAY_S < 0)).year - 1;
+    for (int i = 0; i < CHANGES; i += 2, year++) {
+        v[i] = (struct change){day_in_year(&rule->starts, year) * DAY_S + rule->starts.second - rule->offset_s,
+                               rule->summer_s};
+        v[i + 1] = (struct change){day_in_year(&rule->ends, year) * DAY_S + rule->ends.second - rule->summer_s,
+                                   rule->offset_s};
+    }
+    /* By time; changes of one instant keep their order. */
+    for (int i = 1; i < CHANGES; i++)
+        for (int k = i; k > 0 && v[k].at_s < v[k - 1].at_s; k--) {
+            struct change later = v[k - 1];
+            v[k - 1] = v[k];
+            v[k] = later;
+        }
+    for (int i = 0; i < CHANGES && span.until_s == INT64_MAX; i++) {
+        if (v[i].at_s > at_s)
+            span.until_s = v[i].at_s;
+        else
+            span = (struct dt_zone_span){v[i].at_s, INT64_MAX, v[i].offset_s};
+    }
+    return span;
+}
+
+/*
  * TZif: a header, data with times of 32 bits that version 2 repeats with 64, and the footer. Only the second data
  * count.
  *
@@ -8,13 +181,6 @@
  *
  * What is kept: the instants at which the offset from UTC changes, and the offset from each on.
  */
-#include "zone.h"
-
-#include <stdatomic.h>
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "zone_rule.h"
 
 #define HEADER_BYTES ((size_t)44)
 #define TYPE_BYTES   ((size_t)6)
@@ -195,4 +361,153 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
         span = dt_zone_span_at(zone, span.until_s);
     int64_t at_s = local_s - span.offset_s;
     return at_s < span.from_s ? span.from_s : at_s;
+}
+
+/*
+ * A list of zones by name, under one lock. There are some six hundred names, each of which has to be a file, so the
+ * list is as short as what is in use.
+ */
+
+#define FILE_MAX       ((off_t)1 << 20)
+#define PATH_MAX_BYTES 512
+
+/* The name of a known zone, its file's identity, and itself. */
+struct entry {
+    struct entry *next;
+    char name[DT_ZONE_NAME_MAX + 1];
+    struct stat seen;
+    dt_zone *zone;
+};
+
+struct dt_zone_files {
+    const char *dir;
+    pthread_mutex_t lock;
+    struct entry *entries;
+};
+
+dt_status dt_zone_files_new(const char *dir, dt_zone_files **out)
+{
+    dt_zone_files *files = calloc(1, sizeof(*files));
+    *out = files;
+    if (!files)
+        return DT_NOMEM;
+    files->dir = dir ? dir : DT_ZONE_DIR;
+    pthread_mutex_init(&files->lock, NULL);
+    return DT_OK;
+}
+
+void dt_zone_files_free(dt_zone_files *files)
+{
+    if (!files)
+        return;
+    for (struct entry *e = files->entries, *next; e; e = next) {
+        next = e->next;
+        dt_zone_free(e->zone);
+        free(e);
+    }
+    pthread_mutex_destroy(&files->lock);
+    free(files);
+}
+
+static dt_status no_zone(struct dt_str name, struct dt_error *err)
+{
+    return dt_fail(err, DT_INVALID, "the system's tzdata has no time zone '%.*s'",
+                   (int)(name.n < DT_ZONE_NAME_MAX ? name.n : DT_ZONE_NAME_MAX), name.p);
+}
+
+static dt_status unreadable(const char *path, struct dt_error *err)
+{
+    return dt_fail(err, DT_UNAVAILABLE, "%s cannot be read: error %d", path, errno);
+}
+
+/* Reads and decodes a file; *seen is its identity. */
+static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
+{
+    struct dt_error why = {0};
+    dt_status status = DT_OK;
+    char *bytes = NULL;
+    size_t n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return unreadable(path, err);
+    if (fstat(fd, seen) != 0)
+        status = unreadable(path, err);
+    else if (!S_ISREG(seen->st_mode) || seen->st_size > FILE_MAX)
+        status = dt_fail(err, DT_INVALID, "%s is no time zone file", path);
+    else if (!(bytes = malloc((size_t)seen->st_size + 1)))
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    while (status == DT_OK && n < (size_t)seen->st_size) {
+        ssize_t got = read(fd, bytes + n, (size_t)seen->st_size - n);
+        if (got <= 0)
+            status = unreadable(path, err);
+        else
+            n += (size_t)got;
+    }
+    if (status == DT_OK && (status = dt_zone_decode((struct dt_str){bytes, n}, out, &why)) != DT_OK)
+        status = dt_fail(err, status, "%s: %s", path, why.text);
+    free(bytes);
+    close(fd);
+    return status;
+}
+
+/* Under the lock. Reads the file again if it has become another one. */
+static dt_status get(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
+{
+    char path[PATH_MAX_BYTES];
+    struct stat now;
+    struct entry made = {0};
+    dt_status status = DT_OK;
+    int n = snprintf(path, sizeof(path), "%s/%.*s", files->dir, (int)name.n, name.p);
+    if (n < 0 || (size_t)n >= sizeof(path) || (stat(path, &now) != 0 && (errno == ENOENT || errno == ENOTDIR)))
+        return no_zone(name, err);
+    struct entry *e = files->entries;
+    while (e && !dt_str_is(name, e->name))
+        e = e->next;
+    const struct stat *was = e ? &e->seen : NULL;
+    if (!was || was->st_dev != now.st_dev || was->st_ino != now.st_ino || was->st_size != now.st_size ||
+        was->st_mtim.tv_sec != now.st_mtim.tv_sec || was->st_mtim.tv_nsec != now.st_mtim.tv_nsec)
+        status = read_file(path, &made.seen, &made.zone, err);
+    else
+        made = *e;
+    if (status != DT_OK)
+        return status;
+    if (!e) {
+        if (!(e = malloc(sizeof(*e)))) {
+            dt_zone_free(made.zone);
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        }
+        *e = (struct entry){.next = files->entries};
+        memcpy(e->name, name.p, name.n);
+        files->entries = e;
+    }
+    if (e->zone != made.zone)
+        dt_zone_free(e->zone);
+    e->zone = made.zone;
+    e->seen = made.seen;
+    *out = dt_zone_hold(e->zone);
+    return DT_OK;
+}
+
+dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
+{
+    *out = NULL;
+    if (dt_str_is(name, "UTC"))
+        return DT_OK;
+    /* A name of tzdata: no dots, so that no path leads out of the folder. */
+    bool sane = name.n > 0 && name.n <= DT_ZONE_NAME_MAX && name.p[0] != '/' && name.p[name.n - 1] != '/';
+    for (size_t i = 0; i < name.n && sane; i++)
+        sane = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("_+-/", name.p[i]));
+    if (!sane)
+        return no_zone(name, err);
+    /* tzdata has files beside its zones: the setting of the host, the rule of POSIX's zones, the zone of a host without
+     * a setting, and all zones once more with and without leap seconds. */
+    if (dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
+        dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/")))
+        return dt_fail(err, DT_INVALID,
+                       "'%.*s' is a file of the system's tzdata and no time zone: name one, as Europe/Berlin",
+                       (int)name.n, name.p);
+    pthread_mutex_lock(&files->lock);
+    dt_status status = get(files, name, out, err);
+    pthread_mutex_unlock(&files->lock);
+    return status;
 }

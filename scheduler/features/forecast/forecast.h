@@ -10,7 +10,7 @@
 #ifndef DT_FORECAST_FORECAST_H
 #define DT_FORECAST_FORECAST_H
 
-#include "base/text/zone_files.h"
+#include "base/text/zone.h"
 #include "job/job.h"
 #include "store/store.h"
 

@@ -5,8 +5,7 @@
 
 #include "support/suite.h"
 
-#include "base/text/zone_files.h"
-#include "base/text/zone_rule.h"
+#include "base/text/zone.h"
 
 #define BERLIN DT_ZONE_DIR "/Europe/Berlin"
 #define TOKYO  DT_ZONE_DIR "/Asia/Tokyo"

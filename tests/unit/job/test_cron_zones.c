@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "base/text/timetext.h"
-#include "base/text/zone_files.h"
+#include "base/text/zone.h"
 #include "features/schedules/cron.h"
 
 struct row {
