@@ -1,4 +1,31 @@
 /*
+ * Days of the Gregorian calendar, before its time too. Pure. A day is a number: days since 1970-01-01.
+ */
+#ifndef DT_BASE_TIMETEXT_H
+#define DT_BASE_TIMETEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "strbuf.h"
+
+/* A day and a time of day; month and day count from 1. */
+struct dt_civil {
+    int year, month, day, hour, minute, second;
+};
+
+bool dt_civil_leap_year(int year);
+/* Days of the month, 28 to 31. */
+int dt_civil_days_in_month(int year, int month);
+/* The number of a day. */
+int64_t dt_civil_days(int year, int month, int day);
+/* The day with that number, at midnight. */
+struct dt_civil dt_civil_of_days(int64_t days);
+/* Its weekday: 0 is Sunday. */
+int dt_civil_weekday(int64_t days);
+
+/*
  * Durations and times as text. Pure.
  *
  * Duration: ISO 8601 weeks to seconds ("P3D", "PT1M", "PT0.5S", "P1W", "P1DT2H"; no years or months; a fraction in
@@ -7,13 +34,6 @@
  * Time: RFC 3339 with an offset ("2026-11-21T10:30:00.123+02:00", "z"/"t" accepted; the leap second 23:59:60 UTC is the
  * next second). Finer than 1 ms rounds up, so that nothing is early.
  */
-#ifndef DT_BASE_TIMETEXT_H
-#define DT_BASE_TIMETEXT_H
-
-#include <stdint.h>
-
-#include "base/status.h"
-#include "strbuf.h"
 
 #define DT_DURATION_MAX_MS (INT64_C(36525) * 86400000)
 #define DT_TIME_MAX_MS     INT64_C(253402300799999) /* the end of the year 9999 */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "civil.h"
+#include "timetext.h"
 
 #define DAY_S        INT64_C(86400)
 #define HOURS_MAX    167 /* of a change's time of day, as RFC 8536 allows; offsets go to 24 */

@@ -8,7 +8,7 @@
 #include "cron.h"
 
 #include "base/assert.h"
-#include "base/text/civil.h"
+#include "base/text/timetext.h"
 
 #define DAY_S    INT64_C(86400)
 #define MONTHS   (400 * 12) /* the calendar repeats after that */
