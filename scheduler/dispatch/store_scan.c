@@ -3,7 +3,7 @@
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
 #include "base/assert.h"
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 #include "job/job_id.h"
 #include "scan.h"
 

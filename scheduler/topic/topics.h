@@ -4,7 +4,7 @@
 #ifndef DT_TOPIC_TOPICS_H
 #define DT_TOPIC_TOPICS_H
 
-#include "base/http/host_name.h"
+#include "base/http/callback_rules.h"
 #include "job/delivery.h"
 #include "job/job.h"
 #include "store/store.h"

@@ -2,12 +2,9 @@
  * Texts of callbacks that come from outside: URLs, secrets, headers, networks, dates, and what answers say. The first
  * byte picks the reader. What is taken must hold what its header promises.
  */
-#include "base/http/address_rules.h"
-#include "base/http/header.h"
-#include "base/http/host_name.h"
+#include "base/http/callback_rules.h"
 #include "base/http/secret.h"
-#include "base/http/url.h"
-#include "deliver/http/callback.h"
+#include "deliver/http/http_outcome.h"
 #include "fuzz.h"
 
 #define NOW       INT64_C(1795273967083)

@@ -18,7 +18,7 @@
 #ifndef DT_DISPATCHER_HTTP_PLACES_H
 #define DT_DISPATCHER_HTTP_PLACES_H
 
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 
 #define DT_PLACES_REMEMBERED_US (INT64_C(600) * 1000000) /* a slowed host is forgotten after so long without requests */
 #define DT_PLACES_HOSTS_MAX     10000                    /* idle hosts that are remembered */

@@ -12,8 +12,7 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "base/http/host_name.h"
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 #include "base/log.h"
 #include "callback.h"
 #include "pool_parts.h"

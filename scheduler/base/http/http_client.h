@@ -12,12 +12,12 @@
  *    owner of a request runs as many lookups of names as it may, the request's time begins when its name has a turn. It
  *    is withheld if that takes longer than DT_HTTP_TURN_MS.
  *  - No redirect is followed; no proxy and no setting is taken from the environment; certificates are verified.
- *  - Sockets connect only to addresses that address_rules.h allows; they are judged after the name is resolved.
+ *  - Sockets connect only to addresses that callback_rules.h allows; they are judged after the name is resolved.
  */
 #ifndef DT_BASE_HTTP_CLIENT_H
 #define DT_BASE_HTTP_CLIENT_H
 
-#include "address_rules.h"
+#include "callback_rules.h"
 #include "base/clock.h"
 #include "base/text/strbuf.h"
 
@@ -66,7 +66,7 @@ struct dt_http_settings {
     size_t max_bytes;           /* bytes of their URLs, headers and bodies */
     const char *ca_file;        /* certificates to trust, PEM; NULL or "" = the system's */
     struct dt_networks allowed; /* exceptions from the refused networks */
-    struct dt_str allow_hosts;  /* see base/http/host_name.h; copied */
+    struct dt_str allow_hosts;  /* see base/http/callback_rules.h; copied */
     const dt_clock *clock;      /* outlives the client */
     dt_http_answered_fn *answered;
     /* Asked on the client's thread when a request is about to be written to its connection. NULL: always. */

@@ -10,7 +10,7 @@
 
 #include "host_names.h"
 #include "http_client.h"
-#include "url.h"
+#include "callback_rules.h"
 
 struct curl_slist;
 struct dt_wire_guard;

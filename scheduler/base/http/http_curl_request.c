@@ -26,7 +26,7 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "header.h"
+#include "callback_rules.h"
 #include "http_curl.h"
 #include "wire_guard.h"
 

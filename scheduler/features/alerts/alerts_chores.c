@@ -2,8 +2,7 @@
 #include <stdlib.h>
 
 #include "alert_parts.h"
-#include "base/http/secret.h"
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 
 static void make_meters(dt_alerts *a)
 {

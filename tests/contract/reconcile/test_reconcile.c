@@ -1,5 +1,5 @@
 /* The reconciler against real servers: what it compares near and far, and what it mends. */
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 #include "contract/reconcile/reconcile_suite.h"
 
 /* Is there an entry of the job at its row's time, whatever there is beside it? */

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 #include "dispatch/hands.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/takeover.h"

@@ -6,7 +6,7 @@
 
 #include "support/suite.h"
 
-#include "base/http/address_rules.h"
+#include "base/http/callback_rules.h"
 
 static bool allowed_with(const char *networks, const char *text)
 {

@@ -1,7 +1,7 @@
 /* Headers that callers may add, and the secrets that sign. */
 #include "support/suite.h"
 
-#include "base/http/header.h"
+#include "base/http/callback_rules.h"
 #include "base/http/secret.h"
 
 TEST(names_that_are_ours_or_the_connections_are_refused)

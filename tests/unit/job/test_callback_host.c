@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "base/http/host_name.h"
+#include "base/http/callback_rules.h"
 
 TEST(names_restrict_hosts)
 {

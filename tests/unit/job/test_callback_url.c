@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 
 static void assert_taken(const char *text, const char *host, const char *key)
 {

@@ -1,5 +1,5 @@
 /* store/dispatch/ on a real server: entries that were refused for good, ledgers that are trimmed, shards that halt. */
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 #include "contract/store/dispatch/dispatch_suite.h"
 
 static struct dt_error err;

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "base/http/url.h"
+#include "base/http/callback_rules.h"
 #include "deliver/http/http_places.h"
 
 #define SECOND INT64_C(1000000)
