@@ -3,7 +3,7 @@
  * byte picks the reader. What is taken must hold what its header promises.
  */
 #include "base/http/callback_rules.h"
-#include "base/http/secret.h"
+#include "base/http/webhook.h"
 #include "deliver/http/http_outcome.h"
 #include "fuzz.h"
 

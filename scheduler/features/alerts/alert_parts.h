@@ -14,7 +14,7 @@
 #include "alerts_chores.h"
 #include "base/hash.h"
 #include "base/http/http_client.h"
-#include "base/http/secret.h"
+#include "base/http/webhook.h"
 #include "base/metrics.h"
 
 /* ---- alert_topics.c: the judge's ---- */

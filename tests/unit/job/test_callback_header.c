@@ -2,7 +2,7 @@
 #include "support/suite.h"
 
 #include "base/http/callback_rules.h"
-#include "base/http/secret.h"
+#include "base/http/webhook.h"
 
 TEST(names_that_are_ours_or_the_connections_are_refused)
 {

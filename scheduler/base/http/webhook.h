@@ -2,8 +2,8 @@
  * The secrets of a callback as Standard Webhooks 1.0 writes them: "whsec_" and the key in base64. Two secrets stand
  * side by side while one replaces the other. Pure; logs nothing.
  */
-#ifndef DT_BASE_SECRET_H
-#define DT_BASE_SECRET_H
+#ifndef DT_BASE_WEBHOOK_H
+#define DT_BASE_WEBHOOK_H
 
 #include "base/text/strbuf.h"
 
@@ -28,5 +28,23 @@ struct dt_callback_secret {
 const char *dt_callback_secret_read(struct dt_str text, struct dt_callback_secret *out);
 /* Overwrites the keys in a way that the compiler does not leave out. */
 void dt_callback_secret_wipe(struct dt_callback_secret *secret);
+
+/*
+ * Signatures of Standard Webhooks 1.0: HMAC-SHA256 over "<id>.<timestamp>.<body>". Owns the use of libcrypto in this
+ * room; knows nothing of HTTP. Any thread.
+ */
+
+struct dt_webhook {
+    struct dt_str id;
+    int64_t timestamp_s; /* seconds since the epoch */
+    struct dt_str body;
+};
+
+/*
+ * Appends the value of `webhook-signature`: "v1,<base64>" for each key, in their order, with a space between. SYSTEM:
+ * libcrypto refused; what was appended is then undefined. A failed allocation shows in out->failed.
+ */
+DT_MUST_CHECK dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
+                                        struct dt_strbuf *out);
 
 #endif
