@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "http_curl.h"
 
-#define WARM_US INT64_C(1000000) /* connections that idled as long are closed, or will be (http_curl_request.c) */
+#define WARM_US INT64_C(1000000) /* connections that idled as long are closed, or will be (http_curl_exchange.c) */
 
 struct dt_contact {
     const struct dt_client_exchange *first; /* NULL: not making, or its exchange has ended */

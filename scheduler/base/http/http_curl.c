@@ -1,6 +1,6 @@
 /*
  * The HTTP client: one thread, one multi handle of libcurl, one epoll set. Owns the lists of exchanges and what bounds
- * them; what a single exchange says and hears is http_curl_request.c's and http_curl_answer.c's.
+ * them; what a single exchange says and hears is http_curl_exchange.c's and http_curl_exchange.c's.
  *
  *   send() ──> inbox ──> [waits for its name, for a first connection] ──> under way in libcurl ──> answered
  *      lock, wake_fd          host_names.h, first_contact.c                   sockets, timer
@@ -32,7 +32,7 @@
 
 #define TURN_AGAIN_US  INT64_C(250000) /* names without a turn are asked for again this often */
 #define EVENTS_AT_ONCE 128
-#define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_request.c) */
+#define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_exchange.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
 #define LOOK_US        INT64_C(250000) /* twice as long between two looks at sockets is too long */
 #define STOPPED        "the process stops"

@@ -1,7 +1,7 @@
 /*
  * One exchange with a receiver: the copied request, the libcurl handle that carries it, and what came of the answer.
- * Internal to the client: http_curl.c has the thread and the lists, http_curl_request.c what libcurl gets,
- * http_curl_answer.c what it answers, first_contact.c and receivers.c what is known of hosts.
+ * Internal to the client: http_curl.c has the thread and the lists, http_curl_exchange.c what libcurl gets,
+ * http_curl_exchange.c what it answers, first_contact.c and receivers.c what is known of hosts.
  *
  * An exchange belongs to the client's thread once it was taken. It is in one list at a time.
  */
@@ -75,7 +75,7 @@ struct dt_client_exchange {
     struct dt_strbuf answer_body;
 };
 
-/* ---- http_curl_request.c ---- */
+/* ---- http_curl_exchange.c ---- */
 
 /* Copies a request. INVALID: its URL, or the name or value of a header. NOMEM. */
 DT_MUST_CHECK dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out);
@@ -97,7 +97,7 @@ int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_
 /* Takes the handle, which is in no multi handle any more, from the exchange, fit for another one. */
 void *dt_client_exchange_detach(struct dt_client_exchange *exchange);
 
-/* ---- http_curl_answer.c ---- */
+/* ---- http_curl_exchange.c ---- */
 
 /* libcurl's callbacks for the head, line by line, and for the body. arg is the exchange. */
 size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg);
