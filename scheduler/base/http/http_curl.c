@@ -3,7 +3,7 @@
  * them; what a single exchange says and hears is http_curl_exchange.c's and http_curl_exchange.c's.
  *
  *   send() ──> inbox ──> [waits for its name, for a first connection] ──> under way in libcurl ──> answered
- *      lock, wake_fd          host_names.h, first_contact.c                   sockets, timer
+ *      lock, wake_fd          host_names.h, receivers.c                   sockets, timer
  *
  * Invariants:
  *  - An exchange stands in exactly one of the three lists until it is answered; each is answered once and freed.

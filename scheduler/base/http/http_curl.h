@@ -1,7 +1,7 @@
 /*
  * One exchange with a receiver: the copied request, the libcurl handle that carries it, and what came of the answer.
  * Internal to the client: http_curl.c has the thread and the lists, http_curl_exchange.c what libcurl gets,
- * http_curl_exchange.c what it answers, first_contact.c and receivers.c what is known of hosts.
+ * http_curl_exchange.c what it answers, receivers.c and receivers.c what is known of hosts.
  *
  * An exchange belongs to the client's thread once it was taken. It is in one list at a time.
  */
@@ -51,7 +51,7 @@ struct dt_client_exchange {
     /* On its way. */
     struct dt_host_name *name;  /* of which the lookup is waited for; NULL = none */
     bool no_turn;               /* the lookup has not begun, nor has the time of the request */
-    struct dt_contact *contact; /* first_contact.c; NULL = none */
+    struct dt_contact *contact; /* receivers.c; NULL = none */
     int64_t wait_until_us;
     void *easy; /* NULL = libcurl has not got it */
     struct curl_slist *resolved;
@@ -105,7 +105,7 @@ size_t dt_client_exchange_on_body(char *bytes, size_t size, size_t n, void *arg)
 /* The answer to an exchange that ended with this CURLcode. Its texts are borrowed from the exchange. */
 struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *exchange, int curl_code, int64_t now_us);
 
-/* ---- first_contact.c ---- */
+/* ---- receivers.c ---- */
 
 #define DT_CONTACT_WAIT_US (INT64_C(1) * 1000000) /* the longest wait for another request's connection */
 
