@@ -8,7 +8,7 @@
 #include "deadlines.h"
 
 #include "base/guard.h"
-#include "mysql/id_list.h"
+#include "mysql/id_in.h"
 #include "mysql/statements.h"
 
 dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,

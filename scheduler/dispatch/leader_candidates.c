@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "leader_parts.h"
 #include "mysql/id_in.h"
-#include "mysql/id_list.h"
 #include "mysql/statements.h"
 #include "outgoing.h"
 #include "topic_snapshot.h"

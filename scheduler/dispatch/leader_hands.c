@@ -15,7 +15,7 @@
 #include "job/job_state.h"
 #include "job/results/results.h"
 #include "leader_parts.h"
-#include "mysql/id_list.h"
+#include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "topic/topics.h"
 

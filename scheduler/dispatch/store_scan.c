@@ -11,7 +11,6 @@
 
 #include "mysql/db.h"
 #include "mysql/id_in.h"
-#include "mysql/id_list.h"
 #include "mysql/statements.h"
 
 /* Who takes the rows of a scan one by one: false = it wants no more. */

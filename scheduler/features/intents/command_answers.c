@@ -10,7 +10,7 @@
 #include "base/text/encoding.h"
 #include "base/text/json.h"
 #include "base/text/json_write.h"
-#include "mysql/id_list.h"
+#include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/owner.h"

@@ -14,7 +14,7 @@
 #include "base/text/json_write.h"
 #include "intent_decode.h"
 #include "intents_txn.h"
-#include "mysql/id_list.h"
+#include "mysql/id_in.h"
 #include "mysql/statements.h"
 
 #define BYTES_AT_ONCE ((size_t)16 << 20) /* of rows in one transaction, but one goes always */

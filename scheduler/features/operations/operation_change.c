@@ -15,7 +15,6 @@
 #include "job/change/change_txn.h"
 #include "job/job_id.h"
 #include "mysql/id_in.h"
-#include "mysql/id_list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
 #include "topic/rate.h"

@@ -28,7 +28,7 @@
 #include "base/text/json_write.h"
 #include "job/change/store_row.h"
 #include "job/inflight.h"
-#include "mysql/id_list.h"
+#include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"

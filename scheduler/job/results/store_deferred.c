@@ -11,7 +11,6 @@
 #include "base/guard.h"
 #include "job/job_id.h"
 #include "mysql/id_in.h"
-#include "mysql/id_list.h"
 #include "mysql/statements.h"
 #include "results.h"
 #include "store/store_internal.h"
