@@ -150,7 +150,7 @@ int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
 /* Ends the query. OK, or the failure of fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
-/* Asks a query and reads the first column of its first row (db_number.c). *found: there is a row; *n: 0 without a row,
+/* Asks a query and reads the first column of its first row (walk.c). *found: there is a row; *n: 0 without a row,
  * and for NULL. Both may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);

@@ -1,5 +1,5 @@
-/* See db_error.h. By number, not by the names of a vendor's header: both servers' numbers stand here at once. */
-#include "db_error.h"
+/* See db_mysql.h. By number, not by the names of a vendor's header: both servers' numbers stand here at once. */
+#include "db_mysql.h"
 
 bool dt_db_error_loses_connection(unsigned number)
 {

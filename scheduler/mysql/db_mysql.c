@@ -28,8 +28,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "db_error.h"
-#include "db_mysql_connect.h"
+#include "db_mysql.h"
 
 #ifdef MARIADB_PACKAGE_VERSION
 #define DT_ARRAY_BINDING 1

@@ -5,7 +5,7 @@
  * super_read_only; accounts that may write nevertheless must not be the measure. Where two say that they are writable,
  * the first is taken: to keep an old primary from that is up to whatever promotes the new one.
  */
-#include "db_mysql_connect.h"
+#include "db_mysql.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +16,6 @@
 #include "base/addresses.h"
 #include "base/secrets.h"
 #include "base/tls.h"
-#include "db_error.h"
 
 #ifdef MARIADB_PACKAGE_VERSION
 typedef my_bool sql_bool;

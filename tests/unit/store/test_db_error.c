@@ -2,7 +2,7 @@
 #include "support/suite.h"
 
 #include "job/problem.h"
-#include "mysql/db_error.h"
+#include "mysql/db_mysql.h"
 
 /* Access denied (at connecting and to a command), read-only, full, missing: what an operator mends. */
 static const unsigned an_operators[] = {1044, 1045, 1130, 1698, 1820, 1862, 3118, 4151, 1142, 1143,
