@@ -14,7 +14,8 @@
 #include "base/config.h"
 #include "base/thread.h"
 #include "job/shard.h"
-#include "store/store_leases.h"
+#include "lease.h"
+#include "store/leases.h"
 
 typedef struct dt_lease_link dt_lease_link;
 

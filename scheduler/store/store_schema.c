@@ -2,7 +2,7 @@
  * The schema: applies the migrations that are compiled in, says whether the schema is this program's, and reads the
  * installation row. Knows nothing of what is in the tables, except the rows that the baseline must make.
  *
- * If two processes migrate at once, GET_LOCK lets one in, and the other finds nothing to do. A lease (work_lease.h)
+ * If two processes migrate at once, GET_LOCK lets one in, and the other finds nothing to do. A lease (leases.h)
  * cannot do this: its table is made here, and an ALTER that takes hours renews nothing. DDL commits by itself on
  * both servers, so a migration that was interrupted is not undone: schema_migrations counts the statements that are
  * done (`step`), and the next run goes on after them. A row with applied_at = 0 is a migration under way.

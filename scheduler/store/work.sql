@@ -1,4 +1,4 @@
--- What one process at a time does (store/work_lease.h).
+-- What one process at a time does (store/leases.h).
 
 -- The first assignment decides whose the lease is, and the second sees what it decided. A lease that ends far ahead counts as ended: the
 -- clock of the server may have been set back.

@@ -11,7 +11,7 @@
  * Invariants: a partition is in history only while history_attempts has it, too (made there first, dropped there last),
  * so that who finds it in history can write both; what a partition held counts as removed before it is dropped, by
  * history_counts, in one transaction that is repeated harmlessly; only one session at a time changes partitions, by a
- * lease that lasts longer than the server lets such a transaction idle (work_lease.h); and none waits long for readers
+ * lease that lasts longer than the server lets such a transaction idle (leases.h); and none waits long for readers
  * that are in its way (lock_wait_timeout): it tries again later.
  */
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "base/text/timetext.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "store/work_lease.h"
+#include "store/leases.h"
 
 #define LEASE_MS    INT64_C(60000)
 #define DAYS_AHEAD  400

@@ -23,7 +23,7 @@
 #include "job/results/outbox.h"
 #include "store/processes.h"
 #include "store/server_settings.h"
-#include "store/store_leases.h"
+#include "store/leases.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
 #include "topic/topic_owners.h"

@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "features/clock/clock.h"
 #include "job/change/jobs.h"
-#include "store/work_lease.h"
+#include "store/leases.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 

@@ -1,11 +1,14 @@
-/* Members of the election and their leases, as MySQL keeps them: store_leases.c. */
+/* Members of the election and their leases, as MySQL keeps them: leases_store.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "support/suite.h"
 
 #include "store/processes.h"
-#include "store/store_leases.h"
+#include "store/leases.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

@@ -9,7 +9,7 @@
 
 #include "base/thread.h"
 #include "dispatch/watch.h"
-#include "store/work_lease.h"
+#include "store/leases.h"
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 

@@ -9,8 +9,8 @@
  * Nothing here protects what leaders write. That is done by the epoch of the shard's row (dispatch/fence.h), which
  * rises with each takeover, whatever elected the leader.
  */
-#ifndef DT_STORE_STORE_LEASES_H
-#define DT_STORE_STORE_LEASES_H
+#ifndef DT_STORE_LEASES_H
+#define DT_STORE_LEASES_H
 
 #include "job/shard.h"
 #include "store.h"
@@ -58,5 +58,25 @@ DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_electi
 /* Renews as dt_store_election_renew does, and looks then, in one statement: a procedure, which needs EXECUTE. */
 DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
                                                          struct dt_election *out, struct dt_error *err);
+
+/*
+ * Leases for what one process at a time does, in seconds or minutes: partitions, an advance of the test clock. A lease
+ * is a row of work_leases. The holder renews it while it works; if the holder dies, the lease expires. It protects
+ * nothing: a holder that was stopped for long may go on beside the next one, so what is written is guarded by versions,
+ * or may be written twice without harm. Which dispatcher leads a shard: store_leases.h.
+ */
+
+struct dt_work_lease {
+    const char *work;   /* in: its name; borrowed */
+    int64_t ms;         /* in: how long the lease lasts after it was taken or renewed */
+    int64_t holder;     /* a random number */
+    int64_t renewed_us; /* mono: when it was taken or renewed; 0 = it is not held */
+};
+/* Takes the lease. BUSY: somebody else has it. */
+DT_MUST_CHECK dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
+/* Renews it if a third of its time has passed. BUSY: it had ended, and somebody else has it. */
+DT_MUST_CHECK dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
+/* Ends it if it is held. A lease that cannot be released ends by itself. */
+void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease);
 
 #endif
