@@ -30,7 +30,7 @@
 #include "intake.h"
 #include "redis/redis_subscriber.h"
 #include "shard/shard_loop.h"
-#include "store/store_chores.h"
+#include "store/store.h"
 
 enum { NEWS = 1, STOP = 2 }; /* signals */
 

@@ -12,7 +12,8 @@
 #include "index/index.h"
 #include "request/topic_cache.h"
 #include "store/processes.h"
-#include "store/server_settings.h"
+#include "store/store.h"
+#include "waiting.h"
 
 /* The facts. Those that could not be read are absent. */
 struct dt_examined {

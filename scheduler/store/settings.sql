@@ -1,4 +1,4 @@
--- What the promise rests on in the server (server_settings.h).
+-- What the promise rests on in the server (store.h).
 
 -- name: select_server_settings
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog,

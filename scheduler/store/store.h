@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 
+#include "base/chores.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/text/strbuf.h"
@@ -92,5 +93,47 @@ struct dt_list_times {
     bool given;
     int64_t from_ms, to_ms; /* from_ms inclusive, to_ms exclusive */
 };
+
+/*
+ * A runtime of chores (base/chores.h) whose contexts are stores: one connection to MySQL for each of its threads, made
+ * when a tick uses it, and closed with its thread. Ticks cast their context to dt_store.
+ */
+
+/* What the stores are made with (dt_store_new). */
+struct dt_store_source {
+    const struct dt_config *config;
+    dt_refclock *ref;
+};
+
+/* name: of the threads. All is borrowed, and outlives the runtime. NOMEM, SYSTEM. */
+DT_MUST_CHECK dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_clock *clock,
+                                              const char *name, unsigned threads, dt_chores **out,
+                                              struct dt_error *err);
+
+/* Settings of MySQL on which the promise rests that a commit which was answered survives the loss of the server's
+ * machine. Read for GET /v1/doctor. */
+
+struct dt_server_settings {
+    int64_t flush; /* innodb_flush_log_at_trx_commit: 1 = each commit is flushed */
+    bool has_binlog;
+    int64_t sync_binlog; /* 1 = so is the binary log */
+    int64_t now_ms;      /* the server's clock */
+    int64_t packet;      /* max_allowed_packet */
+};
+/* A table that soon has no number left for another row. */
+struct dt_ending_numbers {
+    struct dt_str table, next;
+};
+/* Semi-synchronous replication, as the primary has it. */
+struct dt_semi_sync {
+    bool waits;       /* commits wait for a replica just now */
+    bool before_seen; /* before others can see what they wrote: AFTER_SYNC */
+    int64_t alone_ms; /* without a replica the server goes on alone after so long; 0: it has no such setting */
+};
+DT_MUST_CHECK dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err);
+/* Looks at the tables that the account may see. */
+DT_MUST_CHECK dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v,
+                                                size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 #include "support/suite.h"
 
 #include "election/elector.h"
-#include "store/store_chores.h"
+#include "store/store.h"
 #include "support/wait.h"
 
 /*

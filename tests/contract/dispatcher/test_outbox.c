@@ -9,9 +9,9 @@
 
 #include "support/suite.h"
 
-#include "deliver/kafka/message.h"
-#include "features/outbox/outbox.h"
-#include "store/store_chores.h"
+#include "deliver/kafka/outbox.h"
+#include "job/results/outbox.h"
+#include "store/store.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/rigs/hand_clock.h"

@@ -22,7 +22,7 @@
 #include "job/list/list.h"
 #include "job/results/outbox.h"
 #include "store/processes.h"
-#include "store/server_settings.h"
+#include "store/store.h"
 #include "store/leases.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"

@@ -30,8 +30,9 @@
 #include "request/workers.h"
 #include "rest/health.h"
 #include "rest/overview.h"
-#include "shard/shard_loop.h"
-#include "store/store_chores.h"
+#include "shard/due_watch.h"
+#include "shard/room.h"
+#include "store/store.h"
 
 /* ---- threads ---- */
 
