@@ -65,7 +65,7 @@ DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char
  * (sql/README.md, "Migrations and programs"). */
 DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
 /* Prints the least rights in MySQL as GRANT statements for four accounts of a database: for migrations, the API,
- * dispatchers and an application (grants.c). */
+ * dispatchers and an application (store_schema.c). */
 void dt_store_print_grants(const char *database, FILE *out);
 
 struct dt_installation {

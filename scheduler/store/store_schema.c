@@ -1,3 +1,104 @@
+/* See migrations.h. Pure: knows quotes, comments and delimiters, and nothing else of SQL. */
+#include <ctype.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "job/shard.h"
+#include "migrations.h"
+#include "mysql/statements.h"
+#include "store.h"
+#include "store_internal.h"
+
+void dt_sql_split_init(struct dt_sql_split *s, const char *text)
+{
+    *s = (struct dt_sql_split){.p = text, .delimiter = ";"};
+}
+
+static const char *end_of_line(const char *p)
+{
+    const char *end = strchr(p, '\n');
+    return end ? end + 1 : p + strlen(p);
+}
+
+static const char *end_of_quoted(const char *p)
+{
+    char quote = *p++;
+    while (*p && *p != quote)
+        p += *p == '\\' && quote != '`' && p[1] ? 2 : 1;
+    return *p ? p + 1 : p;
+}
+
+static const char *end_of_block(const char *p)
+{
+    const char *end = strstr(p + 2, "*/");
+    return end ? end + 2 : p + strlen(p);
+}
+
+static bool line_comment(const char *p)
+{
+    return *p == '#' || (p[0] == '-' && p[1] == '-' && (p[2] == '\0' || isspace((unsigned char)p[2])));
+}
+
+/* Behind white space and comments between statements. */
+static const char *skip_blank(const char *p)
+{
+    for (;;) {
+        if (isspace((unsigned char)*p))
+            p++;
+        else if (line_comment(p))
+            p = end_of_line(p);
+        else if (p[0] == '/' && p[1] == '*' && p[2] != '!')
+            p = end_of_block(p);
+        else
+            return p;
+    }
+}
+
+static bool take_delimiter(struct dt_sql_split *s)
+{
+    if (strncasecmp(s->p, "DELIMITER", 9) != 0 || (s->p[9] != ' ' && s->p[9] != '\t'))
+        return false;
+    const char *word = s->p + 9;
+    const char *line = end_of_line(s->p);
+    while (*word == ' ' || *word == '\t')
+        word++;
+    size_t n = 0;
+    while (word + n < line && !isspace((unsigned char)word[n]))
+        n++;
+    if (n > 0 && n < sizeof(s->delimiter)) {
+        memcpy(s->delimiter, word, n);
+        s->delimiter[n] = '\0';
+    }
+    s->p = line;
+    return true;
+}
+
+struct dt_str dt_sql_split_next(struct dt_sql_split *s)
+{
+    do
+        s->p = skip_blank(s->p);
+    while (take_delimiter(s));
+    if (!*s->p)
+        return DT_STR_NONE;
+    const char *start = s->p;
+    const char *p = start;
+    size_t n = strlen(s->delimiter);
+    while (*p && strncmp(p, s->delimiter, n) != 0) {
+        if (*p == '\'' || *p == '"' || *p == '`')
+            p = end_of_quoted(p);
+        else if (line_comment(p))
+            p = end_of_line(p);
+        else if (p[0] == '/' && p[1] == '*')
+            p = end_of_block(p);
+        else
+            p++;
+    }
+    s->p = *p ? p + n : p;
+    return (struct dt_str){start, (size_t)(p - start)};
+}
+
 /*
  * The schema: applies the migrations that are compiled in, says whether the schema is this program's, and reads the
  * installation row. Knows nothing of what is in the tables, except the rows that the baseline must make.
@@ -7,16 +108,6 @@
  * both servers, so a migration that was interrupted is not undone: schema_migrations counts the statements that are
  * done (`step`), and the next run goes on after them. A row with applied_at = 0 is a migration under way.
  */
-#include <ctype.h>
-#include <sys/random.h>
-
-#include "base/assert.h"
-#include "base/log.h"
-#include "job/shard.h"
-#include "migrations.h"
-#include "mysql/sql_split.h"
-#include "mysql/statements.h"
-#include "store_internal.h"
 
 #define LOCK_WAIT_S    5
 #define LOCK_TRIES     120
@@ -296,4 +387,128 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     if (status == DT_OK)
         status = read_cursor_key(db, key, &made, err);
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+}
+
+/*
+ * Owns: which program does what to which table. A new table gets its line here; a check of the sources misses it
+ * otherwise, and tests/integration/secured runs both programs under exactly these rights.
+ */
+
+/* Letters: Select, Insert, Update, Delete. */
+static const struct {
+    const char *table, *api, *dispatcher;
+} grants[] = {
+    {"alert_judge", "SIU", "SIU"},
+    {"alert_messages", "SIUD", "SIUD"},
+    {"alerts", "SIUD", "SIUD"},
+    {"api_tokens", "SIUD", ""},
+    {"attempts", "SIU", "SIUD"},
+    {"command_answers", "", "SID"},
+    {"command_ids", "SIUD", "SIUD"},
+    {"command_offsets", "", "SIU"},
+    {"count_audits", "S", "SIU"},
+    {"deferred_results", "", "SID"},
+    {"deleted_topics", "SID", "S"},
+    {"election_members", "", "SIUD"},
+    {"figures", "SIUD", "SIUD"},
+    {"figures_lateness", "SIUD", "SIUD"},
+    {"hand_owners", "S", "SIUD"},
+    {"hands", "S", "SIUD"},
+    {"history", "SD", "SIUD"},
+    {"history_attempts", "SD", "SIUD"},
+    {"history_counts", "SU", "SIUD"},
+    {"history_days", "S", "SIUD"},
+    {"id_sequence", "SIU", "SU"},
+    {"installation", "SIU", "SU"},
+    {"job_counts", "SIU", "SIU"},
+    {"job_events", "SI", "SI"},
+    {"job_inbox", "S", "SD"},
+    {"job_keys", "SIUD", "SIUD"},
+    {"jobs", "SIU", "SIUD"},
+    {"key_ends", "SD", "SID"},
+    {"leases", "", "SID"},
+    {"operation_jobs", "SIUD", "SIUD"},
+    {"operations", "SIUD", "SUD"},
+    {"outbox", "I", "SID"},
+    {"pop_queue", "SIUD", "SIUD"},
+    {"process_findings", "S", "SID"},
+    {"processes", "SIUD", "SIUD"},
+    {"quota_shares", "SIUD", "SIUD"},
+    {"removed_jobs", "", "SIU"},
+    {"schedule_fires", "SIUD", "SIUD"},
+    {"schedules", "SID", "S"},
+    {"schema_migrations", "S", "S"},
+    {"shard_stats", "S", "SIU"},
+    {"shards", "SIU", "SU"},
+    {"test_clock", "SU", "S"},
+    {"token_usage", "SIUD", ""},
+    {"topic_gates", "SIUD", "SIU"},
+    {"topics", "SIUD", "SIU"},
+    {"work_leases", "SIUD", "SIUD"},
+};
+
+/* Run with the rights of their caller. */
+static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
+
+/* Tables with an AUTO_INCREMENT in which an API has no other right. */
+static const char *const numbered[] = {"command_answers", "deferred_results"};
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
+static void print_table(const char *database, const char *table, const char *letters, const char *user, FILE *out)
+{
+    if (!*letters)
+        return;
+    for (const char *p = letters; *p; p++)
+        fprintf(out, "%s%s", p == letters ? "GRANT " : ", ",
+                *p == 'S'   ? "SELECT"
+                : *p == 'I' ? "INSERT"
+                : *p == 'U' ? "UPDATE"
+                            : "DELETE");
+    fprintf(out, " ON `%s`.%s TO %s;\n", database, table, user);
+}
+
+void dt_store_print_grants(const char *database, FILE *out)
+{
+    fputs("-- The least rights of four accounts. Make them first, with passwords of their own, such as\n"
+          "--   CREATE USER 'duetime_api'@'%' IDENTIFIED BY '...' REQUIRE SSL;\n"
+          "-- and run this again after each migration: a table must be there to be granted.\n\n"
+          "-- duetime-api --migrate. Keep the account: the trigger of job_inbox runs with its rights. To make it while "
+          "there\n"
+          "-- is a binary log, servers want the right SUPER, or SET GLOBAL log_bin_trust_function_creators = 1; else "
+          "it is\n"
+          "-- left out, with a warning.\n",
+          out);
+    fprintf(
+        out,
+        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW,\n"
+        "  CREATE ROUTINE, ALTER ROUTINE, EXECUTE, TRIGGER ON `%s`.* TO 'duetime_migrate'@'%%';\n\n-- duetime-api\n",
+        database);
+    for (size_t i = 0; i < N(grants); i++)
+        print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
+    fprintf(out,
+            "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_alerts TO 'duetime_api'@'%%';\n"
+            "GRANT EXECUTE ON PROCEDURE `%s`.dt_wait TO 'duetime_api'@'%%';\n",
+            database, database);
+    for (size_t i = 0; i < N(numbered); i++) /* GET /v1/doctor sees how far the numbers of a table are */
+        fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);
+    fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
+    for (size_t i = 0; i < N(grants); i++)
+        print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
+    fprintf(out,
+            "GRANT SELECT (name, scopes, topics, jobs_per_second, pending_jobs) ON `%s`.api_tokens TO "
+            "'duetime_dispatcher'@'%%';\n"
+            "GRANT ALTER, CREATE, DROP ON `%s`.history TO 'duetime_dispatcher'@'%%';\n"
+            "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n"
+            "GRANT ALTER, CREATE, DROP ON `%s`.job_events TO 'duetime_dispatcher'@'%%';\n",
+            database, database, database, database);
+    for (size_t i = 0; i < N(routines); i++)
+        fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.%s TO 'duetime_dispatcher'@'%%';\n", database, routines[i]);
+    fprintf(
+        out,
+        "\n-- An application that inserts into job_inbox: one such account for each. What the server and dispatchers "
+        "write is\n-- not granted.\n"
+        "GRANT INSERT (action, topic, job_key, job_id, run_at, delay_ms, payload, options) ON `%s`.job_inbox TO "
+        "'duetime_application'@'%%';\n",
+        database);
 }

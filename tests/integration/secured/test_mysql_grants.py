@@ -25,7 +25,7 @@ def accounts(world):
     assert done.returncode == 0, done.stderr
     world.server.sql(re.sub("--.*", "", others))
     tables = {table for (table,) in world.server.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'secured' AND table_type = 'BASE TABLE'")}
-    assert tables == set(re.findall(r"`secured`\.(\w+) ", others)) - {"dt_renew_member", "dt_wait", "dt_watch_alerts"}, "scheduler/store/grants.c has a line for each table"
+    assert tables == set(re.findall(r"`secured`\.(\w+) ", others)) - {"dt_renew_member", "dt_wait", "dt_watch_alerts"}, "scheduler/store/store_schema.c has a line for each table"
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mysql/sql_split.h"
-#include "simulator/sql/sql.h"
 #include "store/migrations.h"
+#include "simulator/sql/sql.h"
 
 __typeof__(malloc) __real_malloc;
 

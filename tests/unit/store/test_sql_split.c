@@ -2,7 +2,7 @@
 
 #include "support/suite.h"
 
-#include "mysql/sql_split.h"
+#include "store/migrations.h"
 
 static void expect(const char *text, const char *const *statements)
 {
