@@ -1,4 +1,4 @@
-/* Owns: how hosts and ports are written. Refuses to know: who is reached there. */
+/* See addresses.h. */
 #include "addresses.h"
 
 #include <arpa/inet.h>
@@ -48,9 +48,7 @@ bool dt_hosts_ok(const char *list, int default_port)
     return true;
 }
 
-/* Owns: how it is written what a server listens on. Refuses to know: whether an address is one of this host. */
-
-#define UNIX_PATH_MAX 107 /* what a sockaddr_un holds, its zero byte apart */
+#define UNIX_PATH_MAX 107 /* size of sun_path, without the terminating zero */
 
 static bool take_prefix(struct dt_str *text, const char *prefix)
 {
@@ -83,7 +81,7 @@ bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out
         return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && keep_name(text, 0, &out->at);
     const char *colon = memchr(text.p, ':', text.n);
     if (text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p)))
-        return keep_name(text, default_port, &out->at); /* "::1" stands for itself: with a port it needs brackets */
+        return keep_name(text, default_port, &out->at); /* "::1" has no port: with one it needs brackets */
     if (!dt_host_parse(text, default_port ? default_port : 1, &out->at))
         return false;
     bool told = text.p[text.n - 1] != ']' && colon;
@@ -103,7 +101,7 @@ bool dt_listen_ok(const char *list)
     return rest.n == 0;
 }
 
-/* Owns: reading addresses and networks, and what is in which. Refuses to know: who asks. */
+/* ---- networks ---- */
 
 #define ADDRESS_BITS 128
 #define MAPPED_BITS  96
@@ -121,7 +119,7 @@ bool dt_network_contains(const struct dt_network *network, const unsigned char *
     return network->bits % 8 == 0 || ((network->address[whole] ^ address[whole]) & mask) == 0;
 }
 
-/* An IPv6 network that is wider than all of IPv4 does not stand for IPv4 addresses. */
+/* An IPv6 network that is wider than ::ffff:0:0/96 does not contain IPv4 addresses. */
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address)
 {
     unsigned least = dt_network_contains(&mapped, address) ? MAPPED_BITS : 0;
@@ -180,9 +178,7 @@ bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES])
     return true;
 }
 
-/* ---- reading lists ---- */
-
-/* NULL, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *read_network(struct dt_str text, struct dt_network *out)
 {
     const char *slash = memchr(text.p, '/', text.n);

@@ -1,4 +1,4 @@
-/* Reads hosts of the configuration from text: "host", "host:port", "[::1]", "[::1]:port". Pure. */
+/* Hosts, listeners and networks, as they are written in the configuration. Pure. */
 #ifndef DT_BASE_ADDRESSES_H
 #define DT_BASE_ADDRESSES_H
 
@@ -11,25 +11,25 @@
 #define DT_MYSQL_PORT    3306
 #define DT_SENTINEL_PORT 26379
 
+/* "host", "host:port", "[::1]" or "[::1]:port". */
 struct dt_host {
     char name[256]; /* without the brackets of an IPv6 address */
     int port;
 };
 
-/* False: the text is none of the four forms, or the port is not 1 to 65535. default_port 0: a port must be given. */
+/* Returns false if the text has none of these forms, or the port is not 1 to 65535. default_port 0: the text must have
+ * a port. */
 bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out);
-/* Whether each element of a comma list is a host; an empty list is one, too. */
+/* Whether each element of a comma-separated list is a host. An empty list is valid. */
 bool dt_hosts_ok(const char *list, int default_port);
 
-/*
- * The addresses that a server listens on, as text: a comma list of "address", "address:port", "[::1]:port" (each
- * possibly behind "tls:" or "plain:"), and "unix:/path". Pure.
- */
+/* ---- listeners: "address", "address:port" or "[::1]:port", with or without "tls:" or "plain:" before it; "unix:/path"
+ * ---- */
 
 #define DT_LISTENERS_MAX 16
 
 enum dt_listen_as {
-    DT_LISTEN_AS_GIVEN, /* TLS where there is a certificate */
+    DT_LISTEN_AS_GIVEN, /* TLS if a certificate is configured */
     DT_LISTEN_PLAIN,
     DT_LISTEN_TLS,
     DT_LISTEN_UNIX /* never TLS; the name is a path */
@@ -37,18 +37,15 @@ enum dt_listen_as {
 
 struct dt_listen {
     enum dt_listen_as as;
-    struct dt_host at; /* port 0: any free one */
+    struct dt_host at; /* port 0: any free port */
 };
 
-/* Reads one element. default_port: where none is given; 0 is a port here. False: it is none of these. */
+/* Reads one element. default_port is used if the element has no port; 0 is valid here. False: not a listener. */
 bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out);
-/* Whether the list has one to DT_LISTENERS_MAX elements, all of which can be read. */
+/* Whether the list has 1 to DT_LISTENERS_MAX elements, all valid. */
 bool dt_listen_ok(const char *list);
 
-/*
- * Addresses and lists of networks. Every address has one form, 16 bytes, in which an IPv4 address stands behind
- * ::ffff:0:0/96. Pure.
- */
+/* ---- networks: every address is 16 bytes; an IPv4 address is one of ::ffff:0:0/96 ---- */
 
 #define DT_NETWORKS_MAX  64
 #define DT_ADDRESS_BYTES 16
@@ -56,28 +53,24 @@ bool dt_listen_ok(const char *list);
 
 struct dt_network {
     unsigned char address[DT_ADDRESS_BYTES];
-    unsigned bits; /* 0 to 128; of an IPv4 network 96 more than in its text */
+    unsigned bits; /* 0 to 128; for an IPv4 network, 96 more than in its text */
 };
 
-/* A value: copied by assignment, nothing to free. All zero = none. */
+/* A value: copied by assignment, nothing to free. All zero: no network. */
 struct dt_networks {
     size_t n;
     struct dt_network v[DT_NETWORKS_MAX];
 };
 
-/*
- * Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"); an address without a length is that address alone; blanks
- * around an element and an empty text are fine. INVALID: err names the element and the fault; *out then has no
- * networks.
- */
+/* Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"). An address without a length is a network of one address; blanks
+ * and an empty text are valid. INVALID: err names the element and the fault, and *out is empty. */
 DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
 bool dt_network_contains(const struct dt_network *network, const unsigned char *address);
-/* Whether one of them does. */
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address);
 
-/* False: its family is neither IPv4 nor IPv6. */
+/* False: the family is neither IPv4 nor IPv6. */
 bool dt_address_bytes(const struct sockaddr *address, size_t n, unsigned char out[DT_ADDRESS_BYTES]);
-/* "10.1.2.3", "fd00::1". False: it is no address. */
+/* "10.1.2.3", "fd00::1". False: not an address. */
 bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES]);
 void dt_address_text(const unsigned char *address, char out[DT_ADDRESS_TEXT]);
 

@@ -1,6 +1,19 @@
 /*
- * Every option of every duetime program. One file serves the API and the dispatcher; each reads what it needs.
- * Durations are written as in the API: "15s", "3m", "PT0.5S", or a number of milliseconds.
+ * The configuration: the table of all options of all programs, and how it is loaded and printed. One file serves the API
+ * and the dispatcher; each reads what it needs.
+ *
+ * DT_CONFIG_MAP gives every option its type, bounds, default and help. The parser, the environment names, --print-config,
+ * the sample file and the reference page come from it. DT_CONFIG_CONSTANTS are members without an option. Order: default
+ * < file < credentials < environment (DUETIME_<SECTION>_<KEY>). Durations are "15s", "3m", "PT0.5S", or a number of
+ * milliseconds.
+ *
+ * A secret can also be given as <key>_file, or as the file duetime_<section>.<key> in CREDENTIALS_DIRECTORY
+ * (LoadCredential= of systemd); if set, it is printed as the comment "# key = ***". struct dt_config holds the secret as
+ * it was when the program started; code that connects calls dt_secret_now (secrets.h). Settings of librdkafka are [kafka]
+ * client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
+ *
+ * Texts that an INI file would garble are put in "quotes", with the escapes \\ \" \xHH. A line has at most 198 bytes; a
+ * text continues on indented lines after a comma or inside quotes.
  */
 #ifndef DT_BASE_CONFIG_H
 #define DT_BASE_CONFIG_H
@@ -166,29 +179,14 @@
   X(INT, limits, json_depth, 16, 4, 128)
 /* clang-format on */
 
-/*
- * Configuration, described once: DT_CONFIG_MAP in config.h names every option with its type, bounds, default and
- * help; the parser, the environment names, --print-config, the sample file and the reference page come from it.
- * DT_CONFIG_CONSTANTS are members without an option. Order: default < file < credentials < environment
- * (DUETIME_<SECTION>_<KEY>). A text option marked `secret` can also be given as <key>_file, or as the file
- * duetime_<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of systemd), and where it is set it is printed as
- * the comment "# key = ***". The text in struct dt_config is the secret as it was when the program started; whoever
- * connects asks dt_secret_now (base/secrets.h). Settings of librdkafka are [kafka] client.<name>, or
- * DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
- *
- * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
- * text goes on in indented lines after a comma or inside quotes.
- */
-
-/* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT.
- */
 struct dt_secrets;
 struct dt_properties;
 
+/* One member per option, named <section>_<key>: int64_t for INT and DURATION (ms), bool for BOOL, char * for TEXT. */
 struct dt_config {
-    /* How secrets are now: base/secrets.h; shared by copies, NULL where nothing was loaded. */
+    /* secrets.h. Shared by copies; NULL if the configuration was not loaded. */
     struct dt_secrets *secrets;
-    struct dt_properties *kafka_client; /* [kafka] client.<name>: base/secrets.h; as secrets */
+    struct dt_properties *kafka_client; /* [kafka] client.<name> */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;
@@ -203,20 +201,18 @@ struct dt_config {
 #undef TEXT
 };
 
-/*
- * Reads defaults, then the file (NULL = none), credentials, the environment. On failure (INVALID, or UNAVAILABLE for a
- * file that cannot be read) err names file, line, section and key and the accepted range; config is cleared.
- */
+/* Reads defaults, the file (NULL: none), credentials and the environment. INVALID; UNAVAILABLE: a file cannot be read. err
+ * then names file, line, section, key and the accepted range, and config is cleared. */
 DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
 void dt_config_clear(struct dt_config *config);
 /* The effective values as an INI file that can be read back (secrets hidden). */
 void dt_config_print(const struct dt_config *config, FILE *out);
 /* The reference page (Markdown), made from the table. */
 void dt_config_reference(FILE *out);
-/* A file to begin with: every option, its help and its default as comments; the other servers than MySQL left out. */
+/* A file to start from: every option with its help and its default as comments, without servers other than MySQL. */
 void dt_config_sample(FILE *out);
 
-/* Whether there is a Kafka. An installation can do without; nothing waits for it then, and that is no outage. */
+/* An installation can work without Kafka. Then nothing waits for it, and that is no outage. */
 static inline bool dt_config_has_kafka(const struct dt_config *config)
 {
     return config->kafka_brokers && config->kafka_brokers[0];

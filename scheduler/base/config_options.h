@@ -1,6 +1,6 @@
 /*
- * The table of options as data, for the files of the configuration alone (config_*.c): made from config.h, in its
- * order, so that options of one section stand together.
+ * The table of options as data, made from DT_CONFIG_MAP in its order, so that the options of a section are together. Only
+ * for the files of the configuration:
  *
  *   config_options.c   the table, the rules for texts, and how options and values are written
  *   config.c           loading: the file, the environment, the checks
@@ -26,16 +26,14 @@ struct dt_option {
     const char *help;
 };
 
-/* The place of each option in the table, then those of the constants. */
+/* The index of each option in the table, then of each constant. */
 enum {
 #define INT(section, key, def, min, max, flags, help)      DT_OPTION_OF_##section##_##key,
 #define DURATION(section, key, def, min, max, flags, help) DT_OPTION_OF_##section##_##key,
 #define BOOL(section, key, def, flags, help)               DT_OPTION_OF_##section##_##key,
 #define TEXT(section, key, def, flags, help)               DT_OPTION_OF_##section##_##key,
 #define CONSTANT(type, section, key, def, min, max)        DT_OPTION_OF_##section##_##key,
-    DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT)
-    /* Of those before it: options that pages name. */
-    DT_OPTIONS,
+    DT_CONFIG_MAP(INT, DURATION, BOOL, TEXT) DT_OPTIONS,
     DT_OPTIONS_LAST = DT_OPTIONS - 1,
     DT_CONFIG_CONSTANTS(CONSTANT) DT_OPTIONS_AND_CONSTANTS,
 #undef CONSTANT
@@ -43,7 +41,7 @@ enum {
 #undef DURATION
 #undef BOOL
 #undef TEXT
-/* How many of them a program reads. */
+/* The number that a program reads. */
 #ifdef DT_FAIL_POINTS
     DT_OPTIONS_READ = DT_OPTIONS_AND_CONSTANTS
 #else
@@ -52,16 +50,16 @@ enum {
 };
 extern const struct dt_option dt_options[DT_OPTIONS_AND_CONSTANTS];
 
-/* Which texts an option takes. */
+/* Which texts are valid for an option. */
 struct dt_option_rule {
     const char *section, *key;
     bool (*ok)(const char *text);
     const char *accepted; /* for people: "an address" */
 };
 
-/* The option's rule; NULL: any text will do. */
+/* NULL: any text is valid. */
 const struct dt_option_rule *dt_option_rule(const struct dt_option *option);
-/* Where the option's value stands in config: int64_t, bool or char *, by its type. */
+/* Returns the option's member of config: int64_t, bool or char *, by its type. */
 void *dt_option_member(const struct dt_config *config, const struct dt_option *option);
 bool dt_option_is_secret(const struct dt_option *option);
 

@@ -2,22 +2,22 @@
  * Named places where a test makes the program die, stop, wait or fail: between two effects that a crash can separate.
  *
  *   DT_FAIL_POINT("claim.committed");                      at the n-th pass: crash, stop, delay:MS
- *   DT_FAIL_POINT_STATUS("index.write", status, err);      also error[:STATUS]; asked only while status is DT_OK
+ *   DT_FAIL_POINT_STATUS("index.write", status, err);      also error[:STATUS]; asked only if status is DT_OK
  *   if (… || DT_FAIL_FORCED("lead.forced"))                force: true at the chosen passes
  *
- * Compiled in with the CMake option DT_FAIL_POINTS (presets sanitize, faults, tsan, coverage). In every other build the
- * macros are empty: no name, no symbol, nothing to be switched on. What is chosen comes from the environment:
+ * Compiled in with the CMake option DT_FAIL_POINTS (presets sanitize, faults, tsan, coverage). In all other builds the
+ * macros are empty. The environment chooses what happens:
  *
  *   DUETIME_FAIL="claim.committed=crash@3,settle.commit=delay:500@1-"
  *
- *   rule    POINT=ACTION[@PASSES], several with commas; of two rules for one point both are looked at, in order
+ *   rule    POINT=ACTION[@PASSES], separated by commas; a point may have several rules, tried in order
  *   ACTION  crash (SIGKILL to itself) | stop (SIGSTOP to itself) | delay:MS | error[:STATUS] | force
- *           STATUS is a name of base/status.h, UNAVAILABLE when it is left out
- *   PASSES  N the N-th alone | N- from the N-th on | N-M; all of them when left out. Counted in this process, from 1
+ *           STATUS is a name of base/status.h; without it, UNAVAILABLE
+ *   PASSES  N the N-th alone | N- from the N-th on | N-M; without it, all. Counted in this process, from 1
  *
- * A name is area.place, of lower-case letters, digits and `_`. A name may stand at several places, which count
- * together. Text that cannot be read, a point that this program does not have, or an action that its place cannot carry
- * out ends the program at its start. Every hit is logged before it acts. Thread-safe after dt_fail_points_set.
+ * A name is area.place, of lower-case letters, digits and `_`. Several places may share a name and its count. If a rule
+ * cannot be read, names an unknown point, or has an action that its place cannot carry out, the program ends at its
+ * start. Every hit is logged before it acts. Thread-safe after dt_fail_points_set.
  */
 #ifndef DT_BASE_FAIL_POINT_H
 #define DT_BASE_FAIL_POINT_H
@@ -35,7 +35,7 @@ struct dt_fail_point {
     enum dt_fail_kind kind;
 };
 
-/* One entry a place in a section of its own: the linker makes the list of what this program has. */
+/* An entry per place in a section of its own: the linker makes the list of this program's points. */
 #define DT_FAIL_POINT_DECLARE(name_, kind_)                                                                            \
     static const struct dt_fail_point dt_fail_here = {name_, kind_};                                                   \
     static const struct dt_fail_point *const dt_fail_listed __attribute__((used, section("dt_fail_points"))) =         \
@@ -60,15 +60,14 @@ struct dt_fail_point {
         dt_fail_point_forced(&dt_fail_here);                                                                           \
     }))
 
-/* For main: carries out `--fail-points` (prints the list) and reads DUETIME_FAIL. -1: go on; otherwise the exit code.
- */
+/* For main: handles `--fail-points` (prints the list), and reads DUETIME_FAIL. Returns -1 to continue, or an exit code. */
 #define DT_FAIL_POINTS_MAIN(argc, argv) dt_fail_points_main(argc, argv)
 
 int dt_fail_points_main(int argc, char **argv);
-/* Chooses what happens where, in place of what was chosen before; counts start anew. NULL or "": nothing. INVALID:
- * err says which rule and why, and nothing is chosen. No other thread may be in a fail point. */
+/* Replaces the rules, and resets the counts. NULL or "": no rules. INVALID: err names the rule and the fault, and there
+ * are no rules. No other thread may be in a fail point. */
 DT_MUST_CHECK dt_status dt_fail_points_set(const char *text, struct dt_error *err);
-/* Every point of this program, one name a line, sorted, with the actions beyond crash, stop and delay. */
+/* Prints the points of this program, one name per line, sorted, with actions other than crash, stop and delay. */
 void dt_fail_points_print(FILE *out);
 
 void dt_fail_point_pass(const struct dt_fail_point *point);

@@ -1,6 +1,6 @@
 /*
- * uthash, which does not end the process here if memory is out: an element that could not be added has no table (hh.tbl
- * is NULL), and still belongs to its caller. All files include uthash by this header.
+ * uthash, set up not to end the process if memory is out. If an element cannot be added, its hh.tbl is NULL and it still
+ * belongs to the caller. All files include uthash through this header.
  */
 #ifndef DT_BASE_HASH_H
 #define DT_BASE_HASH_H

@@ -1,9 +1,9 @@
 /*
  * Structured log lines (logfmt) on stderr, from any thread:
  *   time=2026-11-21T10:30:00.000Z level=info component=shard msg="took over" shard=3 epoch=17
- * A line is one write(2) of at most PIPE_BUF bytes, so lines of threads do not mix. Values are quoted where they need
- * it. Payloads and secrets are never logged. The fields are evaluated only when the level is enabled. Logging never
- * waits: a line that stderr does not take at once is dropped and counted (duetime_log_dropped_total).
+ * A line is one write(2) of at most PIPE_BUF bytes, so lines of threads do not mix. Values are quoted if needed.
+ * Payloads and secrets are never logged. The fields are evaluated only if the level is enabled. Logging never blocks: if
+ * stderr does not accept a line at once, the line is dropped and counted (duetime_log_dropped_total).
  *
  *   DT_LOG(INFO, "shard", "took over", DT_I("shard", s), DT_I("epoch", e), DT_S("owner", owner));
  */
@@ -25,7 +25,7 @@ struct dt_field {
     struct dt_str s;
 };
 
-/* A field: a whole number, a terminated text (NULL = ""), bytes (struct dt_str). */
+/* A field: a whole number, a terminated text (NULL: ""), bytes (struct dt_str). */
 #define DT_I(name_, value)                                                                                             \
     {                                                                                                                  \
         .name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)                                                   \
@@ -45,8 +45,8 @@ struct dt_field {
             dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});    \
     } while (0)
 
-/* As DT_LOG, for lines that a caller or a receiver can cause at will: at most one a minute and topic, and 64 a minute
- * in all. Topics with the same hash share a line, and `suppressed` counts what was left out for all of them. */
+/* DT_LOG for lines that a caller or a receiver can cause at will: at most one per minute and topic, and 64 per minute in
+ * all. Topics with the same hash share a line; `suppressed` counts the lines left out for all of them. */
 #define DT_LOG_PER_TOPIC(level, component, msg, topic_, ...)                                                           \
     do {                                                                                                               \
         static struct dt_log_limit limit_;                                                                             \
@@ -56,22 +56,22 @@ struct dt_field {
                    DT_I("suppressed", suppressed_) __VA_OPT__(, ) __VA_ARGS__);                                        \
     } while (0)
 
-/* Lines by topic; topics with the same hash share an entry. All zero to begin with. */
+/* All zero at first. */
 struct dt_log_limit {
     struct {
         _Atomic int64_t next_us; /* when the next line may be written */
         _Atomic int64_t suppressed;
     } topics[64];
 };
-/* Returns whether a line may be written now, and counts it if not; DT_LOG_PER_TOPIC calls it. */
+/* For DT_LOG_PER_TOPIC: whether a line may be written now. If not, it is counted. */
 bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *suppressed);
 
-/* Lines below this level are not written; INFO to begin with. */
+/* Lines below this level are not written; INFO at first. */
 void dt_log_set_level(enum dt_log_level level);
 bool dt_log_enabled(enum dt_log_level level);
-/* "debug", "info", "warn" or "error"; INVALID for any other word, and *out is as it was. */
+/* "debug", "info", "warn" or "error"; INVALID for any other word; *out is unchanged. */
 DT_MUST_CHECK dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
-/* Writes one line; DT_LOG calls it. fields ends with a name that is NULL. */
+/* For DT_LOG: writes one line. The last field has the name NULL. */
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);
 
 #endif

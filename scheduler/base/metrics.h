@@ -1,8 +1,8 @@
 /*
- * Metrics in the Prometheus text format. A family is registered once, by name; a series within it by its
- * label text ("shard=\"3\""; "" = none). Handles live as long as the process; registering the same family
- * and labels again gives the same handle. Updates are lock-free; every function is thread-safe.
- * A NULL handle is accepted and does nothing: registering returns NULL when memory is out.
+ * Metrics in the Prometheus text format. A family is registered once, by name; a series within it by its labels
+ * ("shard=\"3\""; "": none). Registering a series again returns the same handle, which lives as long as the process.
+ * Registering returns NULL if memory is out, and all functions accept a NULL handle. Updates are lock-free; every function
+ * is thread-safe.
  */
 #ifndef DT_BASE_METRICS_H
 #define DT_BASE_METRICS_H
@@ -16,7 +16,7 @@ typedef struct dt_metric dt_metric;
 
 dt_metric *dt_counter(const char *name, const char *help, const char *labels);
 dt_metric *dt_gauge(const char *name, const char *help, const char *labels);
-/* Buckets in seconds, suited to latencies from 0.5 ms to 10 min; see metrics.c. */
+/* A histogram of seconds, from 0.5 ms to 10 min. */
 dt_metric *dt_histogram(const char *name, const char *help, const char *labels);
 /* A histogram of counts (batch sizes): powers of two from 1 to 65,536. */
 dt_metric *dt_histogram_count(const char *name, const char *help, const char *labels);
@@ -24,13 +24,13 @@ dt_metric *dt_histogram_count(const char *name, const char *help, const char *la
 void dt_metric_add(dt_metric *metric, int64_t n);    /* counter */
 void dt_metric_set(dt_metric *metric, double v);     /* gauge */
 void dt_metric_observe(dt_metric *metric, double v); /* histogram; seconds or a count */
-/* Current value of a counter or gauge, number of observations of a histogram. */
+/* The value of a counter or gauge; the number of observations of a histogram. */
 double dt_metric_value(const dt_metric *metric);
 
-/* Finds a family's series without labels; NULL: nobody has registered it (yet). */
+/* Finds a family's series without labels. NULL: not registered yet. */
 const dt_metric *dt_metric_find(const char *name);
-/* A histogram's buckets: how many there are (0: it is none), and the observations and the upper bound of each; the last
- * one is of what is above all bounds, its bound infinite. */
+/* The buckets of a histogram: their number (0: not a histogram), and the observations and the upper bound of each. The
+ * bound of the last one is infinite. */
 size_t dt_metric_buckets(const dt_metric *metric);
 uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound);
 

@@ -1,26 +1,25 @@
 /*
- * Log lines about a server that does not do what it is asked. The beginning and the end of an outage are told, not each
- * attempt. A process has one outage for each server, whatever number of threads meet it:
+ * Log lines about a server that fails. The beginning and the end of an outage are logged, not each attempt. A process
+ * has one outage per server, however many threads meet it:
  *
  *   warn   … "results wait" outage=mysql begins=true status=UNAVAILABLE reason=…     when it begins
  *   warn   … "results wait" outage=mysql begins=false tries=512 seconds=60 …         once a minute while it lasts
  *   info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
  *
- * An outage lasts as long as some part of the process fails. Each thread that asks the server has a dt_outage_part. It
- * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks
- * rarely may never get to call dt_outage_over. So somebody who runs regularly (the health of an API, a loop of a
- * dispatcher) calls dt_outage_look, which ends an outage that no part has met for DT_OUTAGE_QUIET_US, or for
- * DT_OUTAGE_WELL_US if the part that met it last has succeeded since. The success of another part says little: it may
- * ask for something that the server does all the time. An outage that begins again within
- * DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
+ * Each thread that asks a server has a dt_outage_part. It calls dt_outage_failed after each attempt that failed, and
+ * dt_outage_over after each that succeeded. An outage lasts while some part fails. A part that asks rarely may not get to
+ * call dt_outage_over. So a regular caller (the health check of an API, a loop of a dispatcher) calls dt_outage_look. It
+ * ends an outage if no part has failed for DT_OUTAGE_QUIET_US, or for DT_OUTAGE_WELL_US if the part that failed last has
+ * succeeded since. Successes of other parts count little, because their requests may be ones that always succeed. If an
+ * outage begins again within DT_OUTAGE_PAUSE_US of its end, it is logged only if it lasts longer than that.
  *
- * A failure that no further attempt repairs (an error that is marked `alarm`, a status of the class permanent or fatal)
- * is told at ERROR, at once, and once an outage. Such an outage ends only when nobody has met it for
- * DT_OUTAGE_QUIET_US, because a server that forbids one request serves many others meanwhile.
+ * A failure that no further attempt repairs (err->alarm, or a status of the class permanent or fatal) is logged at ERROR,
+ * at once, and once per outage. Such an outage ends only after DT_OUTAGE_QUIET_US without a failure, because a server
+ * that forbids one request serves many others meanwhile.
  *
- * Each single attempt is a line at DEBUG. Thread-safe; a part belongs to one thread at a time. Metrics: duetime_outage
- * {of} is 1 while one lasts, duetime_outage_alarm{of} while it is one for an operator;
- * duetime_outage_failures_total{of} counts attempts.
+ * Each attempt is a line at DEBUG. Thread-safe; a part belongs to one thread at a time. Metrics: duetime_outage{of} is 1
+ * while an outage lasts, duetime_outage_alarm{of} while an operator must act; duetime_outage_failures_total{of} counts
+ * attempts.
  */
 #ifndef DT_BASE_OUTAGE_H
 #define DT_BASE_OUTAGE_H
@@ -44,29 +43,28 @@ enum dt_outage_of {
     DT_OUTAGES
 };
 
-/* All zero to begin with: nothing failed yet. It holds nothing, and needs no end. */
+/* All zero at first. Needs no cleanup. */
 struct dt_outage_part {
-    enum dt_outage_of of; /* what its latest attempt failed on; NONE = it did not */
+    enum dt_outage_of of; /* the server of the latest attempt, if it failed; else NONE */
     uint32_t generation;  /* of that outage */
-    int64_t tries;        /* of that outage, with that attempt */
+    int64_t tries;        /* of that outage, up to that attempt */
 };
 
-/* An attempt failed. what: the effect of it, for people ("results wait"). err: the reason; NULL or empty = the status's
- * own text. */
+/* An attempt failed. what: the effect, for people ("results wait"). err: the reason; NULL or empty: the text of the
+ * status. */
 void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
                       dt_status status, const struct dt_error *err);
-/* An attempt succeeded; costs nothing when the one before it did, too. */
+/* An attempt succeeded. Cheap if the one before it succeeded too. */
 void dt_outage_over(struct dt_outage_part *part);
-/* Says whether an outage lasts. */
 bool dt_outage_lasts(enum dt_outage_of of);
-/* Ends outages that have been quiet for long enough. Any thread, every second or two. now_us: of dt_clock_system. */
+/* Ends outages that have been quiet for long enough. Any thread, every second or two. now_us: monotonic. */
 void dt_outage_look(int64_t now_us);
 
-/* For tests: as the first two above, at a given time of the monotonic clock. */
+/* For tests: the first two functions, at a given monotonic time. */
 void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_outage_of of, const char *component,
                          const char *what, dt_status status, const struct dt_error *err);
 void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part);
-/* For tests: forgets all outages, and tells nothing. */
+/* For tests: forgets all outages, and logs nothing. */
 void dt_outage_forget(void);
 
 #endif

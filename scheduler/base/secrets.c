@@ -21,7 +21,7 @@ struct dt_secrets {
     struct secret of[DT_OPTIONS]; /* empty: the text in the configuration holds */
 };
 
-static void forget(char *text)
+static void wipe(char *text)
 {
     if (text)
         explicit_bzero(text, strlen(text));
@@ -42,7 +42,7 @@ void dt_secrets_free(struct dt_secrets *secrets)
     if (!secrets)
         return;
     for (size_t i = 0; i < DT_OPTIONS; i++) {
-        forget(secrets->of[i].text);
+        wipe(secrets->of[i].text);
         free(secrets->of[i].file);
     }
     pthread_mutex_destroy(&secrets->lock);
@@ -87,7 +87,7 @@ dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *
         pthread_mutex_unlock(&secrets->lock);
         made = old;
     }
-    forget(made.text);
+    wipe(made.text);
     free(made.file);
     return whole ? DT_OK : DT_NOMEM;
 }
@@ -109,7 +109,7 @@ dt_status dt_secret_now(const struct dt_config *config, char *const *member, str
     if (secret->file && dt_secret_read_file(secret->file, text) == DT_OK) {
         char *copy = text[0] && strcmp(text, secret->text) != 0 ? strdup(text) : NULL;
         if (copy) {
-            forget(secret->text);
+            wipe(secret->text);
             secret->text = copy;
         }
         explicit_bzero(text, sizeof(text));
@@ -141,12 +141,10 @@ dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_conf
 
 /* Owns: names and values that are not ours. Refuses to know: what they mean. */
 
-static void forget(struct dt_property *property)
+static void free_property(struct dt_property *property)
 {
-    if (property->value)
-        explicit_bzero(property->value, strlen(property->value));
+    wipe(property->value);
     free(property->name);
-    free(property->value);
     free(property->file);
 }
 
@@ -163,7 +161,7 @@ void dt_properties_free(struct dt_properties *list)
     if (!list)
         return;
     for (size_t i = 0; i < list->n; i++)
-        forget(&list->v[i]);
+        free_property(&list->v[i]);
     free(list->v);
     pthread_mutex_destroy(&list->lock);
     free(list);
@@ -193,14 +191,6 @@ void dt_properties_exchange(struct dt_properties *running, struct dt_properties 
     dt_properties_let_go(running);
 }
 
-const struct dt_property *dt_properties_find(const struct dt_properties *list, const char *name)
-{
-    for (size_t i = 0; list && i < list->n; i++)
-        if (strcmp(list->v[i].name, name) == 0)
-            return &list->v[i];
-    return NULL;
-}
-
 dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value, const char *file)
 {
     struct dt_property made = {strndup(name.p, name.n), strdup(value), file ? strdup(file) : NULL};
@@ -215,10 +205,10 @@ dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, cons
         }
     }
     if (!place) {
-        forget(&made);
+        free_property(&made);
         return DT_NOMEM;
     }
-    forget(place);
+    free_property(place);
     *place = made;
     return DT_OK;
 }

@@ -1,11 +1,12 @@
 /*
- * Secrets of a configuration, as they are now. A secret that is given as <key>_file is read from its file each time
- * that it is asked for, so that a connection made after the file has changed uses the new one; a secret that stands in
- * the configuration itself changes when the configuration is loaded again (SIGHUP).
+ * Secrets and library settings of a configuration, with their current values.
  *
- * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which outlives them. A struct
- * dt_config that dt_config_load did not make has no secrets of this kind: the texts in it are taken as they are.
- * Thread-safe.
+ * A secret that is given as <key>_file is read from its file at each use, so that a new connection uses the new text
+ * after the file has changed. A secret in the configuration itself changes when the configuration is loaded again
+ * (SIGHUP).
+ *
+ * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which outlives them. If
+ * dt_config_load did not make a struct dt_config, its texts are used as they are. Thread-safe.
  */
 #ifndef DT_BASE_SECRETS_H
 #define DT_BASE_SECRETS_H
@@ -23,38 +24,36 @@
 struct dt_secrets;
 
 /*
- * Puts the secret into *out, which is reset first. `member` is the option's member in `config`
- * (&config->mysql_password). A file that cannot be read any more, or holds no text, leaves the secret as it was read
- * last. dt_secret_forget clears *out. NOMEM.
+ * Puts the secret into *out, which is reset first. `member` points into `config` (&config->mysql_password). If its file
+ * cannot be read any more or is empty, the text that was read last is used. Clear *out with dt_secret_forget. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out);
-/* Frees the text, overwritten. */
+/* Overwrites and frees the text. */
 void dt_secret_forget(struct dt_strbuf *text);
 
-/* Gives `running` the secrets, and the names of their files, of a configuration that was loaded anew. NOMEM: those that
- * could not be copied stay. */
+/* Replaces the secrets of `running`, and the names of their files, by those of a configuration that was just loaded.
+ * NOMEM: secrets that could not be copied stay as they were. */
 DT_MUST_CHECK dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_config *fresh);
 
 /* ---- for config.c ---- */
 DT_MUST_CHECK dt_status dt_secrets_new(struct dt_secrets **out);
 void dt_secrets_free(struct dt_secrets *secrets);
-/* Notes a secret's text, and the file that it came from; file NULL: from the configuration itself. Both NULL: the text
- * in struct dt_config holds. */
+/* Stores a secret's text and its file. file NULL: the configuration itself has the text. Both NULL: the text in struct
+ * dt_config counts. */
 DT_MUST_CHECK dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file);
-/* Reads a secret's file without the line end that editors put there. UNAVAILABLE: errno says why; INVALID: it holds a
- * zero byte, or more than DT_SECRET_MAX. */
+/* Reads a secret's file without the line end that editors add. UNAVAILABLE: errno says why. INVALID: the file has a zero
+ * byte, or more than DT_SECRET_MAX bytes. */
 DT_MUST_CHECK dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1]);
 
 /*
- * Settings of a client library that go through our configuration under its own names, such as [kafka]
- * client.security.protocol. The list belongs to the struct dt_config that dt_config_load made; copies share it. Whoever
- * reads it while the program runs holds it, because SIGHUP may give it other values.
+ * Settings that our configuration passes to librdkafka under the library's names, such as [kafka]
+ * client.security.protocol. The list belongs to the struct dt_config that dt_config_load made; copies share it. SIGHUP
+ * changes it, so a thread that reads it while the program runs must hold it.
  */
-
 struct dt_property {
     char *name;
-    char *value; /* as it was read at the start */
-    char *file;  /* NULL: the value stood in the configuration */
+    char *value; /* as read at the start */
+    char *file;  /* NULL: the configuration itself has the value */
 };
 
 struct dt_properties {
@@ -63,23 +62,29 @@ struct dt_properties {
     pthread_mutex_t lock;
 };
 
-/* NULL: no memory. */
+/* Returns NULL if memory is out. */
 struct dt_properties *dt_properties_new(void);
-/* Frees all, values overwritten. Accepts NULL. */
+/* Overwrites the values, and frees all. Accepts NULL. */
 void dt_properties_free(struct dt_properties *list);
-/* Adds one, or gives one that is there another value. Texts are copied. */
+/* Adds a property, or replaces its value. Texts are copied. */
 DT_MUST_CHECK dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value,
                                           const char *file);
-/* Between the two nobody gives the list other values. list may be NULL. */
+/* Between these two calls, the list does not change. list may be NULL. */
 void dt_properties_hold(struct dt_properties *list);
 void dt_properties_let_go(struct dt_properties *list);
-/* Exchanges what two lists have; `running` may be in use by other threads, `fresh` is the caller's. */
+/* Swaps the contents of two lists. Other threads may use `running`; `fresh` belongs to the caller. */
 void dt_properties_exchange(struct dt_properties *running, struct dt_properties *fresh);
-/* NULL: there is none of this name. list may be NULL. */
-const struct dt_property *dt_properties_find(const struct dt_properties *list, const char *name);
-/* Puts the value into *out, from its file, read again, where it has one. NOMEM. dt_secret_forget(out). */
+/* Returns NULL if there is no such property. list may be NULL. */
+static inline const struct dt_property *dt_properties_find(const struct dt_properties *list, const char *name)
+{
+    for (size_t i = 0; list && i < list->n; i++)
+        if (strcmp(list->v[i].name, name) == 0)
+            return &list->v[i];
+    return NULL;
+}
+/* Puts the value into *out. If it has a file, the file is read again. Clear *out with dt_secret_forget. NOMEM. */
 DT_MUST_CHECK dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *out);
-/* Whether the name says that its value is not to be shown. */
+/* Whether a property of this name is secret. */
 bool dt_property_is_secret(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Messages to the service manager: see service.h. A message is some lines NAME=value in one datagram. */
+/* See service.h. A message to the service manager is one datagram of lines NAME=value. */
 #include "service.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 #include "log.h"
 #include "thread.h"
 
-#define EXTENSION_US INT64_C(30000000) /* what is asked for beyond the unit's own time to start */
+#define EXTENSION_US INT64_C(30000000) /* asked for in addition to the unit's time to start */
 #define MESSAGE_MAX  256
 
-/* A positive number that is the whole text, or 0. */
-static int64_t number_of(const char *text)
+/* Returns 0 unless the whole text is a positive number. */
+static int64_t positive_number(const char *text)
 {
     char *end = NULL;
     errno = 0;
@@ -30,8 +30,8 @@ static int64_t number_of(const char *text)
     return errno == 0 && end && end != text && *end == '\0' && number > 0 ? number : 0;
 }
 
-/* The name is a path, or behind '@' one of the kernel's abstract names. -1: there is no manager. */
-static int connected(const char *name)
+/* Connects to a path or, if the name begins with '@', to an abstract name of the kernel. -1: there is no manager. */
+static int connect_to_manager(const char *name)
 {
     const struct timeval patience = {1, 0};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -53,11 +53,11 @@ static int connected(const char *name)
 
 void dt_service_open(struct dt_service *service)
 {
-    /* WATCHDOG_PID names the process that is waited for: the variables are inherited by every child. */
+    /* Children inherit these variables, so WATCHDOG_PID names the process whose signs of life are expected. */
     const char *pid = getenv("WATCHDOG_PID");
-    const bool waited_for = !pid || number_of(pid) == getpid();
-    service->fd = connected(getenv("NOTIFY_SOCKET"));
-    int64_t limit_us = service->fd >= 0 && waited_for ? number_of(getenv("WATCHDOG_USEC")) : 0;
+    const bool expected = !pid || positive_number(pid) == getpid();
+    service->fd = connect_to_manager(getenv("NOTIFY_SOCKET"));
+    int64_t limit_us = service->fd >= 0 && expected ? positive_number(getenv("WATCHDOG_USEC")) : 0;
     service->ready = false;
     service->pause_us = limit_us > 1 ? limit_us / 2 : INT64_MAX;
 }
@@ -82,7 +82,7 @@ int64_t dt_service_pause_us(const struct dt_service *service)
 void dt_service_tell(const struct dt_service *service, const char *message)
 {
     if (service->fd >= 0 && send(service->fd, message, strlen(message), MSG_NOSIGNAL) < 0)
-        return; /* the manager finds out by itself, in time */
+        return; /* the manager's own timeout notices */
 }
 
 void dt_service_waits(const struct dt_service *service, const char *what)
@@ -115,12 +115,9 @@ void dt_service_reloaded(const struct dt_service *service)
         dt_service_tell(service, SERVES);
 }
 
-/*
- * Client libraries end their own threads, and some of them wait for a server that is away as long as they see fit: no
- * timeout of ours bounds what they do while they are destroyed. A thread beside all of that does.
- */
-
-static void end_later(void *arg)
+/* Client libraries join threads of their own when they are destroyed, and some wait for a server that is away for as
+ * long as they like. No timeout of ours limits that, so a separate thread does. */
+static void exit_later(void *arg)
 {
     struct timespec left = {.tv_sec = (time_t)(uintptr_t)arg};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
@@ -132,11 +129,9 @@ static void end_later(void *arg)
 
 void dt_stop_bound(unsigned seconds)
 {
-    if (!dt_thread_start_detached(end_later, (void *)(uintptr_t)seconds))
+    if (!dt_thread_start_detached(exit_later, (void *)(uintptr_t)seconds))
         DT_LOG(WARN, "main", "no thread that bounds the end of the program");
 }
-
-/* See service.h. */
 
 void dt_streams_occupy(void)
 {

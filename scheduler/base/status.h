@@ -1,12 +1,12 @@
 /*
- * One way to fail: every function that can fail returns a dt_status. Codes, classes and texts come from this one table.
- * A caller compares codes, and only those that the callee's header names. A code's class says what further attempts
- * would bring; outage.c asks for it, to know whether an operator has to act.
+ * One way to fail: every function that can fail returns a dt_status. This table has all codes, classes and texts.
+ * A caller compares only codes that the function's header names. The class says what further attempts would bring;
+ * outage.c uses it to decide whether an operator has to act.
  *
- *   retry      nothing is wrong with the request; the same call may succeed later
- *   conflict   an ordinary outcome of concurrent use (not worth an error line in the log)
+ *   retry      the request is right; the same call may succeed later
+ *   conflict   an ordinary result of concurrent use, not worth an error line in the log
  *   permanent  the same call will fail again
- *   fatal      this process cannot go on with what it was doing
+ *   fatal      this process cannot continue what it was doing
  */
 #ifndef DT_BASE_STATUS_H
 #define DT_BASE_STATUS_H
@@ -54,21 +54,19 @@ typedef enum dt_status {
 
 /* "UNAVAILABLE", never NULL. */
 const char *dt_status_name(dt_status status);
-/* The sentence of the table, never NULL. */
+/* The text of the table, never NULL. */
 const char *dt_status_text(dt_status status);
 enum dt_class dt_status_class(dt_status status);
 
-/*
- * Context of a failure, filled once, where it is known; NULL is accepted wherever a dt_error is taken.
- * An error that was never filled holds the empty text.
- */
+/* The reason of a failure, filled once, where it is known. Every function accepts NULL for it. Without a failure the text
+ * is empty. */
 struct dt_error {
     dt_status status;
-    bool alarm; /* no further attempt repairs it: somebody must do something about it */
+    bool alarm; /* further attempts do not help: an operator must act */
     char text[320];
 };
 
-/* Fills err (when not NULL) and returns status, so that `return dt_fail(err, DT_INVALID, "…")` is one line. */
+/* Fills err unless it is NULL, and returns status. */
 dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...) DT_PRINTF(3, 4);
 
 #endif

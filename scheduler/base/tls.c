@@ -1,34 +1,23 @@
-/* Owns: the words for TLS in the configuration. Refuses to know: which library speaks it. */
+/* See tls.h. */
 #include "tls.h"
 
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "secrets.h"
 
-static const char *const words[] = {"off", "required", "verify"};
-
-bool dt_tls_mode_parse(const char *text, enum dt_tls_mode *out)
-{
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcmp(words[i], text) == 0) {
-            *out = (enum dt_tls_mode)i;
-            return true;
-        }
-    return false;
-}
+#define KAFKA_CLIENT "kafka.client."
 
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
 }
 
-/* A configuration that a test has made may have no texts. */
-static struct dt_tls settings(const char *mode, const char *ca, const char *cert, const char *key)
+/* Texts may be NULL in a configuration that a test has made. */
+static struct dt_tls tls_of(const char *mode, const char *ca, const char *cert, const char *key)
 {
     struct dt_tls tls = {DT_TLS_OFF, or_empty(ca), or_empty(cert), or_empty(key)};
     (void)dt_tls_mode_parse(or_empty(mode), &tls.mode);
@@ -37,20 +26,15 @@ static struct dt_tls settings(const char *mode, const char *ca, const char *cert
 
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config)
 {
-    return settings(config->mysql_tls, config->mysql_ca_file, config->mysql_cert_file, config->mysql_key_file);
+    return tls_of(config->mysql_tls, config->mysql_ca_file, config->mysql_cert_file, config->mysql_key_file);
 }
 
 struct dt_tls dt_tls_of_redis(const struct dt_config *config)
 {
-    return settings(config->redis_tls, config->redis_ca_file, config->redis_cert_file, config->redis_key_file);
+    return tls_of(config->redis_tls, config->redis_ca_file, config->redis_cert_file, config->redis_key_file);
 }
 
-/* See tls.h. */
-
-#define KAFKA_CLIENT "kafka.client."
-
-/* A file that has no certificate, or cannot be read, is not told of: whoever connects with it says so. */
-static void look_at(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
+static void read_expiry(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
 {
     FILE *in = file[0] ? fopen(file, "re") : NULL;
     int64_t ends_s = 0;
@@ -69,29 +53,27 @@ static void look_at(const char *key, const char *file, bool authorities, dt_cert
         heard(arg, key, file, ends_s);
 }
 
-static void look_at_kafkas(const struct dt_config *config, const char *key, bool authorities, dt_certificate_fn *heard,
-                           void *arg)
-{
-    dt_properties_hold(config->kafka_client);
-    const struct dt_property *property = dt_properties_find(config->kafka_client, key + strlen(KAFKA_CLIENT));
-    char *file = property && property->value ? strdup(property->value) : NULL;
-    dt_properties_let_go(config->kafka_client);
-    look_at(key, file ? file : "", authorities, heard, arg);
-    free(file);
-}
-
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg)
 {
     const struct {
-        const char *key, *file;
+        const char *key, *file; /* file NULL: a property of librdkafka names it */
         bool authorities;
     } files[] = {
         {"mysql.ca_file", config->mysql_ca_file, true},         {"mysql.cert_file", config->mysql_cert_file, false},
         {"redis.ca_file", config->redis_ca_file, true},         {"redis.cert_file", config->redis_cert_file, false},
-        {"callbacks.ca_file", config->callbacks_ca_file, true},
+        {"callbacks.ca_file", config->callbacks_ca_file, true}, {KAFKA_CLIENT "ssl.ca.location", NULL, true},
+        {KAFKA_CLIENT "ssl.certificate.location", NULL, false},
     };
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-        look_at(files[i].key, files[i].file, files[i].authorities, heard, arg);
-    look_at_kafkas(config, KAFKA_CLIENT "ssl.ca.location", true, heard, arg);
-    look_at_kafkas(config, KAFKA_CLIENT "ssl.certificate.location", false, heard, arg);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        char *copy = NULL;
+        if (!files[i].file) {
+            dt_properties_hold(config->kafka_client);
+            const char *name = files[i].key + strlen(KAFKA_CLIENT);
+            const struct dt_property *property = dt_properties_find(config->kafka_client, name);
+            copy = property && property->value ? strdup(property->value) : NULL;
+            dt_properties_let_go(config->kafka_client);
+        }
+        read_expiry(files[i].key, copy ? copy : or_empty(files[i].file), files[i].authorities, heard, arg);
+        free(copy);
+    }
 }

@@ -1,40 +1,53 @@
 /*
- * How a connection is secured, in the words of the configuration: off, required (TLS, with whoever answers) or verify
- * (TLS, with a certificate for the host's name that the authorities of ca_file signed; empty: those of the system).
- * cert_file and key_file are our own certificate, for servers that ask for one. Files are PEM, and are read anew by
- * whoever connects. Pure.
+ * How connections to MySQL and Redis are secured, as configured; and when the configured certificates expire.
+ *
+ *   off        no TLS
+ *   required   TLS; the server's certificate is not checked
+ *   verify     TLS; the certificate must be for the host's name, and signed by an authority in ca_file. If ca_file is
+ *              empty, the system's authorities count.
+ *
+ * cert_file and key_file are our own certificate, for servers that ask for one. Files are PEM, and each new connection
+ * reads them again.
  */
 #ifndef DT_BASE_TLS_H
 #define DT_BASE_TLS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "config.h"
 
 enum dt_tls_mode { DT_TLS_OFF, DT_TLS_REQUIRED, DT_TLS_VERIFY };
 
-/* Texts are the configuration's, empty where nothing is given, never NULL. */
+/* The texts are borrowed from the configuration. They are empty if not set, never NULL. */
 struct dt_tls {
     enum dt_tls_mode mode;
     const char *ca_file, *cert_file, *key_file;
 };
 
-/* "off", "required", "verify". False: it is none of them, and *out is as it was. */
-bool dt_tls_mode_parse(const char *text, enum dt_tls_mode *out);
+/* Reads "off", "required" or "verify". Returns false for any other text, and leaves *out unchanged. */
+static inline bool dt_tls_mode_parse(const char *text, enum dt_tls_mode *out)
+{
+    static const char *const words[] = {"off", "required", "verify"};
+    for (unsigned i = 0; i < 3; i++)
+        if (strcmp(words[i], text) == 0) {
+            *out = (enum dt_tls_mode)i;
+            return true;
+        }
+    return false;
+}
 
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config);
 struct dt_tls dt_tls_of_redis(const struct dt_config *config);
 
-/* Reads until when the certificates hold that the configuration names by files, for the warnings of GET /v1/doctor. */
-
-/* Hears of a file: the key that names it ("mysql.cert_file"), and until when what is in it holds, in seconds since the
- * epoch. */
+/* Receives the option that names the file ("mysql.cert_file"), and when the certificate expires, in seconds since 1970. */
 typedef void dt_certificate_fn(void *arg, const char *key, const char *file, int64_t ends_s);
 
 /*
- * Reads each file of certificates that the configuration names, and tells of those that have some. Of our own
- * certificates the first of the file counts, which is the one that is shown; of authorities the one that holds for
- * longest, since a file has the old one and the new one while one replaces the other.
+ * Reads each certificate file that the configuration names, and calls `heard` for each that has a certificate. In a file
+ * of our own, the first certificate counts: it is the one that is sent. In a file of authorities, the one that expires
+ * last counts, because such a file has both the old and the new one while one replaces the other. A file that cannot be
+ * read is skipped: the connection that needs it reports that. For GET /v1/doctor.
  */
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg);
 

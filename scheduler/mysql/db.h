@@ -1,21 +1,20 @@
 /*
- * One connection to MySQL or MariaDB. Only prepared statements are sent (but for what dt_db_commit_with and the index
- * queries write out: numbers and hexadecimal bytes). Only db_mysql*.c include mysql.h. A dt_db belongs to one thread at
- * a time. For store/ only.
+ * One connection to MySQL or MariaDB. All statements are prepared, except those of dt_db_commit_with and of index queries,
+ * which contain only numbers and hexadecimal bytes. Only db_mysql*.c include mysql.h. A dt_db belongs to one thread at a
+ * time. For store/ only.
  *
- * Statements are cached by the address of their text: give string literals (or other text that lives as long as the
- * connection). Parameters are borrowed for the call. A connection that failed is dead: every later call answers
- * UNAVAILABLE until dt_db_reconnect; nothing reconnects by itself, because a leadership must notice. Transactions are
- * READ COMMITTED; autocommit is on outside of them. With mysql.hosts, a connection whose server has become read-only is
- * dead within a second of use. Sessions carry short limits of the server (config [mysql]) and
- * time_zone '+00:00'. With installation.test_clock each statement has the time of the test clock in NOW(), and the
- * server's in SYSDATE().
+ * Statements are cached by the address of their text, so the text must live as long as the connection. Parameters are
+ * borrowed for the call. After a failure the connection is dead: calls return UNAVAILABLE until dt_db_reconnect. It does
+ * not reconnect by itself, because a leader must notice. Transactions are READ COMMITTED; outside of them autocommit is
+ * on. With mysql.hosts, a connection dies within a second of use after its server has become read-only. Sessions have
+ * short limits in the server (config [mysql]) and time_zone '+00:00'. With installation.test_clock, NOW() is the time of
+ * the test clock, and SYSDATE() the server's.
  *
- * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled
- * back), BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL
- * 1060, a column, and 1061, an index), NOT_FOUND (1091, 3940: a constraint that a DDL drops), INVALID (bad data: CHECK,
- * too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN (the connection
- * broke while the COMMIT was under way).
+ * Statuses of calls that talk to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled back),
+ * BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL 1060, a
+ * column, and 1061, an index), NOT_FOUND (1091, 3940: a constraint that a DDL drops), INVALID (bad data: CHECK, too
+ * long), SCHEMA (unknown table or column), else CORRUPT or INTERNAL; dt_db_commit also UNKNOWN (the connection broke
+ * during the COMMIT).
  */
 #ifndef DT_MYSQL_DB_H
 #define DT_MYSQL_DB_H
@@ -34,15 +33,15 @@ struct dt_param {
 #define DT_P_INT(v) ((struct dt_param){.type = DT_PARAM_INT, .i = (int64_t)(v)})
 #define DT_P_STR(v) ((struct dt_param){.type = DT_PARAM_BYTES, .s = (v)})
 #define DT_P_NULL   ((struct dt_param){.type = DT_PARAM_NULL})
-/* NULL when the slice is absent (.p NULL), when the number is 0. */
+/* NULL if the text is absent; NULL if the number is 0. */
 #define DT_P_STR_OR_NULL(v) ((v).p ? DT_P_STR(v) : DT_P_NULL)
 #define DT_P_INT_OR_NULL(v) ((v) ? DT_P_INT(v) : DT_P_NULL)
-/* The parameters of one statement, in the order of its placeholders; borrowed for the call. */
+/* The parameters of a statement, in the order of its placeholders. */
 struct dt_params {
     const struct dt_param *v;
     size_t n;
 };
-/* The parameters of a statement for many rows: row-major, n rows of so many columns; borrowed for the call. */
+/* The parameters of a statement for many rows: row-major, n rows of `columns`. */
 struct dt_param_rows {
     const struct dt_param *v;
     size_t columns, n;
@@ -54,114 +53,113 @@ struct dt_param_rows {
 
 enum dt_server { DT_SERVER_MARIADB, DT_SERVER_MYSQL };
 
-/* Prepares the client library; once a process, before there are threads. */
+/* Initializes the client library: once per process, before other threads exist. */
 DT_MUST_CHECK dt_status dt_db_library_init(void);
-/* Gives back what the client library keeps for the calling thread; at its end. */
+/* Frees what the client library keeps for the calling thread, at the end of the thread. */
 void dt_db_thread_end(void);
 
-/* Makes a handle and connects it. The configuration is borrowed and outlives it. *out is NULL unless OK. */
+/* Makes a handle and connects it. The configuration outlives it. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err);
-/* Makes a handle that is not connected yet; dt_db_reconnect connects it. NOMEM. */
+/* Makes a handle without a connection; dt_db_reconnect connects it. NOMEM. */
 DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
 /* Accepts NULL. */
 void dt_db_free(dt_db *db);
-/* Ends the connection, if there is one, and makes another. */
+/* Closes the connection, if there is one, and makes a new one. */
 DT_MUST_CHECK dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
-/* Ends what is under way, which may wait in the server, and the connection for good: calls answer UNAVAILABLE from here
- * on. Any thread; for the end of the one that waits. */
+/* Interrupts a call that waits for the server, and closes the connection for good: calls then return UNAVAILABLE. Any
+ * thread; for the end of a process. */
 void dt_db_cut(dt_db *db);
-bool dt_db_alive(const dt_db *db); /* connected and never failed since */
+bool dt_db_alive(const dt_db *db); /* connected, and no failure since */
 /* The monotonic time of the last call that talked to the server. */
 int64_t dt_db_used_us(const dt_db *db);
 DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
-/* Bytes of all parameters of a statement (of one row in dt_db_run_many): one with more is not sent, and is UNAVAILABLE
- * with an alarm. NULL: as the latest connection of this process found it. */
+/* The most bytes of all parameters of a statement (of one row in dt_db_run_many). A larger one is not sent: UNAVAILABLE
+ * with an alarm. db NULL: the limit of the latest connection of this process. */
 size_t dt_db_packet_max(const dt_db *db);
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* Begins a transaction and reads the server's time in ms, in one round trip. */
 DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
-/* Begins a transaction, mostly without a round trip, for transactions that come one after the other: the session keeps
- * what it does for a commit from here on, until something is done outside a transaction. */
+/* Begins a transaction, mostly without a round trip, if one transaction follows another: the session turns autocommit off,
+ * until something is done outside a transaction. */
 DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
-/* Begins a transaction that only reads, everything as it was committed at its beginning. */
+/* Begins a read-only transaction that sees everything as it was committed at its beginning. */
 DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 /*
- * Runs one statement more (as dt_db_run_many does) and commits, in one round trip where it fits: rows that the
- * statement locks are locked for no longer than the commit takes, whatever becomes of this process. A status of the
- * statement: nothing was committed, roll back; UNKNOWN as of dt_db_commit. After BUSY dt_db_number is another one.
+ * Runs one more statement (as dt_db_run_many) and commits, in one round trip if it fits. So rows that the statement locks
+ * stay locked only until the commit, even if this process dies. A status of the statement: nothing was committed, and the
+ * caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY, dt_db_number changes.
  */
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
-/* A number of the connection. No other one to this server has it, but for those that BUSY moved. */
+/* A number of the connection, unique for the server, except after BUSY. */
 uint64_t dt_db_number(const dt_db *db);
-/* Whether there is neither a transaction nor a result that dt_db_end is owed for. */
+/* Whether there is no transaction, and no result that needs dt_db_end. */
 bool dt_db_idle(const dt_db *db);
-void dt_db_rollback(dt_db *db); /* no-op without a transaction; a failure leaves the connection dead */
+void dt_db_rollback(dt_db *db); /* does nothing without a transaction; after a failure the connection is dead */
 
-/* Runs a statement without a result set. *affected (may be NULL): rows that changed; rows that were found and stayed as
- * they were are not counted. */
+/* Runs a statement without a result set. *affected (may be NULL): the rows that changed, not those that matched and stayed
+ * the same. */
 DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
                                   struct dt_error *err);
 /*
- * Runs one INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, possibly followed
- * by " ON DUPLICATE KEY UPDATE …". MariaDB: one array-bound execution; otherwise
- * multi-row statements built from the same text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are
- * stored as they are, in binary and ASCII columns: no character set is converted.
+ * Runs one INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, and possibly " ON
+ * DUPLICATE KEY UPDATE …" after it. On MariaDB it is one array-bound execution; otherwise multi-row statements are built
+ * from the text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are stored as they are, in binary and
+ * ASCII columns: no character set is converted.
  */
 DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
                                        struct dt_error *err);
-/* Runs text that cannot be prepared (DDL, CALL); for migrations only. Result sets are discarded. */
+/* Runs text that cannot be prepared (DDL, CALL), and discards result sets. For migrations only. */
 DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 
 /*
- * Asks a query: after OK call dt_db_next until it answers false, then dt_db_end (always, also after an error: it is
- * idempotent). Other statements may run only after dt_db_end. Column values are valid until the next
- * dt_db_next/dt_db_end.
+ * Runs a query. After OK, call dt_db_next until it returns false, then dt_db_end (always, also after an error; a second
+ * call does nothing). Other statements must wait for dt_db_end. Column values are valid until the next dt_db_next or
+ * dt_db_end.
  */
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
- * Asks a query for rows that may be large: each is read from the server when dt_db_next asks for it, and none but that
- * one is in memory. Whoever has enough simply ends: a remainder of more than a few rows is not read, the connection is
- * cut instead, and made anew by the next call of the store. Outside of transactions only.
+ * Runs a query for rows that may be large: dt_db_next reads each from the server, and only that one is in memory. A caller
+ * that has enough calls dt_db_end. If more than a few rows remain, dt_db_end closes the connection instead of reading
+ * them, and the next call of the store makes a new one. Outside of transactions only.
  */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
- * Asks a query that an index answers without the rows, and whose columns are numbers. It goes by text: run again after
- * any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as well
- * (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found: who waits
- * for something else between them makes the server wait, which it does for mysql.io_timeout, or
- * mysql.idle_transaction_timeout if that is shorter, and no longer. A CALL of a procedure that ends with one query may
- * be asked so as well.
+ * Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: after another
+ * session has used the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries:
+ * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found. If the caller pauses between
+ * rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is shorter. A CALL of a
+ * procedure that ends with one query is possible too.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/* Asks as dt_db_query_index does, without waiting: the server works meanwhile, and the first dt_db_next waits for it.
- * dt_db_end then returns the failure of the statement. */
+/* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
+ * returns the failure of the statement. */
 DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
-/* Asks a query whose text lives shortly (tests, an operator's question): prepared for this one time, no parameters. */
+/* Runs a query without parameters whose text may go afterwards (tests, an operator's query): it is not cached. */
 DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
-bool dt_db_owes(const dt_db *db);   /* something was asked, and its answer not read to its end */
-size_t dt_db_rows(const dt_db *db); /* of the open result set of dt_db_query */
-/* Fetches the next row. False: there is none, or fetching failed; dt_db_end says which. */
+bool dt_db_owes(const dt_db *db);   /* an answer was not read to its end */
+size_t dt_db_rows(const dt_db *db); /* of the open result of dt_db_query */
+/* Fetches the next row. False: there is no further row, or fetching failed; dt_db_end says which. */
 bool dt_db_next(dt_db *db);
 bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM columns must be selected as col+0 */
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
-/* Ends the query. OK, or the failure of fetching. */
+/* Ends the query. Returns OK, or the failure of fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
-/* Asks a query and reads the first column of its first row (walk.c). *found: there is a row; *n: 0 without a row,
+/* Runs a query and reads the first column of its first row (walk.c). *found: whether there is a row; *n: 0 without a row,
  * and for NULL. Both may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);
-/* Likewise the first n columns. Without a row, the numbers stay as they are. */
+/* Likewise for the first n columns. Without a row, the numbers are unchanged. */
 DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
                                            unsigned n, struct dt_error *err);
-/* Likewise a text, into the arena; absent without a row, and for NULL. */
+/* Likewise for a text, into the arena; absent without a row, and for NULL. */
 DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                                         struct dt_str *out, struct dt_error *err);
 
-/* SQL for "now" by the server's clock in ms. */
+/* The server's time in ms. */
 #define DT_SQL_NOW_MS "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"
 
 #endif

@@ -1,12 +1,11 @@
 /*
- * UPDATEs and SELECTs of one table for many ids: prepared statements with "… id IN (?,…,?)", in seven sizes; a list
- * is filled up with its last id, which the server looks at each time, so that the next size is twice as large at most
- * where batches of callbacks are. An UPDATE of a join with a JSON_TABLE, which takes values of its own for each row,
- * makes the server note the rows first and find and write them again afterwards: a quarter more a row, twice as much
- * for few rows. A SELECT of such a join has it make a table of the ids first, and read that. For store/ only.
+ * Statements for many ids. For store/ only.
  *
- * A statement (*.sql) with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for
- * it.
+ * A statement (*.sql) with `IN (?,...)` is a struct dt_id_in: prepared statements with "… id IN (?,…,?)" in seven sizes.
+ * The build writes DT_ID_IN(before, after) for it. A list is padded with its last id, so sizes are at most twice as large
+ * as needed for the usual batches. The alternative is worse: for an UPDATE of a join with a JSON_TABLE, the server first
+ * collects the rows, then finds and writes them again (a quarter more per row, twice as much for few rows). For a SELECT
+ * of such a join it first makes a table of the ids.
  */
 #ifndef DT_MYSQL_ID_IN_H
 #define DT_MYSQL_ID_IN_H
@@ -15,7 +14,7 @@
 #include "db.h"
 
 #define DT_ID_IN_SIZES 7
-#define DT_ID_IN_MOST  960 /* ids of one statement; MariaDB makes a table of them from 1,000 on, and joins that */
+#define DT_ID_IN_MOST  960 /* ids of one statement; from 1,000 on, MariaDB makes a table of them and joins that */
 #define DT_ID_IN_HEAD  15  /* parameters before the list, at most */
 
 struct dt_id_in {
@@ -42,28 +41,25 @@ struct dt_id_in {
         }                                                                                                              \
     }
 
-/* A list of ids; borrowed for the call. */
 struct dt_ids {
     const int64_t *v;
     size_t n;
 };
 #define DT_IDS(v, n) ((struct dt_ids){(v), (n)})
 
-/* Runs the statement for all ids (ascending, so that rows are locked in that order), MOST at a time; `affected` counts
- * changed rows of all. `head`: the parameters before the list. */
+/* Runs the statement for all ids, DT_ID_IN_MOST at a time. The ids are ascending, so that rows are locked in that order.
+ * *affected counts the changed rows of all. `head`: the parameters before the list. */
 DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
                                      uint64_t *affected, struct dt_error *err);
 
-/* Reads the rows of a query, MOST ids at a time. `row` takes each from the db, and runs nothing else on it; the status
- * that it fails with is returned, and it tells the reason itself. Rows come in the order of `ids` if they are ascending
- * and the query says ORDER BY. */
+/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` reads each from the db, and must run nothing else on it. If
+ * it fails, its status is returned, and it sets err itself. Rows come in the order of `ids` if these are ascending and the
+ * query has ORDER BY. */
 DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
                                       dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 
-/*
- * A list of ids as the one parameter of statements that join JSON_TABLE(?, '$[*]' …): begins empty, grows by one id at
- * a time, is ended once. A failed allocation shows in list->failed. For store/ only.
- */
+/* A list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …): empty at first; add ids, then end
+ * it once. A failed allocation sets list->failed. */
 
 static inline void dt_id_list_add(struct dt_strbuf *list, int64_t id)
 {
@@ -76,11 +72,8 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
     dt_strbuf_adds(list, list->n ? "]" : "[]");
 }
 
-/*
- * Runs a DELETE of a join with such a list, for any number of ids. A DELETE … WHERE id IN (…) is no way: MariaDB
- * walks the whole table for it, whatever index is named, as long as it believes the table to be small, and waits for
- * every row that somebody has locked.
- */
+/* Runs a DELETE of a join with such a list, for any number of ids. DELETE … WHERE id IN (…) would not do: if MariaDB
+ * believes the table to be small, it scans the whole table, whatever index is named, and waits for every locked row. */
 DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,
                                           struct dt_error *err);
 

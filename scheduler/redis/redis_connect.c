@@ -1,32 +1,37 @@
 /*
- * Owns: the way to the Redis server of an endpoint. Refuses to know what is asked there.
+ * See redis_connect.h. An endpoint `master:NAME` keeps its name, and so its shards, whichever server is the master. The
+ * Sentinels are asked at each connect, and the server that they name must call itself master too.
  *
- * An endpoint `master:NAME` keeps its name, and so its shards, whichever server is the master: the Sentinels are asked
- * at each connect, and a server that they name is believed only if it calls itself master, too.
+ * TLS is by hiredis_ssl. It verifies who signed a certificate, but not for which host it is, so the name is set here.
  */
 #include "redis_connect.h"
 
 #include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/addresses.h"
+#include "base/secrets.h"
+#include "base/tls.h"
+
+#ifdef DT_HIREDIS_SSL
 #include <hiredis/hiredis_ssl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/secrets.h"
-#include "base/tls.h"
+#endif
 
 dt_status dt_redis_check(const struct dt_config *config, const struct dt_endpoint *endpoints, unsigned n,
                          struct dt_error *err)
 {
     bool sentinels = config->redis_sentinels && config->redis_sentinels[0];
-
-    if (dt_tls_of_redis(config).mode != DT_TLS_OFF && !dt_redis_has_tls())
+#ifndef DT_HIREDIS_SSL
+    if (dt_tls_of_redis(config).mode != DT_TLS_OFF)
         return dt_fail(err, DT_UNSUPPORTED,
                        "redis.tls: this program was built with hiredis %d.%d, which has no TLS: build it with hiredis "
                        "1.0 or newer, or go through a proxy that speaks TLS (stunnel)",
                        HIREDIS_MAJOR, HIREDIS_MINOR);
+#endif
     for (unsigned i = 0; i < n; i++)
         if (endpoints[i].master && !sentinels)
             return dt_fail(err, DT_INVALID, "redis.endpoints: \"%s\" needs redis.sentinels", endpoints[i].name);
@@ -48,141 +53,12 @@ bool dt_redis_credentials(const struct dt_config *config, struct dt_strbuf *pass
 
 /* ---- connecting ---- */
 
-static redisContext *open_tls(const struct dt_config *config, const char *host, int port)
-{
-    const int64_t ms = config->redis_timeout;
-    const struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
-    redisContext *c = redisConnectWithTimeout(host, port, tv);
-
-    if (!c || c->err)
-        return c;
-    if (redisSetTimeout(c, tv) == REDIS_OK)
-        dt_redis_secure(c, config, host);
-    return c;
-}
-
-static void give_up(redisContext *c, const char *why)
-{
-    c->err = REDIS_ERR_OTHER;
-    snprintf(c->errstr, sizeof(c->errstr), "%.*s", (int)sizeof(c->errstr) - 1, why);
-}
-
-/* AUTH alone: what follows it is the caller's, who says it once more. False: ->err says why. */
-static bool log_in(redisContext *c, const char *user, const char *password)
-{
-    const char *words[] = {"AUTH", user ? user : password, password};
-    redisReply *reply = redisCommandArgv(c, user ? 3 : 2, words, NULL);
-
-    if (reply && reply->type == REDIS_REPLY_ERROR)
-        give_up(c, reply->str);
-    freeReplyObject(reply);
-    return !c->err;
-}
-
-/* ---- Sentinels ---- */
-
-static bool ask_sentinel(redisContext *c, const char *master, struct dt_host *out)
-{
-    redisReply *reply = redisCommand(c, "SENTINEL get-master-addr-by-name %s", master);
-    bool found = false;
-
-    if (!reply)
-        return false;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str && reply->element[1]->str) {
-        long port = strtol(reply->element[1]->str, NULL, 10);
-
-        snprintf(out->name, sizeof(out->name), "%s", reply->element[0]->str);
-        out->port = (int)port;
-        found = port > 0 && port <= 65535;
-    }
-    if (!found)
-        give_up(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "knows no master of this name");
-    freeReplyObject(reply);
-    return found;
-}
-
-static bool ask_at(const struct dt_config *config, const struct dt_host *sentinel, const char *master,
-                   struct dt_host *out, struct dt_strbuf *why)
-{
-    struct dt_strbuf password = {0};
-    redisContext *c = open_tls(config, sentinel->name, sentinel->port);
-    bool found = c && !c->err && dt_secret_now(config, &config->redis_sentinel_password, &password) == DT_OK;
-
-    if (found && password.n)
-        found = log_in(c, NULL, password.p);
-    found = found && ask_sentinel(c, master, out);
-    dt_strbuf_reset(why);
-    dt_strbuf_addf(why, "sentinel %.60s:%d: %s", sentinel->name, sentinel->port, c && c->err ? c->errstr : "no memory");
-    dt_secret_forget(&password);
-    if (c)
-        redisFree(c);
-    return found;
-}
-
-bool dt_sentinel_find(const struct dt_config *config, const char *master, struct dt_host *out, char *why, size_t cap)
-{
-    struct dt_str rest = dt_str(config->redis_sentinels);
-    struct dt_strbuf last = {0};
-    struct dt_host sentinel;
-    bool found = false;
-
-    while (!found && rest.n)
-        if (dt_host_parse(dt_str_next_element(&rest), DT_SENTINEL_PORT, &sentinel))
-            found = ask_at(config, &sentinel, master, out, &last);
-    snprintf(why, cap, "%s", last.p ? last.p : "there are no sentinels");
-    dt_strbuf_clear(&last);
-    return found;
-}
-
-redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_endpoint *endpoint)
-{
-    struct dt_strbuf password = {0};
-    struct dt_host master;
-    const char *user;
-    char why[128] = "";
-
-    if (!endpoint->master)
-        return open_tls(config, endpoint->host, endpoint->port);
-    bool found = dt_sentinel_find(config, endpoint->host, &master, why, sizeof(why));
-    /* A context that connects nowhere carries the reason. */
-    redisContext *c = found ? open_tls(config, master.name, master.port) : redisConnectFd(-1);
-    if (c && !found)
-        give_up(c, why);
-    if (!c || c->err)
-        return c;
-    if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p)) {
-        /* A Sentinel may not know yet that its master was deposed. A server whose user may not ask for its role is
-         * believed. */
-        redisReply *reply = redisCommand(c, "ROLE");
-
-        if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
-            strcmp(reply->element[0]->str, "master") != 0)
-            give_up(c, "the sentinels name a server that is no master");
-        freeReplyObject(reply);
-    }
-    dt_secret_forget(&password);
-    return c;
-}
-
-/*
- * Owns: TLS on a connection to Redis, by hiredis_ssl where the library has it. Refuses to know what is said on it.
- *
- * hiredis alone verifies who signed a certificate, but not for whom it is: the name is set here. Files are read anew
- * for each connection.
- */
-
 #ifdef DT_HIREDIS_SSL
 
-bool dt_redis_has_tls(void)
-{
-    return true;
-}
-
-static void explain(redisContext *c, const char *what, const SSL *ssl)
+static void set_tls_error(redisContext *c, const char *what, const SSL *ssl)
 {
     char text[80] = "";
     long verdict = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
-
     ERR_error_string_n(ERR_peek_last_error(), text, sizeof(text));
     c->err = REDIS_ERR_OTHER;
     snprintf(c->errstr, sizeof(c->errstr), "TLS: %s: %s", what,
@@ -190,7 +66,7 @@ static void explain(redisContext *c, const char *what, const SSL *ssl)
     ERR_clear_error();
 }
 
-/* NULL: no error. */
+/* Returns the option that could not be applied, or NULL. */
 static const char *load_files(SSL_CTX *ctx, const struct dt_tls *tls)
 {
     if (tls->ca_file[0] && SSL_CTX_load_verify_locations(ctx, tls->ca_file, NULL) != 1)
@@ -204,36 +80,36 @@ static const char *load_files(SSL_CTX *ctx, const struct dt_tls *tls)
     return NULL;
 }
 
-void dt_redis_secure(redisContext *c, const struct dt_config *config, const char *host)
+/* If TLS is configured, starts it on a TCP connection. If it fails, c->err and c->errstr say why. */
+static void start_tls(redisContext *c, const struct dt_config *config, const char *host)
 {
     struct dt_tls tls = dt_tls_of_redis(config);
-
     if (tls.mode == DT_TLS_OFF)
         return;
     SSL *ssl = NULL;
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (!ctx) {
-        explain(c, "no memory", NULL);
+        set_tls_error(c, "no memory", NULL);
         return;
     }
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_verify(ctx, tls.mode == DT_TLS_VERIFY ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     const char *bad = load_files(ctx, &tls);
     if (bad) {
-        explain(c, bad, NULL);
+        set_tls_error(c, bad, NULL);
         goto out;
     }
     ssl = SSL_new(ctx);
-    /* The certificate must be for the host's name, or for its address. */
+    /* The certificate must be for the host's name or address. */
     if (!ssl || (tls.mode == DT_TLS_VERIFY && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) != 1 &&
                  (SSL_set1_host(ssl, host) != 1 || SSL_set_tlsext_host_name(ssl, host) != 1))) {
-        explain(c, "no memory", NULL);
+        set_tls_error(c, "no memory", NULL);
         goto out;
     }
     if (redisInitiateSSL(c, ssl) == REDIS_OK)
-        ssl = NULL; /* it is the connection's */
+        ssl = NULL; /* the connection owns it now */
     else
-        explain(c, "handshake", ssl);
+        set_tls_error(c, "handshake", ssl);
 out:
     SSL_free(ssl);
     SSL_CTX_free(ctx);
@@ -241,12 +117,7 @@ out:
 
 #else
 
-bool dt_redis_has_tls(void)
-{
-    return false;
-}
-
-void dt_redis_secure(redisContext *c, const struct dt_config *config, const char *host)
+static void start_tls(redisContext *c, const struct dt_config *config, const char *host)
 {
     (void)c;
     (void)config;
@@ -254,3 +125,112 @@ void dt_redis_secure(redisContext *c, const struct dt_config *config, const char
 }
 
 #endif
+
+static redisContext *open_connection(const struct dt_config *config, const char *host, int port)
+{
+    const int64_t ms = config->redis_timeout;
+    const struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+    redisContext *c = redisConnectWithTimeout(host, port, tv);
+    if (!c || c->err)
+        return c;
+    if (redisSetTimeout(c, tv) == REDIS_OK)
+        start_tls(c, config, host);
+    return c;
+}
+
+static void set_error(redisContext *c, const char *why)
+{
+    c->err = REDIS_ERR_OTHER;
+    snprintf(c->errstr, sizeof(c->errstr), "%.*s", (int)sizeof(c->errstr) - 1, why);
+}
+
+/* Sends AUTH. Returns false, and sets c->err, if it fails. */
+static bool log_in(redisContext *c, const char *user, const char *password)
+{
+    const char *words[] = {"AUTH", user ? user : password, password};
+    redisReply *reply = redisCommandArgv(c, user ? 3 : 2, words, NULL);
+    if (reply && reply->type == REDIS_REPLY_ERROR)
+        set_error(c, reply->str);
+    freeReplyObject(reply);
+    return !c->err;
+}
+
+/* ---- Sentinels ---- */
+
+/* Asks one Sentinel for the master. Returns false, and sets c->err, if it does not know one. */
+static bool ask_sentinel(redisContext *c, const char *master, struct dt_host *out)
+{
+    redisReply *reply = redisCommand(c, "SENTINEL get-master-addr-by-name %s", master);
+    bool found = false;
+    if (!reply)
+        return false;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str && reply->element[1]->str) {
+        long port = strtol(reply->element[1]->str, NULL, 10);
+        snprintf(out->name, sizeof(out->name), "%s", reply->element[0]->str);
+        out->port = (int)port;
+        found = port > 0 && port <= 65535;
+    }
+    if (!found)
+        set_error(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "knows no master of this name");
+    freeReplyObject(reply);
+    return found;
+}
+
+static bool find_master_at(const struct dt_config *config, const struct dt_host *sentinel, const char *master,
+                           struct dt_host *out, struct dt_strbuf *why)
+{
+    struct dt_strbuf password = {0};
+    redisContext *c = open_connection(config, sentinel->name, sentinel->port);
+    bool found = c && !c->err && dt_secret_now(config, &config->redis_sentinel_password, &password) == DT_OK;
+    if (found && password.n)
+        found = log_in(c, NULL, password.p);
+    found = found && ask_sentinel(c, master, out);
+    dt_strbuf_reset(why);
+    dt_strbuf_addf(why, "sentinel %.60s:%d: %s", sentinel->name, sentinel->port, c && c->err ? c->errstr : "no memory");
+    dt_secret_forget(&password);
+    if (c)
+        redisFree(c);
+    return found;
+}
+
+/* Asks the Sentinels in turn for the master. *why (cap bytes): the failure of the last one. */
+static bool find_master(const struct dt_config *config, const char *master, struct dt_host *out, char *why, size_t cap)
+{
+    struct dt_str rest = dt_str(config->redis_sentinels);
+    struct dt_strbuf last = {0};
+    struct dt_host sentinel;
+    bool found = false;
+    while (!found && rest.n)
+        if (dt_host_parse(dt_str_next_element(&rest), DT_SENTINEL_PORT, &sentinel))
+            found = find_master_at(config, &sentinel, master, out, &last);
+    snprintf(why, cap, "%s", last.p ? last.p : "there are no sentinels");
+    dt_strbuf_clear(&last);
+    return found;
+}
+
+redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_endpoint *endpoint)
+{
+    struct dt_strbuf password = {0};
+    struct dt_host master;
+    const char *user;
+    char why[128] = "";
+    if (!endpoint->master)
+        return open_connection(config, endpoint->host, endpoint->port);
+    bool found = find_master(config, endpoint->host, &master, why, sizeof(why));
+    /* An unconnected context has the reason. */
+    redisContext *c = found ? open_connection(config, master.name, master.port) : redisConnectFd(-1);
+    if (c && !found)
+        set_error(c, why);
+    if (!c || c->err)
+        return c;
+    if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p)) {
+        /* A Sentinel may not know yet that its master was replaced. If our user may not send ROLE, the server is accepted. */
+        redisReply *reply = redisCommand(c, "ROLE");
+        if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
+            strcmp(reply->element[0]->str, "master") != 0)
+            set_error(c, "the sentinels name a server that is no master");
+        freeReplyObject(reply);
+    }
+    dt_secret_forget(&password);
+    return c;
+}

@@ -1,14 +1,11 @@
 /*
- * Owns the hiredis contexts of the index, their back-off, and the form of replies. Refuses to know what the commands
- * mean.
- * Invariants: link->c is NULL or has never failed; `out` holds exactly the text of `pending` commands until their
- * replies are read, so that they can be sent again after NOSCRIPT, or on a new connection when the old one turns out to
- * be dead.
+ * See redis_link.h. Invariants: link->c is NULL or has never failed. `out` is exactly the text of `pending` commands until
+ * their replies are read, so that they can be sent again after NOSCRIPT or on a new connection.
  *
- * A connection that was well may end while nobody uses it (the server's `timeout`, CLIENT KILL, a restart). Such an end
- * is no outage. dt_link_ready looks for it before a round trip; where it comes between that look and the first answer,
- * the round trip is sent once more. Neither waits for the back-off, which is for servers that cannot be reached. A
- * server that is silent is not asked again within a round trip: its time is over.
+ * A connection may end while it is idle (the server's `timeout`, CLIENT KILL, a restart). That is no outage: dt_link_ready
+ * checks for it before a round trip, and if it happens between that check and the first reply, the round trip is sent
+ * again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does not reply in time,
+ * it is not asked again within the round trip.
  */
 #include "redis_link.h"
 
@@ -39,7 +36,7 @@ struct dt_link {
     unsigned n_scripts;
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
-    bool whole;  /* scripts go as texts */
+    bool whole;  /* scripts are sent as texts */
     bool served; /* c has answered a whole round trip */
     bool failing;
     struct dt_strbuf out;
@@ -61,12 +58,11 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     char *colon;
     char *end = NULL;
     long port;
-
     out->name = strndup(text.p, text.n);
     out->host = out->name ? strdup(out->name) : NULL;
     if (!out->host)
         return dt_fail(err, DT_NOMEM, "redis.endpoints");
-    /* "master:NAME", where NAME is no number: that would be a host called master */
+    /* "master:NAME". If NAME were a number, it would be the port of a host called master. */
     if (strncmp(out->name, master, n_master) == 0 && out->name[n_master + strspn(out->name + n_master, "0123456789")]) {
         out->master = true;
         memmove(out->host, out->host + n_master, strlen(out->host + n_master) + 1);
@@ -92,12 +88,10 @@ dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigne
     struct dt_endpoint *v = NULL;
     unsigned count = 0;
     dt_status status = DT_OK;
-
     *out = NULL;
     *n = 0;
     for (struct dt_str rest = dt_str(list); rest.n && status == DT_OK;) {
         struct dt_str word = dt_str_next_element(&rest);
-
         if (word.n == 0)
             continue;
         struct dt_endpoint *grown = realloc(v, (count + 1) * sizeof(*v));
@@ -134,13 +128,12 @@ void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n)
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt)
 {
     int64_t wait = BACKOFF_CAP_US;
-
     if (backoff->failures < 8)
         wait = BACKOFF_FIRST_US << backoff->failures;
     if (wait > BACKOFF_CAP_US)
         wait = BACKOFF_CAP_US;
     backoff->failures++;
-    /* splitmix64: jitter needs no better chance than this */
+    /* splitmix64 is random enough for jitter */
     uint64_t z = (backoff->chance += salt | UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -154,7 +147,6 @@ void dt_link_keep_alive(int fd)
     const int idle_s = 2;
     const int between_s = 1;
     const int probes = 2;
-
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
@@ -168,7 +160,6 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
 {
     dt_link *link = calloc(1, sizeof(*link));
     char labels[160];
-
     *out = NULL;
     if (!link)
         return DT_NOMEM;
@@ -187,7 +178,7 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
     return DT_OK;
 }
 
-static void hang_up(dt_link *link)
+static void close_link(dt_link *link)
 {
     if (link->c)
         redisFree(link->c);
@@ -199,7 +190,7 @@ void dt_link_free(dt_link *link)
 {
     if (!link)
         return;
-    hang_up(link);
+    close_link(link);
     dt_strbuf_clear(&link->out);
     free(link);
 }
@@ -210,19 +201,18 @@ static void forget_commands(dt_link *link)
     link->pending = link->args_owed = 0;
 }
 
-/* Drops the connection, and begins the back-off before the next one. */
-static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
+/* Closes the connection, and begins the back-off. */
+static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what)
 {
     char reason[160];
     struct dt_error why = {0};
     int64_t now_us = dt_clock_mono_us(link->clock);
     int64_t wait_us = dt_backoff_us(&link->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)link);
-
     snprintf(reason, sizeof(reason), "%s", link->c && link->c->errstr[0] ? link->c->errstr : "no memory");
-    hang_up(link);
+    close_link(link);
     forget_commands(link);
     link->failing = true;
-    /* A server that answers with silence is asked less often: at most a fifth of the caller's time is spent waiting. */
+    /* If a server does not reply, it is asked less often, so that callers spend at most a fifth of their time waiting. */
     link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
@@ -231,24 +221,22 @@ static dt_status drop(dt_link *link, struct dt_error *err, const char *what)
     return dt_fail(err, DT_UNAVAILABLE, "%s", why.text);
 }
 
-/* Sends one command of the handshake and reads its reply. *reply may be an error reply; the caller frees it. */
-static dt_status ask(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
-                     const char **argv)
+/* Sends one command of the connect_link and reads its reply. *reply may be an error reply; the caller frees it. */
+static dt_status run_command(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
+                             const char **argv)
 {
     *reply = redisCommandArgv(link->c, argc, argv, NULL);
-    return *reply ? DT_OK : drop(link, err, what);
+    return *reply ? DT_OK : fail_link(link, err, what);
 }
 
-/* Loads all scripts, unless they go whole. An error reply (the server is loading still, or wants a password) ends the
- * attempt to connect. */
+/* Loads all scripts, unless they are sent as texts. An error reply (the server is still loading, or wants a password) ends
+ * the attempt to connect. */
 static dt_status load_scripts(dt_link *link, struct dt_error *err)
 {
     dt_status status = DT_OK;
-
     for (unsigned i = 0; i < link->n_scripts && status == DT_OK && !link->whole; i++) {
         redisReply *reply;
-
-        status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
+        status = run_command(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
         if (status != DT_OK)
             return status;
         if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
@@ -256,38 +244,37 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
         } else if (reply->type == REDIS_REPLY_ERROR &&
                    (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
                     strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
-            /* A user that may not run SCRIPT, or a server that has no such command: scripts go whole from now on, some
-             * kilobytes a round trip. */
+            /* The user may not run SCRIPT, or the server has no such command: from now on scripts are sent as texts, some
+             * kilobytes per round trip. */
             DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
                    DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
             link->whole = true;
         } else {
             snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
-            status = drop(link, err, "SCRIPT LOAD");
+            status = fail_link(link, err, "SCRIPT LOAD");
         }
         freeReplyObject(reply);
     }
     return status;
 }
 
-static dt_status handshake(dt_link *link, struct dt_error *err)
+static dt_status connect_link(dt_link *link, struct dt_error *err)
 {
     struct dt_strbuf password = {0};
     redisReply *reply = NULL;
     const char *user;
     dt_status status = DT_OK;
-
     link->c = dt_redis_connect(link->config, link->endpoint);
     if (!link->c || link->c->err)
-        return drop(link, err, "connect");
+        return fail_link(link, err, "connect");
     dt_link_keep_alive(link->c->fd);
     if (dt_redis_credentials(link->config, &password, &user)) {
         const char *words[] = {"AUTH", user ? user : password.p, password.p};
-        status = ask(link, "AUTH", &reply, err, user ? 3 : 2, words);
+        status = run_command(link, "AUTH", &reply, err, user ? 3 : 2, words);
     }
     if (reply && reply->type == REDIS_REPLY_ERROR) {
         snprintf(link->c->errstr, sizeof(link->c->errstr), "%.*s", (int)sizeof(link->c->errstr) - 1, reply->str);
-        status = drop(link, err, "AUTH");
+        status = fail_link(link, err, "AUTH");
     }
     freeReplyObject(reply);
     dt_secret_forget(&password);
@@ -310,19 +297,18 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
     link->began_us = dt_clock_mono_us(link->clock);
     if (link->c) {
         char byte;
-
         dt_assert_cmp(link->c->err, ==, 0);
         /* Between two round trips no answer is owed, so whatever can be read is the end of the connection, or a message
-         * that this program did not ask for. */
+         * that this program did not run_command for. */
         ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
             return DT_OK;
         DT_LOG(DEBUG, "index", "a Redis server had ended an idle connection", DT_S("endpoint", link->endpoint->name));
-        hang_up(link);
+        close_link(link);
     }
     if (link->began_us < link->retry_at_us)
         return dt_fail(err, DT_UNAVAILABLE, "redis %s: waiting before the next try to connect", link->endpoint->name);
-    dt_status status = handshake(link, err);
+    dt_status status = connect_link(link, err);
     if (status != DT_OK)
         return status;
     link->backoff.failures = 0;
@@ -367,7 +353,6 @@ static void add_header(dt_link *link, char kind, size_t n)
 {
     char text[24];
     char *p = text + sizeof(text);
-
     *--p = '\n';
     *--p = '\r';
     do {
@@ -399,7 +384,6 @@ void dt_link_arg_i64(dt_link *link, int64_t arg)
     char text[24];
     char *p = text + sizeof(text);
     uint64_t v = arg < 0 ? -(uint64_t)arg : (uint64_t)arg;
-
     do {
         *--p = (char)('0' + v % 10);
     } while (v /= 10);
@@ -421,7 +405,6 @@ void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_
 static dt_status write_commands(dt_link *link)
 {
     int done = 0;
-
     if (redisAppendFormattedCommand(link->c, link->out.p, link->out.n) != REDIS_OK)
         return DT_UNAVAILABLE;
     while (!done) {
@@ -431,25 +414,23 @@ static dt_status write_commands(dt_link *link)
     return DT_OK;
 }
 
-/* Right after a failure: whether a connection that had answered before was ended by the server. A connection that ends
- * before its first answer is not stale: a client that is refused again and again must wait. */
+/* Called right after a failure: whether the server closed a connection that had answered before. If a connection ends
+ * before its first reply, it is not stale: a client that is refused again and again must wait. */
 static bool was_stale(const dt_link *link)
 {
     bool ended = link->c->err == REDIS_ERR_EOF ||
                  (link->c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT));
-
     return ended && link->served;
 }
 
-/* Sends the commands once more, on a new connection. Every command is idempotent, wherever the old connection ended. */
+/* Sends the commands again on a new connection. They are idempotent, so it does not matter where the old one ended. */
 static dt_status send_again(dt_link *link, struct dt_error *err)
 {
     dt_status status;
-
-    hang_up(link);
-    status = handshake(link, err);
+    close_link(link);
+    status = connect_link(link, err);
     if (status == DT_OK && write_commands(link) != DT_OK)
-        status = drop(link, err, "write");
+        status = fail_link(link, err, "write");
     return status;
 }
 
@@ -463,7 +444,7 @@ dt_status dt_link_flush(dt_link *link, struct dt_error *err)
     dt_assert((link->pending == 0) == (link->out.n == 0));
     if (link->pending == 0 || write_commands(link) == DT_OK)
         return DT_OK;
-    return was_stale(link) ? send_again(link, err) : drop(link, err, "write");
+    return was_stale(link) ? send_again(link, err) : fail_link(link, err, "write");
 }
 
 struct outcome {
@@ -485,16 +466,15 @@ static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg,
     memset(outcome, 0, sizeof(*outcome));
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
-
         if (redisGetReply(link->c, &raw) != REDIS_OK) {
-            /* If the connection is stale, the first reply comes from the connection that replaces it. */
+            /* If the connection is stale, a new one gives the first reply. */
             if (i > 0 || !was_stale(link))
-                return drop(link, err, "read");
+                return fail_link(link, err, "read");
             dt_status status = send_again(link, err);
             if (status != DT_OK)
                 return status;
             if (redisGetReply(link->c, &raw) != REDIS_OK)
-                return drop(link, err, "read");
+                return fail_link(link, err, "read");
         }
         redisReply *reply = raw;
         if (reply->type == REDIS_REPLY_ERROR)
@@ -510,7 +490,6 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
 {
     struct outcome outcome;
     dt_status status;
-
     if (link->pending == 0)
         return DT_OK;
     status = read_once(link, on_reply, arg, &outcome, err);
@@ -533,7 +512,7 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     if (!outcome.error[0])
         return DT_OK;
     if (link->endpoint->master && strncmp(outcome.error, "READONLY", 8) == 0)
-        hang_up(link); /* the Sentinels know another one by now */
+        close_link(link); /* the Sentinels may know another master by now */
     dt_metric_add(link->errors, 1);
     return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, outcome.error);
 }

@@ -1,17 +1,17 @@
 /*
- * One connection to one Redis server: connecting (redis_connect.h), AUTH, scripts, pipelines, back-off; and functions
- * that read its replies. Knows no keys. Internal to index/.
+ * One connection to one Redis server: connecting (redis_connect.h), AUTH, scripts, pipelines, back-off, and reading
+ * replies. Knows no keys. For index/ only.
  *
- * A round trip is this calling sequence: dt_link_ready, any number of commands (dt_link_command or dt_link_script, then
- * the arguments), dt_link_flush, dt_link_read. dt_link_read gives each reply to on_reply in the order of the commands.
- * Every command must be idempotent: after a NOSCRIPT (somebody flushed the scripts) the scripts are loaded and all
- * commands of the round trip are sent once more, and so they are when the connection had ended before any answer came.
+ * A round trip: dt_link_ready; any number of commands (dt_link_command or dt_link_script, then the arguments);
+ * dt_link_flush; dt_link_read, which gives each reply to on_reply, in the order of the commands. Every command must be
+ * idempotent. After a NOSCRIPT (the server lost the scripts), the link loads the scripts and sends all commands again. It
+ * also sends them again if the connection ends before the first reply.
  *
- * Statuses: UNAVAILABLE for everything that Redis or the network does; NOMEM when the commands could not be built. A
- * broken or late connection is dropped, since a late answer would be taken for the next command's; it is made anew
- * after a back-off. A connection that ended while it lay idle is replaced at once and unnoticed. An error reply
- * (READONLY, OOM, LOADING, …) leaves the connection as it is; only a master that answers READONLY is looked for anew.
- * Where our user may not load scripts they are sent whole each time. One thread uses a link at a time.
+ * Statuses: UNAVAILABLE for every failure of Redis or the network; NOMEM if the commands could not be built. If a
+ * connection breaks or times out, it is closed, because a late reply would be taken for the next command's. A new one is
+ * made after a back-off. If a connection ended while idle, it is replaced at once, without an error. An error reply
+ * (READONLY, OOM, LOADING, …) does not close the connection, except that after READONLY a master is looked for again. If
+ * our user may not load scripts, they are sent as texts each time. One thread uses a link at a time.
  */
 #ifndef DT_REDIS_REDIS_LINK_H
 #define DT_REDIS_REDIS_LINK_H
@@ -26,61 +26,61 @@ typedef struct dt_link dt_link;
 /* One element of [redis] endpoints. */
 struct dt_endpoint {
     char *name; /* "host:port" or "master:NAME", as configured */
-    char *host; /* or the NAME of a master that Sentinels know */
-    int port;   /* 0: of a master */
+    char *host; /* or the NAME of a master */
+    int port;   /* 0 for a master */
     bool master;
 };
-/* Parses the comma list; INVALID: err names the element. *out: n endpoints, freed by dt_endpoints_free; NULL and 0 on
- * failure. */
+/* Parses the comma-separated list. INVALID: err names the element. *out: n endpoints, freed by dt_endpoints_free; NULL and
+ * 0 on failure. */
 DT_MUST_CHECK dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n,
                                            struct dt_error *err);
 void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n);
 
-/* Lets the kernel find out within about four seconds that the peer of an idle connection is gone. No thread wakes up
- * for it. */
+/* Makes the kernel detect within about four seconds that the peer of an idle connection is gone, without waking a
+ * thread. */
 void dt_link_keep_alive(int fd);
 
-/* Capped exponential back-off with jitter; a value, zero = never failed. */
+/* Capped exponential back-off with jitter. Zero at first. */
 struct dt_backoff {
     unsigned failures;
     uint64_t chance;
 };
-/* Counts one more failure. Returns how long to wait now, in us: 20 ms doubling up to 2 s, half of it by chance. */
+/* Counts a failure. Returns the time to wait: from 20 ms, doubled up to 2 s; half of it is random. */
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 #define DT_LINK_SCRIPTS 13
-/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) are borrowed
- * until dt_link_free. NOMEM: *out is NULL. */
+/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) outlive the link.
+ * NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
                                     const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
                                     dt_link **out);
 void dt_link_free(dt_link *link);
 
 bool dt_link_connected(const dt_link *link);
-/* Says whether the last round trip failed, or the last try to connect. */
+/* Whether the last round trip, or the last try to connect, failed. */
 bool dt_link_failing(const dt_link *link);
-/* Forgets commands that were not flushed, and connects where there is no connection or the server has ended it.
- * UNAVAILABLE at once during the back-off. */
+/* Drops commands that were not flushed, and connects if there is no connection or the server has closed it. UNAVAILABLE at
+ * once during the back-off. */
 DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);
 /* Begins a command of n_args arguments, its name included. */
 void dt_link_command(dt_link *link, unsigned n_args);
 void dt_link_arg(dt_link *link, struct dt_str arg);
 void dt_link_arg_i64(dt_link *link, int64_t arg);
-/* Begins an EVALSHA of script number `script`: n_args arguments follow, of which the first n_keys are keys. */
+/* Begins a call of script number `script`: n_args arguments follow, the first n_keys of which are keys. */
 void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_args);
 
-/* Writes the commands. */
 DT_MUST_CHECK dt_status dt_link_flush(dt_link *link, struct dt_error *err);
-/* Takes the reply to command number i of the round trip. The reply is borrowed for the call. Not called for an error
- * reply; the first of them becomes the status of dt_link_read. */
+/* Receives the reply to command number i of the round trip, borrowed for the call. Not called for an error reply; the
+ * first one makes dt_link_read fail. */
 typedef void dt_link_reply_fn(void *arg, size_t i, const dt_reply *reply);
-/* Reads the replies to all commands; on_reply NULL: they count only as failures. */
+/* Reads the replies to all commands. on_reply may be NULL. */
 DT_MUST_CHECK dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);
 
-/* ---- replies: nothing is copied; what is given lives as long as the reply ---- */
-/* False: it is no integer, and *out is as it was. */
+/* ---- replies: texts are borrowed from the reply ---- */
+
+/* False: not an integer; *out is unchanged. */
 bool dt_reply_integer(const dt_reply *reply, int64_t *out);
-/* The bytes of a string, with a NUL behind them; p NULL: it is no string. */
+/* The bytes of a string, terminated; absent if it is not a string. */
 struct dt_str dt_reply_text(const dt_reply *reply);
 bool dt_reply_is_nil(const dt_reply *reply);
 /* The number of elements of an array; 0 for any other reply. */

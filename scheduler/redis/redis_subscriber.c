@@ -1,19 +1,18 @@
 /*
- * Owns one thread that sleeps in poll(2) on the wake channels of all endpoints. Refuses to know what a wake-up is for.
+ * One thread that sleeps in poll(2) on the wake channels of all endpoints.
  *
  *            connect(2) under way      CLIENT ID answered    SUBSCRIBE confirmed
  *   DOWN ───▶ CONNECTING ───▶ GREETING ───▶ SUBSCRIBING ───▶ UP
  *    ▲ back-off   │ late or refused │ late       │ late        │ lost, or silent for too long after a PING
  *    └────────────┴─────────────────┴────────────┴─────────────┘
  *
- * The connection tracks keys and has read none: what its server then says is that all keys were flushed. A server that
- * refuses that is done without.
+ * The connection tracks keys, but reads none. So the only invalidation that the server sends is that all keys were flushed.
+ * If the server refuses tracking, the subscriber works without it.
  *
- * Invariants: nothing here blocks but poll(2) (and the resolver, Sentinels and the handshake of TLS); each state but UP
- * has a deadline, UP has a PING every PING_US while nothing else was heard, so that a server that stands still is
- * noticed; the kernel asks more often whether the peer is there at all (dt_link_keep_alive), which wakes nobody.
- * Reaching UP and leaving it both say on_wake(-1): what was published in between is lost, and the leaders look by
- * themselves.
+ * Invariants: only poll(2) blocks here (and the resolver, Sentinels and the TLS handshake). Each state except UP has a
+ * deadline. In UP, a PING is sent PING_US after the last message, so that a server that hangs is noticed; the kernel
+ * checks more often whether the peer exists (dt_link_keep_alive). Entering and leaving UP both call on_wake(-1): messages
+ * in between are lost, so the leaders look by themselves.
  */
 #include "redis_subscriber.h"
 
@@ -49,11 +48,11 @@ struct subscriber {
     const struct dt_endpoint *endpoint;
     enum subscriber_state state;
     redisContext *c;
-    bool unsent;         /* commands wait for the socket to take them */
-    unsigned owed;       /* GREETING, SUBSCRIBING: answers to come before the one that is waited for */
-    bool tracks;         /* the answer to SUBSCRIBE FLUSHED is owed: it may be a refusal */
-    bool pinged;         /* UP: an answer to PING is owed */
-    int64_t deadline_us; /* DOWN: next try; UP: next PING, or its answer's deadline; else the state's end */
+    bool unsent;         /* commands wait until the socket is writable */
+    unsigned owed;       /* GREETING, SUBSCRIBING: replies that come before the awaited one */
+    bool tracks;         /* the reply to SUBSCRIBE FLUSHED is due; it may be an error */
+    bool pinged;         /* UP: the reply to PING is due */
+    int64_t deadline_us; /* DOWN: next try; UP: next PING, or the deadline of its reply; else the state's deadline */
     struct dt_backoff backoff;
     struct dt_outage_part outage;
     dt_metric *up;
@@ -63,19 +62,19 @@ struct dt_wake {
     const struct dt_config *config;
     const dt_clock *clock;
     void (*on_wake)(void *arg, int shard, bool outbox);
-    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: it is on_wake's channel */
+    void (*on_offers)(void *arg, struct dt_str topic); /* NULL: the channel is on_wake's */
     void *arg;
     char channel[128];
     struct dt_endpoint *endpoints;
     struct subscriber *subscribers;
     struct pollfd *fds; /* fds[0] is the stop event, fds[i + 1] belongs to subscribers[i] */
     unsigned n;
-    _Atomic unsigned n_up; /* any thread reads */
+    _Atomic unsigned n_up; /* read by any thread */
     int stop_fd;
     struct dt_thread thread;
 };
 
-static void tell_all(struct dt_wake *wake)
+static void announce_all(struct dt_wake *wake)
 {
     if (wake->on_offers)
         wake->on_offers(wake->arg, DT_STR_NONE);
@@ -83,14 +82,13 @@ static void tell_all(struct dt_wake *wake)
         wake->on_wake(wake->arg, -1, false);
 }
 
-/* ---- the life of a subscriber ---- */
+/* ---- the states of a subscriber ---- */
 
 static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const char *why)
 {
     int64_t now_us = dt_clock_mono_us(wake->clock);
     bool was_up = sub->state == SUB_UP;
     struct dt_error err = {0};
-
     dt_assert_cmp(wake->n_up, >=, was_up);
     (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", sub->endpoint->name, why);
     dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "wake channel lost", DT_UNAVAILABLE, &err);
@@ -105,13 +103,13 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
     sub->deadline_us = now_us + dt_backoff_us(&sub->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)sub);
     dt_metric_set(sub->up, 0);
     if (was_up)
-        tell_all(wake);
+        announce_all(wake);
 }
 
 static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 {
     dt_assert(sub->state == SUB_DOWN && !sub->c);
-    /* Sentinels and TLS take some round trips, which are waited for; what follows is not. */
+    /* Sentinels and TLS take some round trips, which block; the rest does not. */
     if (dt_redis_is_elaborate(wake->config, sub->endpoint)) {
         sub->c = dt_redis_connect(wake->config, sub->endpoint);
         if (sub->c && !sub->c->err) {
@@ -129,11 +127,10 @@ static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
     sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
 }
 
-/* Writes what the socket takes; the rest waits for POLLOUT. */
+/* Writes what the socket accepts; the rest waits for POLLOUT. */
 static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
 {
     int done = 0;
-
     if (redisBufferWrite(sub->c, &done) != REDIS_OK)
         subscriber_fail(wake, sub, sub->c->errstr);
     else
@@ -147,7 +144,6 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
     bool said = true;
     int problem = 0;
     socklen_t size = sizeof(problem);
-
     if (getsockopt(sub->c->fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0)
         problem = errno;
     if (problem) {
@@ -169,7 +165,6 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
     subscriber_send(wake, sub);
 }
 
-/* Invalidations of tracking go to this very connection. */
 static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, long long id)
 {
     sub->state = SUB_SUBSCRIBING;
@@ -189,20 +184,19 @@ static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, l
 static void announce(struct dt_wake *wake, const char *text)
 {
     if (!wake->on_offers) {
-        /* "<shard>", "<shard> outbox", "topic"; anything else is taken for "everything may have changed". */
+        /* "<shard>" or "<shard> outbox"; any other text means that everything may have changed. */
         char *end = NULL;
         long shard = strtol(text, &end, 10);
         bool outbox = strcmp(end, " outbox") == 0;
-
         if (end == text || shard < 0 || shard >= DT_SHARDS_MAX || (*end && !outbox))
             wake->on_wake(wake->arg, -1, false);
         else
             wake->on_wake(wake->arg, (int)shard, outbox);
         return;
     }
-    /* Topics, separated by spaces; nothing: any. */
+    /* Topics, separated by spaces; an empty text: any topic. */
     if (!*text)
-        tell_all(wake);
+        announce_all(wake);
     while (*text) {
         size_t n = strcspn(text, " ");
         wake->on_offers(wake->arg, (struct dt_str){text, n});
@@ -210,36 +204,35 @@ static void announce(struct dt_wake *wake, const char *text)
     }
 }
 
-static const char *word(const redisReply *reply, size_t i)
+static const char *reply_word(const redisReply *reply, size_t i)
 {
     return i < reply->elements && reply->element[i]->str ? reply->element[i]->str : "";
 }
 
-/* "message" of either channel: of FLUSHED it has no text. */
-static void subscriber_take(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
+static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
 {
-    if (sub->state == SUB_GREETING && !sub->owed) /* this answers CLIENT ID */
+    if (sub->state == SUB_GREETING && !sub->owed) /* the reply to CLIENT ID */
         subscriber_subscribe(wake, sub, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
     else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
         subscriber_fail(wake, sub, reply->str);
     else if (sub->owed)
-        sub->owed--; /* logged in; or, while it subscribes, whether it tracks or not */
+        sub->owed--; /* the reply to AUTH, or to CLIENT TRACKING, which may fail */
     else if (reply->type == REDIS_REPLY_ERROR && sub->state == SUB_UP && sub->tracks)
         sub->tracks = false;
     else if (reply->type == REDIS_REPLY_ERROR)
         subscriber_fail(wake, sub, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY)
         return;
-    else if (strcmp(word(reply, 0), "message") == 0)
-        announce(wake, word(reply, 2));
-    else if (strcmp(word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
+    else if (strcmp(reply_word(reply, 0), "message") == 0)
+        announce(wake, reply_word(reply, 2)); /* of FLUSHED it is empty */
+    else if (strcmp(reply_word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
         sub->state = SUB_UP;
         wake->n_up++;
         dt_assert_cmp(wake->n_up, <=, wake->n);
         sub->backoff.failures = 0;
         dt_outage_over(&sub->outage);
         dt_metric_set(sub->up, 1);
-        tell_all(wake);
+        announce_all(wake);
     }
 }
 
@@ -251,17 +244,16 @@ static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
     }
     while (sub->c) {
         void *raw = NULL;
-
         if (redisGetReplyFromReader(sub->c, &raw) != REDIS_OK) {
             subscriber_fail(wake, sub, sub->c->errstr);
             return;
         }
         if (!raw)
             break;
-        subscriber_take(wake, sub, raw);
+        subscriber_handle(wake, sub, raw);
         freeReplyObject(raw);
     }
-    if (sub->state == SUB_UP) { /* whatever was heard is a sign of life */
+    if (sub->state == SUB_UP) { /* any message is a sign of life */
         sub->pinged = false;
         sub->deadline_us = dt_clock_mono_us(wake->clock) + PING_US;
     }
@@ -269,7 +261,7 @@ static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
 
 /* ---- the thread ---- */
 
-static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
+static void subscriber_serve(struct dt_wake *wake, struct subscriber *sub, short events)
 {
     if (events && sub->state == SUB_CONNECTING) {
         subscriber_greet(wake, sub);
@@ -296,41 +288,37 @@ static void serve(struct dt_wake *wake, struct subscriber *sub, short events)
     }
 }
 
-static void listen_for_ever(void *arg)
+static void run_subscriber(void *arg)
 {
     struct dt_wake *wake = arg;
-
     for (;;) {
         int64_t first_us = INT64_MAX;
-
         for (unsigned i = 0; i < wake->n; i++) {
             const struct subscriber *sub = &wake->subscribers[i];
             short events = (short)(POLLIN | (sub->unsent ? POLLOUT : 0));
-
             wake->fds[i + 1] = (struct pollfd){.fd = sub->c ? sub->c->fd : -1,
                                                .events = sub->state == SUB_CONNECTING ? POLLOUT : events};
             first_us = dt_earlier(first_us, sub->deadline_us);
         }
-        /* In ms, rounded up so that a deadline is over when it is looked at. */
+        /* In ms, rounded up, so that the deadline has passed after the wait. */
         int64_t wait_us = first_us - dt_clock_mono_us(wake->clock);
         if (poll(wake->fds, wake->n + 1, wait_us <= 0 ? 0 : (int)(wait_us / 1000 + 1)) < 0) {
             if (errno == EINTR)
                 continue;
-            break; /* out of memory in the kernel: the leaders' own looks remain */
+            break; /* the kernel is out of memory: the leaders still look by themselves */
         }
         if (wake->fds[0].revents)
             break;
         for (unsigned i = 0; i < wake->n; i++)
-            serve(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
+            subscriber_serve(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
     }
 }
 
 /* ---- the handle ---- */
 
-static dt_status fill(struct dt_wake *wake, struct dt_error *err)
+static dt_status open_subscribers(struct dt_wake *wake, struct dt_error *err)
 {
     dt_status status = dt_endpoints_parse(wake->config->redis_endpoints, &wake->endpoints, &wake->n, err);
-
     if (status == DT_OK)
         status = dt_redis_check(wake->config, wake->endpoints, wake->n, err);
     if (status != DT_OK)
@@ -341,7 +329,6 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
         return dt_fail(err, DT_NOMEM, "wake channel");
     for (unsigned i = 0; i < wake->n; i++) {
         char labels[160];
-
         snprintf(labels, sizeof(labels), "endpoint=\"%.120s\"", wake->endpoints[i].name);
         wake->subscribers[i] = (struct subscriber){.endpoint = &wake->endpoints[i], .state = SUB_DOWN};
         wake->subscribers[i].up = dt_gauge("duetime_redis_wake_up", "1 while the wake channel is subscribed.", labels);
@@ -353,33 +340,26 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
     return DT_OK;
 }
 
-/* `made` says whom to call. */
-static dt_status start(const struct dt_wake *made, const char *installation, const char *channel, dt_wake **out,
-                       struct dt_error *err)
+static dt_status start_subscriber(const struct dt_wake *made, const char *installation, const char *channel,
+                                  dt_wake **out, struct dt_error *err)
 {
-    struct dt_wake *wake;
-    dt_status status;
     sigset_t all;
     sigset_t before;
-
     *out = NULL;
     if (!made->config->redis_endpoints || !made->config->redis_endpoints[0])
         return DT_OK;
-    wake = calloc(1, sizeof(*wake));
+    struct dt_wake *wake = calloc(1, sizeof(*wake));
     if (!wake)
         return dt_fail(err, DT_NOMEM, "wake channel");
-    wake->config = made->config;
-    wake->on_wake = made->on_wake;
-    wake->on_offers = made->on_offers;
-    wake->arg = made->arg;
+    *wake = *made;
     wake->clock = dt_clock_system();
     wake->stop_fd = -1;
     snprintf(wake->channel, sizeof(wake->channel), "%s:%s", installation, channel);
-    status = fill(wake, err);
-    if (status == DT_OK) { /* signals are for the main thread */
+    dt_status status = open_subscribers(wake, err);
+    if (status == DT_OK) { /* the main thread handles signals */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        status = dt_thread_start(&wake->thread, "wake", listen_for_ever, wake, err);
+        status = dt_thread_start(&wake->thread, "wake", run_subscriber, wake, err);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     if (status != DT_OK) {
@@ -395,8 +375,7 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
                         struct dt_error *err)
 {
     const struct dt_wake made = {.config = config, .on_wake = on_wake, .arg = arg};
-
-    return start(&made, installation, "wake", out, err);
+    return start_subscriber(&made, installation, "wake", out, err);
 }
 
 dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *installation,
@@ -404,8 +383,7 @@ dt_status dt_wake_start_for_pops(const struct dt_config *config, const char *ins
                                  struct dt_error *err)
 {
     const struct dt_wake made = {.config = config, .on_offers = on_offers, .arg = arg};
-
-    return start(&made, installation, "pops", out, err);
+    return start_subscriber(&made, installation, "pops", out, err);
 }
 
 bool dt_wake_hears(const dt_wake *wake)
@@ -419,7 +397,6 @@ void dt_wake_stop(dt_wake *wake)
         return;
     if (wake->thread.started) {
         uint64_t one = 1;
-
         if (write(wake->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
             dt_thread_join(&wake->thread);
     }

@@ -1,6 +1,7 @@
 /*
- * The secrets of a callback as Standard Webhooks 1.0 writes them: "whsec_" and the key in base64. Two secrets stand
- * side by side while one replaces the other. Pure; logs nothing.
+ * Standard Webhooks 1.0: secrets ("whsec_" and the key in base64), and signatures: HMAC-SHA256 of
+ * "<id>.<timestamp>.<body>". A topic has two secrets while one replaces the other. Pure, except for libcrypto; logs
+ * nothing. Any thread.
  */
 #ifndef DT_BASE_WEBHOOK_H
 #define DT_BASE_WEBHOOK_H
@@ -21,18 +22,13 @@ struct dt_callback_secret {
 };
 
 /*
- * Reads one secret, or two with one space between. Returns NULL and fills *out, or returns the reason of the refusal, a
- * static sentence that goes on from "callback_secret" and contains nothing of the text. The caller wipes *out with
- * dt_callback_secret_wipe when the keys are no longer needed, also after a refusal.
+ * Reads one secret, or two with a space between. Returns NULL, or the reason of the refusal, a static text that continues
+ * "callback_secret" and contains nothing of the secret. The caller wipes *out with dt_callback_secret_wipe after use, also
+ * after a refusal.
  */
 const char *dt_callback_secret_read(struct dt_str text, struct dt_callback_secret *out);
-/* Overwrites the keys in a way that the compiler does not leave out. */
+/* Overwrites the keys; the compiler cannot optimize it away. */
 void dt_callback_secret_wipe(struct dt_callback_secret *secret);
-
-/*
- * Signatures of Standard Webhooks 1.0: HMAC-SHA256 over "<id>.<timestamp>.<body>". Owns the use of libcrypto in this
- * room; knows nothing of HTTP. Any thread.
- */
 
 struct dt_webhook {
     struct dt_str id;
@@ -40,10 +36,8 @@ struct dt_webhook {
     struct dt_str body;
 };
 
-/*
- * Appends the value of `webhook-signature`: "v1,<base64>" for each key, in their order, with a space between. SYSTEM:
- * libcrypto refused; what was appended is then undefined. A failed allocation shows in out->failed.
- */
+/* Appends the value of `webhook-signature`: "v1,<base64>" for each key, in their order, with a space between. SYSTEM:
+ * libcrypto failed, and what was appended is undefined. A failed allocation sets out->failed. */
 DT_MUST_CHECK dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
                                         struct dt_strbuf *out);
 

@@ -1,4 +1,4 @@
-/* Base64 (RFC 4648, section 4), strict: padded, no white space, no stray bits. Pure. */
+/* Base64 (RFC 4648, section 4; strict: padded, no white space, no stray bits), hexadecimal digits and UTF-8. Pure. */
 #ifndef DT_BASE_ENCODING_H
 #define DT_BASE_ENCODING_H
 
@@ -7,18 +7,16 @@
 
 #include "strbuf.h"
 
-/* Most bytes that n characters can stand for. */
+/* The most bytes that n characters can encode. */
 static inline size_t dt_base64_decoded_max(size_t n)
 {
     return n / 4 * 3;
 }
-/* Into out, which has room for dt_base64_decoded_max(text.n). False: not base64. */
+/* Decodes into out, which has room for dt_base64_decoded_max(text.n) bytes. False: not base64. */
 bool dt_base64_decode(struct dt_str text, char *out, size_t *n);
 void dt_base64_add(struct dt_strbuf *out, struct dt_str bytes);
 
-/* Reads hexadecimal digits. Pure. */
-
-/* The value of a hexadecimal digit in either case; -1: the character is none. */
+/* The value of a hexadecimal digit in either case; -1: not a digit. */
 static inline int dt_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -30,15 +28,13 @@ static inline int dt_hex_digit(char c)
     return -1;
 }
 
-/* Checks UTF-8, one character at a time. Pure. */
-
 static inline bool dt_utf8_continues(unsigned char c)
 {
     return (c & 0xc0) == 0x80;
 }
 
-/* Bytes of the well-formed character at p, of which n > 0 bytes can be read; 0: there is none. Overlong forms,
- * surrogates and what lies beyond U+10FFFF are not well-formed. */
+/* The length of the well-formed character at p, where n > 0 bytes can be read; 0: not well-formed, as are overlong forms,
+ * surrogates and numbers above U+10FFFF. */
 static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
 {
     if (p[0] < 0x80)
@@ -61,7 +57,7 @@ static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
     return 4;
 }
 
-/* Whether the n > 0 bytes at p may be the beginning of a character of which the end is missing. */
+/* Whether the n > 0 bytes at p may be a character whose end is missing. */
 static inline bool dt_utf8_cut_off(const unsigned char *p, size_t n)
 {
     size_t length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 1;

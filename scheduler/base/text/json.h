@@ -1,11 +1,11 @@
 /*
- * JSON in and out, through yajl, with the checks that yajl lacks: depth, duplicate members (also inside
- * payloads), lone surrogates, trailing text, NUL in member names is kept. Raw text of every value is kept as offsets
- * into the caller's buffer, so payload bytes are never re-encoded.
+ * Reads JSON through yajl, with checks that yajl does not make: depth, duplicate members (also inside payloads), lone
+ * surrogates, trailing text. A NUL in a member's name is kept. The raw text of every value is a slice of the caller's
+ * text, so payloads are never encoded again.
  *
- * A document is a flat array of nodes in document order; a container's children follow it; `next` skips a
- * subtree. It borrows the text that was parsed, which must outlive it. Reuse one dt_json for many texts:
- * memory is kept. Not thread-safe.
+ * A document is a flat array of nodes in document order: the children of a container follow it, and `next` skips a
+ * subtree. The text that was parsed must outlive it. Use one dt_json for many texts, because it keeps its memory. Not
+ * thread-safe.
  */
 #ifndef DT_BASE_JSON_H
 #define DT_BASE_JSON_H
@@ -30,9 +30,9 @@ enum dt_json_type {
 struct dt_json_node {
     enum dt_json_type type;
     struct dt_str raw;  /* the value's text, byte for byte */
-    struct dt_str name; /* decoded member name, when the parent is an object */
-    struct dt_str str;  /* decoded text of a string (terminated; absent when opaque); text of a number */
-    int64_t i;          /* INT: integers without fraction or exponent that fit; others are NUMBER */
+    struct dt_str name; /* decoded name, if the parent is an object */
+    struct dt_str str;  /* decoded text of a string (terminated; absent if opaque); text of a number */
+    int64_t i;          /* INT: a number without fraction or exponent that fits; all others are NUMBER */
     bool b;
     uint32_t n;    /* children of an array or object */
     uint32_t next; /* index of the node after this subtree */
@@ -40,16 +40,16 @@ struct dt_json_node {
 
 struct dt_json_limits {
     unsigned depth; /* default 16 */
-    /* Members of the top-level object (or of the elements of a top-level array) with this name become one node
-     * without children ("payload"): checked, not kept. NULL = none. */
+    /* Members with this name ("payload") of the top-level object, or of the elements of a top-level array, become one
+     * node: their children are checked, but not kept. NULL: none. */
     const char *opaque;
-    /* The elements of a top-level array become nodes without children, too: to look at a large batch element by element
-     * (parse each one's raw text on its own), in memory for one element. */
+    /* The elements of a top-level array become nodes without children, too. So a large batch needs memory for one
+     * element: the caller parses the raw text of each. */
     bool elements;
-    /* Nothing is kept but the root, without children: to check a text in little memory. */
+    /* Only the root is kept, without children: to check a text in little memory. */
     bool check_only;
-    /* Most nodes kept, and most names of all objects that are open at once, opaque ones too; beyond: TOO_LARGE. 0 = 4
-     * million nodes; as many names as nodes. */
+    /* The most nodes, and the most names in all objects that are open at once, also opaque ones; more: TOO_LARGE.
+     * 0: 4 million nodes, and as many names as nodes. */
     uint32_t nodes, names;
 };
 
@@ -58,25 +58,24 @@ typedef struct dt_json dt_json;
 DT_MUST_CHECK dt_status dt_json_new(dt_json **out);
 void dt_json_free(dt_json *json);
 /*
- * Exactly one value with only white space around it. MALFORMED, TOO_LARGE, NOMEM: the document is then empty,
- * dt_json_root gives NULL. err has the reason and the offset, counted in bytes from 0, of the first fault: of a byte
- * that may not stand where it does (also in a string: its backslash, where an escape is none), of the first byte of a
- * literal or number that is none, of a member's name that is there twice, of a value too many or too deep; of the end
- * of the text, where something is missing.
+ * Parses a text of one value, with white space around it. MALFORMED, TOO_LARGE, NOMEM: the document is then empty, and
+ * dt_json_root returns NULL. err has the reason and the offset of the first fault, in bytes from 0. The offset is that of
+ * a wrong byte (for an invalid escape, its backslash), of the first byte of a wrong literal or number, of a duplicate
+ * name, or of a value too many or too deep. If something is missing, it is the end of the text.
  */
 DT_MUST_CHECK dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits,
                                       struct dt_error *err);
 const struct dt_json_node *dt_json_root(const dt_json *json);
 const struct dt_json_node *dt_json_at(const dt_json *json, uint32_t index);
-/* First child, or NULL; the sibling after a child of `parent`, or NULL. */
+/* The first child, or NULL; the sibling after a child of `parent`, or NULL. */
 const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent);
 const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_json_node *parent,
                                            const struct dt_json_node *child);
-/* A member, or NULL; NULL and what is no object have none. */
+/* A member, or NULL. `object` may be NULL, or no object. */
 const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_json_node *object, const char *name);
-/* A member's text; absent if there is no such member, or it is no string. */
+/* The text of a member; absent if there is no such member, or it is not a string. */
 struct dt_str dt_json_text_of(const dt_json *json, const struct dt_json_node *object, const char *name);
-/* A member's whole number; 0 if there is no such member, or it is none. */
+/* The number of a member; 0 if there is no such member, or it is not a whole number. */
 int64_t dt_json_int_of(const dt_json *json, const struct dt_json_node *object, const char *name);
 
 /* Well-formed UTF-8 without overlong forms and surrogates. */

@@ -1,6 +1,14 @@
 /*
- * What is wrong with the members of a body, or with query parameters: a list of JSON pointers and reasons, which a
- * refusal shows. Pure.
+ * JSON bodies by table: a table lists the members of a body with their kinds, bounds, and the reasons of their faults.
+ * The reader takes the members in the order of the body, and adds every fault in that order to a list, which the refusal
+ * shows. It checks each member alone; the caller compares members with each other afterwards. Pure.
+ *
+ *   static const struct dt_json_field fields[] = {
+ *       DT_FIELD("max", COUNT, struct wish, max, .min = 1, .max = 1000),
+ *       DT_FIELD("wait", DURATION, struct wish, wait_ms, .max = 60000, .reason = "must be at most a minute"),
+ *       DT_FIELD_BY("topics", read_topics),
+ *   };
+ *   static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
  */
 #ifndef DT_BASE_JSON_TABLE_H
 #define DT_BASE_JSON_TABLE_H
@@ -9,52 +17,37 @@
 #include "json.h"
 #include "strbuf.h"
 
-#define DT_FAULTS_MAX 100 /* more are counted, not kept */
+#define DT_FAULTS_MAX 100 /* further ones are counted, but not kept */
 
 struct dt_fault {
     struct dt_str pointer; /* JSON pointer into the body; "?name" for a query parameter; "" for the body as a whole */
     struct dt_str reason;
 };
 
-/* A value; everything it points at lives in the arena given. n counts all faults, v holds the first DT_FAULTS_MAX. */
+/* Texts and v are in the arena. n counts all faults; v holds the first DT_FAULTS_MAX. */
 struct dt_faults {
     struct dt_arena *arena;
     struct dt_fault *v;
     size_t n, room;
-    bool failed; /* memory was out: the faults are not all there */
+    bool failed; /* memory was out: faults are missing */
 };
 void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena);
-/* Adds a fault. Both texts are copied. */
+/* Adds a fault. Texts are copied. */
 void dt_faults_add(struct dt_faults *faults, const char *pointer, const char *reason);
-/* pointer = parent + "/" + name, escaped as RFC 6901 says. */
+/* The pointer is parent + "/" + name, escaped as in RFC 6901. */
 void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason);
-/* pointer = parent + "/" + index. */
+/* The pointer is parent + "/" + index. */
 void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason);
-/* "?name": a query parameter. */
+/* The pointer is "?name". */
 void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason);
 void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...) DT_PRINTF(3, 4);
-/* The status of what was read: NOMEM, INVALID if there are faults, OK. */
+/* NOMEM; INVALID if there are faults; else OK. */
 static inline dt_status dt_faults_status(const struct dt_faults *faults)
 {
     return faults->failed ? DT_NOMEM : faults->n > 0 ? DT_INVALID : DT_OK;
 }
 
-/*
- * JSON bodies by table: a table lists the members of a body with their kinds, bounds, and the reasons of their faults.
- * The body is read by that table. Pure.
- *
- *   static const struct dt_json_field fields[] = {
- *       DT_FIELD("max", COUNT, struct wish, max, .min = 1, .max = 1000),
- *       DT_FIELD("wait", DURATION, struct wish, wait_ms, .max = 60000, .reason = "must be at most a minute"),
- *       DT_FIELD_BY("topics", read_topics),
- *   };
- *   static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN);
- *
- * The reader takes the members in the order of the body, and reports every fault in that order. It looks at each member
- * alone: the caller compares members with each other afterwards.
- */
-
-/* What a value must be, and the type that it has in the struct. */
+/* What a value must be, and its type in the struct. */
 enum dt_json_kind {
     DT_FIELD_TEXT,     /* struct dt_str: a string of min to max bytes; max 0 = any string */
     DT_FIELD_WORD,     /* an enum: a string, one of `words` */
@@ -63,40 +56,42 @@ enum dt_json_kind {
     DT_FIELD_DURATION, /* int64_t in ms: a duration, or a number of ms, from min to max; max 0 = 100 years */
     DT_FIELD_SECONDS,  /* int64_t in ms: a number of seconds; bounds likewise, in ms */
     DT_FIELD_TIME,     /* int64_t in ms since 1970: an RFC 3339 time with an offset; not before min, unless that is 0 */
-    DT_FIELD_OBJECT,   /* no type: an object that `read` reads, or that is only shown */
+    DT_FIELD_OBJECT,   /* no type: an object that `read` reads, or that only answers have */
     DT_FIELD_OTHER,    /* no type: `read` decides */
 };
 
-#define DT_FIELD_NULLABLE 1u /* null leaves what is in the struct; on writing, `absent` is null */
-#define DT_FIELD_SHOWN    2u /* only answers show it: a body's is skipped, and its kind checked if there is a reason */
-#define DT_FIELD_OWN      4u /* from here on: flags for the functions of a table */
+#define DT_FIELD_NULLABLE 1u /* null leaves the struct unchanged; on writing, `absent` becomes null */
+#define DT_FIELD_SHOWN                                                                                                 \
+    2u /* only answers have it: in a body it is skipped, and its kind is checked if there is a reason */
+#define DT_FIELD_OWN 4u /* this and higher bits: flags for the functions of a table */
 
 struct dt_json_reader;
 struct dt_json_field {
     struct dt_str name;
     enum dt_json_kind kind;
     unsigned flags;
-    size_t at;          /* offset in the struct */
-    size_t has;         /* offset of a bool that is set when the member is there, and not null; 0 = none */
-    int64_t min, max;   /* bounds */
-    int64_t absent;     /* of a number: it stands for null */
-    const char *reason; /* of a fault; NULL: the kind's own. Durations and seconds: of a value beyond the bounds */
-    const char *const *words; /* ends with NULL; the index is the value, from min on */
-    /* Check a text that is within its bounds: by itself, and by what the reader knows. NULL: it is fine; else the
-     * reason. */
+    size_t at;        /* offset in the struct */
+    size_t has;       /* offset of a bool that is set if the body has the member and it is not null; 0: none */
+    int64_t min, max; /* bounds */
+    int64_t absent;   /* the number that means null */
+    const char
+        *reason; /* reason of a fault; NULL: the kind's own. For durations and seconds: if the bounds are exceeded */
+    const char *const *words; /* ends with NULL; the value is min plus the index */
+    /* Check a text that is within its bounds: alone, or with what the reader knows. Return NULL, or the reason of a
+     * fault. */
     const char *(*check)(struct dt_str text);
     const char *(*judge)(struct dt_json_reader *reader, struct dt_str text);
-    /* Reads a member instead of the kind. */
+    /* Reads the member; the kind is not used. */
     void (*read)(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 };
 
 struct dt_json_table {
     const struct dt_json_field *fields;
     size_t n;            /* at most 64 */
-    const char *object;  /* the reason when it is no object; NULL: "must be an object" */
-    const char *unknown; /* the reason for a member that is not in the table; NULL: it is skipped */
-    /* Decides whether a member is read; field: NULL if it is not in the table. False: the member is skipped; this
-     * function has added a fault if there is one. NULL: all are read. */
+    const char *object;  /* the reason if the value is not an object; NULL: "must be an object" */
+    const char *unknown; /* the reason for a member that is not in the table; NULL: such members are skipped */
+    /* Whether a member is read; field is NULL if it is not in the table. If false, the member is skipped, and this
+     * function has added the fault, if any. NULL: all members are read. */
     bool (*admits)(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
 };
 
@@ -107,8 +102,7 @@ struct dt_json_table {
 #define DT_FIELD_TYPE_DURATION int64_t
 #define DT_FIELD_TYPE_SECONDS  int64_t
 #define DT_FIELD_TYPE_TIME     int64_t
-/* A row of a table: a member of this kind, which is `member_` of a struct `type_`. Does not compile if the types do not
- * agree. */
+/* A row of a table. Does not compile if the type of the member does not fit the kind. */
 #define DT_FIELD(name_, kind_, type_, member_, ...)                                                                    \
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_##kind_,                                                           \
@@ -121,7 +115,7 @@ struct dt_json_table {
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_OTHER, .read = (read_), __VA_ARGS__                                \
     }
-/* A row that answers show, and bodies do not set. */
+/* A row that only answers have. */
 #define DT_FIELD_FOR_SHOW(name_, kind_, ...)                                                                           \
     {                                                                                                                  \
         .name = DT_STR_LIT(name_), .kind = DT_FIELD_##kind_, .flags = DT_FIELD_SHOWN, __VA_ARGS__                      \
@@ -131,44 +125,42 @@ struct dt_json_table {
         .fields = (fields_), .n = sizeof(fields_) / sizeof(*(fields_)), __VA_ARGS__                                    \
     }
 
-/* The reading of one object. The caller sets all but the last two. */
+/* The state of reading one object. The caller sets all but the last two. */
 struct dt_json_reader {
     const dt_json *json;
-    struct dt_faults *faults; /* texts that were read are in their arena */
+    struct dt_faults *faults; /* texts are read into their arena */
     void *out;                /* the struct; it has its defaults */
     const void *context;      /* for the functions of the table */
-    const char *parent;       /* JSON pointer of the object; NULL = the body itself */
-    uint64_t given;           /* members that the object has and that were admitted: a bit for each row */
-    uint64_t good;            /* those of them that were read without a fault, and were not null */
+    const char *parent;       /* JSON pointer of the object; NULL: the body itself */
+    uint64_t given;           /* a bit for each row whose member is in the object and was admitted */
+    uint64_t good;            /* a bit for each of these that was read without a fault, and is not null */
 };
 static inline bool dt_json_given(const struct dt_json_reader *reader, unsigned row)
 {
     return reader->given >> row & 1;
 }
 
-/* Finds a row. NULL: the table has none of that name. */
+/* Returns NULL if the table has no row of that name. */
 const struct dt_json_field *dt_json_field_of(const struct dt_json_table *table, struct dt_str name);
-/* Reads an object into the struct. False: the node is none, which is a fault. */
+/* Reads an object into the struct. Returns false, and adds a fault, if the node is not an object. */
 bool dt_json_read(struct dt_json_reader *reader, const struct dt_json_table *table, const struct dt_json_node *node);
-/* Reads a value as the row says, its `read` aside; for functions of tables. */
+/* For functions of tables: reads a value by the row's kind, without its `read`. */
 void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_field *field,
                         const struct dt_json_node *node);
-/* Adds a fault of a member. */
 void dt_json_fault(struct dt_json_reader *reader, const struct dt_json_field *field, const char *reason);
 void dt_json_faultf(struct dt_json_reader *reader, const struct dt_json_field *field, const char *fmt, ...)
     DT_PRINTF(3, 4);
-/* Copies a text into the arena of the faults; when memory is out, it is absent, and the faults have failed. */
+/* Copies a text into the arena of the faults. If memory is out, returns an absent text and sets faults->failed. */
 struct dt_str dt_json_keep(struct dt_faults *faults, struct dt_str text);
-/* Returns where the member is in the struct. */
+/* The member of the struct. */
 static inline void *dt_json_place(const struct dt_json_reader *reader, const struct dt_json_field *field)
 {
     return (char *)reader->out + field->at;
 }
-/* Decodes a duration or a number of milliseconds; finer ones are rounded up. NULL: it is fine; else the reason, static
- * text. A whole number is in *out_ms even if it is refused. */
+/* Decodes a duration or a number of milliseconds, rounded up. Returns NULL, or the reason of a fault, a static text. A
+ * whole number is in *out_ms even if it is refused. */
 const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms);
 
-/* Reasons that many tables have. */
 #define DT_REASON_TIME       "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z"
 #define DT_REASON_AFTER_1970 "must be an RFC 3339 time with an offset, after 1970"
 #define DT_REASON_NOT_ZERO   "must be longer than 0"

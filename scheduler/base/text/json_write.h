@@ -9,9 +9,9 @@
  *   dt_json_end_array(out);
  *   dt_json_end_object(out);
  *
- * The buffer is the only state. The writer adds a comma unless the buffer is empty or ends in '{', '[' or ':'. No JSON
- * value ends in one of these, so raw text must be JSON. If a text follows another one, as a line does, it begins with
- * dt_strbuf_addc(out, '{'), because no comma may precede it. If memory runs out, the buffer fails (strbuf.h).
+ * The buffer is the only state: the writer adds a comma unless the buffer is empty or ends in '{', '[' or ':'. No JSON
+ * value ends in one of these, so raw text must be JSON. A text that follows another one, as a line does, begins with
+ * dt_strbuf_addc(out, '{'), because no comma may precede it. If memory is out, the buffer fails (strbuf.h).
  *
  * Names are literals that need no escapes, except in dt_json_put_key.
  */

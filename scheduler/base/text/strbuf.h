@@ -1,6 +1,6 @@
 /*
- * A growable byte buffer and borrowed slices. A buffer remembers a failed allocation (`failed`), every
- * later append is then a no-op: build the whole text, check once.
+ * Slices, growable buffers and arenas. If an allocation fails, the buffer remembers it (`failed`) and ignores further
+ * appends, so that a caller builds the whole text and checks once.
  */
 #ifndef DT_BASE_STRBUF_H
 #define DT_BASE_STRBUF_H
@@ -29,17 +29,15 @@ static inline bool dt_str_eq(struct dt_str a, struct dt_str b)
 {
     return a.n == b.n && (a.n == 0 || a.p == b.p || memcmp(a.p, b.p, a.n) == 0);
 }
-/* Whether s begins with the prefix; everything begins with an empty one. */
 static inline bool dt_str_begins(struct dt_str s, struct dt_str prefix)
 {
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
-/* Whether s ends with the suffix; everything ends with an empty one. */
 static inline bool dt_str_ends(struct dt_str s, struct dt_str suffix)
 {
     return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0);
 }
-/* The order of bytes: less than, equal to or greater than 0, as memcmp; a text comes before what it begins. */
+/* Compares bytes as memcmp does; a prefix of a text is before it. */
 static inline int dt_str_order(struct dt_str a, struct dt_str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;
@@ -50,15 +48,15 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));
 }
-/* Whether s is `lower`, whatever the case of its ASCII letters; lower has no capital letters. */
+/* Compares without regard to the case of ASCII letters; `lower` has no capital letters. */
 bool dt_str_is_caseless(struct dt_str s, const char *lower);
-/* The slice of s without the spaces and tabs at its ends. */
+/* Without the spaces and tabs at both ends. */
 struct dt_str dt_str_trimmed(struct dt_str s);
-/* Without the byte order mark that Windows programs put before UTF-8. */
+/* Without the byte order mark that Windows programs write before UTF-8. */
 struct dt_str dt_str_without_bom(struct dt_str s);
-/* Takes the next element of a list with commas, without the blanks around it, off the front of *list. */
+/* Removes the first element of a comma-separated list from *list, and returns it without the blanks around it. */
 struct dt_str dt_str_next_element(struct dt_str *list);
-/* FNV-1a, 32 bits: for tables in memory. */
+/* FNV-1a, 32 bits, for tables in memory. */
 static inline uint32_t dt_str_hash(struct dt_str s)
 {
     uint32_t h = 2166136261u;
@@ -68,18 +66,18 @@ static inline uint32_t dt_str_hash(struct dt_str s)
 }
 
 struct dt_strbuf {
-    char *p; /* always terminated once anything was appended; NULL before */
+    char *p; /* terminated; NULL before the first append */
     size_t n, cap;
     bool failed;
 };
 
 void dt_strbuf_init(struct dt_strbuf *sb);
-void dt_strbuf_clear(struct dt_strbuf *sb); /* frees; the buffer is empty and usable again */
-void dt_strbuf_reset(struct dt_strbuf *sb); /* n = 0, memory kept, failed forgotten */
+void dt_strbuf_clear(struct dt_strbuf *sb); /* frees the memory; the buffer can be used again */
+void dt_strbuf_reset(struct dt_strbuf *sb); /* empties it and clears `failed`; keeps the memory */
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra);
-/* Bytes by which cap would grow if so many were appended at once; 0 = there is room. */
+/* By how much cap would grow if so many bytes were appended at once. */
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra);
-/* Gives back memory that is not used. */
+/* Frees memory that is not used. */
 void dt_strbuf_fit(struct dt_strbuf *sb);
 void dt_strbuf_add(struct dt_strbuf *sb, const void *p, size_t n);
 void dt_strbuf_adds(struct dt_strbuf *sb, const char *s);
@@ -99,10 +97,8 @@ static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb)
     return (struct dt_str){sb->p, sb->n};
 }
 
-/*
- * Arena: many small allocations of one lifetime. Freed or reset as a whole; not thread-safe.
- * dt_arena_alloc returns memory aligned for any type, or NULL when memory is out.
- */
+/* Many small allocations that are freed or reset together. Not thread-safe. dt_arena_alloc returns memory aligned for any
+ * type, or NULL if memory is out. */
 struct dt_arena_chunk;
 struct dt_arena {
     struct dt_arena_chunk *head;
@@ -113,13 +109,13 @@ void dt_arena_init(struct dt_arena *arena);
 void dt_arena_clear(struct dt_arena *arena);
 void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
-/* Bytes by which size would grow if n were allocated at once; 0 = there is room. */
+/* By how much size would grow if n bytes were allocated at once. */
 size_t dt_arena_growth(const struct dt_arena *arena, size_t n);
-/* A terminated copy; .p is NULL when memory is out (or when s.p is NULL). */
+/* A terminated copy; absent if memory is out, or s is absent. */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
-/* A terminated copy of both texts, one after the other; .p is NULL when memory is out. Neither text may be absent. */
+/* A terminated copy of both texts, one after the other; absent if memory is out. Neither text may be absent. */
 struct dt_str dt_arena_join(struct dt_arena *arena, struct dt_str first, struct dt_str second);
-/* A terminated text of less than 512 bytes; .p is NULL when it is longer, or memory is out. */
+/* A terminated text of less than 512 bytes; absent if it is longer, or memory is out. */
 struct dt_str dt_arena_printf(struct dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);
 
 #endif

@@ -187,10 +187,6 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
 #define CHANGES_MAX  ((size_t)100000)
 #define OFFSET_MAX_S 93600 /* 26 h, as RFC 8536 has it */
 
-struct change {
-    int64_t at_s, offset_s;
-};
-
 struct dt_zone {
     _Atomic unsigned holds;
     int64_t stamp;

@@ -1,9 +1,7 @@
 /*
- * Time zones, as the system's tzdata has them (RFC 8536, TZif from version 2 on): the table of changes in a zone's
- * file, and behind its end the rule of the file's footer. A zone is decoded once and never changes, so that any number
- * of threads may use it. Pure; zone.h reads the files.
- *
- * The C library is not asked: its zone is one for the whole process (tzset), and it cannot tell when a zone changes.
+ * Time zones of the system's tzdata (RFC 8536, TZif from version 2 on): the table of changes in a zone's file, and the
+ * rule in the file's footer for later times. A zone is decoded once and never changes, so any number of threads may use
+ * it. The C library is not used: its zone is one for the whole process (tzset), and it cannot tell when a zone changes.
  */
 #ifndef DT_BASE_ZONE_H
 #define DT_BASE_ZONE_H
@@ -14,37 +12,35 @@
 
 typedef struct dt_zone dt_zone;
 
-/* A stretch of time with one offset from UTC: from_s inclusive, until_s exclusive, in seconds since 1970. Two that
- * follow each other may have the same offset. INT64_MIN and INT64_MAX: without a bound. */
+/* A span of time with one offset from UTC: from_s inclusive, until_s exclusive, in seconds since 1970; INT64_MIN and
+ * INT64_MAX: no bound. Two consecutive spans may have the same offset. */
 struct dt_zone_span {
     int64_t from_s, until_s;
     int64_t offset_s; /* east of UTC */
 };
 
-/* Decodes the bytes of a file, which may go afterwards. INVALID: they are no TZif of version 2 or later, or one that
- * counts leap seconds; NOMEM. *out is NULL unless OK; freed by dt_zone_free. */
+/* Decodes the bytes of a file. INVALID: not TZif of version 2 or later, or a file that counts leap seconds. NOMEM. *out is
+ * NULL unless OK; freed by dt_zone_free. */
 DT_MUST_CHECK dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err);
-/* Adds a hold on the zone, which is returned. Accepts NULL. Any thread. */
+/* Adds a reference, and returns the zone. Accepts NULL. Any thread. */
 dt_zone *dt_zone_hold(dt_zone *zone);
-/* Gives up one hold; the last one frees. Accepts NULL. Any thread. */
+/* Drops a reference; the last one frees the zone. Accepts NULL. Any thread. */
 void dt_zone_free(dt_zone *zone);
-/* A number that two zones of different bytes hardly share; of NULL 0. */
+/* A hash of the file's bytes; 0 for NULL. */
 int64_t dt_zone_stamp(const dt_zone *zone);
 
-/* The stretch that has the instant in it. A zone of NULL is UTC. */
+/* The span that contains the instant. A NULL zone is UTC. */
 struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s);
-/* The local time at the instant, as the seconds that a clock of UTC would need to show the same. */
+/* The local time at the instant, as if it were UTC. */
 int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s);
-/* The instant at which clocks show a local time: the first one where it comes twice, and where clocks jump over it the
- * instant of the jump. */
+/* The instant at which clocks show a local time. If it comes twice, the first one; if clocks skip it, the instant of the
+ * skip. */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s);
 
-/*
- * The rule in the footer of a zone's file: a POSIX TZ string with the extensions of RFC 8536
- * ("CET-1CEST,M3.5.0,M10.5.0/3", "<-02>2<-01>,M3.5.0/-1,M10.5.0/0"). Pure. For zone.c only.
- */
+/* ---- the rule in the footer: a POSIX TZ string with the extensions of RFC 8536 ("CET-1CEST,M3.5.0,M10.5.0/3",
+ * "<-02>2<-01>,M3.5.0/-1,M10.5.0/0"). Declared for tests. ---- */
 
-/* A day of each year, and a second of it (may lie in another day). */
+/* A day of each year, and a second counted from its beginning, which may be in another day. */
 struct dt_zone_day {
     enum { DT_ZONE_DAY_JULIAN, DT_ZONE_DAY_NUMBER, DT_ZONE_DAY_MONTH } kind; /* Jn, n, Mm.w.d */
     int n, month, week, weekday;
@@ -52,39 +48,34 @@ struct dt_zone_day {
 };
 
 struct dt_zone_rule {
-    bool given;                /* false: the footer is empty */
-    bool summer;               /* there is a summer time */
+    bool given;                /* false: the footer is empty, and the other members mean nothing */
+    bool summer;               /* the rule has a summer time */
     int64_t offset_s;          /* of standard time, east of UTC */
     int64_t summer_s;          /* of summer time */
-    struct dt_zone_day starts; /* summer time does, by standard time */
-    struct dt_zone_day ends;   /* by summer time */
+    struct dt_zone_day starts; /* of summer time, in standard time */
+    struct dt_zone_day ends;   /* of summer time, in summer time */
 };
 
-/* INVALID leaves *out undefined. */
+/* INVALID: *out is undefined. */
 DT_MUST_CHECK dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out);
-/* The stretch that the rule gives for the instant; the rule is given. */
+/* The span of the rule that contains the instant. rule->given is true. */
 struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t at_s);
 
-/*
- * The system's time zone files, read when a zone is first asked for, and again when its file has become another one (by
- * device, inode, time of change and size: a new tzdata). Every function is thread-safe.
- */
+/* ---- the files: read when a zone is first needed, and again if the file was replaced (by device, inode, time of change
+ * and size: a new tzdata). Thread-safe. ---- */
 
 #define DT_ZONE_NAME_MAX 64
 #define DT_ZONE_DIR      "/usr/share/zoneinfo"
 
 typedef struct dt_zone_files dt_zone_files;
 
-/* Zones from the files below dir, which is borrowed and outlives it; NULL: DT_ZONE_DIR. NOMEM. Freed by
- * dt_zone_files_free. */
+/* dir is borrowed and outlives the files; NULL: DT_ZONE_DIR. NOMEM. */
 DT_MUST_CHECK dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
-/* Accepts NULL. Zones that somebody holds stay. */
+/* Accepts NULL. Zones that are referenced elsewhere stay. */
 void dt_zone_files_free(dt_zone_files *files);
-/*
- * Gives the zone as its file is now; the caller holds it until dt_zone_free. "UTC" needs no file: *out is NULL with OK.
- * INVALID: there is no such zone, or the file of this name is none ("localtime", "posix/…"); err says which.
- * UNAVAILABLE: it cannot be read now. NOMEM. *out is NULL unless OK.
- */
+/* Returns a reference to the zone as its file is now, until dt_zone_free. For "UTC", *out is NULL with OK. INVALID: there
+ * is no such zone, or the file of this name is not a zone ("localtime", "posix/…"). UNAVAILABLE: the file cannot be read
+ * now. NOMEM. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out,
                                           struct dt_error *err);
 
