@@ -1,4 +1,4 @@
-/* See db_mysql.h. By number, not by the names of a vendor's header: both servers' numbers stand here at once. */
+/* See db_mysql.h. Numbers, not names, because no vendor's header has the numbers of both servers. */
 #include "db_mysql.h"
 
 bool dt_db_error_loses_connection(unsigned number)
@@ -21,7 +21,7 @@ bool dt_db_error_loses_connection(unsigned number)
     case 1161: /* network errors seen by the server */
     case 1290:
     case 1836:
-    case 1792: /* read-only server or transaction: it is a replica now, look for the primary anew */
+    case 1792: /* read-only server or transaction: it is a replica now, so look for the primary again */
     case 1927: /* connection killed, MariaDB */
     case 3169: /* session killed, MySQL */
     case 4031: /* idle for too long, MySQL */
@@ -89,7 +89,7 @@ dt_status dt_db_error_status(unsigned number)
     case 1862:
     case 3118:
     case 3159:
-    /* Access denied, password over, account locked: at connecting, so that it may be repaired without a restart. */
+    /* access denied, password expired, account locked: when connecting, so it can be repaired without a restart */
     case 4151:
     case 3:
     case 1016:
@@ -152,7 +152,7 @@ bool dt_db_error_needs_an_operator(unsigned number)
     case 1135:
     case 1203:
     case 1223:
-    case 1226: /* passes by itself */
+    case 1226: /* temporary */
         return false;
     case 1153: /* packet too large */
     case 1290:

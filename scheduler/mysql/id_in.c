@@ -1,4 +1,4 @@
-/* See id_in.h. Owns the sizes of lists; refuses to know what else is read or updated. */
+/* See id_in.h. */
 #include "id_in.h"
 
 #include <string.h>
@@ -7,25 +7,23 @@
 
 static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 64, 128, 256, 512, DT_ID_IN_MOST};
 
-/* One statement's parameters. */
+/* The parameters of one statement. */
 struct list {
     struct dt_param params[DT_ID_IN_HEAD + DT_ID_IN_MOST];
     size_t n_head, n;
     const char *sql;
 };
 
-static dt_status begin(struct list *list, struct dt_params head, struct dt_error *err)
+static void begin_list(struct list *list, struct dt_params head)
 {
-    if (head.n > DT_ID_IN_HEAD)
-        return dt_fail(err, DT_INTERNAL, "%zu parameters before a list of ids", head.n);
+    dt_assert_cmp(head.n, <=, DT_ID_IN_HEAD);
     if (head.n)
         memcpy(list->params, head.v, head.n * sizeof(*head.v));
     list->n_head = head.n;
-    return DT_OK;
 }
 
-/* The next ids, as many as one statement takes. */
-static size_t fill(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
+/* Adds the next ids, as many as one statement can have. Returns their number. */
+static size_t fill_list(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
 {
     size_t taken = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
     unsigned size = 0;
@@ -43,11 +41,12 @@ dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_param
                        uint64_t *affected, struct dt_error *err)
 {
     struct list list;
+    dt_status status = DT_OK;
     *affected = 0;
-    dt_status status = begin(&list, head, err);
+    begin_list(&list, head);
     for (size_t first = 0; status == DT_OK && first < ids.n;) {
         uint64_t changed = 0;
-        first += fill(&list, update, ids.v + first, ids.n - first);
+        first += fill_list(&list, update, ids.v + first, ids.n - first);
         status = dt_db_run(db, list.sql, (struct dt_params){list.params, list.n}, &changed, err);
         *affected += changed;
     }
@@ -58,9 +57,10 @@ dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_param
                         dt_status (*row)(void *arg), void *arg, struct dt_error *err)
 {
     struct list list;
-    dt_status status = begin(&list, head, err);
+    dt_status status = DT_OK;
+    begin_list(&list, head);
     for (size_t first = 0; status == DT_OK && first < ids.n;) {
-        first += fill(&list, query, ids.v + first, ids.n - first);
+        first += fill_list(&list, query, ids.v + first, ids.n - first);
         status = dt_db_query(db, list.sql, (struct dt_params){list.params, list.n}, err);
         while (status == DT_OK && dt_db_next(db))
             status = row(arg);
@@ -69,8 +69,6 @@ dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_param
     }
     return status;
 }
-
-/* See id_in.h. */
 
 dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed, struct dt_error *err)
 {

@@ -1,4 +1,4 @@
-/* Queries of one row of numbers, or of one text, on db.h alone. */
+/* Reads that use only db.h: one row of numbers, one text, and the bounded walk (walk.h). */
 #include "walk.h"
 
 #include "db.h"
@@ -39,8 +39,6 @@ dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, s
     return status == DT_OK && there && !out->p ? dt_fail(err, DT_NOMEM, "out of memory") : status;
 }
 
-/* See walk.h. */
-
 dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id, bool *cut,
                       struct dt_error *err)
 {
@@ -71,7 +69,7 @@ dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, 
     return status;
 }
 
-/* The key that the window before ended with is left out. */
+/* Excludes the last key of the previous window. */
 struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p)
 {
     *p++ = DT_P_STR(keys->topic);

@@ -221,7 +221,7 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
     return dt_fail(err, DT_UNAVAILABLE, "%s", why.text);
 }
 
-/* Sends one command of the connect_link and reads its reply. *reply may be an error reply; the caller frees it. */
+/* Sends one command and reads its reply, which may be an error reply; the caller frees it. */
 static dt_status run_command(dt_link *link, const char *what, redisReply **reply, struct dt_error *err, int argc,
                              const char **argv)
 {
@@ -298,8 +298,8 @@ dt_status dt_link_ready(dt_link *link, struct dt_error *err)
     if (link->c) {
         char byte;
         dt_assert_cmp(link->c->err, ==, 0);
-        /* Between two round trips no answer is owed, so whatever can be read is the end of the connection, or a message
-         * that this program did not run_command for. */
+        /* No reply is due between round trips, so anything to read is the end of the connection, or a message
+         * that this program did not ask for. */
         ssize_t n = recv(link->c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
             return DT_OK;

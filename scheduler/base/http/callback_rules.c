@@ -1,6 +1,5 @@
 /*
- * Reads the URL of a callback with libcurl's parser, which the client of receivers uses as well: what is judged here is
- * what it connects to. That parser tidies hosts (it decodes %, completes "127.1", drops zones), so a host is refused
+ * See callback_rules.h. libcurl's parser tidies hosts: it decodes %, completes "127.1", drops zones. So a host is refused
  * unless the text has it exactly as the parser returns it. Characters that clients read differently are refused before.
  */
 #include "callback_rules.h"
@@ -35,7 +34,7 @@ static const char *check_characters(struct dt_str text)
     return NULL;
 }
 
-static const char *reason_of(CURLUcode failed)
+static const char *url_fault(CURLUcode failed)
 {
     switch (failed) {
     case CURLUE_USER_NOT_ALLOWED:
@@ -53,7 +52,7 @@ static const char *reason_of(CURLUcode failed)
     }
 }
 
-/* dot: one follows the last label, as it may follow whole names, but not addresses. */
+/* dot: the text has a dot after the last label, which is valid for names, but not for addresses. */
 static const char *check_labels(const char *host, bool dot)
 {
     struct in_addr address;
@@ -69,7 +68,7 @@ static const char *check_labels(const char *host, bool dot)
             break;
         label += n + 1;
     }
-    /* A resolver may take the last label, and with it the whole name, for a number. */
+    /* A resolver may read the last label, and so the whole name, as a number. */
     const bool hexadecimal = label[0] == '0' && label[1] == 'x';
     const char *rest =
         hexadecimal ? label + 2 + strspn(label + 2, "0123456789abcdef") : label + strspn(label, "0123456789");
@@ -85,7 +84,7 @@ static const char *read_name(const char *authority, const char *host, struct dt_
     const bool dot = n > 0 && authority[n - 1] == '.';
     n -= dot;
     if (n == 0)
-        return reason_of(CURLUE_NO_HOST);
+        return url_fault(CURLUE_NO_HOST);
     if (n > DT_HOST_MAX)
         return "has a host name of more than 253 bytes";
     for (size_t i = 0; i < n; i++)
@@ -95,7 +94,7 @@ static const char *read_name(const char *authority, const char *host, struct dt_
     return wrong ? wrong : same ? NULL : no_name;
 }
 
-/* host: with its brackets. */
+/* host has its brackets. */
 static const char *read_address(CURLU *handle, char *host, struct dt_callback_url *out)
 {
     struct in6_addr address;
@@ -105,7 +104,7 @@ static const char *read_address(CURLU *handle, char *host, struct dt_callback_ur
     host[strcspn(host, "]")] = '\0';
     if (zoned || inet_pton(AF_INET6, host + 1, &address) != 1 ||
         !inet_ntop(AF_INET6, &address, out->host, sizeof(out->host)))
-        return reason_of(CURLUE_BAD_IPV6);
+        return url_fault(CURLUE_BAD_IPV6);
     return NULL;
 }
 
@@ -133,7 +132,7 @@ const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *ou
     failed = failed ? failed : curl_url_get(handle, CURLUPART_HOST, &host, 0);
     failed = failed ? failed : curl_url_get(handle, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
     const bool ipv6 = !failed && host[0] == '[' && authority[0] == '[';
-    wrong = failed ? reason_of(failed) : ipv6 ? read_address(handle, host, url) : read_name(authority, host, url);
+    wrong = failed ? url_fault(failed) : ipv6 ? read_address(handle, host, url) : read_name(authority, host, url);
     url->port = port ? (uint16_t)strtoul(port, NULL, 10) : 0;
     const char *rest = ipv6 ? strchr(authority, ']') + 1 : authority + strcspn(authority, ":/?");
     if (!wrong && (url->port == 0 || strcspn(rest, "/?") > strlen(":65535")))
@@ -174,12 +173,11 @@ uint32_t dt_callback_host_of(struct dt_str text)
     return text.p && !dt_callback_url_check(text, &url) ? dt_callback_host_number(&url) : 0;
 }
 
-/* Host names against a list. Letters may be of either case; an element with "*." is compared with the end of the
- * host. */
+/* ---- hosts: case does not matter; an element with "*." is compared with the end of the host ---- */
 
 #define ELEMENT_MAX 253
 
-static bool has_prefix(struct dt_str name)
+static bool is_wildcard(struct dt_str name)
 {
     return name.n > 2 && name.p[0] == '*' && name.p[1] == '.';
 }
@@ -191,7 +189,7 @@ dt_status dt_host_names_check(struct dt_str names, struct dt_error *err)
         const struct dt_str name = dt_str_next_element(&names);
         const int shown = name.n > ELEMENT_MAX ? ELEMENT_MAX : (int)name.n;
         bool good = name.n > 0;
-        for (size_t i = has_prefix(name) ? 2 : 0; i < name.n && good; i++)
+        for (size_t i = is_wildcard(name) ? 2 : 0; i < name.n && good; i++)
             good = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("-._:", name.p[i]));
         if (!good)
             return dt_fail(err, DT_INVALID, "\"%.*s\" is not a host's name, such as example.com or *.example.com",
@@ -208,8 +206,8 @@ bool dt_host_allowed(struct dt_str names, const char *host)
         return true;
     while (names.n > 0) {
         struct dt_str name = dt_str_next_element(&names);
-        const bool below = has_prefix(name);
-        name.p += below; /* the dot stays */
+        const bool below = is_wildcard(name);
+        name.p += below; /* keeps the dot */
         name.n -= below;
         if ((below ? n > name.n : n == name.n) && strncasecmp(host + n - name.n, name.p, name.n) == 0)
             return true;
@@ -233,7 +231,7 @@ bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct
     struct dt_str hosts = places->hosts;
     if (!url.p || dt_callback_url_check(url, &wanted))
         return false;
-    if (places->url.p && dt_str_eq(places->url, url)) /* as of most jobs */
+    if (places->url.p && dt_str_eq(places->url, url)) /* the usual case */
         return true;
     if (places->url.p && !dt_callback_url_check(places->url, &place) && strcmp(place.key, wanted.key) == 0)
         return true;
@@ -253,11 +251,11 @@ bool dt_callback_places_widen(const struct dt_callback_places *before, const str
     return widen;
 }
 
-/* Which headers callers may add: one table of names that are taken, and RFC 9110's character sets. */
+/* ---- headers ---- */
 
 static const struct taken {
     struct dt_str name;
-    bool prefix; /* every name that begins so */
+    bool prefix; /* all names with this prefix */
     const char *reason;
 } taken[] = {
 #define OURS       "is a header of every callback"
@@ -312,10 +310,7 @@ const char *dt_callback_header_value_check(struct dt_str value)
     return NULL;
 }
 
-/*
- * The table of refused networks. Every address is brought to one form first (base/addresses.h). A form that
- * carries an IPv4 address is judged twice, as what it is and as what it carries.
- */
+/* ---- addresses: an address that carries an IPv4 address is judged twice, as it is and as what it carries ---- */
 
 #define ADDRESS_BITS 128
 #define MAPPED_BITS  96
@@ -346,7 +341,7 @@ static const struct dt_network refused[] = {
     {{0xff}, 8},                            /* multicast */
 };
 
-/* IPv6 networks whose addresses carry an IPv4 address, and the byte at which it stands. */
+/* IPv6 networks whose addresses carry an IPv4 address, and its first byte. */
 static const struct carrier {
     struct dt_network network;
     unsigned at;
@@ -356,8 +351,6 @@ static const struct carrier {
     {{{0x00, 0x64, 0xff, 0x9b}, 96}, 12}, /* NAT64 */
     {{{0x20, 0x02}, 16}, 2},              /* 6to4 */
 };
-
-static const struct dt_network mapped = {V4(0, 0, 0, 0), MAPPED_BITS};
 
 static bool is_refused(const unsigned char *address)
 {
@@ -370,7 +363,7 @@ static bool is_refused(const unsigned char *address)
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n)
 {
     unsigned char bytes[DT_ADDRESS_BYTES];
-    unsigned char carried[DT_ADDRESS_BYTES];
+    unsigned char carried[DT_ADDRESS_BYTES] = V4(0, 0, 0, 0);
     if (!dt_address_bytes(address, n, bytes))
         return false;
     if (dt_networks_contain(allowed, bytes))
@@ -380,7 +373,6 @@ bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr
     for (size_t i = 0; i < sizeof(carriers) / sizeof(*carriers); i++) {
         if (!dt_network_contains(&carriers[i].network, bytes))
             continue;
-        memcpy(carried, mapped.address, sizeof(carried));
         memcpy(carried + 12, bytes + carriers[i].at, 4);
         return !is_refused(carried) || dt_networks_contain(allowed, carried);
     }

@@ -1,10 +1,9 @@
 /*
- * Looks names up: a table, which one thread uses, and lookups, each on a thread of its own. All these threads share
- * struct exchange_point: the lookups that have ended, under a lock. It counts its users, and the last one frees
- * it.
+ * A table, which one thread uses, and lookups, each on a thread of its own. They share struct exchange_point, the list of
+ * lookups that have ended, under a lock. Its last user frees it.
  *
- * A lookup has a pointer to its entry, which only the table's thread follows: the entry stays while the lookup has not
- * ended.
+ * A lookup points to its entry of the table, but only the table's thread follows that pointer. An entry stays until its
+ * lookup has ended.
  */
 #include "host_names.h"
 
@@ -22,12 +21,12 @@
 
 struct lookup {
     struct exchange_point *point;
-    struct dt_host_name *name; /* of the table's thread */
-    int64_t owner;             /* whose lookup it is */
+    struct dt_host_name *name; /* for the table's thread */
+    int64_t owner;
     struct lookup *next;
     struct dt_strbuf addresses;
-    const char *reason; /* NULL = addresses were found */
-    bool unanswered;    /* name servers failed, so that nothing is known of the name */
+    const char *reason; /* NULL: addresses were found */
+    bool unanswered;    /* name servers failed, so this says nothing about the name */
     char host[];
 };
 
@@ -40,7 +39,7 @@ struct exchange_point {
 
 struct dt_host_names {
     struct exchange_point *point;
-    struct dt_host_name *by_host; /* the first is looked at next when a name is added */
+    struct dt_host_name *by_host; /* drop_one checks the first */
     struct dt_shares running;
 };
 
@@ -70,7 +69,7 @@ static void point_leave(struct exchange_point *point)
 
 /* ---- a lookup, on its own thread ---- */
 
-static void look_up(void *arg)
+static void run_lookup(void *arg)
 {
     static const uint64_t one = 1;
     struct lookup *lookup = arg;
@@ -102,13 +101,13 @@ static void look_up(void *arg)
     pthread_mutex_lock(&point->lock);
     LL_PREPEND(point->ended, lookup);
     pthread_mutex_unlock(&point->lock);
-    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* a full counter wakes as well */
+    ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* a full counter also wakes */
     (void)ignored;
     point_leave(point);
 }
 
-/* Without a thread, or memory, the owner has no turn. */
-static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, int64_t now_us)
+/* Starts a lookup if the owner may have one. Without memory or a thread, the owner has no turn. */
+static void start_lookup(dt_host_names *names, struct dt_host_name *name, int64_t owner, int64_t now_us)
 {
     if (name->asked || !dt_shares_take(&names->running, owner, 1, now_us))
         return;
@@ -123,7 +122,7 @@ static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, 
         pthread_mutex_lock(&names->point->lock);
         names->point->users++;
         pthread_mutex_unlock(&names->point->lock);
-        name->asked = dt_thread_start_detached(look_up, lookup);
+        name->asked = dt_thread_start_detached(run_lookup, lookup);
     }
     if (name->asked)
         return;
@@ -136,28 +135,28 @@ static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, 
 
 /* ---- the table ---- */
 
-static void drop(dt_host_names *names, struct dt_host_name *name)
+static void free_name(dt_host_names *names, struct dt_host_name *name)
 {
     HASH_DEL(names->by_host, name);
     free(name->addresses);
     free(name);
 }
 
-static bool usable(const struct dt_host_name *name, int64_t now_us)
+static bool is_usable(const struct dt_host_name *name, int64_t now_us)
 {
     return name->addresses && now_us < name->found_us + DT_HOST_NAME_USED_US;
 }
 
-/* Drops the first name of the table if no request needs it, and it is either of no use or one too many; else moves it
- * to the end, for which the table needs no memory. */
+/* Frees the first name of the table if no request needs it, and it is not usable or the table is full. Else moves it to the
+ * end, for which the table needs no memory. */
 static void drop_one(dt_host_names *names, int64_t now_us)
 {
     struct dt_host_name *first = names->by_host;
     if (!first)
         return;
     const bool many = HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX;
-    if (!first->asked && first->waiting == 0 && (many || !usable(first, now_us))) {
-        drop(names, first);
+    if (!first->asked && first->waiting == 0 && (many || !is_usable(first, now_us))) {
+        free_name(names, first);
     } else if (first->hh.next) {
         HASH_DEL(names->by_host, first);
         HASH_ADD_KEYPTR(hh, names->by_host, first->host, strlen(first->host), first);
@@ -172,7 +171,7 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     HASH_FIND(hh, names->by_host, host, n, name);
     if (!name) {
         drop_one(names, now_us);
-        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* names in use are passed over */
+        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* the first one may have been in use */
             drop_one(names, now_us);
         name = calloc(1, sizeof(*name) + n + 1);
         if (!name)
@@ -186,8 +185,10 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     }
     *out = name;
     if (!name->addresses || now_us >= name->asks_us)
-        ask(names, name, owner, now_us);
-    name->state = usable(name, now_us) ? DT_HOST_NAME_KNOWN : name->asked ? DT_HOST_NAME_ASKED : DT_HOST_NAME_NO_TURN;
+        start_lookup(names, name, owner, now_us);
+    name->state = is_usable(name, now_us) ? DT_HOST_NAME_KNOWN
+                  : name->asked           ? DT_HOST_NAME_ASKED
+                                          : DT_HOST_NAME_NO_TURN;
     return DT_OK;
 }
 
@@ -204,7 +205,7 @@ struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
     dt_assert(name->asked);
     dt_shares_give_back(&names->running, lookup->owner, 1);
     name->asked = false;
-    if (lookup->unanswered && usable(name, now_us)) {
+    if (lookup->unanswered && is_usable(name, now_us)) {
         name->asks_us = now_us + DT_HOST_NAME_AGAIN_US;
     } else {
         free(name->addresses);
@@ -227,7 +228,7 @@ void dt_host_names_doubt(dt_host_names *names, const char *host, int64_t owner, 
     if (!name)
         return;
     name->asks_us = now_us;
-    ask(names, name, owner, now_us);
+    start_lookup(names, name, owner, now_us);
 }
 
 dt_status dt_host_names_new(int wake_fd, dt_host_names **out)
@@ -259,7 +260,7 @@ void dt_host_names_free(dt_host_names *names)
     if (!names)
         return;
     HASH_ITER(hh, names->by_host, name, next)
-    drop(names, name);
+    free_name(names, name);
     dt_shares_clear(&names->running);
     point_leave(names->point);
     free(names);

@@ -1,17 +1,18 @@
 /*
- * The HTTP client: one thread, one multi handle of libcurl, one epoll set. Owns the lists of exchanges and what bounds
- * them; what a single exchange says and hears is http_curl_exchange.c's and http_curl_exchange.c's.
+ * The HTTP client: one thread, one multi handle of libcurl, one epoll set, and the lists of exchanges with their limits.
+ * http_curl_exchange.c has single exchanges.
  *
  *   send() ──> inbox ──> [waits for its name, for a first connection] ──> under way in libcurl ──> answered
  *      lock, wake_fd          host_names.h, receivers.c                   sockets, timer
  *
  * Invariants:
- *  - An exchange stands in exactly one of the three lists until it is answered; each is answered once and freed.
- *  - Everything but the inbox, the two sums and the request to stop belongs to the thread.
- *  - Work for an event is bounded by the exchanges it concerns: libcurl is told which socket is ready
- *    (curl_multi_socket_action), and never goes through all that are under way.
- *  - libcurl is never called from a callback of its own.
- *  - No receiver is late by the time in which this thread did not read: limits move by it before libcurl looks.
+ *  - An exchange is in exactly one of the three lists until it is answered; each is answered once and freed.
+ *  - Only the client's thread uses the members other than the inbox, the two sums and the request to stop.
+ *  - Work for an event is bounded by the exchanges that it concerns: libcurl is told which socket is ready
+ *    (curl_multi_socket_action), and never walks through all exchanges.
+ *  - libcurl is never called from its own callbacks.
+ *  - If this thread could not read for a while, limits move by that time before libcurl checks them: receivers are not
+ *    blamed for it.
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -30,13 +31,13 @@
 #include "http_curl.h"
 #include "wire_guard.h"
 
-#define TURN_AGAIN_US  INT64_C(250000) /* names without a turn are asked for again this often */
+#define TURN_AGAIN_US  INT64_C(250000) /* how often a name without a turn is tried again */
 #define EVENTS_AT_ONCE 128
-#define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_exchange.c) */
+#define SHUT_US        INT64_C(3000000) /* longer than idle connections are kept (http_curl_exchange.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
-#define LOOK_US        INT64_C(250000) /* twice as long between two looks at sockets is too long */
+#define LOOK_US        INT64_C(250000) /* for dt_clock_missed_us */
 #define STOPPED        "the process stops"
-#define SPARE_MAX      128 /* libcurl handles that are kept for further requests */
+#define SPARE_MAX      128 /* libcurl handles kept for further requests */
 
 struct dt_http_client {
     const dt_clock *clock;
@@ -47,7 +48,7 @@ struct dt_http_client {
     size_t max_bytes;
     struct dt_networks allowed;
     char *allow_hosts;
-    char *ca_file; /* NULL = the system's */
+    char *ca_file; /* NULL: the system's */
     int wake_fd, epoll_fd;
     struct dt_thread thread;
 
@@ -57,19 +58,19 @@ struct dt_http_client {
     size_t bytes;
 
     CURLM *multi;
-    int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = not */
+    int64_t timer_us; /* when libcurl must be called; INT64_MAX: never */
     dt_host_names *names;
     dt_contacts *contacts;
     dt_receivers *receivers;
     struct dt_client_exchange *waiting;
-    int64_t waiting_until_us; /* no exchange has waited long enough before; it may be too early */
+    int64_t waiting_until_us; /* not later than the first end of a wait */
     struct dt_client_exchange *under_way;
     CURL *spare[SPARE_MAX];
     unsigned n_spare;
     dt_wire_guard *guard;
-    int64_t looked_us;          /* when sockets were, or were to be, looked at last */
-    int64_t prolonged_until_us; /* the first end of a prolonged exchange; it may be too early */
-    int64_t fresh_until_us;     /* kept connections were shut, and are not used until they are too old for it */
+    int64_t looked_us;          /* when sockets were last checked, or should have been */
+    int64_t prolonged_until_us; /* not later than the first limit of a prolonged exchange */
+    int64_t fresh_until_us;     /* kept connections were shut, so none is used until all are too old */
 };
 
 static int64_t now(const dt_http_client *client)
@@ -77,10 +78,10 @@ static int64_t now(const dt_http_client *client)
     return dt_clock_mono_us(client->clock);
 }
 
-static void wake(const dt_http_client *client)
+static void wake_thread(const dt_http_client *client)
 {
     static const uint64_t one = 1;
-    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* a full counter wakes as well */
+    ssize_t ignored = write(client->wake_fd, &one, sizeof(one)); /* a full counter also wakes */
     (void)ignored;
 }
 
@@ -102,7 +103,7 @@ static void give_answer(dt_http_client *client, struct dt_client_exchange *excha
     dt_client_exchange_free(exchange);
 }
 
-/* Ends an exchange that libcurl has not got. */
+/* Ends an exchange that libcurl does not have. */
 static void end_early(dt_http_client *client, struct dt_client_exchange *exchange, enum dt_http_end end,
                       const char *detail)
 {
@@ -120,9 +121,9 @@ static void wait_until(dt_http_client *client, struct dt_client_exchange *exchan
     DL_APPEND(client->waiting, exchange);
 }
 
-/* Hands an exchange, which is in no list, to libcurl, or lets it wait for another one's first connection. addresses:
- * NULL when the host is an address. */
-static void begin(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
+/* Gives an exchange, which is in no list, to libcurl, or lets it wait for the first connection to its host. addresses: NULL
+ * if the host is an address. */
+static void begin_exchange(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
     int64_t now_us = now(client);
     if (!dt_contact_may_begin(client->contacts, exchange, now_us)) {
@@ -149,7 +150,7 @@ static void begin(dt_http_client *client, struct dt_client_exchange *exchange, c
     end_early(client, exchange, DT_HTTP_CONNECT, "libcurl refuses the request");
 }
 
-static void start(dt_http_client *client, struct dt_client_exchange *exchange)
+static void start_exchange(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     const char *host = exchange->url.host;
     struct in_addr address;
@@ -157,11 +158,11 @@ static void start(dt_http_client *client, struct dt_client_exchange *exchange)
     if (!dt_host_allowed(dt_str(client->allow_hosts), host)) {
         end_early(client, exchange, DT_HTTP_FORBIDDEN, "the name of the host is not allowed");
     } else if (strchr(host, ':') || inet_pton(AF_INET, host, &address) == 1) {
-        begin(client, exchange, NULL);
+        begin_exchange(client, exchange, NULL);
     } else if (dt_host_names_find(client->names, host, exchange->owner, now(client), &name) != DT_OK) {
         end_early(client, exchange, DT_HTTP_DNS, "memory is out");
     } else if (name->state == DT_HOST_NAME_KNOWN) {
-        begin(client, exchange, name->addresses);
+        begin_exchange(client, exchange, name->addresses);
     } else {
         name->waiting++;
         exchange->name = name;
@@ -206,7 +207,7 @@ static void stop_waiting_for_name(dt_http_client *client, struct dt_client_excha
     exchange->no_turn = false;
 }
 
-/* Names that have a turn now are looked up. */
+/* Starts the exchanges whose names have a turn now. */
 static void give_turns(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -219,7 +220,7 @@ static void give_turns(dt_http_client *client)
             name->state == DT_HOST_NAME_NO_TURN)
             continue;
         stop_waiting_for_name(client, exchange);
-        start(client, exchange);
+        start_exchange(client, exchange);
     }
 }
 
@@ -235,7 +236,7 @@ static void serve_names(dt_http_client *client)
                 continue;
             stop_waiting_for_name(client, exchange);
             if (name->state == DT_HOST_NAME_KNOWN)
-                begin(client, exchange, name->addresses);
+                begin_exchange(client, exchange, name->addresses);
             else
                 end_early(client, exchange, DT_HTTP_DNS, name->reason);
         }
@@ -254,12 +255,13 @@ static void serve_contacts(dt_http_client *client)
             if (exchange->contact != contact || exchange->name)
                 continue;
             stop_waiting(client, exchange);
-            start(client, exchange);
+            start_exchange(client, exchange);
         }
     }
 }
 
-/* An exchange that waited for a connection goes on without; one that waited for a name, or has no time left, ends. */
+/* Ends waits: an exchange that waited for a connection begins without it; one that waited for a name, or has no time left,
+ * ends. */
 static void end_waits(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -267,7 +269,7 @@ static void end_waits(dt_http_client *client)
     int64_t now_us = now(client);
     if (now_us < client->waiting_until_us)
         return;
-    give_turns(client); /* also if no lookup ends: one may not have found a thread, or memory */
+    give_turns(client); /* also if no lookup has ended: one may have failed for lack of a thread or memory */
     client->waiting_until_us = INT64_MAX;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
@@ -282,7 +284,7 @@ static void end_waits(dt_http_client *client)
         if (exchange->no_turn)
             end_early(client, exchange, DT_HTTP_WITHHELD, "too many names are looked up for its owner");
         else if (resolved && now_us < exchange->until_us)
-            start(client, exchange);
+            start_exchange(client, exchange);
         else
             end_early(client, exchange, DT_HTTP_TIMEOUT,
                       resolved ? "the host has not answered in time" : "the name of the host was not resolved in time");
@@ -299,14 +301,14 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-/* NULL: the handle has none of ours while it closes a connection. */
+/* NULL: libcurl's own handle, which closes connections. */
 static struct dt_client_exchange *exchange_of(CURL *easy)
 {
     char *exchange = NULL;
     return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange) == CURLE_OK ? (void *)exchange : NULL;
 }
 
-/* known is what curl_multi_assign gave the socket: not NULL while libcurl waits for it. */
+/* `known` is the argument of curl_multi_assign: not NULL if libcurl waits for the socket. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
     dt_http_client *client = arg;
@@ -314,7 +316,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     const bool owes = what != CURL_POLL_REMOVE && (what & CURL_POLL_OUT) && exchange && exchange->sent;
     dt_wire_guard_owes(client->guard, fd, owes);
-    if (what == CURL_POLL_REMOVE) { /* a socket that is closed leaves by itself */
+    if (what == CURL_POLL_REMOVE) { /* closing a socket also removes it from the set */
         const int watch = dt_receivers_rest(client->receivers, fd, exchange) ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
         (void)epoll_ctl(client->epoll_fd, watch, fd, &event);
         return 0;
@@ -324,19 +326,19 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     int op = there ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int other = there ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(client->epoll_fd, op, fd, &event) != 0 && (errno == EEXIST || errno == ENOENT))
-        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number belonged to another socket before */
+        (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number was another socket's before */
     curl_multi_assign(client->multi, fd, client);
     return 0;
 }
 
-/* All that was let through has been handed to the kernel by now. */
+/* Called when the kernel has everything that may be written. */
 static void leave_guard(dt_http_client *client)
 {
     if (dt_wire_guard_leave(client->guard))
         client->fresh_until_us = now(client) + SHUT_US;
 }
 
-static void finish(dt_http_client *client, struct dt_client_exchange *exchange, CURLcode code)
+static void finish_exchange(dt_http_client *client, struct dt_client_exchange *exchange, CURLcode code)
 {
     struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)code, now(client));
     curl_multi_remove_handle(client->multi, exchange->easy);
@@ -359,7 +361,7 @@ static void forgive_missed(dt_http_client *client)
     (void)dt_client_exchanges_prolong(client->waiting, missed_us);
 }
 
-/* Finishes what libcurl has ended, and prolonged exchanges at their end, which libcurl may notice later. */
+/* Finishes exchanges that libcurl has ended, and prolonged ones whose limit has passed, which libcurl may notice later. */
 static void finish_ended(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -369,7 +371,7 @@ static void finish_ended(dt_http_client *client)
         CURLcode code = message->data.result;
         exchange = message->msg == CURLMSG_DONE ? exchange_of(message->easy_handle) : NULL;
         if (exchange)
-            finish(client, exchange, code);
+            finish_exchange(client, exchange, code);
     }
     int64_t now_us = now(client);
     if (now_us < client->prolonged_until_us)
@@ -378,7 +380,7 @@ static void finish_ended(dt_http_client *client)
     DL_FOREACH_SAFE(client->under_way, exchange, next)
     {
         if (exchange->prolonged && now_us >= exchange->until_us)
-            finish(client, exchange, CURLE_OPERATION_TIMEDOUT);
+            finish_exchange(client, exchange, CURLE_OPERATION_TIMEDOUT);
         else if (exchange->prolonged)
             client->prolonged_until_us = dt_earlier(client->prolonged_until_us, exchange->until_us);
     }
@@ -386,7 +388,7 @@ static void finish_ended(dt_http_client *client)
 
 /* ---- the thread ---- */
 
-/* Sleeps until there is something to do, and serves the sockets that are ready, and libcurl's timer. */
+/* Sleeps until there is something to do, then serves the ready sockets and libcurl's timer. */
 static void serve_events(dt_http_client *client)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -407,7 +409,7 @@ static void serve_events(dt_http_client *client)
             (void)ignored;
         } else if (dt_receivers_hear(client->receivers, fd, now(client))) {
             (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-        } else { /* after a fault, reading finds out what it is */
+        } else { /* after an error, reading finds out the cause */
             const int in = ready & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_CSELECT_IN : 0;
             const int out = ready & EPOLLOUT ? CURL_CSELECT_OUT : 0;
             (void)curl_multi_socket_action(client->multi, fd, in | out, &running);
@@ -425,7 +427,7 @@ static void end_all(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     while ((exchange = client->under_way)) {
-        /* a head that is whole decides now as well */
+        /* if the head is complete, it decides also now */
         struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
         DL_DELETE(client->under_way, exchange);
         curl_multi_remove_handle(client->multi, exchange->easy);
@@ -445,12 +447,12 @@ static void end_all(dt_http_client *client)
     }
 }
 
-static void run(void *arg)
+static void run_client(void *arg)
 {
     dt_http_client *client = arg;
     struct dt_client_exchange *exchange;
     struct dt_error err = {0};
-    sigset_t set; /* writing to a connection that the receiver has reset must not end the process */
+    sigset_t set; /* writing to a reset connection must not end the process */
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -459,7 +461,7 @@ static void run(void *arg)
     while (!dt_thread_stopping(&client->thread)) {
         for (struct dt_client_exchange *all = take_inbox(client); (exchange = all);) {
             DL_DELETE(all, exchange);
-            start(client, exchange);
+            start_exchange(client, exchange);
         }
         serve_events(client);
         serve_names(client);
@@ -507,7 +509,7 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
     if (status != DT_OK)
         dt_client_exchange_free(exchange);
     else if (first)
-        wake(client);
+        wake_thread(client);
     return status;
 }
 
@@ -519,7 +521,7 @@ unsigned dt_http_client_in_flight(const dt_http_client *client)
 void dt_http_client_stop(dt_http_client *client)
 {
     dt_thread_ask_stop(&client->thread, NULL);
-    wake(client);
+    wake_thread(client);
     dt_thread_join(&client->thread);
 }
 
@@ -548,7 +550,7 @@ static dt_status open_all(dt_http_client *client, struct dt_error *err)
     client->multi = curl_multi_init();
     if (!client->multi)
         return DT_NOMEM;
-    /* Connections are kept up to max_in_flight, those in use included. */
+    /* MAXCONNECTS includes the connections in use. */
     if (curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK ||
         curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client) != CURLM_OK ||
         curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
@@ -556,7 +558,7 @@ static dt_status open_all(dt_http_client *client, struct dt_error *err)
         curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) != CURLM_OK ||
         curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->max_in_flight) != CURLM_OK)
         return DT_SYSTEM;
-    return dt_thread_start(&client->thread, "callbacks", run, client, err);
+    return dt_thread_start(&client->thread, "callbacks", run_client, client, err);
 }
 
 dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *err)
@@ -591,7 +593,7 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
     return status;
 }
 
-/* Kept connections are closed with the multi handle, over its own internal handle; the others may go before. */
+/* The multi handle closes kept connections through a handle of its own, so the others may be freed before. */
 void dt_http_client_free(dt_http_client *client)
 {
     if (!client)

@@ -1,19 +1,22 @@
 /*
- * What libcurl is told of a request: the options that all have, the options of one, and the three places at which
- * libcurl asks: before it resolves a name, before it opens a socket, before it writes the request.
+ * One exchange: what libcurl is told of a request, and what it tells of the answer.
  *
- * At most once on the wire. libcurl takes a kept connection that turns out to be dead for bad luck and writes the
- * request a second time, to another connection: Curl_retry_request, when a reused connection ends before a byte of an
- * answer came. It does the same for a stream that an HTTP/2 server refused, or answered with HTTP_1_1_REQUIRED. No
- * option switches this off, and the server may well have read the first copy. But each way there goes through the state
- * in which libcurl asks CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the only state that calls the protocol's "do",
- * which writes). So before_request lets the first write through, and no second one; open_socket opens no connection for
- * a second one. All other reasons to send again are off: redirects are not followed, there is neither Expect nor
- * authentication nor TLS early data, and nothing upgrades.
+ * A request is written at most once. If a kept connection turns out to be dead before a byte of an answer came, libcurl
+ * writes the request again, to another connection (Curl_retry_request). It does the same if an HTTP/2 server refused the
+ * stream, or answered with HTTP_1_1_REQUIRED. No option turns this off, and the server may have read the first copy. But
+ * each of these ways passes through the state in which libcurl calls CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the
+ * only state that calls the protocol's "do", which writes). So before_request allows the first write and no second one,
+ * and open_socket opens no connection for a second one. All other reasons to send again are off: no redirects, no Expect,
+ * no authentication, no TLS early data, no upgrades.
  *
- * Names are never resolved by libcurl. Its resolver starts a thread a request, not a name, and waits for that thread
- * when the request times out (CURLOPT_QUICK_EXIT helps where it is used, not in every version). host_names.h looks
- * names up; CURLOPT_RESOLVE carries the addresses into libcurl's cache; before_resolving refuses all else.
+ * libcurl never resolves names. Its resolver starts a thread per request, not per name, and waits for that thread when
+ * the request times out (CURLOPT_QUICK_EXIT does not help in every version). host_names.h looks names up;
+ * CURLOPT_RESOLVE puts the addresses into libcurl's cache; before_resolving refuses every other lookup.
+ *
+ * The head of an answer is complete at its blank line. Then its status decides: whatever ends the exchange afterwards (a
+ * timeout, a broken connection, a body that is too large) only means that the body is not complete. Interim heads (1xx) do
+ * not count, except 101, after which no other head follows. All heads together have a limit, so that a receiver cannot
+ * send interim heads for ever.
  */
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -30,36 +33,35 @@
 #include "http_curl.h"
 #include "wire_guard.h"
 
-#define LIBCURL_LEAST       0x075700 /* 7.87: CURLOPT_QUICK_EXIT; PROTOCOLS_STR is of 7.85 */
+#define LIBCURL_LEAST       0x075700 /* 7.87 has CURLOPT_QUICK_EXIT, 7.85 PROTOCOLS_STR */
 #define CERTIFICATE_MARK    "-----BEGIN "
 #define READ_BUFFER_BYTES   8192L
-#define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes */
-/* A connection that idled for whole seconds beyond this is not used again. Servers close theirs after 2 s and more,
- * perhaps just when a request is on its way that cannot be sent again; a host that gets less than a request a second
- * can do with a connection for each. */
+#define UPLOAD_BUFFER_BYTES 16384L /* libcurl's minimum */
+/* A connection that was idle for longer, in whole seconds, is not used again. Servers close idle connections after 2 s and
+ * more, perhaps while a request is on its way that cannot be sent again. A host with less than a request per second can do
+ * with a connection for each. */
 #define IDLE_MAX_S      1L
 #define RESOLVED_KEPT_S 60L
-/* A file of authorities that has changed is read again after so long. Reading the system's takes some ms. */
+/* How soon a changed file of authorities is read again. Reading the system's takes some ms. */
 #define AUTHORITIES_KEPT_S 5L
 #define KEEPALIVE_IDLE_S   30L
 #define KEEPALIVE_EACH_S   10L
-#define UNACKNOWLEDGED_MS                                                                                              \
-    20000 /* a connection whose peer acknowledges nothing for so long is dead, for all its streams */
+#define UNACKNOWLEDGED_MS  20000 /* if the peer acknowledges nothing for so long, the connection is dead */
 
 _Static_assert(DT_HTTP_DETAIL_MAX >= CURL_ERROR_SIZE, "libcurl writes its error there");
 
 /* ---- copying a request ---- */
 
-static char *put(char *at, struct dt_str text)
+static char *copy_text(char *at, struct dt_str text)
 {
     if (text.n > 0)
         memcpy(at, text.p, text.n);
     return at + text.n;
 }
 
-static char *put_terminated(char *at, struct dt_str text)
+static char *copy_terminated(char *at, struct dt_str text)
 {
-    at = put(at, text);
+    at = copy_text(at, text);
     *at = '\0';
     return at + 1;
 }
@@ -69,12 +71,12 @@ static char *put_terminated(char *at, struct dt_str text)
 /* One allocation: the struct, the nodes, the texts. */
 dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
-    /* Headers of libcurl's own that no request has; one of the request with the same name comes before, and wins. */
+    /* These remove headers that libcurl adds. A header of the request with the same name comes first, and wins. */
     static char no_expect[] = "Expect:";
     static char no_form[] = "Content-Type:";
     static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
     const size_t n = request->n_headers;
-    size_t bytes = request->url.n + 1 + request->body.n + 1; /* of the texts, each with its end */
+    size_t bytes = request->url.n + 1 + request->body.n + 1; /* of the texts, terminated */
     struct dt_callback_url url;
     if (dt_callback_url_check(request->url, &url))
         return DT_INVALID;
@@ -94,19 +96,19 @@ dt_status dt_client_exchange_new(const struct dt_http_request *request, struct d
     exchange->resolved = nodes;
     exchange->headers = nodes + 2;
     nodes[1] = (struct curl_slist){close_it, exchange->headers};
-    for (size_t i = 0; i < n; i++) { /* without a value it is "name;" for libcurl; "name:" takes the header away */
+    for (size_t i = 0; i < n; i++) { /* for libcurl, "name;" is a header without a value, and "name:" removes it */
         struct dt_str value = dt_str_trimmed(request->headers[i].value);
         exchange->headers[i] = (struct curl_slist){at, &exchange->headers[i + 1]};
-        at = put(at, request->headers[i].name);
-        at = put(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
-        at = put_terminated(at, value);
+        at = copy_text(at, request->headers[i].name);
+        at = copy_text(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
+        at = copy_terminated(at, value);
     }
     exchange->headers[n] = (struct curl_slist){no_expect, &exchange->headers[n + 1]};
     exchange->headers[n + 1] = (struct curl_slist){no_form, NULL};
     exchange->url_text = at;
-    at = put_terminated(at, request->url);
+    at = copy_terminated(at, request->url);
     exchange->body = (struct dt_str){at, request->body.n};
-    at = put_terminated(at, request->body);
+    at = copy_terminated(at, request->body);
     dt_assert_cmp(at - texts, <=, bytes);
     exchange->url = url;
     exchange->bytes = bytes;
@@ -129,9 +131,9 @@ void dt_client_exchange_free(struct dt_client_exchange *exchange)
     free(exchange);
 }
 
-/* ---- where libcurl asks ---- */
+/* ---- what libcurl calls ---- */
 
-/* An address needs no lookup, but libcurl asks all the same. */
+/* libcurl also calls this if the host is an address, which needs no lookup. */
 static int before_resolving(void *resolver, void *reserved, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
@@ -165,15 +167,15 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return fd;
 }
 
-/* arg is the guard, which lives longer than the connection. */
+/* arg is the guard, which outlives the connection. */
 static int close_socket(void *arg, curl_socket_t fd)
 {
     dt_wire_guard_close(arg, fd);
     return close(fd);
 }
 
-/* The last of libcurl's questions before it writes. The thread is inside the guard from before the look until libcurl
- * returns (http_curl.c). */
+/* Called last before libcurl writes. The thread is inside the guard from before the lease is checked until libcurl returns
+ * (http_curl.c). */
 static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
     struct dt_client_exchange *exchange = arg;
@@ -189,180 +191,12 @@ static int before_request(void *arg, char *remote, char *local, int remote_port,
     return exchange->again || exchange->withheld ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* ---- options ---- */
-
-/* Sets an option unless one before it was refused. */
-#define SET(option, value) failed = failed ? failed : curl_easy_setopt(easy, option, value)
-
-void *dt_easy_new(const char *ca_file)
-{
-    CURLcode failed = CURLE_OK;
-    CURL *easy = curl_easy_init();
-    if (!easy)
-        return NULL;
-    SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    SET(CURLOPT_HTTP09_ALLOWED, 0L);
-    SET(CURLOPT_POST, 1L);
-    SET(CURLOPT_PATH_AS_IS, 1L);
-    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    SET(CURLOPT_PROXY, "");
-    SET(CURLOPT_NOPROXY, "*");
-    SET(CURLOPT_SSL_VERIFYPEER, 1L);
-    SET(CURLOPT_SSL_VERIFYHOST, 2L);
-#if LIBCURL_VERSION_NUM >= 0x075700 /* older ones keep none; the others keep them for a day unless told otherwise */
-    SET(CURLOPT_CA_CACHE_TIMEOUT, AUTHORITIES_KEPT_S);
-#endif
-    if (ca_file && ca_file[0]) { /* then the system's folder of certificates is not looked at either */
-        SET(CURLOPT_CAINFO, ca_file);
-        SET(CURLOPT_CAPATH, (char *)NULL);
-    }
-    SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_QUICK_EXIT, 1L);
-    SET(CURLOPT_DNS_CACHE_TIMEOUT, RESOLVED_KEPT_S);
-    SET(CURLOPT_MAXAGE_CONN, IDLE_MAX_S);
-    SET(CURLOPT_TCP_KEEPALIVE, 1L);
-    SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-    SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EACH_S);
-    SET(CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
-    SET(CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
-    SET(CURLOPT_RESOLVER_START_FUNCTION, before_resolving);
-    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
-    SET(CURLOPT_PREREQFUNCTION, before_request);
-    SET(CURLOPT_HEADERFUNCTION, dt_client_exchange_on_head);
-    SET(CURLOPT_WRITEFUNCTION, dt_client_exchange_on_body);
-    if (failed == CURLE_OK)
-        return easy;
-    curl_easy_cleanup(easy);
-    return NULL;
-}
-
-static CURLcode set_limit(CURL *easy, long limit_ms)
-{
-    CURLcode failed = CURLE_OK;
-    SET(CURLOPT_TIMEOUT_MS, limit_ms);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, limit_ms);
-    return failed;
-}
-
-dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
-                                    int64_t now_us)
-{
-    dt_assert(!exchange->easy && !exchange->sent);
-    exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
-    exchange->easy = easy;
-    if (addresses) {
-        /* "+host:port:addresses", with the host as the URL has it, a final dot included. The plus lets the entry grow
-         * old. */
-        size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
-        bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
-        dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:%s", exchange->url.host, dot ? "." : "",
-                       (unsigned)exchange->url.port, addresses);
-        if (exchange->resolved_text.failed)
-            return DT_NOMEM;
-        *exchange->resolved = (struct curl_slist){exchange->resolved_text.p, NULL};
-    }
-    CURLcode failed = set_limit(easy, (long)exchange->limit_ms);
-    SET(CURLOPT_URL, exchange->url_text);
-    SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
-    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
-    SET(CURLOPT_POSTFIELDS, exchange->body.p);
-    SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
-    SET(CURLOPT_PRIVATE, (void *)exchange);
-    SET(CURLOPT_RESOLVER_START_DATA, (void *)exchange);
-    SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
-    SET(CURLOPT_CLOSESOCKETDATA, (void *)exchange->guard);
-    SET(CURLOPT_FRESH_CONNECT, exchange->fresh ? 1L : 0L);
-    SET(CURLOPT_FORBID_REUSE, exchange->closes ? 1L : 0L);
-    SET(CURLOPT_PREREQDATA, (void *)exchange);
-    SET(CURLOPT_HEADERDATA, (void *)exchange);
-    SET(CURLOPT_WRITEDATA, (void *)exchange);
-    SET(CURLOPT_ERRORBUFFER, exchange->detail);
-    return failed == CURLE_OK ? DT_OK : DT_NOMEM;
-}
-
-/* libcurl compares with its limit whenever it looks at an exchange, but has noted only the first one to look at. */
-int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us)
-{
-    struct dt_client_exchange *exchange;
-    int64_t first_us = INT64_MAX;
-    if (by_us == 0) /* as nearly always */
-        return first_us;
-    DL_FOREACH(list, exchange)
-    {
-        if (exchange->no_turn)
-            continue;
-        exchange->until_us += by_us;
-        exchange->wait_until_us += exchange->name ? by_us : 0;
-        exchange->limit_ms += (by_us + 999) / 1000;
-        exchange->prolonged = exchange->easy;
-        if (exchange->easy)
-            (void)set_limit(exchange->easy, (long)exchange->limit_ms);
-        first_us = dt_earlier(first_us, exchange->until_us);
-    }
-    return first_us;
-}
-
-/* The data of callbacks, which stay set, are read only while the handle is in a multi handle. */
-void *dt_client_exchange_detach(struct dt_client_exchange *exchange)
-{
-    CURL *easy = exchange->easy;
-    CURLcode failed = CURLE_OK;
-    dt_assert(easy);
-    SET(CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
-    SET(CURLOPT_RESOLVE, (struct curl_slist *)NULL);
-    SET(CURLOPT_POSTFIELDS, (char *)NULL);
-    SET(CURLOPT_ERRORBUFFER, (char *)NULL);
-    (void)failed;
-    exchange->easy = NULL;
-    return easy;
-}
-
-/* ---- what has to be there ---- */
-
-dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
-{
-    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    unsigned protocols = 0;
-    if (info->version_num < LIBCURL_LEAST)
-        return dt_fail(err, DT_INVALID, "libcurl is %s, callbacks need 7.87 or newer", info->version);
-    for (const char *const *protocol = info->protocols; *protocol; protocol++)
-        protocols += strcmp(*protocol, "http") == 0 || strcmp(*protocol, "https") == 0;
-    if (protocols != 2)
-        return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
-    if (!ca_file || !ca_file[0])
-        return DT_OK;
-    /* libcurl reads the file at the first connection, which is late for an operator to learn that it is wrong. */
-    char line[256];
-    bool found = false;
-    FILE *file = fopen(ca_file, "re");
-    if (!file)
-        return dt_fail(err, DT_INVALID, "%s cannot be read", ca_file);
-    while (!found && fgets(line, sizeof(line), file))
-        found = strncmp(line, CERTIFICATE_MARK, strlen(CERTIFICATE_MARK)) == 0;
-    fclose(file);
-    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", ca_file);
-}
-
-/*
- * Reading an answer: its head line by line, its body to a bound, and how the exchange ended.
- *
- * A head is whole at its blank line. From there on its status decides: whatever ends the exchange afterwards (a
- * timeout, a broken connection, a body that is too large) only means that the body is not whole. Interim heads (1xx) do
- * not count, except 101, after which no other head follows. All heads together have a bound, so that no receiver drips
- * interim heads for ever.
- */
+/* ---- the answer ---- */
 
 #define STATUS_SWITCHED 101
 #define STATUS_FINAL    200
 
-/* ---- the head ---- */
-
-static void keep(struct dt_head_value *out, struct dt_str value)
+static void keep_value(struct dt_head_value *out, struct dt_str value)
 {
     if (out->seen)
         return;
@@ -373,7 +207,8 @@ static void keep(struct dt_head_value *out, struct dt_str value)
         memcpy(out->p, value.p, value.n);
 }
 
-size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
+/* libcurl's callback for a line of the head. A return other than size * n ends the exchange. */
+static size_t on_head(char *line, size_t size, size_t n, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
     struct dt_str text = {line, size * n};
@@ -381,7 +216,7 @@ size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
         return size * n; /* a trailer after the body */
     exchange->head_bytes += size * n;
     if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
-        return 0; /* ends the exchange */
+        return 0;
     while (text.n > 0 && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
         text.n--;
     if (!exchange->in_head) { /* the status line */
@@ -409,23 +244,179 @@ size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
     struct dt_str name = {text.p, (size_t)(colon - text.p)};
     struct dt_str value = dt_str_trimmed((struct dt_str){colon + 1, text.n - name.n - 1});
     if (dt_str_is_caseless(name, "content-type"))
-        keep(&exchange->content_type, value);
+        keep_value(&exchange->content_type, value);
     else if (dt_str_is_caseless(name, "retry-after"))
-        keep(&exchange->retry_after, value);
+        keep_value(&exchange->retry_after, value);
     exchange->chunked |= dt_str_is_caseless(name, "transfer-encoding");
     return size * n;
 }
 
-/* ---- the body ---- */
-
-size_t dt_client_exchange_on_body(char *bytes, size_t size, size_t n, void *arg)
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
     struct dt_client_exchange *exchange = arg;
     dt_assert_cmp(exchange->answer_body.n, <=, DT_HTTP_BODY_MAX);
     size_t room = DT_HTTP_BODY_MAX - exchange->answer_body.n;
     size_t taken = size * n < room ? size * n : room;
     dt_strbuf_add(&exchange->answer_body, bytes, taken);
-    return exchange->answer_body.failed ? 0 : taken; /* less than there is: ends the exchange */
+    return exchange->answer_body.failed ? 0 : taken; /* less than n ends the exchange */
+}
+
+/* ---- options ---- */
+
+/* Sets an option unless an earlier one failed. */
+#define SET(option, value) failed = failed ? failed : curl_easy_setopt(easy, option, value)
+
+void *dt_easy_new(const char *ca_file)
+{
+    CURLcode failed = CURLE_OK;
+    CURL *easy = curl_easy_init();
+    if (!easy)
+        return NULL;
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_FOLLOWLOCATION, 0L);
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    SET(CURLOPT_POST, 1L);
+    SET(CURLOPT_PATH_AS_IS, 1L);
+    SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET(CURLOPT_PROXY, "");
+    SET(CURLOPT_NOPROXY, "*");
+    SET(CURLOPT_SSL_VERIFYPEER, 1L);
+    SET(CURLOPT_SSL_VERIFYHOST, 2L);
+#if LIBCURL_VERSION_NUM >= 0x075700 /* older versions keep none; newer ones keep them for a day by default */
+    SET(CURLOPT_CA_CACHE_TIMEOUT, AUTHORITIES_KEPT_S);
+#endif
+    if (ca_file && ca_file[0]) { /* without CAPATH, the system's folder of certificates is not used either */
+        SET(CURLOPT_CAINFO, ca_file);
+        SET(CURLOPT_CAPATH, (char *)NULL);
+    }
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_QUICK_EXIT, 1L);
+    SET(CURLOPT_DNS_CACHE_TIMEOUT, RESOLVED_KEPT_S);
+    SET(CURLOPT_MAXAGE_CONN, IDLE_MAX_S);
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EACH_S);
+    SET(CURLOPT_BUFFERSIZE, READ_BUFFER_BYTES);
+    SET(CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
+    SET(CURLOPT_RESOLVER_START_FUNCTION, before_resolving);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+    SET(CURLOPT_PREREQFUNCTION, before_request);
+    SET(CURLOPT_HEADERFUNCTION, on_head);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    if (failed == CURLE_OK)
+        return easy;
+    curl_easy_cleanup(easy);
+    return NULL;
+}
+
+static CURLcode set_limit(CURL *easy, long limit_ms)
+{
+    CURLcode failed = CURLE_OK;
+    SET(CURLOPT_TIMEOUT_MS, limit_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, limit_ms);
+    return failed;
+}
+
+dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
+                                    int64_t now_us)
+{
+    dt_assert(!exchange->easy && !exchange->sent);
+    exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
+    exchange->easy = easy;
+    if (addresses) {
+        /* "+host:port:addresses", with the host as in the URL, including a final dot. With the plus, the entry expires. */
+        size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
+        bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
+        dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:%s", exchange->url.host, dot ? "." : "",
+                       (unsigned)exchange->url.port, addresses);
+        if (exchange->resolved_text.failed)
+            return DT_NOMEM;
+        *exchange->resolved = (struct curl_slist){exchange->resolved_text.p, NULL};
+    }
+    CURLcode failed = set_limit(easy, (long)exchange->limit_ms);
+    SET(CURLOPT_URL, exchange->url_text);
+    SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
+    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
+    SET(CURLOPT_POSTFIELDS, exchange->body.p);
+    SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
+    SET(CURLOPT_PRIVATE, (void *)exchange);
+    SET(CURLOPT_RESOLVER_START_DATA, (void *)exchange);
+    SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
+    SET(CURLOPT_CLOSESOCKETDATA, (void *)exchange->guard);
+    SET(CURLOPT_FRESH_CONNECT, exchange->fresh ? 1L : 0L);
+    SET(CURLOPT_FORBID_REUSE, exchange->closes ? 1L : 0L);
+    SET(CURLOPT_PREREQDATA, (void *)exchange);
+    SET(CURLOPT_HEADERDATA, (void *)exchange);
+    SET(CURLOPT_WRITEDATA, (void *)exchange);
+    SET(CURLOPT_ERRORBUFFER, exchange->detail);
+    return failed == CURLE_OK ? DT_OK : DT_NOMEM;
+}
+
+/* libcurl checks its limit whenever it handles an exchange, but its timer has the first limit only. */
+int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us)
+{
+    struct dt_client_exchange *exchange;
+    int64_t first_us = INT64_MAX;
+    if (by_us == 0) /* the usual case */
+        return first_us;
+    DL_FOREACH(list, exchange)
+    {
+        if (exchange->no_turn)
+            continue;
+        exchange->until_us += by_us;
+        exchange->wait_until_us += exchange->name ? by_us : 0;
+        exchange->limit_ms += (by_us + 999) / 1000;
+        exchange->prolonged = exchange->easy;
+        if (exchange->easy)
+            (void)set_limit(exchange->easy, (long)exchange->limit_ms);
+        first_us = dt_earlier(first_us, exchange->until_us);
+    }
+    return first_us;
+}
+
+/* The arguments of callbacks stay set; libcurl uses them only while the handle is in a multi handle. */
+void *dt_client_exchange_detach(struct dt_client_exchange *exchange)
+{
+    CURL *easy = exchange->easy;
+    CURLcode failed = CURLE_OK;
+    dt_assert(easy);
+    SET(CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
+    SET(CURLOPT_RESOLVE, (struct curl_slist *)NULL);
+    SET(CURLOPT_POSTFIELDS, (char *)NULL);
+    SET(CURLOPT_ERRORBUFFER, (char *)NULL);
+    (void)failed;
+    exchange->easy = NULL;
+    return easy;
+}
+
+/* ---- requirements ---- */
+
+dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
+{
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    unsigned protocols = 0;
+    if (info->version_num < LIBCURL_LEAST)
+        return dt_fail(err, DT_INVALID, "libcurl is %s, callbacks need 7.87 or newer", info->version);
+    for (const char *const *protocol = info->protocols; *protocol; protocol++)
+        protocols += strcmp(*protocol, "http") == 0 || strcmp(*protocol, "https") == 0;
+    if (protocols != 2)
+        return dt_fail(err, DT_INVALID, "libcurl %s was built without http or https", info->version);
+    if (!ca_file || !ca_file[0])
+        return DT_OK;
+    /* libcurl reads the file at the first connection, which is too late to tell an operator that it is wrong. */
+    char line[256];
+    bool found = false;
+    FILE *file = fopen(ca_file, "re");
+    if (!file)
+        return dt_fail(err, DT_INVALID, "%s cannot be read", ca_file);
+    while (!found && fgets(line, sizeof(line), file))
+        found = strncmp(line, CERTIFICATE_MARK, strlen(CERTIFICATE_MARK)) == 0;
+    fclose(file);
+    return found ? DT_OK : dt_fail(err, DT_INVALID, "%s has no certificate in PEM", ca_file);
 }
 
 /* ---- the end ---- */

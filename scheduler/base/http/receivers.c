@@ -1,19 +1,21 @@
 /*
- * Remembers which HTTP/1 receivers send bytes beyond their answers. The client would take such bytes, for example a
- * second answer, for the answer to the next request on the connection, which may be another job's.
+ * What the client knows about receivers: which of them send bytes after their answers, and how the first connection to a
+ * TLS host is made. Knows no lists of exchanges. Time is passed in, and monotonic.
+ *
+ * Bytes after an answer of an HTTP/1 receiver, such as a second answer, would look like the answer to the next request on
+ * the connection, which may be another job's.
  *
  *           first answer       250 ms without further bytes
  *   new ─────────────────▶ heard ─────────────────▶ trusted
- *    ▲                        │ bytes beyond an answer │
+ *    ▲                        │ bytes after an answer  │
  *    └──── after an hour ──── closing ◀────────────────┘
  *
- * Only the connections of a trusted receiver are used again. Until it is trusted, and while it is closing, all requests
- * but the first have a connection of their own with "Connection: close". A connection without a request is watched.
- * If surplus bytes arrive after the next request was written, they look like its answer.
+ * Only connections of a trusted receiver are used again. Until it is trusted, and while it is closing, all requests but
+ * the first have a connection of their own with "Connection: close". A connection without a request is watched. If bytes
+ * arrive after the next request was written, they cannot be told from its answer.
  *
- * A table of receivers by scheme, host and port, and for each descriptor the receiver that it belongs to while it is
- * watched. A descriptor that is closed keeps its entry until its number is used again: no event comes for it. Time is
- * passed in, and monotonic.
+ * There is a table of receivers by scheme, host and port, and for each watched descriptor its receiver. A closed
+ * descriptor keeps its entry until its number is used again, because no event comes for it.
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -26,21 +28,21 @@
 #include "base/log.h"
 #include "http_curl.h"
 
-#define REMEMBERED  10000 /* receivers, beside those with requests */
+#define REMEMBERED  10000 /* receivers without requests */
 #define QUIET_US    INT64_C(250000)
 #define CLOSING_US  (INT64_C(3600) * 1000000)
-#define FIRST_US    INT64_C(1000000) /* a first request that is not answered by then makes room for another one */
+#define FIRST_US    INT64_C(1000000) /* if the first request is not answered by then, another one becomes the first */
 #define DRAIN_BYTES 4096
 #define ESTABLISHED 1 /* TCP_ESTABLISHED of netinet/tcp.h, which linux/tcp.h excludes */
 
-/* TLS 1.3 sends its alerts as records of data: this is how long they are (RFC 8446, 5.2 and 6). */
+/* TLS 1.3 sends alerts as records of data with this length (RFC 8446, 5.2 and 6). */
 #define TLS_RECORD_HEAD 5
 #define TLS_DATA        0x17
 #define TLS_ALERT_BYTES 19
 
 struct dt_receiver {
-    const struct dt_client_exchange *first; /* under way: of a new receiver */
-    int64_t quiet_us;                       /* trusted from then on; 0: new */
+    const struct dt_client_exchange *first; /* of a new receiver, while under way */
+    int64_t quiet_us;                       /* from when it is trusted; 0: new */
     int64_t closing_until_us;
     unsigned users; /* exchanges and watched connections */
     UT_hash_handle hh;
@@ -49,10 +51,11 @@ struct dt_receiver {
 
 struct dt_receivers {
     struct dt_receiver *by_key;
-    struct dt_receiver **watched; /* by descriptor; NULL: it is not watched */
+    struct dt_receiver **watched; /* by descriptor; NULL: not watched */
     size_t n_watched;
 };
 
+/* Finds or makes a receiver. NULL: memory is out. */
 static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
 {
     const size_t n = strlen(key);
@@ -60,7 +63,7 @@ static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
     HASH_FIND(hh, receivers->by_key, key, n, receiver);
     if (receiver)
         return receiver;
-    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* makes room; the table stays, so this needs no memory */
+    if (HASH_COUNT(receivers->by_key) >= REMEMBERED) { /* needs no memory, because the table keeps its size */
         struct dt_receiver *oldest = receivers->by_key;
         HASH_DEL(receivers->by_key, oldest);
         if (oldest->users)
@@ -79,7 +82,7 @@ static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
     return NULL;
 }
 
-static void close_for_long(struct dt_receiver *receiver, int64_t now_us)
+static void start_closing(struct dt_receiver *receiver, int64_t now_us)
 {
     static struct dt_log_limit limit;
     int64_t suppressed;
@@ -126,7 +129,7 @@ void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t n
             receiver->quiet_us = exchange->shared ? now_us : now_us + QUIET_US;
     }
     if (whole && has_surplus(exchange))
-        close_for_long(receiver, now_us);
+        start_closing(receiver, now_us);
 }
 
 /* ---- connections ---- */
@@ -143,7 +146,7 @@ bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange
     return true;
 }
 
-static bool make_entry(dt_receivers *receivers, int fd)
+static bool grow_watched(dt_receivers *receivers, int fd)
 {
     size_t n = receivers->n_watched ? receivers->n_watched : 64;
     if ((size_t)fd < receivers->n_watched)
@@ -167,14 +170,14 @@ bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchang
     dt_receivers_use(receivers, fd, NULL);
     if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
         return false;
-    /* libcurl discards what it has read beyond an answer without a body. So the first answer of a connection is
-     * compared with what the kernel has received, unless TLS or chunks hide how long it is. */
+    /* libcurl discards bytes after an answer without a body. So the length of a connection's first answer is compared with
+     * what the kernel has received, unless TLS or chunks hide it. */
     if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
-        exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* an end counts as one */
+        exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* a FIN counts as one */
     if (has_surplus(exchange))
-        shutdown(fd, SHUT_RDWR); /* also if the answer is not whole: its connection is not used again either */
-    if (!make_entry(receivers, fd))
+        shutdown(fd, SHUT_RDWR); /* also if the answer is not complete: its connection is not used again either */
+    if (!grow_watched(receivers, fd))
         return false;
     receivers->watched[fd] = exchange->receiver;
     receivers->watched[fd]->users++;
@@ -191,13 +194,13 @@ bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
     ssize_t n = recv(fd, bytes, TLS_RECORD_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
         return true;
-    /* Servers end connections that idle; with TLS they say so before. */
+    /* A server that closes an idle connection sends an alert first with TLS. */
     const bool says_end = strncmp(receiver->key, "https", 5) == 0 && (n < TLS_RECORD_HEAD || bytes[0] != TLS_DATA ||
                                                                       (bytes[3] << 8 | bytes[4]) == TLS_ALERT_BYTES);
     if (!says_end)
-        close_for_long(receiver, now_us);
+        start_closing(receiver, now_us);
     shutdown(fd, SHUT_RDWR);
-    while (n > 0) /* libcurl takes a connection for dead if there is nothing to read but its end */
+    while (n > 0) /* libcurl recognizes a dead connection if nothing but its end can be read */
         n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     return true;
 }
@@ -226,23 +229,20 @@ void dt_receivers_free(dt_receivers *receivers)
 }
 
 /*
- * First contact with hosts that speak TLS. Of the requests to a host without a connection one goes first, and the
- * others wait until its connection is open: then they share the connection where HTTP/2 was agreed, and open their own
- * where it was not. Without this, a burst opens as many connections as it has requests. Knows neither libcurl nor lists
- * of waiting exchanges; time is passed in.
+ * The first connection to a TLS host: one request goes first, and the others wait until its connection is open. Then they
+ * share it if HTTP/2 was agreed, or open their own. Otherwise a burst would open a connection for each request. An entry
+ * of the table of hosts is in one of three states:
  *
- * A table of hosts. An entry is in one of three conditions:
- *
- *   cold      no exchange uses it, and none did for a while: the next one goes first
+ *   cold      no exchange has used it for a while: the next one goes first
  *   making    `first` is under way, and not written to its connection yet
  *   made      all others; there may be a connection
  */
 
-#define WARM_US INT64_C(1000000) /* connections that idled as long are closed, or will be (http_curl_exchange.c) */
+#define WARM_US INT64_C(1000000) /* connections that were idle for so long are not used again (http_curl_exchange.c) */
 
 struct dt_contact {
     const struct dt_client_exchange *first; /* NULL: not making, or its exchange has ended */
-    unsigned users;                         /* exchanges that point at the contact */
+    unsigned users;                         /* exchanges that point to it */
     int64_t used_us;                        /* when the last of them left */
     bool listed;                            /* in `making` */
     struct dt_contact *prev;
@@ -257,19 +257,19 @@ struct dt_contacts {
     int64_t pruned_us;
 };
 
-static bool cold(const struct dt_contact *contact, int64_t now_us)
+static bool is_cold(const struct dt_contact *contact, int64_t now_us)
 {
     return contact->users == 0 && now_us - contact->used_us >= WARM_US;
 }
 
-static void drop(dt_contacts *contacts, struct dt_contact *contact)
+static void free_contact(dt_contacts *contacts, struct dt_contact *contact)
 {
     dt_assert_cmp(contact->users, ==, 0);
     HASH_DEL(contacts->by_key, contact);
     free(contact);
 }
 
-/* Makes a contact if there is none, after it has dropped the cold ones; NULL: memory is out. */
+/* Finds or makes a contact; frees cold ones before. NULL: memory is out. */
 static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)
 {
     const size_t n = strlen(key);
@@ -281,8 +281,8 @@ static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int
     if (now_us - contacts->pruned_us >= WARM_US) {
         contacts->pruned_us = now_us;
         HASH_ITER(hh, contacts->by_key, contact, next)
-        if (cold(contact, now_us) && !contact->listed)
-            drop(contacts, contact);
+        if (is_cold(contact, now_us) && !contact->listed)
+            free_contact(contacts, contact);
     }
     contact = calloc(1, sizeof(*contact) + n + 1);
     if (!contact)
@@ -302,8 +302,8 @@ bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exch
         return true;
     struct dt_contact *contact = contact_of(contacts, exchange->url.key, now_us);
     if (!contact)
-        return true; /* out of memory: without order, but it goes */
-    if (cold(contact, now_us)) {
+        return true; /* memory is out: it begins without waiting for others */
+    if (is_cold(contact, now_us)) {
         contact->first = exchange;
         if (!contact->listed)
             DL_APPEND(contacts->making, contact);
@@ -355,6 +355,6 @@ void dt_contacts_free(dt_contacts *contacts)
     if (!contacts)
         return;
     HASH_ITER(hh, contacts->by_key, contact, next)
-    drop(contacts, contact);
+    free_contact(contacts, contact);
     free(contacts);
 }

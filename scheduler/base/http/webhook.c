@@ -1,4 +1,4 @@
-/* Reading the secrets of a callback. The keys are only in the caller's struct, never in a static or in a message. */
+/* See webhook.h. Keys are only in the caller's struct, never in a static variable or a message. */
 #include "webhook.h"
 
 #include <openssl/evp.h>
@@ -8,7 +8,7 @@
 
 static const char prefix[] = "whsec_";
 
-static const char *read_one(struct dt_str text, struct dt_secret_key *key)
+static const char *read_secret(struct dt_str text, struct dt_secret_key *key)
 {
     size_t n = sizeof(prefix) - 1;
     if (text.n < n || memcmp(text.p, prefix, n) != 0)
@@ -26,11 +26,11 @@ const char *dt_callback_secret_read(struct dt_str text, struct dt_callback_secre
     const char *space = text.n ? memchr(text.p, ' ', text.n) : NULL;
     size_t first = space ? (size_t)(space - text.p) : text.n;
     out->n = 1;
-    const char *wrong = read_one((struct dt_str){text.p, first}, &out->keys[0]);
+    const char *wrong = read_secret((struct dt_str){text.p, first}, &out->keys[0]);
     if (wrong || !space)
         return wrong;
     out->n = 2;
-    return read_one((struct dt_str){space + 1, text.n - first - 1}, &out->keys[1]);
+    return read_secret((struct dt_str){space + 1, text.n - first - 1}, &out->keys[1]);
 }
 
 void dt_callback_secret_wipe(struct dt_callback_secret *secret)
@@ -38,10 +38,9 @@ void dt_callback_secret_wipe(struct dt_callback_secret *secret)
     explicit_bzero(secret, sizeof(*secret));
 }
 
-/* Signing, piece by piece, so that a large body is not copied to be put after its id and time. */
-
 #define DIGEST_BYTES 32
 
+/* Signs in pieces, so that a large body need not be copied after its id and time. */
 dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
                           struct dt_strbuf *out)
 {

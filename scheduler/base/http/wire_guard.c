@@ -1,13 +1,11 @@
 /*
- * Two bits a socket, one timer, one signal. The handler calls shutdown(2), clock_gettime(2) and timer_settime(2), and
- * nothing else.
+ * Two bits per socket, one timer, one signal. The handler calls only shutdown(2), clock_gettime(2) and timer_settime(2).
  *
  * Invariants:
- *   - A timer that is armed is left alone until its signal has been handled: since Linux 6.13 a signal that waits for
- *     its thread is lost when its timer is set anew or deleted. So the end is moved by writing it down, and the handler
- *     sets the timer for what is left.
- *   - The end that the handler finds may be that of a lease which began after the thread had looked at the one before,
- *     so leases that are over are counted: the handler compares the count with that at the latest look.
+ *   - An armed timer is not touched until its signal was handled: since Linux 6.13, a signal that waits for its thread is
+ *     lost if its timer is set again or deleted. So a new end is only stored, and the handler arms the timer for it.
+ *   - The handler may find the end of a lease that began after the thread had checked the one before. So leases that
+ *     ended are counted, and the handler compares the count with that at the latest check.
  */
 #include "wire_guard.h"
 
@@ -32,21 +30,21 @@
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "what a handler of signals reads takes no lock");
 
 struct dt_wire_guard {
-    pthread_mutex_t lock; /* the timer is neither made nor deleted while another thread sets it */
+    pthread_mutex_t lock; /* protects the timer from being created or deleted while it is set */
     timer_t timer;
-    _Atomic bool attached;    /* there is a timer … */
-    _Atomic bool armed;       /* … and its signal is to come */
-    _Atomic int64_t until_us; /* 0 = no end was told */
-    _Atomic unsigned over;    /* leases that have ended … */
+    _Atomic bool attached;    /* the timer exists … */
+    _Atomic bool armed;       /* … and its signal will come */
+    _Atomic int64_t until_us; /* 0: no end was set */
+    _Atomic unsigned over;    /* number of leases that have ended … */
     _Atomic unsigned looked;  /* … when the thread entered last */
     const dt_clock *clock;
     volatile sig_atomic_t inside, shut;
-    _Atomic int highest; /* of the words that have a bit */
+    _Atomic int highest; /* index of the last word with a bit */
     _Atomic uint64_t sockets[SOCKETS / WORD_BITS];
-    _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* of these, those with the rest of a request to write */
+    _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* those of them with the rest of a request to write */
 };
 
-/* ---- the timer, by the clock that dt_clock_boot_us is ---- */
+/* ---- the timer, by the clock of dt_clock_boot_us ---- */
 
 static void set_timer(dt_wire_guard *guard, int64_t until_us)
 {
@@ -54,8 +52,8 @@ static void set_timer(dt_wire_guard *guard, int64_t until_us)
     (void)timer_settime(guard->timer, TIMER_ABSTIME, &when, NULL);
 }
 
-/* Unless its signal is to come anyhow. */
-static void arm(dt_wire_guard *guard)
+/* Does nothing if the signal will come anyway. */
+static void arm_timer(dt_wire_guard *guard)
 {
     if (guard->attached && guard->until_us && !atomic_exchange(&guard->armed, true))
         set_timer(guard, guard->until_us);
@@ -63,8 +61,7 @@ static void arm(dt_wire_guard *guard)
 
 /* ---- the handler ---- */
 
-/* On the thread that writes. */
-static void shut_what_is_late(dt_wire_guard *guard)
+static void shut_late_sockets(dt_wire_guard *guard)
 {
     const bool all = guard->inside;
     for (int word = 0; word <= guard->highest; word++) {
@@ -77,7 +74,7 @@ static void shut_what_is_late(dt_wire_guard *guard)
         guard->shut = 1;
 }
 
-/* The timer first: if the thread is stopped after the look, it finds the signal that comes meanwhile. */
+/* Sets the timer before it checks the end: if the thread is stopped in between, it finds the next signal. */
 static void on_end(int number, siginfo_t *info, void *context)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
@@ -85,18 +82,18 @@ static void on_end(int number, siginfo_t *info, void *context)
     (void)number;
     (void)context;
     if (info->si_code != SI_TIMER)
-        return; /* sent by something that does not know us */
+        return; /* sent by another program */
     const int64_t now_us = dt_clock_boot_us(guard->clock);
     if (guard->attached && now_us < guard->until_us) {
         set_timer(guard, guard->until_us);
     } else if (guard->attached) {
-        /* an end that comes between the two looks at it finds the timer armed, or arms it */
+        /* if the end changes between the two checks, either that call or this one arms the timer */
         guard->armed = false;
         if (now_us < guard->until_us)
-            arm(guard);
+            arm_timer(guard);
     }
     if (dt_clock_boot_us(guard->clock) >= guard->until_us || guard->over != guard->looked)
-        shut_what_is_late(guard);
+        shut_late_sockets(guard);
     errno = saved;
 }
 
@@ -106,7 +103,7 @@ void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us)
 {
     pthread_mutex_lock(&guard->lock);
     guard->until_us = dt_later(until_us, 1);
-    arm(guard);
+    arm_timer(guard);
     pthread_mutex_unlock(&guard->lock);
 }
 
@@ -133,12 +130,12 @@ dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
     guard->attached = timer_create(CLOCK_BOOTTIME, &event, &guard->timer) == 0;
     if (!guard->attached)
         status = dt_fail(err, DT_SYSTEM, "no timer for the end of a lease: %s", strerror(errno));
-    arm(guard);
+    arm_timer(guard);
     pthread_mutex_unlock(&guard->lock);
     return status;
 }
 
-/* A signal that is pending goes to the thread before it ends: the guard is freed later. */
+/* A pending signal is handled before the thread ends, so the guard is freed later. */
 void dt_wire_guard_detach(dt_wire_guard *guard)
 {
     pthread_mutex_lock(&guard->lock);
@@ -185,12 +182,12 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
         atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
 }
 
-/* What is late of leases before is shut here, since the handler compares with this look from now on. */
+/* Sockets that are late for earlier leases are shut here, because the handler compares with this check from now on. */
 void dt_wire_guard_enter(dt_wire_guard *guard)
 {
     const unsigned over = guard->over;
     if (over != guard->looked)
-        shut_what_is_late(guard);
+        shut_late_sockets(guard);
     guard->looked = over;
     guard->inside = 1;
     atomic_signal_fence(memory_order_seq_cst);
