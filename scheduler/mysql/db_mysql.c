@@ -1,9 +1,7 @@
 /*
- * db.h on the libmysqlclient API; how a connection is made is in db_mysql_connect.c, which alone includes mysql.h
- * beside it. Builds against MariaDB Connector/C and against Oracle's libmysqlclient; what only the former has (array
- * binding) stands in #ifdef DT_ARRAY_BINDING.
- *
- * Owns the connection, its session settings and the statement cache. Knows nothing of duetime's tables.
+ * db.h on the libmysqlclient API. db_mysql_connect.c makes connections; only these two files include mysql.h. Builds with
+ * MariaDB Connector/C and with Oracle's libmysqlclient; array binding, which only the former has, is in #ifdef
+ * DT_ARRAY_BINDING. Owns the connection, its session settings and the statement cache.
  *
  * States of a handle:
  *
@@ -11,8 +9,8 @@
  *       ^                    |                |    '--1213, 1205--> spoilt --rollback--> idle
  *       '--------------------+--connection lost (dead: closed in all but memory)
  *
- * In `spoilt` the server may have rolled back already, so that a further statement would be a transaction of its own:
- * everything but the rollback is refused.
+ * In `spoilt`, the server may have rolled back already, so that a further statement would be a transaction of its own.
+ * Only the rollback is allowed.
  */
 #include "db.h"
 
@@ -42,14 +40,14 @@ typedef bool sql_bool;
 #define CACHE_BUCKETS    256u
 #define FIRST_CELL_BYTES 64u
 #define MULTI_ROWS_MAX   1024u      /* rows of one multi-row statement */
-#define PLACEHOLDERS_MAX 65535u     /* the protocol's limit for one statement */
-#define PACKET_LEAST     65536      /* of max_allowed_packet: statements of one job must fit */
-#define PACKET_SLACK     8192u      /* of a packet: what is not a parameter's bytes */
-#define PARAM_BYTES      12u        /* of a parameter beside its bytes, at most */
+#define PLACEHOLDERS_MAX 65535u     /* of one statement, in the protocol */
+#define PACKET_LEAST     65536      /* max_allowed_packet: the statements of one job must fit */
+#define PACKET_SLACK     8192u      /* bytes of a packet that are not parameters */
+#define PARAM_BYTES      12u        /* the most for a parameter in addition to its bytes */
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
-#define KEPT_CELL_BYTES  65536u     /* a larger one is given back with its result */
+#define KEPT_CELL_BYTES  65536u     /* a larger cell is freed with its result */
 #define LOOK_US          INT64_C(1000000)
-#define REST_ROWS        4 /* of a stream: read and dropped rather than cut off */
+#define REST_ROWS        4 /* remaining rows of a stream that are read and dropped; if more remain, the connection is closed */
 
 struct column {
     bool is_int;
@@ -58,18 +56,18 @@ struct column {
     size_t cap;
     unsigned long n;
     sql_bool null, error;
-    char digits[24]; /* an integer column asked for as bytes */
+    char digits[24]; /* an integer column read as bytes */
 };
 
-/* A prepared statement; rows > 0: the multi-row form with that many groups. */
+/* A prepared statement. rows > 0: the multi-row form with so many groups. */
 struct statement {
     struct statement *next;
     const char *sql;
     size_t rows;
     bool once;  /* not in the cache: freed by dt_db_end */
-    bool asked; /* by text; the answer is owed */
+    bool asked; /* sent as text; the answer was not read yet */
     MYSQL_STMT *stmt;
-    MYSQL_RES *text;    /* in its place: rows of numbers that were asked for by text */
+    MYSQL_RES *text;    /* instead of stmt: rows of numbers of a query sent as text */
     unsigned n_columns; /* of the result set */
     struct column *columns;
     MYSQL_BIND *binds;
@@ -82,7 +80,7 @@ enum txn { TXN_NONE, TXN_OPEN, TXN_SPOILT };
 
 struct dt_db {
     const struct dt_config *config;
-    MYSQL *mysql; /* NULL when closed */
+    MYSQL *mysql; /* NULL: closed */
     bool dead;
     enum txn txn;
     bool keeps;       /* autocommit is off */
@@ -90,10 +88,10 @@ struct dt_db {
     enum dt_server server;
     size_t packet_max;
     int64_t used_us;
-    int64_t looked_us; /* when this server was last found to be writable, where there are several */
+    int64_t looked_us; /* with several servers: when this one was last found to be writable */
     struct statement *cache[CACHE_BUCKETS];
     struct statement *open; /* between dt_db_query and dt_db_end */
-    bool streaming;         /* its rows are still with the server */
+    bool streaming;         /* the server still has its rows */
     dt_status fetch_status;
     struct dt_error fetch_error;
     MYSQL_BIND *binds; /* of parameters */
@@ -101,8 +99,8 @@ struct dt_db {
     char *scratch; /* lengths, and arrays of run_many */
     size_t scratch_cap;
     pthread_mutex_t cut_lock;
-    int wire; /* under the lock: the connection's socket, -1 without one … */
-    bool cut; /* … and whether it is to have none any more */
+    int wire; /* under the lock: the connection's socket, or -1 … */
+    bool cut; /* … and whether dt_db_cut was called */
 };
 
 dt_status dt_db_library_init(void)
@@ -146,10 +144,10 @@ static dt_status fail_statement(dt_db *db, MYSQL_STMT *stmt, const char *what, s
     return fail(db, mysql_stmt_errno(stmt), mysql_stmt_error(stmt), what, err);
 }
 
-static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err);
-static dt_status run_text(dt_db *db, const char *sql, size_t n, struct dt_error *err);
+static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err);
+static dt_status run_text(dt_db *db, struct dt_str sql, struct dt_error *err);
 
-static dt_status connected(dt_db *db, struct dt_error *err)
+static dt_status check_connected(dt_db *db, struct dt_error *err)
 {
     bool read_only = false;
     if (!db->mysql || db->dead)
@@ -159,8 +157,8 @@ static dt_status connected(dt_db *db, struct dt_error *err)
     if (db->open)
         return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
     db->used_us = dt_clock_mono_us(dt_clock_system());
-    /* One statement a second, between transactions, and only if there are several servers: a server that has become a
-     * replica still serves reads, older and older ones. */
+    /* With several servers, checks once a second between transactions: a server that has become a replica still serves
+     * reads, but of ever older data. */
     if (!dt_mysql_may_move(db->config) || db->txn != TXN_NONE || db->used_us - db->looked_us <= LOOK_US)
         return DT_OK;
     if (dt_mysql_read_only(db->mysql, &read_only))
@@ -170,27 +168,27 @@ static dt_status connected(dt_db *db, struct dt_error *err)
     return read_only ? dt_fail(err, DT_UNAVAILABLE, "the MySQL server has become read-only") : DT_OK;
 }
 
-/* Has NOW() tell the time of the test clock from here on: half a millisecond more, since servers cut what they made
- * of the decimal places. A database without its table, which is about to get it, or a row in it, has the server's. */
+/* Makes NOW() the time of the test clock, plus half a millisecond, because servers truncate what they compute from the
+ * decimal places. Without the table (before its migration) or its row, NOW() stays the server's. */
 static dt_status follow_clock(dt_db *db, struct dt_error *err)
 {
-    /* A query in the SET itself would lock the row until the transaction ends. */
+    /* A query inside the SET would lock the row until the transaction ends. */
     static const char sql[] =
         "SELECT COALESCE(MAX(COALESCE(frozen_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + "
         "ahead_ms) / 1000 + 0.0005), 0) INTO @dt_test_clock FROM test_clock; "
         "SET timestamp = @dt_test_clock";
     if (!db->config->installation_test_clock)
         return DT_OK;
-    dt_status status = run_text(db, sql, sizeof(sql) - 1, err);
+    dt_status status = run_text(db, dt_str(sql), err);
     return status == DT_SCHEMA ? DT_OK : status;
 }
 
-/* Makes the connection ready for a statement: outside a transaction each one commits itself. */
-static dt_status usable(dt_db *db, struct dt_error *err)
+/* Makes the connection ready for a statement. Outside of a transaction, each one commits by itself. */
+static dt_status ready_for_statement(dt_db *db, struct dt_error *err)
 {
-    dt_status status = connected(db, err);
+    dt_status status = check_connected(db, err);
     if (status == DT_OK && db->keeps && db->txn == TXN_NONE)
-        status = set_keeps(db, false, err);
+        status = set_autocommit_off(db, false, err);
     return status == DT_OK ? follow_clock(db, err) : status;
 }
 
@@ -209,8 +207,8 @@ static void free_statement(struct statement *s)
     free(s);
 }
 
-/* False: the connection is cut. */
-static bool lay_wire(dt_db *db, int wire)
+/* Stores the socket for dt_db_cut. False: dt_db_cut was called. */
+static bool set_wire(dt_db *db, int wire)
 {
     pthread_mutex_lock(&db->cut_lock);
     bool whole = !db->cut;
@@ -239,7 +237,7 @@ static void close_connection(dt_db *db)
             free_statement(s);
         }
     }
-    lay_wire(db, -1);
+    set_wire(db, -1);
     if (db->mysql)
         mysql_close(db->mysql);
     db->mysql = NULL;
@@ -255,25 +253,25 @@ static unsigned seconds(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-static dt_status run_text(dt_db *db, const char *sql, size_t n, struct dt_error *err)
+static dt_status run_text(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
-    if (mysql_real_query(db->mysql, sql, (unsigned long)n))
-        return fail_connection(db, sql, err);
+    if (mysql_real_query(db->mysql, sql.p, (unsigned long)sql.n))
+        return fail_connection(db, sql.p, err);
     for (;;) {
         MYSQL_RES *result = mysql_store_result(db->mysql);
         if (result)
             mysql_free_result(result);
         else if (mysql_field_count(db->mysql))
-            return fail_connection(db, sql, err);
+            return fail_connection(db, sql.p, err);
         int more = mysql_next_result(db->mysql);
         if (more > 0)
-            return fail_connection(db, sql, err);
+            return fail_connection(db, sql.p, err);
         if (more < 0)
             return DT_OK;
     }
 }
 
-/* One number by text: what is asked for once a connection, or with a BEGIN. */
+/* Reads the one number of a query sent as text. */
 static dt_status read_number(dt_db *db, int64_t *out, const char *what, struct dt_error *err)
 {
     MYSQL_RES *result = mysql_store_result(db->mysql);
@@ -292,9 +290,8 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     const struct dt_config *config = db->config;
     char sql[400];
     int64_t packet = 0;
-    /* A session that stopped inside a transaction must not hold its locks for long, be it between two statements, in
-     * the middle of one that it sends, or of an answer that it does not read. MySQL has no limit for the first alone.
-     */
+    /* A session that stops inside a transaction must not hold its locks for long: between two statements, while it sends
+     * one, or while it does not read an answer. MySQL has no limit for the first case alone. */
     int64_t net = dt_earlier(config->mysql_io_timeout, config->mysql_idle_transaction_timeout);
     const char *idle = db->server == DT_SERVER_MARIADB ? "idle_transaction_timeout" : "wait_timeout";
     snprintf(sql, sizeof(sql),
@@ -302,9 +299,9 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
              "innodb_lock_wait_timeout=%u, net_read_timeout=%u, net_write_timeout=%u, %s=%u",
              seconds(config->mysql_lock_timeout), seconds(net), seconds(net), idle,
              seconds(config->mysql_idle_transaction_timeout));
-    dt_status status = run_text(db, sql, strlen(sql), err);
+    dt_status status = run_text(db, dt_str(sql), err);
     if (status == DT_OK)
-        status = run_text(db, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", 54, err);
+        status = run_text(db, DT_STR_LIT("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), err);
     if (status != DT_OK)
         return status;
     static const char ask[] = "SELECT @@max_allowed_packet";
@@ -331,7 +328,7 @@ dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
     const char *version = mysql_get_server_info(db->mysql);
     db->server = version && strstr(version, "MariaDB") ? DT_SERVER_MARIADB : DT_SERVER_MYSQL;
     db->used_us = db->looked_us = dt_clock_mono_us(dt_clock_system());
-    status = lay_wire(db, socket_of(db->mysql)) ? set_session(db, err)
+    status = set_wire(db, socket_of(db->mysql)) ? set_session(db, err)
                                                 : dt_fail(err, DT_UNAVAILABLE, "the connection is cut");
     if (status != DT_OK)
         close_connection(db);
@@ -398,7 +395,7 @@ int64_t dt_db_used_us(const dt_db *db)
 
 dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 {
-    dt_status status = connected(db, err);
+    dt_status status = check_connected(db, err);
     if (status == DT_OK && mysql_ping(db->mysql))
         status = fail_connection(db, "ping", err);
     return status;
@@ -408,7 +405,7 @@ dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 
 static dt_status may_begin(dt_db *db, struct dt_error *err)
 {
-    dt_status status = connected(db, err);
+    dt_status status = check_connected(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a transaction is open already");
     return status == DT_OK ? follow_clock(db, err) : status;
@@ -418,17 +415,17 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = may_begin(db, err);
     if (status == DT_OK)
-        status = run_text(db, "START TRANSACTION", 17, err);
+        status = run_text(db, DT_STR_LIT("START TRANSACTION"), err);
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
 }
 
-static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err)
+static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err)
 {
     const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
     dt_assert(db->txn == TXN_NONE); /* autocommit=1 would commit it */
-    dt_status status = run_text(db, sql, strlen(sql), err);
+    dt_status status = run_text(db, dt_str(sql), err);
     if (status == DT_OK)
         db->keeps = keeps;
     return status;
@@ -438,7 +435,7 @@ dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err)
 {
     dt_status status = may_begin(db, err);
     if (status == DT_OK && !db->keeps)
-        status = set_keeps(db, true, err);
+        status = set_autocommit_off(db, true, err);
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
@@ -450,7 +447,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
     dt_status status = may_begin(db, err);
     if (status == DT_OK)
-        status = run_text(db, sql, sizeof(sql) - 1, err);
+        status = run_text(db, dt_str(sql), err);
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
@@ -464,15 +461,15 @@ dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
         return status;
     if (mysql_real_query(db->mysql, sql, sizeof(sql) - 1))
         return fail_connection(db, sql, err);
-    db->txn = TXN_OPEN; /* the first of the two statements is done */
+    db->txn = TXN_OPEN; /* the first statement has succeeded */
     status = mysql_next_result(db->mysql) ? fail_connection(db, sql, err) : read_number(db, now_ms, sql, err);
     if (status != DT_OK)
         dt_db_rollback(db);
     return status;
 }
 
-/* Whatever came back for a commit: it may have been made, and only a new connection can tell. */
-static dt_status in_doubt(dt_db *db, struct dt_error *err)
+/* The commit may have happened: only a new connection can tell. */
+static dt_status fail_in_doubt(dt_db *db, struct dt_error *err)
 {
     db->dead = true;
     if (err)
@@ -482,16 +479,16 @@ static dt_status in_doubt(dt_db *db, struct dt_error *err)
 
 dt_status dt_db_commit(dt_db *db, struct dt_error *err)
 {
-    dt_status status = connected(db, err);
+    dt_status status = check_connected(db, err);
     if (status == DT_OK && db->txn != TXN_OPEN)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
-    status = run_text(db, "COMMIT", 6, err);
+    status = run_text(db, DT_STR_LIT("COMMIT"), err);
     if (status == DT_BUSY)
         return status;
     db->txn = TXN_NONE;
-    return status != DT_OK ? in_doubt(db, err) : DT_OK;
+    return status != DT_OK ? fail_in_doubt(db, err) : DT_OK;
 }
 
 void dt_db_rollback(dt_db *db)
@@ -503,7 +500,7 @@ void dt_db_rollback(dt_db *db)
         return;
     }
     db->txn = TXN_NONE;
-    if (run_text(db, "ROLLBACK", 8, NULL) != DT_OK)
+    if (run_text(db, DT_STR_LIT("ROLLBACK"), NULL) != DT_OK)
         db->dead = true;
 }
 
@@ -535,7 +532,7 @@ static void bind_column(struct column *c, MYSQL_BIND *bind)
     bind->buffer_length = c->is_int ? sizeof(c->i) : (unsigned long)c->cap;
 }
 
-/* Buffers for the result set, made once a statement. */
+/* Makes the buffers for the result set, once per statement. */
 static dt_status make_columns(dt_db *db, struct statement *s, struct dt_error *err)
 {
     MYSQL_RES *meta = mysql_stmt_result_metadata(s->stmt);
@@ -595,7 +592,7 @@ static struct statement **bucket_of(dt_db *db, const char *sql, size_t rows)
     return &db->cache[h >> 56];
 }
 
-static struct statement *cached(dt_db *db, const char *sql, size_t rows)
+static struct statement *find_cached(dt_db *db, const char *sql, size_t rows)
 {
     struct statement *s = *bucket_of(db, sql, rows);
     while (s && (s->sql != sql || s->rows != rows))
@@ -603,7 +600,7 @@ static struct statement *cached(dt_db *db, const char *sql, size_t rows)
     return s;
 }
 
-static void remember(dt_db *db, struct statement *s)
+static void add_to_cache(dt_db *db, struct statement *s)
 {
     struct statement **bucket = bucket_of(db, s->sql, s->rows);
     s->next = *bucket;
@@ -612,12 +609,12 @@ static void remember(dt_db *db, struct statement *s)
 
 static dt_status statement_of(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
-    *out = cached(db, sql, 0);
+    *out = find_cached(db, sql, 0);
     if (*out)
         return DT_OK;
     dt_status status = prepare(db, sql, 0, dt_str(sql), out, err);
     if (status == DT_OK)
-        remember(db, *out);
+        add_to_cache(db, *out);
     return status;
 }
 
@@ -633,7 +630,7 @@ static bool reserve_binds(dt_db *db, size_t n)
     return true;
 }
 
-/* The slices and numbers are borrowed until the statement has run. */
+/* The parameter is borrowed until the statement has run. */
 static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
 {
     memset(bind, 0, sizeof(*bind));
@@ -667,7 +664,7 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
         bind_param(&params.v[i], &db->binds[i]);
         bytes += PARAM_BYTES + (params.v[i].type == DT_PARAM_BYTES ? params.v[i].s.n : 0);
     }
-    /* A statement that the server would not take is not sent: it would end the connection. */
+    /* If the server would not accept a statement, it is not sent, because the server would close the connection. */
     if (bytes > db->packet_max) {
         (void)dt_fail(err, DT_UNAVAILABLE,
                       "MySQL takes statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)", db->packet_max,
@@ -681,12 +678,17 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
     return DT_OK;
 }
 
+/* Makes the connection ready, and finds or prepares the statement. */
+static dt_status ready_statement(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
+{
+    dt_status status = ready_for_statement(db, err);
+    return status == DT_OK ? statement_of(db, sql, out, err) : status;
+}
+
 dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = usable(db, err);
-    if (status == DT_OK)
-        status = statement_of(db, sql, &s, err);
+    dt_status status = ready_statement(db, sql, &s, err);
     if (status == DT_OK)
         status = execute(db, s, params, err);
     if (status == DT_OK && affected)
@@ -698,13 +700,13 @@ dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_
 
 dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
-    dt_status status = usable(db, err);
-    return status != DT_OK ? status : run_text(db, sql.p, sql.n, err);
+    dt_status status = ready_for_statement(db, err);
+    return status != DT_OK ? status : run_text(db, sql, err);
 }
 
 /* ---- many rows ---- */
 
-/* How many rows from `first` fit into so many bytes. */
+/* How many rows from `first` fit into `max` bytes; at least one. */
 static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size_t max)
 {
     size_t bytes = 0;
@@ -721,7 +723,7 @@ static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size
 #ifdef DT_ARRAY_BINDING
 static void bind_array(const struct dt_param *params, size_t columns, size_t rows, char *room, MYSQL_BIND *bind)
 {
-    /* Values and lengths are eight bytes wide, so that `room` is three runs: values, lengths, indicators. */
+    /* `room` is three arrays: values and lengths of eight bytes, and indicators. */
     int64_t *ints = (int64_t *)(void *)room;
     const char **texts = (const char **)(void *)room;
     unsigned long *lengths = (unsigned long *)(void *)(room + rows * 8);
@@ -740,7 +742,7 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
         }
     }
     memset(bind, 0, sizeof(*bind));
-    /* Binds bytes: text would be decoded character by character before it is stored. */
+    /* Bytes, not text, which the server would decode character by character. */
     bind->buffer_type = is_int ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
     bind->buffer = room;
     bind->length = is_int ? NULL : lengths;
@@ -774,7 +776,7 @@ static dt_status run_array(dt_db *db, struct statement *s, struct dt_param_rows 
 }
 #endif
 
-/* The group of placeholders behind VALUES: [*group, *group_end). */
+/* Finds the group of placeholders after VALUES: [*group, *group_end). */
 static bool find_group(const char *sql, const char **group, const char **group_end)
 {
     const char *at = strstr(sql, "VALUES");
@@ -797,7 +799,7 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
 {
     if (rows == 1)
         return statement_of(db, sql, out, err);
-    *out = cached(db, sql, rows);
+    *out = find_cached(db, sql, rows);
     if (*out)
         return DT_OK;
     const char *group;
@@ -816,14 +818,14 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
         text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : prepare(db, sql, rows, dt_strbuf_str(&text), out, err);
     dt_strbuf_clear(&text);
     if (status == DT_OK)
-        remember(db, *out);
+        add_to_cache(db, *out);
     return status;
 }
 
 dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
                          struct dt_error *err)
 {
-    dt_status status = usable(db, err);
+    dt_status status = ready_for_statement(db, err);
     uint64_t changed = 0;
     for (size_t first = 0; first < rows.n && status == DT_OK;) {
         const struct dt_param *from = rows.v + first * rows.columns;
@@ -838,7 +840,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         } else
 #endif
         {
-            /* The largest power of two: few different statements, so that each is prepared once. Their text is a
+            /* A power of two, so that there are few different statements, each prepared once. Their text must fit into a
              * packet, too. */
             const size_t fit = n;
             n = MULTI_ROWS_MAX;
@@ -877,8 +879,8 @@ static void add_value(struct dt_strbuf *out, const struct dt_param *p)
     }
 }
 
-/* The server stops at the first error: one that it tells of the statement means that nothing was committed. One of the
- * connection, or one that the client library finds by itself, may mean anything. */
+/* The server stops at the first error. So if it reports an error of the statement, nothing was committed. After an error of
+ * the connection or of the client library, the commit may have happened. */
 static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -893,7 +895,7 @@ static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *
     if (status == DT_BUSY || (status != DT_OK && server_told && status != DT_UNAVAILABLE))
         return status;
     db->txn = TXN_NONE;
-    return status != DT_OK ? in_doubt(db, err) : DT_OK;
+    return status != DT_OK ? fail_in_doubt(db, err) : DT_OK;
 }
 
 dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err)
@@ -901,12 +903,12 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     struct dt_strbuf text;
     const char *group;
     const char *end;
-    dt_status status = connected(db, err);
+    dt_status status = check_connected(db, err);
     if (status == DT_OK && db->txn != TXN_OPEN)
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
-    const size_t half = db->packet_max / 2; /* as hexadecimal digits */
+    const size_t half = db->packet_max / 2; /* each byte is two hexadecimal digits */
     if (rows_that_fit(&rows, 0, half < CHUNK_BYTES ? half : CHUNK_BYTES) < rows.n ||
         rows.n * rows.columns > PLACEHOLDERS_MAX) {
         status = dt_db_run_many(db, sql, rows, NULL, err);
@@ -951,10 +953,10 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         return status;
     }
     /*
-     * A row may be an error: the lock of a row is waited for when the first packets have gone. After that MariaDB's
-     * library takes the statement for one whose rows are still to come, and would wait for them before it executes it
-     * again: it is prepared again when it is wanted. If memory was out, the library has left rows on the line, and
-     * takes it for free.
+     * A row may be an error: the server waits for the lock of a row after it has sent the first packets. After such an
+     * error MariaDB's library believes that rows of the statement are still to come, and would wait for them before the
+     * next execution. So the statement is freed, and prepared again when needed. If memory was out, the library has left
+     * rows unread and does not know it, so the connection is given up.
      */
     if (!stream && mysql_stmt_store_result(s->stmt)) {
         status = fail_statement(db, s->stmt, s->sql, err);
@@ -978,16 +980,14 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
 dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = usable(db, err);
-    if (status == DT_OK)
-        status = statement_of(db, sql, &s, err);
+    dt_status status = ready_statement(db, sql, &s, err);
     return status != DT_OK ? status : open_result(db, s, params, false, err);
 }
 
 dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = usable(db, err);
+    dt_status status = ready_for_statement(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a stream inside a transaction (%.80s)", sql);
     if (status == DT_OK)
@@ -995,8 +995,8 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     return status != DT_OK ? status : open_result(db, s, params, true, err);
 }
 
-/* Waits for the answer that is owed. */
-static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
+/* Waits for the answer of dt_db_ask_index, if it was not read yet. */
+static dt_status receive_answer(dt_db *db, struct statement *s, struct dt_error *err)
 {
     if (!s->asked)
         return DT_OK;
@@ -1016,7 +1016,7 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, s
 {
     struct dt_strbuf text;
     size_t used = 0;
-    dt_status status = usable(db, err);
+    dt_status status = ready_for_statement(db, err);
     if (status != DT_OK)
         return status;
     struct statement *s = calloc(1, sizeof(*s));
@@ -1051,17 +1051,17 @@ dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params,
     dt_status status = dt_db_ask_index(db, sql, params, err);
     if (status != DT_OK)
         return status;
-    status = receive(db, db->open, err);
+    status = receive_answer(db, db->open, err);
     if (status == DT_OK)
         return DT_OK;
     db->fetch_status = status;
-    return dt_db_end(db, NULL); /* what the server has sent is not left to the next statement */
+    return dt_db_end(db, NULL); /* nothing is left unread for the next statement */
 }
 
 dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = usable(db, err);
+    dt_status status = ready_for_statement(db, err);
     if (status == DT_OK)
         status = prepare(db, "query text", 0, text, &s, err);
     if (status != DT_OK)
@@ -1073,7 +1073,7 @@ dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
     return status;
 }
 
-/* Cells that were longer than their buffer: grown and read again. */
+/* Grows the buffers of cells that were too long, and reads these again. */
 static dt_status fetch_long_cells(dt_db *db, struct statement *s)
 {
     for (unsigned i = 0; i < s->n_columns; i++) {
@@ -1107,9 +1107,8 @@ size_t dt_db_rows(const dt_db *db)
     return db->open && db->open->stmt ? (size_t)mysql_stmt_num_rows(db->open->stmt) : 0;
 }
 
-/* Reads a number as MySQL writes a BIGINT; twice as fast as strtoll, which is much of what a page of the due index
- * costs here. */
-static int64_t number_of(const char *text)
+/* Parses a BIGINT, twice as fast as strtoll, which matters for a page of the due index. */
+static int64_t parse_bigint(const char *text)
 {
     bool negative = *text == '-';
     uint64_t sum = 0;
@@ -1123,16 +1122,16 @@ bool dt_db_next(dt_db *db)
     struct statement *s = db->open;
     if (!s || db->fetch_status)
         return false;
-    db->fetch_status = receive(db, s, &db->fetch_error);
+    db->fetch_status = receive_answer(db, s, &db->fetch_error);
     if (db->fetch_status)
         return false;
-    if (s->text) { /* rows as they come: the server does not wait for the last one to be read before the first */
+    if (s->text) { /* rows as they arrive */
         MYSQL_ROW row = mysql_fetch_row(s->text);
         if (!row && mysql_errno(db->mysql))
             db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
         for (unsigned i = 0; row && i < s->n_columns; i++) {
             s->columns[i].null = row[i] == NULL;
-            s->columns[i].i = row[i] ? number_of(row[i]) : 0;
+            s->columns[i].i = row[i] ? parse_bigint(row[i]) : 0;
         }
         return row != NULL;
     }
@@ -1194,8 +1193,8 @@ static void free_result(dt_db *db, struct statement *s)
         for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
             row = mysql_stmt_fetch(s->stmt);
         db->streaming = false;
-        /* Freeing the result reads what is left of it, which may be a gigabyte: so the line is cut first. The handle
-         * is as one whose connection was lost. */
+        /* Freeing the result reads the rest of it, which may be a gigabyte. So the socket is shut first, and the handle is
+         * like one whose connection was lost. */
         if (row != MYSQL_NO_DATA) {
             shutdown(socket_of(db->mysql), SHUT_RDWR);
             db->dead = true;
@@ -1219,7 +1218,7 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
     if (!s)
         return DT_OK;
     if (!db->fetch_status)
-        db->fetch_status = receive(db, s, &db->fetch_error);
+        db->fetch_status = receive_answer(db, s, &db->fetch_error);
     db->open = NULL;
     if (s->stmt)
         free_result(db, s);

@@ -1,9 +1,9 @@
 /*
- * Owns: which server is connected to, by TLS or not, and with which account. Knows nothing of what is said afterwards.
+ * Which server is connected to, with or without TLS, and with which account.
  *
- * Of several servers the writable one is wanted. Each is asked for @@read_only, which MySQL also sets with
- * super_read_only; accounts that may write nevertheless must not be the measure. Where two say that they are writable,
- * the first is taken: to keep an old primary from that is up to whatever promotes the new one.
+ * Of several servers, the writable one is used. Each is asked for @@read_only, which MySQL also sets with super_read_only;
+ * that our account may write nevertheless does not count. If two are writable, the first is used: whatever promotes a new
+ * primary must keep the old one from that.
  */
 #include "db_mysql.h"
 
@@ -23,7 +23,7 @@ typedef my_bool sql_bool;
 typedef bool sql_bool;
 #endif
 
-/* The place of the latest writable server among mysql.hosts: a new connection need not ask those that are away. */
+/* The index of the latest writable server in mysql.hosts, so that new connections need not try dead ones first. */
 static _Atomic unsigned favourite;
 
 bool dt_mysql_may_move(const struct dt_config *config)
@@ -43,7 +43,7 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-/* Over a Unix socket TLS checks no name: a process that may listen there owns the machine. */
+/* Over a Unix socket TLS checks no name: a process that can listen there controls the machine. */
 static void set_options(MYSQL *mysql, const struct dt_config *config, const struct dt_tls *tls, bool local)
 {
     unsigned connect = seconds(config->mysql_connect_timeout);
@@ -77,11 +77,11 @@ static void set_options(MYSQL *mysql, const struct dt_config *config, const stru
 /* ---- one server ---- */
 
 struct target {
-    const char *host, *socket; /* socket NULL: by TCP */
+    const char *host, *socket; /* socket NULL: TCP */
     int port;
 };
 
-static dt_status refused(MYSQL *mysql, const struct target *target, struct dt_error *err)
+static dt_status fail_connect(MYSQL *mysql, const struct target *target, struct dt_error *err)
 {
     unsigned number = mysql_errno(mysql);
     const char *text = mysql_error(mysql);
@@ -89,7 +89,7 @@ static dt_status refused(MYSQL *mysql, const struct target *target, struct dt_er
     if (status == DT_INTERNAL)
         status = DT_UNAVAILABLE;
     (void)dt_fail(err, status, "MySQL %u: %s (connect to %.60s:%d)", number, text, target->host, target->port);
-    /* TLS that fails on a certificate fails again; what else fails may be a server that ends. */
+    /* TLS that fails because of a certificate will fail again; other failures may come from a server that stops. */
     if (err)
         err->alarm = dt_db_error_needs_an_operator(number) || (number == 2026 && strcasestr(text, "certificate"));
     return status;
@@ -115,7 +115,7 @@ static dt_status connect_to(const struct dt_config *config, const struct target 
                            (unsigned)target->port, target->socket, CLIENT_MULTI_STATEMENTS | CLIENT_MULTI_RESULTS))
         *out = mysql;
     else
-        status = refused(mysql, target, err);
+        status = fail_connect(mysql, target, err);
     dt_secret_forget(&password);
     if (status != DT_OK)
         mysql_close(mysql);
@@ -126,7 +126,7 @@ static dt_status connect_to(const struct dt_config *config, const struct target 
 
 unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
 {
-    static const char ask[] = "SELECT @@global.read_only NOT IN ('OFF', '0')"; /* a number; later MariaDBs have words */
+    static const char ask[] = "SELECT @@global.read_only NOT IN ('OFF', '0')"; /* a number; newer MariaDBs have words */
     MYSQL_RES *result = mysql_real_query(mysql, ask, sizeof(ask) - 1) ? NULL : mysql_store_result(mysql);
     if (!result)
         return mysql_errno(mysql) ? mysql_errno(mysql) : 2027;
@@ -136,7 +136,7 @@ unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
     return 0;
 }
 
-/* The n-th of the hosts. False: there are fewer. */
+/* Reads the n-th host. False: there are fewer. */
 static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
 {
     struct dt_str rest = dt_str(hosts);
@@ -148,8 +148,7 @@ static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
     return false;
 }
 
-/* Connects to the first server that is writable. The errors of all servers make one text; it is an alarm if one of them
- * is. */
+/* Connects to the first writable server. err has the errors of all servers, and is an alarm if one of them is. */
 static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, struct dt_error *err)
 {
     unsigned n = 0;
@@ -168,7 +167,7 @@ static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, str
         const struct target target = {host.name, NULL, host.port};
         dt_status status = connect_to(config, &target, out, &one);
         if (status == DT_OK && dt_mysql_read_only(*out, &read_only))
-            status = refused(*out, &target, &one);
+            status = fail_connect(*out, &target, &one);
         else if (status == DT_OK && read_only)
             status = dt_fail(&one, DT_UNAVAILABLE, "%.60s:%d is read-only", target.host, target.port);
         if (status == DT_OK) {

@@ -1,10 +1,7 @@
 /*
- * Owns:            the rows of election_members and leases.
- * Refuses to know: who should lead what, and when a member may be believed to be gone, but for what MySQL's clock says.
- *
- * Invariants: `ended` never becomes false again. A lease counts only while its member has not ended, so that ending a
- * member is one statement; what is left of its leases is in nobody's way once it is freed. A lease of a member that
- * lives is deleted by that member alone.
+ * See leases.h. Invariants of elections: `ended` never becomes false again. A lease counts only while its member has not
+ * ended, so one statement ends a member and all its leases; their rows are removed later. Only a live member itself
+ * deletes its leases.
  */
 #include <sys/random.h>
 
@@ -13,8 +10,8 @@
 #include "processes.h"
 #include "store_internal.h"
 
-static dt_status run_list(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards, size_t n,
-                          struct dt_error *err)
+static dt_status run_for_shards(dt_store *store, const struct dt_id_in *sql, int64_t id, const int64_t *shards,
+                                size_t n, struct dt_error *err)
 {
     dt_db *db;
     uint64_t changed;
@@ -58,18 +55,16 @@ dt_status dt_store_election_free(dt_store *store, struct dt_error *err)
 
 dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err)
 {
-    return run_list(store, &dt_sql_take_leases, id, shards, n, err);
+    return run_for_shards(store, &dt_sql_take_leases, id, shards, n, err);
 }
 
 dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err)
 {
-    return run_list(store, &dt_sql_release_leases, id, shards, n, err);
+    return run_for_shards(store, &dt_sql_release_leases, id, shards, n, err);
 }
 
-/* ---- the look ---- */
-
-/* The rows of a member come one after the other. Members beyond the most lead nothing. */
-static dt_status take_rows(dt_db *db, struct dt_election *out, struct dt_error *err)
+/* The rows of a member are consecutive. Members beyond DT_ELECTION_MEMBERS are skipped. */
+static dt_status read_election(dt_db *db, struct dt_election *out, struct dt_error *err)
 {
     while (dt_db_next(db)) {
         const int64_t id = dt_db_i64(db, 0);
@@ -97,7 +92,7 @@ dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struc
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_election, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
-    return status == DT_OK ? take_rows(db, out, err) : status;
+    return status == DT_OK ? read_election(db, out, err) : status;
 }
 
 dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
@@ -111,15 +106,15 @@ dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool lea
         status = dt_db_query_index(db, dt_sql_renew_and_look,
                                    DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id), DT_P_INT(DT_PROCESS_FRESH_MS)), err);
     if (status == DT_OK)
-        status = take_rows(db, out, err);
+        status = read_election(db, out, err);
     for (size_t i = 0; status == DT_OK && i < out->n; i++)
         *there |= out->members[i].id == id;
     return status;
 }
 
-/* See leases.h. */
+/* ---- work leases ---- */
 
-static dt_status take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
+static dt_status take_or_renew(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
 {
     const int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     const struct dt_param work = DT_P_STR(dt_str(lease->work));
@@ -144,8 +139,8 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
     if (getrandom(&lease->holder, sizeof(lease->holder), 0) != (ssize_t)sizeof(lease->holder))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     lease->holder &= INT64_MAX;
-    const dt_status status = take(store, lease, err);
-    if (status != DT_OK) /* it may be ours all the same */
+    const dt_status status = take_or_renew(store, lease, err);
+    if (status != DT_OK) /* we may hold it nevertheless */
         dt_work_lease_release(store, lease);
     return status;
 }
@@ -153,13 +148,13 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
 dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
 {
     const int64_t age_us = dt_clock_mono_us(dt_clock_system()) - lease->renewed_us;
-    return age_us < lease->ms * 1000 / 3 ? DT_OK : take(store, lease, err);
+    return age_us < lease->ms * 1000 / 3 ? DT_OK : take_or_renew(store, lease, err);
 }
 
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease)
 {
     const struct dt_params row = DT_PARAMS(DT_P_STR(dt_str(lease->work)), DT_P_INT(lease->holder));
-    /* Twice: the connection may have broken before. */
+    /* Twice, because the connection may have broken. */
     if (lease->holder && dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL) != DT_OK)
         (void)!dt_store_run(store, dt_sql_release_work_lease, row, NULL, NULL);
     lease->holder = 0;

@@ -1,7 +1,4 @@
-/*
- * One row a process: that it lives, and whether it can tell the index what it changes. It is how a writer that Redis is
- * out of reach for tells leaders, whose own Redis may be well, that entries are missing: without Redis.
- */
+/* See processes.h. So a process that cannot reach Redis tells leaders, whose own Redis may work, that entries are missing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +25,7 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
                                      DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
                                      DT_P_STR_OR_NULL(dt_str(p->elected_by))),
                            &changed, err);
-    if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
+    if (status == DT_OK && changed == 1) /* inserted: the first row of a process */
         status = dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
     return status;
 }
@@ -48,9 +45,9 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
         const size_t n = strlen(out->down);
         if (down.n && n + down.n + 2 <= sizeof(out->down))
             snprintf(out->down + n, sizeof(out->down) - n, "%s%.*s", n ? "," : "", (int)down.n, down.p);
-        else if (down.n) /* a list that does not fit becomes "*" */
+        else if (down.n) /* a list that is too long becomes "*" */
             strcpy(out->down, "*");
-        /* The sum of well mixed numbers changes with each process's losses. */
+        /* The sum of mixed numbers changes if the losses of any process change. */
         uint64_t z = (uint64_t)dt_db_i64(db, 0) + losses * UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);

@@ -1,7 +1,4 @@
-/*
- * The connection behind a dt_store: made when first needed, replaced when it broke, and never kept across a doubt.
- * Knows nothing of tables.
- */
+/* See store.h: the connection, made when first needed, and replaced after it broke or a COMMIT is in doubt. */
 #include "store.h"
 
 #include <stdint.h>
@@ -13,20 +10,21 @@
 #include "mysql/statements.h"
 #include "store_internal.h"
 
-#define PAYLOAD_SLACK  24576u /* of a statement: a job's other members, mostly; headers may need two bytes for each */
+#define PAYLOAD_SLACK  24576u /* of a statement: mostly the job's other members; headers may take two bytes for each */
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
-#define AGAIN_US       INT64_C(900000)  /* less than the shortest lock timeout */
-#define NOW_FRESH_US   INT64_C(250000)  /* for so long the server's time is known without asking */
-#define PROBE_IDLE_US  INT64_C(1000000) /* idle for longer: the server may have hung up (wait_timeout, restart) */
+#define AGAIN_US       INT64_C(900000) /* shorter than any lock timeout */
+#define NOW_FRESH_US   INT64_C(250000) /* for how long the server's time is known without asking */
+#define PROBE_IDLE_US                                                                                                  \
+    INT64_C(1000000) /* after a longer idle time, the server may have closed the connection (wait_timeout, restart) */
 
 struct dt_store {
     const struct dt_config *config;
     dt_refclock *ref;
     dt_db *db;
-    bool used;                    /* a connection was asked for */
-    int64_t asked_us;             /* mono: when this connection last fed the reference clock; 0 = never */
-    char actor[DT_ACTOR_MAX + 1]; /* "": nobody */
+    bool used;                    /* a connection was requested */
+    int64_t asked_us;             /* monotonic: the last sample for the reference clock; 0: none */
+    char actor[DT_ACTOR_MAX + 1]; /* "": none */
     void *scratch;
     size_t scratch_cap;
 };
@@ -138,7 +136,8 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
     dt_status status = dt_store_db(store, db, err);
     if (status == DT_OK)
         status = first(store, *db, arg, err);
-    if (status == DT_UNAVAILABLE && !fresh && !dt_db_alive(*db)) { /* nothing was done yet: a new one may well be had */
+    if (status == DT_UNAVAILABLE && !fresh &&
+        !dt_db_alive(*db)) { /* nothing was done yet, so a new connection may do */
         status = dt_db_reconnect(*db, err);
         if (status == DT_OK)
             status = first(store, *db, arg, err);
@@ -146,7 +145,7 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
     return status;
 }
 
-static dt_status begin(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
+static dt_status begin_and_sample(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
 {
     int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     int64_t *now = now_ms;
@@ -159,7 +158,7 @@ static dt_status begin(dt_store *store, dt_db *db, void *now_ms, struct dt_error
 dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err)
 {
     int64_t now;
-    dt_status status = dt_store_first(store, db, begin, &now, err);
+    dt_status status = dt_store_first(store, db, begin_and_sample, &now, err);
     if (status != DT_OK)
         *db = NULL;
     else if (now_ms)
@@ -171,7 +170,7 @@ bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
 {
     if (store->asked_us == 0 || dt_clock_mono_us(dt_clock_system()) - store->asked_us > NOW_FRESH_US)
         return false;
-    dt_assert(store->ref); /* it was fed */
+    dt_assert(store->ref);
     *now_ms = dt_refclock_earliest_ms(store->ref);
     return true;
 }
@@ -199,7 +198,7 @@ dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *
     rows->n = 0;
     rows->more = false;
     while (status == DT_OK) {
-        /* The page ends with its last row, or with the row that takes its last bytes. */
+        /* The page ends with its last row, or with the row that exceeds its bytes. */
         rows->more = end->rows && (found == end->rows || (end->bytes && found && arena->size - before >= end->bytes));
         if (rows->more || !dt_db_next(db))
             break;
@@ -243,12 +242,12 @@ bool dt_store_again(struct dt_again *again, dt_status status)
 {
     if (status != DT_BUSY || ++again->tries >= TRIES_MAX)
         return false;
-    /* Deadlocks are told at once; somebody who keeps a lock through two waits may keep it through eight. */
+    /* A deadlock is reported at once. If a lock is held during two waits, it may be held during eight. */
     if (again->tries == 1)
         again->first_us = dt_clock_mono_us(dt_clock_system());
     else if (dt_clock_mono_us(dt_clock_system()) - again->first_us > AGAIN_US)
         return false;
-    /* Two that met are parted by where their stacks lie: no need for real chance here. */
+    /* The addresses of stacks separate two that collided: no real randomness is needed. */
     long us = PAUSE_FIRST_US * (1L << (again->tries / 2)) + (long)((uintptr_t)again / 64 % 500);
     struct timespec pause = {.tv_sec = 0, .tv_nsec = us * 1000};
     nanosleep(&pause, NULL);
@@ -269,7 +268,7 @@ dt_status dt_store_ping(dt_store *store, struct dt_error *err)
     return status;
 }
 
-/* See store.h. */
+/* ---- chores ---- */
 
 static dt_status open_store(void *arg, void **context, struct dt_error *err)
 {
@@ -310,7 +309,7 @@ dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_c
     return dt_chores_start(&env, out, err);
 }
 
-/* See store.h. */
+/* ---- settings of the server ---- */
 
 dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err)
 {
@@ -327,7 +326,7 @@ dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *o
     return dt_db_end(db, err);
 }
 
-static dt_status take_ending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+static dt_status read_ending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_ending_numbers *ending = row;
     (void)arg;
@@ -339,16 +338,14 @@ static dt_status take_ending(const dt_db *db, struct dt_arena *arena, void *row,
 dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v, size_t *n,
                                   struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_ending_numbers), .read = take_ending};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_ending_numbers), .read = read_ending};
     dt_status status = dt_store_read(store, dt_sql_select_ending_numbers, DT_NO_PARAMS, arena, &rows, err);
     *v = rows.v;
     *n = rows.n;
     return status;
 }
 
-/* ---- replicas ---- */
-
-static dt_status take_settings(dt_db *db, const char *statement, struct dt_semi_sync *out, struct dt_error *err)
+static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi_sync *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, statement, DT_NO_PARAMS, err);
     if (status != DT_OK)
@@ -359,7 +356,7 @@ static dt_status take_settings(dt_db *db, const char *statement, struct dt_semi_
         if (name.n > 0 && name.p[name.n - 1] == 's') { /* …_status */
             out->waits = dt_str_is(value, "ON");
         } else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9') {
-            int64_t n = 0; /* INT64_MAX if the number is larger */
+            int64_t n = 0; /* at most INT64_MAX */
             for (size_t i = 0; i < value.n && value.p[i] >= '0' && value.p[i] <= '9'; i++)
                 n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (value.p[i] - '0');
             out->alone_ms = n;
@@ -376,6 +373,6 @@ dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct d
     *out = (struct dt_semi_sync){0};
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = take_settings(db, dt_sql_select_semi_sync_settings, out, err);
-    return status == DT_OK ? take_settings(db, dt_sql_select_semi_sync_status, out, err) : status;
+        status = read_semi_sync(db, dt_sql_select_semi_sync_settings, out, err);
+    return status == DT_OK ? read_semi_sync(db, dt_sql_select_semi_sync_status, out, err) : status;
 }

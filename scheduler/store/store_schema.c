@@ -1,4 +1,12 @@
-/* See migrations.h. Pure: knows quotes, comments and delimiters, and nothing else of SQL. */
+/*
+ * The schema: applies the migrations that are compiled in, checks whether the schema fits this program, reads the
+ * installation's row, and prints the least rights of accounts.
+ *
+ * If two processes migrate at once, GET_LOCK lets one in, and the other then finds nothing to do. A lease (leases.h) would
+ * not do: its table is made here, and an ALTER that takes hours renews nothing. DDL commits by itself on both servers, so
+ * an interrupted migration is not undone: schema_migrations counts the statements that are done (`step`), and the next run
+ * continues after them. A row with applied_at = 0 is an unfinished migration.
+ */
 #include <ctype.h>
 #include <strings.h>
 #include <sys/random.h>
@@ -10,6 +18,8 @@
 #include "mysql/statements.h"
 #include "store.h"
 #include "store_internal.h"
+
+/* ---- splitting a file ---- */
 
 void dt_sql_split_init(struct dt_sql_split *s, const char *text)
 {
@@ -36,18 +46,18 @@ static const char *end_of_block(const char *p)
     return end ? end + 2 : p + strlen(p);
 }
 
-static bool line_comment(const char *p)
+static bool is_line_comment(const char *p)
 {
     return *p == '#' || (p[0] == '-' && p[1] == '-' && (p[2] == '\0' || isspace((unsigned char)p[2])));
 }
 
-/* Behind white space and comments between statements. */
+/* Skips white space and comments between statements. */
 static const char *skip_blank(const char *p)
 {
     for (;;) {
         if (isspace((unsigned char)*p))
             p++;
-        else if (line_comment(p))
+        else if (is_line_comment(p))
             p = end_of_line(p);
         else if (p[0] == '/' && p[1] == '*' && p[2] != '!')
             p = end_of_block(p);
@@ -56,7 +66,7 @@ static const char *skip_blank(const char *p)
     }
 }
 
-static bool take_delimiter(struct dt_sql_split *s)
+static bool read_delimiter(struct dt_sql_split *s)
 {
     if (strncasecmp(s->p, "DELIMITER", 9) != 0 || (s->p[9] != ' ' && s->p[9] != '\t'))
         return false;
@@ -79,7 +89,7 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
 {
     do
         s->p = skip_blank(s->p);
-    while (take_delimiter(s));
+    while (read_delimiter(s));
     if (!*s->p)
         return DT_STR_NONE;
     const char *start = s->p;
@@ -88,7 +98,7 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
     while (*p && strncmp(p, s->delimiter, n) != 0) {
         if (*p == '\'' || *p == '"' || *p == '`')
             p = end_of_quoted(p);
-        else if (line_comment(p))
+        else if (is_line_comment(p))
             p = end_of_line(p);
         else if (p[0] == '/' && p[1] == '*')
             p = end_of_block(p);
@@ -99,58 +109,37 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
     return (struct dt_str){start, (size_t)(p - start)};
 }
 
-/*
- * The schema: applies the migrations that are compiled in, says whether the schema is this program's, and reads the
- * installation row. Knows nothing of what is in the tables, except the rows that the baseline must make.
- *
- * If two processes migrate at once, GET_LOCK lets one in, and the other finds nothing to do. A lease (leases.h)
- * cannot do this: its table is made here, and an ALTER that takes hours renews nothing. DDL commits by itself on
- * both servers, so a migration that was interrupted is not undone: schema_migrations counts the statements that are
- * done (`step`), and the next run goes on after them. A row with applied_at = 0 is a migration under way.
- */
+/* ---- migrating ---- */
 
 #define LOCK_WAIT_S    5
 #define LOCK_TRIES     120
-#define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes its time */
+#define DDL_TIMEOUT_MS (INT64_C(6) * 3600 * 1000) /* an ALTER of a large table takes long */
 
 /* The migrations before the baseline, and the last commit that has them. */
 #define CHAIN_N      51
 #define CHAIN_COMMIT "101109e9"
 
-/* ---- migrating ---- */
-
-static dt_status query_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *out,
-                              struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, sql, params, err);
-    if (status != DT_OK)
-        return status;
-    *found = dt_db_next(db) && !dt_db_is_null(db, 0);
-    *out = *found ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
-}
-
 static dt_status lock_migrations(dt_db *db, struct dt_error *err)
 {
     for (int i = 0; i < LOCK_TRIES; i++) {
-        bool found;
         int64_t got;
         dt_status status =
-            query_number(db, dt_sql_lock_migrations, DT_PARAMS(DT_P_INT(LOCK_WAIT_S)), &found, &got, err);
+            dt_db_read_number(db, dt_sql_lock_migrations, DT_PARAMS(DT_P_INT(LOCK_WAIT_S)), NULL, &got, err);
         if (status != DT_OK || got)
             return status;
     }
     return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
 }
 
-/* A database that the migrations before the baseline made. After the last of them its schema is the baseline's, whose
- * number takes the place of theirs. Otherwise it is refused: the baseline never runs on it. */
+/* If the migrations before the baseline made the database, and all of them, its schema is the baseline's, so the baseline's
+ * row replaces theirs. If some are missing, the database is refused. */
 static dt_status adopt_chain(dt_db *db, struct dt_error *err)
 {
     struct dt_param baseline[] = {DT_P_INT(dt_migrations[0].version), DT_P_STR(dt_str(dt_migrations[0].name))};
     bool found;
     int64_t applied;
-    dt_status status = query_number(db, dt_sql_count_chain, (struct dt_params){baseline, 2}, &found, &applied, err);
+    dt_status status =
+        dt_db_read_number(db, dt_sql_count_chain, (struct dt_params){baseline, 2}, &found, &applied, err);
     if (status != DT_OK || !found)
         return status;
     if (applied != CHAIN_N)
@@ -180,9 +169,9 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         if (step++ < done)
             continue;
         dt_status status = dt_db_script(db, text, err);
-        /* A statement that adds a column, an index, a constraint or a procedure which is there already, or drops one
-         * which is not, was run by hand before, or by a run that ended before it counted the step: it is done, and must
-         * do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement earlier.) */
+        /* If a statement adds a column, an index, a constraint or a procedure that exists, or drops one that does not, it
+         * was run by hand, or by a run that ended before it counted the step. So it counts as done, and must do nothing
+         * else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement earlier.) */
         bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
                     memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
                     memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT")) ||
@@ -190,7 +179,7 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         bool drops = memmem(text.p, text.n, "DROP CONSTRAINT", strlen("DROP CONSTRAINT"));
         if ((status == DT_EXISTS && adds) || (status == DT_NOT_FOUND && drops))
             status = DT_OK;
-        /* A trigger guards against rights wider than the printed ones: if it may not be made, it is left out. */
+        /* A trigger only guards against wider rights than the printed ones, so it is left out if we may not make it. */
         if (status == DT_FORBIDDEN && memmem(text.p, text.n, "CREATE TRIGGER", strlen("CREATE TRIGGER"))) {
             DT_LOG(WARN, "schema", "a trigger could not be made: make it by hand (deploy/README.md)",
                    DT_S("reason", err ? err->text : ""));
@@ -208,7 +197,7 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
     return DT_OK;
 }
 
-/* The rows that every installation has; those that are there stay as they are. */
+/* Makes the rows that every installation has; existing ones stay as they are. */
 static dt_status make_installation(dt_db *db, const struct dt_config *config, struct dt_error *err)
 {
     struct dt_str name = dt_str(config->installation_name);
@@ -223,10 +212,9 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
                            NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_insert_id_sequence, DT_NO_PARAMS, NULL, err);
-    bool found = false;
     int64_t shards = 0;
     if (status == DT_OK)
-        status = query_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, &found, &shards, err);
+        status = dt_db_read_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, NULL, &shards, err);
     if (status == DT_OK && (shards < 1 || shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld", (long long)shards);
     if (status == DT_OK) {
@@ -238,12 +226,13 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
     return dt_store_commit(db, status, err);
 }
 
-static dt_status apply(dt_db *db, const struct dt_config *config, const struct dt_migration *m,
-                       void (*log)(const char *name), struct dt_error *err)
+static dt_status apply_migration(dt_db *db, const struct dt_config *config, const struct dt_migration *m,
+                                 void (*log)(const char *name), struct dt_error *err)
 {
     bool found;
     int64_t done;
-    dt_status status = query_number(db, dt_sql_select_migration, DT_PARAMS(DT_P_INT(m->version)), &found, &done, err);
+    dt_status status =
+        dt_db_read_number(db, dt_sql_select_migration, DT_PARAMS(DT_P_INT(m->version)), &found, &done, err);
     if (status != DT_OK || (found && done < 0))
         return status;
     if (!found)
@@ -262,15 +251,15 @@ static dt_status apply(dt_db *db, const struct dt_config *config, const struct d
 
 dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err)
 {
-    struct dt_config config = *dt_store_config(store); /* borrows the texts */
+    struct dt_config config = *dt_store_config(store);
     config.mysql_io_timeout = DDL_TIMEOUT_MS;
     dt_db *db;
-    dt_status status = dt_db_open(&config, &db, err); /* its end releases the lock */
+    dt_status status = dt_db_open(&config, &db, err); /* closing it releases the lock */
     if (status != DT_OK)
         return status;
     status = lock_migrations(db, err);
-    /* Words that views make keep the collation of the session that creates the view. A binary one gives way to none, so
-     * clients of every collation may compare these words with their own. */
+    /* Words in views keep the collation of the session that creates the view. With a binary one, clients of any collation
+     * can compare these words with their own. */
     if (status == DT_OK)
         status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
     if (status == DT_OK)
@@ -279,7 +268,7 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
         status = adopt_chain(db, err);
     for (int i = 0; i < dt_migrations_n && status == DT_OK; i++) {
         dt_assert_cmp(dt_migrations[i].version, ==, i + 1);
-        status = apply(db, &config, &dt_migrations[i], log, err);
+        status = apply_migration(db, &config, &dt_migrations[i], log, err);
     }
     if (status == DT_OK && config.installation_test_clock)
         status = dt_db_run(db, dt_sql_insert_test_clock, DT_NO_PARAMS, NULL, err);
@@ -287,33 +276,32 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
     return status;
 }
 
-/* ---- looking ---- */
+/* ---- reading the schema ---- */
 
 dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
 {
     struct dt_param baseline[] = {DT_P_INT(dt_migrations_n), DT_P_STR(dt_str(dt_migrations[0].name))};
     dt_db *db;
-    bool found = false;
     int64_t applied = 0;
     int64_t newest = 0;
     int64_t needed = 0;
     int64_t rows = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = query_number(db, dt_sql_count_migrations, (struct dt_params){baseline, 2}, &found, &applied, err);
+        status = dt_db_read_number(db, dt_sql_count_migrations, (struct dt_params){baseline, 2}, NULL, &applied, err);
     if (status == DT_OK)
-        status = query_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, &found, &newest, err);
+        status = dt_db_read_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, NULL, &newest, err);
     if (status == DT_OK)
-        status = query_number(db, dt_sql_count_installations, DT_NO_PARAMS, &found, &rows, err);
+        status = dt_db_read_number(db, dt_sql_count_installations, DT_NO_PARAMS, NULL, &rows, err);
     if (status != DT_OK)
         return status;
     if (applied < dt_migrations_n)
         return dt_fail(err, DT_SCHEMA, "%lld of %d migrations are applied: run duetime-api --migrate",
                        (long long)applied, dt_migrations_n);
-    /* A newer schema says from which migration on programs may work beside it. */
+    /* A newer schema says which programs may work on it. */
     if (newest > dt_migrations_n)
         status =
-            query_number(db, dt_sql_select_needed_migration, (struct dt_params){baseline, 1}, &found, &needed, err);
+            dt_db_read_number(db, dt_sql_select_needed_migration, (struct dt_params){baseline, 1}, NULL, &needed, err);
     if (status != DT_OK)
         return status;
     if (needed > dt_migrations_n)
@@ -377,7 +365,7 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
         status = read_cursor_key(db, key, &made, err);
     if (status != DT_OK || made)
         return status;
-    /* If several processes find no key, the first one's counts for all of them. */
+    /* If several processes find no key, the first one's counts for all. */
     char random[DT_CURSOR_KEY];
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
@@ -389,10 +377,8 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 
-/*
- * Owns: which program does what to which table. A new table gets its line here; a check of the sources misses it
- * otherwise, and tests/integration/secured runs both programs under exactly these rights.
- */
+/* ---- grants: which program does what to which table. A new table needs a row here: a check of the sources finds missing
+ * ones, and tests/integration/secured runs both programs with exactly these rights. ---- */
 
 /* Letters: Select, Insert, Update, Delete. */
 static const struct {
@@ -447,10 +433,10 @@ static const struct {
     {"work_leases", "SIUD", "SIUD"},
 };
 
-/* Run with the rights of their caller. */
+/* Procedures that run with the rights of their caller. */
 static const char *const routines[] = {"dt_renew_member", "dt_wait", "dt_watch_alerts"};
 
-/* Tables with an AUTO_INCREMENT in which an API has no other right. */
+/* Tables with an AUTO_INCREMENT on which an API has no other right. */
 static const char *const numbered[] = {"command_answers", "deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -490,7 +476,7 @@ void dt_store_print_grants(const char *database, FILE *out)
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_alerts TO 'duetime_api'@'%%';\n"
             "GRANT EXECUTE ON PROCEDURE `%s`.dt_wait TO 'duetime_api'@'%%';\n",
             database, database);
-    for (size_t i = 0; i < N(numbered); i++) /* GET /v1/doctor sees how far the numbers of a table are */
+    for (size_t i = 0; i < N(numbered); i++) /* for GET /v1/doctor: how far the numbers of a table are */
         fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);
     fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
     for (size_t i = 0; i < N(grants); i++)
