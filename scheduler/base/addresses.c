@@ -38,12 +38,12 @@ bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out)
     return out->port >= 1 && out->port <= 65535;
 }
 
-bool dt_hosts_ok(const char *list, int default_port)
+bool dt_hosts_ok(const char *list)
 {
     struct dt_str rest = dt_str(list);
     struct dt_host host;
     while (rest.n)
-        if (!dt_host_parse(dt_str_next_element(&rest), default_port, &host))
+        if (!dt_host_parse(dt_str_next_element(&rest), DT_MYSQL_PORT, &host))
             return false;
     return true;
 }

@@ -21,7 +21,7 @@ struct dt_host {
  * a port. */
 bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out);
 /* Whether each element of a comma-separated list is a host. An empty list is valid. */
-bool dt_hosts_ok(const char *list, int default_port);
+bool dt_hosts_ok(const char *list);
 
 /* ---- listeners: "address", "address:port" or "[::1]:port", with or without "tls:" or "plain:" before it; "unix:/path"
  * ---- */

@@ -1,7 +1,5 @@
-/*
- * The death of a process by an assertion. Invariant: whatever the hook does, and whichever locks the failing thread
- * holds, the process ends within HOOK_SECONDS.
- */
+/* See assert.h. Invariant: whatever the hook does, and whichever locks the failing thread holds, the process ends within
+ * HOOK_SECONDS. */
 #include "assert.h"
 
 #include <inttypes.h>
@@ -31,7 +29,7 @@ void dt_assert_shard(unsigned shard)
     shard_here = (int)shard;
 }
 
-static void end_now(int number)
+static void abort_on_alarm(int number)
 {
     (void)number;
     abort();
@@ -39,18 +37,18 @@ static void end_now(int number)
 
 void dt_assert_failed(const char *file, int line, const char *condition)
 {
-    static atomic_flag dying = ATOMIC_FLAG_INIT;
-    static _Thread_local bool dies_here;
+    static atomic_flag failed_once = ATOMIC_FLAG_INIT;
+    static _Thread_local bool failed_here;
     char where[80];
     sigset_t set;
-    if (dies_here) /* the hook failed, or the log did */
+    if (failed_here) /* the hook or the log failed */
         abort();
-    dies_here = true;
-    while (atomic_flag_test_and_set(&dying)) /* the first one ends the process */
+    failed_here = true;
+    while (atomic_flag_test_and_set(&failed_once)) /* the first failure ends the process */
         pause();
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);
-    signal(SIGALRM, end_now);
+    signal(SIGALRM, abort_on_alarm);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     alarm(HOOK_SECONDS);
     snprintf(where, sizeof(where), "%s:%d", file, line);

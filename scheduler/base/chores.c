@@ -1,17 +1,15 @@
 /*
- * Owns the list of chores and the threads that tick them. Refuses to know what a chore does.
- *
- * An idle thread sleeps on its own mailbox. At most one of them, the timer, sleeps until the next chore is due; the
- * others sleep until they are signalled, so that a time that comes wakes one thread. A thread that takes a chore hands
- * the timer's part to an idle one, or starts a thread for it; so a runtime at rest has two.
+ * See chores.h. An idle thread sleeps on its own mailbox. At most one of them, the timer, sleeps until the next chore is
+ * due; the others sleep until they are signalled, so that a due chore wakes one thread. A thread that takes a chore makes
+ * an idle thread the timer, or starts a thread for that. So a runtime at rest has two threads.
  *
  *   not there ─▶ busy ◀─▶ idle ─▶ ending ─▶ not there      the first thread never ends
  *
- * Invariants, under the lock: a chore whose started_us is not 0 is ticked by exactly one thread; `timer` is an idle
- * thread or NULL; unless all threads that may be had are busy, there is a timer while a chore is not running and not
- * removed, and it wakes no later than that chore is due. The exception is a chore that waits for a place: `waiting`
- * counts the ticks that run of chores that wait for other servers, and is at most two less than the threads, but one
- * in any case. A worker's context is there while its thread is busy or idle.
+ * Invariants, under the lock: exactly one thread ticks a chore whose started_us is not 0. `timer` is an idle thread or
+ * NULL. If a chore is not running and not removed, there is a timer, which wakes no later than the chore is due, unless
+ * all possible threads are busy, or the chore waits for a place: `waiting` counts the running ticks of chores that wait for
+ * other servers, and is at most two less than the threads, but at least one is allowed. A worker's context exists while
+ * its thread is busy or idle.
  */
 #include "chores.h"
 
@@ -23,7 +21,7 @@
 #include "thread.h"
 
 #define LOOK    (UINT32_C(1) << 0)
-#define REST_US INT64_C(20000000) /* a thread that ticked nothing for so long ends */
+#define REST_US INT64_C(20000000) /* a thread without a tick for so long ends */
 
 enum worker_state { NOT_THERE, BUSY, IDLE, ENDING };
 
@@ -31,15 +29,15 @@ struct worker {
     dt_chores *chores;
     struct dt_thread thread;
     dt_mailbox *mailbox;
-    enum worker_state state; /* under the lock of chores, as the next two */
+    enum worker_state state; /* under the lock of chores, like the next two */
     void *context;
-    int64_t until_us; /* of the timer: when it wakes */
+    int64_t until_us; /* for the timer: when it wakes */
 };
 
 struct dt_chores {
     struct dt_chores_env env;
     pthread_mutex_t lock;
-    pthread_cond_t ended; /* a tick has ended; dt_chore_remove waits for it */
+    pthread_cond_t ended; /* signalled when a tick has ended, for dt_chore_remove */
     struct dt_chore *first;
     unsigned waiting;
     bool cut;
@@ -49,8 +47,8 @@ struct dt_chores {
 
 /* ---- under the lock ---- */
 
-/* The chore that is due first, of those that may run; NULL: none will be. */
-static struct dt_chore *find_next(const dt_chores *c)
+/* Returns the chore that is due first, of those that may run; NULL: none. */
+static struct dt_chore *find_next_chore(const dt_chores *c)
 {
     const bool full = c->waiting >= (c->env.threads > 3 ? c->env.threads - 2 : 1);
     struct dt_chore *next = NULL;
@@ -61,24 +59,24 @@ static struct dt_chore *find_next(const dt_chores *c)
     return next;
 }
 
-/* When a chore that was woken is due. */
-static int64_t soon(const dt_chores *c, const struct dt_chore *chore)
+/* When a woken chore is due. */
+static int64_t earliest_due_us(const dt_chores *c, const struct dt_chore *chore)
 {
     return dt_later(dt_clock_mono_us(c->env.clock), chore->not_before_us);
 }
 
-static void run(void *arg);
+static void run_worker(void *arg);
 
-/* Starts the thread; any failure leaves it as it was. */
+/* Starts the thread. If that fails, nothing has changed. */
 static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *err)
 {
-    dt_thread_join(&w->thread); /* of the one before, which does nothing more */
+    dt_thread_join(&w->thread); /* the previous thread, which is ending */
     dt_status status = c->env.open ? c->env.open(c->env.arg, &w->context, err) : DT_OK;
     if (status == DT_OK && c->cut)
         c->env.cut(w->context);
     w->state = BUSY;
     if (status == DT_OK)
-        status = dt_thread_start(&w->thread, c->env.name, run, w, err);
+        status = dt_thread_start(&w->thread, c->env.name, run_worker, w, err);
     if (status == DT_OK)
         return DT_OK;
     w->state = NOT_THERE;
@@ -88,10 +86,10 @@ static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *e
     return status;
 }
 
-/* Has an idle thread, or a new one, look if a chore is due before the timer wakes. */
+/* If a chore is due before the timer wakes, wakes an idle thread, or starts one. */
 static void look_for_work(dt_chores *c)
 {
-    const struct dt_chore *next = find_next(c);
+    const struct dt_chore *next = find_next_chore(c);
     if (!next || (c->timer && c->timer->until_us <= next->due_us))
         return;
     struct worker *w = c->timer;
@@ -104,7 +102,7 @@ static void look_for_work(dt_chores *c)
         dt_mailbox_signal(w->mailbox, LOOK);
         return;
     }
-    /* If all are busy, or no thread can be had, each looks when its tick ends. */
+    /* If all are busy, or no thread can be started, each looks for work when its tick ends. */
     for (unsigned i = 0; i < c->env.threads; i++)
         if (c->workers[i].state == NOT_THERE) {
             (void)!start_worker(c, &c->workers[i], NULL);
@@ -114,7 +112,7 @@ static void look_for_work(dt_chores *c)
 
 /* ---- threads ---- */
 
-static void tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
+static void run_tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
 {
     dt_chores *c = w->chores;
     dt_assert(!chore->started_us && chore->removed == chore->ending);
@@ -134,14 +132,15 @@ static void tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
     dt_metric_add(chore->ticks, 1);
     dt_metric_add(chore->busy_us, now_us - chore->started_us);
     chore->started_us = 0;
-    /* Not the past: others are due for longer. */
-    chore->due_us =
-        chore->ending ? now_us : dt_later(chore->woken ? dt_earlier(due_us, soon(c, chore)) : due_us, now_us);
+    /* Not in the past, because other chores have been due for longer. */
+    chore->due_us = chore->ending
+                        ? now_us
+                        : dt_later(chore->woken ? dt_earlier(due_us, earliest_due_us(c, chore)) : due_us, now_us);
     if (chore->removed)
-        pthread_cond_broadcast(&c->ended); /* the chore may be freed once the lock is released */
+        pthread_cond_broadcast(&c->ended); /* once the lock is released, the chore may be freed */
 }
 
-static void run(void *arg)
+static void run_worker(void *arg)
 {
     struct worker *w = arg;
     dt_chores *c = w->chores;
@@ -150,10 +149,10 @@ static void run(void *arg)
         int64_t worked_us = dt_clock_mono_us(c->env.clock);
         w->state = BUSY;
         while (!dt_thread_stopping(&w->thread)) {
-            struct dt_chore *next = find_next(c);
+            struct dt_chore *next = find_next_chore(c);
             const int64_t now_us = dt_clock_mono_us(c->env.clock);
             if (next && next->due_us <= now_us) {
-                tick(w, next, now_us);
+                run_tick(w, next, now_us);
                 worked_us = dt_clock_mono_us(c->env.clock);
                 continue;
             }
@@ -180,8 +179,8 @@ static void run(void *arg)
         if (context)
             c->env.close(context);
         pthread_mutex_lock(&c->lock);
-        /* Nobody could call this thread meanwhile: it goes on if the others are busy and a chore will be due. */
-    } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next(c) &&
+        /* No other thread could wake this one meanwhile. It continues if all others are busy and a chore will be due. */
+    } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next_chore(c) &&
              (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;
     pthread_mutex_unlock(&c->lock);
@@ -256,7 +255,7 @@ void dt_chores_add(dt_chores *c, struct dt_chore *chore)
     dt_assert(!chore->chores && !chore->started_us);
     chore->next = c->first;
     c->first = chore;
-    chore->due_us = soon(c, chore);
+    chore->due_us = earliest_due_us(c, chore);
     __atomic_store_n(&chore->chores, c, __ATOMIC_RELEASE);
     look_for_work(c);
     pthread_mutex_unlock(&c->lock);
@@ -271,7 +270,7 @@ void dt_chore_wake(struct dt_chore *chore)
     if (chore->started_us) {
         chore->woken = true;
     } else {
-        chore->due_us = dt_earlier(chore->due_us, soon(c, chore));
+        chore->due_us = dt_earlier(chore->due_us, earliest_due_us(c, chore));
         look_for_work(c);
     }
     pthread_mutex_unlock(&c->lock);

@@ -1,15 +1,13 @@
 /*
- * The host's clocks and the estimate of MySQL's clock.
+ * The host's clocks, and the estimate of MySQL's clock. Only this file and the main files ask the system for the time.
  *
- * Owns the only calls that ask the system for the time. Refuses to know who samples, and when.
- *
- * The estimate is an interval: at monotonic time m the server's clock reads something in
+ * The estimate is an interval: at monotonic time m the server's clock shows a time in
  *     [m + offset - skew(age), m + offset + error + skew(age)]
- * where age is the time since the sample was taken and skew() allows for two clocks that run at different
- * rates. A sample replaces the one before when it is at least as tight as that one has become by ageing, or
- * when the two contradict each other (the server's clock was stepped, or it is another server).
+ * where age is the time since the sample, and skew() allows for clocks that run at different rates. A sample replaces the
+ * previous one if it is at least as tight as that one has become by ageing, or if the two contradict each other (the
+ * server's clock was stepped, or it is another server).
  *
- * The three numbers of a sample are read and written as one by a sequence lock: odd while a writer is inside.
+ * A sequence lock makes reading and writing a sample atomic: the sequence is odd while a writer is inside.
  */
 #include "clock.h"
 
@@ -19,11 +17,11 @@
 
 #include "assert.h"
 
-/* Two disciplined clocks are not further apart than this: microseconds a second. */
+/* The most by which two disciplined clocks drift apart, in microseconds per second. */
 #define SKEW_PPM INT64_C(200)
 #define MILLION  INT64_C(1000000)
 
-#define LOOK_US INT64_C(1000000) /* for who waits for a test clock that stands still */
+#define LOOK_US INT64_C(1000000) /* how often a caller looks at a frozen test clock */
 
 struct sample {
     int64_t offset_us, error_us, taken_us;
@@ -87,7 +85,7 @@ static int64_t skew_us(int64_t age_us)
     return age_us > 0 ? age_us * SKEW_PPM / MILLION + 1 : 0;
 }
 
-static struct sample load(const dt_refclock *ref)
+static struct sample load_sample(const dt_refclock *ref)
 {
     struct sample s;
     for (;;) {
@@ -103,7 +101,7 @@ static struct sample load(const dt_refclock *ref)
     }
 }
 
-static void lock(dt_refclock *ref)
+static void lock_sample(dt_refclock *ref)
 {
     for (;;) {
         uint32_t even = atomic_load(&ref->seq) & ~UINT32_C(1);
@@ -113,7 +111,7 @@ static void lock(dt_refclock *ref)
     }
 }
 
-static void unlock(dt_refclock *ref)
+static void unlock_sample(dt_refclock *ref)
 {
     const uint32_t before = atomic_fetch_add(&ref->seq, 1);
     dt_assert(before % 2 == 1);
@@ -131,8 +129,8 @@ void dt_refclock_init(dt_refclock *ref, const dt_clock *clock)
     atomic_init(&ref->follows, false);
 }
 
-/* The server's reading was cut to a millisecond: it stood up to 999 us further on. */
-static struct sample sample_of(int64_t server_ms, int64_t before_us, int64_t after_us)
+/* The server's time was truncated to a millisecond, so its clock was up to 999 us ahead. */
+static struct sample make_sample(int64_t server_ms, int64_t before_us, int64_t after_us)
 {
     return (struct sample){
         .offset_us = server_ms * 1000 - after_us,
@@ -141,7 +139,7 @@ static struct sample sample_of(int64_t server_ms, int64_t before_us, int64_t aft
     };
 }
 
-static void store(dt_refclock *ref, const struct sample *new)
+static void store_sample(dt_refclock *ref, const struct sample *new)
 {
     atomic_store(&ref->offset_us, new->offset_us);
     atomic_store(&ref->error_us, new->error_us);
@@ -150,30 +148,30 @@ static void store(dt_refclock *ref, const struct sample *new)
 
 void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us)
 {
-    const struct sample new = sample_of(server_ms, before_us, after_us);
+    const struct sample new = make_sample(server_ms, before_us, after_us);
     if (after_us < before_us || atomic_load(&ref->follows))
         return;
-    lock(ref);
+    lock_sample(ref);
     const int64_t taken_us = atomic_load(&ref->taken_us);
     const int64_t skew = skew_us(new.taken_us - taken_us);
     const int64_t low = atomic_load(&ref->offset_us) - skew;
     const int64_t high = atomic_load(&ref->offset_us) + atomic_load(&ref->error_us) + skew;
     const bool contradicts = new.offset_us > high || new.offset_us + new.error_us < low;
     if (taken_us == 0 || contradicts || new.error_us <= high - low)
-        store(ref, &new);
-    unlock(ref);
+        store_sample(ref, &new);
+    unlock_sample(ref);
 }
 
 void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
                         int64_t after_us)
 {
-    struct sample new = sample_of(real_ms, before_us, after_us);
+    struct sample new = make_sample(real_ms, before_us, after_us);
     atomic_store(&ref->follows, true);
-    lock(ref);
-    store(ref, &new);
+    lock_sample(ref);
+    store_sample(ref, &new);
     atomic_store(&ref->ahead_ms, test.ahead_ms);
     atomic_store(&ref->frozen_ms, test.frozen_ms);
-    unlock(ref);
+    unlock_sample(ref);
 }
 
 static int64_t real_earliest_ms(const dt_refclock *ref, const struct sample *s)
@@ -194,38 +192,38 @@ static int64_t real_latest_ms(const dt_refclock *ref, const struct sample *s)
 
 int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref)
 {
-    struct sample s = load(ref);
+    struct sample s = load_sample(ref);
     return real_earliest_ms(ref, &s);
 }
 
 int64_t dt_refclock_real_latest_ms(const dt_refclock *ref)
 {
-    struct sample s = load(ref);
+    struct sample s = load_sample(ref);
     return real_latest_ms(ref, &s);
 }
 
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref)
 {
-    struct sample s = load(ref);
+    struct sample s = load_sample(ref);
     return s.frozen_ms ? s.frozen_ms : real_earliest_ms(ref, &s) + s.ahead_ms;
 }
 
 int64_t dt_refclock_latest_ms(const dt_refclock *ref)
 {
-    struct sample s = load(ref);
+    struct sample s = load_sample(ref);
     return s.frozen_ms ? s.frozen_ms : real_latest_ms(ref, &s) + s.ahead_ms;
 }
 
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
 {
-    const struct sample s = load(ref);
+    const struct sample s = load_sample(ref);
     if (s.frozen_ms)
         return dt_clock_mono_us(ref->clock) + (server_ms > s.frozen_ms ? LOOK_US : 0);
     server_ms -= s.ahead_ms;
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
-    /* The first moment at which dt_refclock_earliest_ms() says server_ms: the skew of the way there is added, so
-     * that a loop that sleeps until then does not find that it has to sleep again. */
+    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. The skew until then is added, so that a loop
+     * that sleeps until then need not sleep again. */
     int64_t mono_us = server_ms * 1000 - s.offset_us;
     const int64_t left_us = mono_us - s.taken_us;
     if (left_us > 0)

@@ -1,12 +1,9 @@
 /*
- * Configuration: loading.
+ * Loading: INI files through inih (only this file calls it), credentials of the service manager, and the environment.
  *
- * Owns reading of INI files (through inih, the only calls to it), of the service manager's credentials and of the
- * environment. Refuses to know what options are for.
- *
- * A value goes in three steps: its text is collected (a value of inih may come in several lines), then parsed and
- * checked against the table, then stored. A value is stored twice from one source only by mistake, so that is an error.
- * inih reads lines of at most 200 bytes; a longer value is continued on indented lines after a comma or inside quotes.
+ * A value is collected (a value of inih may come in several lines), parsed and checked against the table, and stored. If a
+ * source gives a value twice, that is an error. inih reads lines of at most 200 bytes; a longer value continues on
+ * indented lines after a comma or inside quotes.
  */
 #include "config.h"
 
@@ -27,29 +24,27 @@
 #include "secrets.h"
 #include "tls.h"
 
-/* ---- loading ---- */
-
 struct loader {
     struct dt_config *config;
     struct dt_error *err;
-    dt_status status; /* the first failure; nothing is done after it */
+    dt_status status; /* the first failure; everything after it is skipped */
     int failed_line;
     const char *file;
     FILE *in;
     int line;
-    bool indented;                   /* the line that inih has just been given begins with white space */
-    const struct dt_option *pending; /* its text is still being collected */
-    bool pending_file;               /* it came as <key>_file */
-    char *property;                  /* in its place: the key of a property, whose text is being collected */
+    bool indented;                   /* the latest line for inih begins with white space */
+    const struct dt_option *pending; /* the option whose text is being collected */
+    bool pending_file;               /* it is <key>_file */
+    char *property;                  /* instead of it: the key of the property whose text is being collected */
     int pending_line;
     struct dt_strbuf text;
     bool seen[DT_OPTIONS_READ]; /* in this source */
 };
 
-/* Where a value stands, for the error: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
+/* The place of a value, for errors: "FILE:3: [http] port" or "DUETIME_HTTP_PORT: [http] port". */
 struct place {
     const char *source;
-    int line; /* 0 = not a file */
+    int line; /* 0: not a file */
     const char *section, *key;
 };
 
@@ -61,7 +56,7 @@ static dt_status fail_at(struct loader *loader, const struct place *place, dt_st
     size_t n = strlen(source);
     struct dt_strbuf text;
     dt_strbuf_init(&text);
-    /* The end of a path says more than its beginning; the whole has to fit into a dt_error. */
+    /* All must fit into a dt_error, and the end of a path says more than its beginning. */
     dt_strbuf_addf(&text, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
         dt_strbuf_addf(&text, ":%d", place->line);
@@ -149,10 +144,9 @@ static bool store_text(struct dt_config *config, const struct dt_option *option,
     return true;
 }
 
-static dt_status assign(struct loader *loader, const struct place *place, const struct dt_option *option,
-                        const char *text)
+static dt_status set_option(struct loader *loader, const struct place *place, const struct dt_option *option,
+                            const char *text)
 {
-    const struct dt_option_rule *rule = dt_option_rule(option);
     int64_t v;
     if (option->type != DT_OPTION_TEXT) {
         if (!parse_number(option, text, &v))
@@ -160,15 +154,15 @@ static dt_status assign(struct loader *loader, const struct place *place, const 
         store_number(loader->config, option, v);
         return DT_OK;
     }
-    if (rule && !rule->ok(text))
+    if (!dt_option_accepts(option, text))
         return fail_value(loader, place, option, text);
     if (!store_text(loader->config, option, text))
         return fail_at(loader, place, DT_NOMEM, "out of memory");
     return dt_secrets_set(loader->config->secrets, (size_t)(option - dt_options), NULL, NULL);
 }
 
-static dt_status assign_from_file(struct loader *loader, const struct place *place, const struct dt_option *option,
-                                  const char *path)
+static dt_status set_option_from_file(struct loader *loader, const struct place *place, const struct dt_option *option,
+                                      const char *path)
 {
     char text[DT_SECRET_MAX + 1];
     char what[200];
@@ -179,7 +173,7 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
     }
     if (status != DT_OK)
         return fail_at(loader, place, status, "the file must hold a text of at most 4096 bytes");
-    status = assign(loader, place, option, text);
+    status = set_option(loader, place, option, text);
     if (status == DT_OK && dt_secrets_set(loader->config->secrets, (size_t)(option - dt_options), text, path) != DT_OK)
         status = fail_at(loader, place, DT_NOMEM, "out of memory");
     explicit_bzero(text, sizeof(text));
@@ -188,7 +182,7 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
 
 /* ---- quotes ---- */
 
-/* Takes the quotes off, in place. False if they are not closed, or closed before the end, or hold an unknown escape. */
+/* Removes the quotes in place. False: they are not closed, or closed before the end, or contain an unknown escape. */
 static bool unquote(char *text)
 {
     char *out = text;
@@ -267,8 +261,8 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
 #define CLIENT_ENV    "DUETIME_KAFKA_CLIENT_"
 #define FILE_SUFFIX   "_file"
 #define CREDENTIAL    "duetime_"
-#define KEY_AGAIN_MAX 49 /* bytes of a key that inih remembers */
-#define PROPERTY_MAX  64 /* bytes of a property's name, so that a line has room for a value */
+#define KEY_AGAIN_MAX 49 /* bytes of a key that inih keeps */
+#define PROPERTY_MAX  64 /* bytes of a property's name, so that a value fits into the line */
 
 static bool is_property(const char *section, const char *key)
 {
@@ -277,8 +271,8 @@ static bool is_property(const char *section, const char *key)
            strlen(name) <= PROPERTY_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
 
-/* A property of the library: its value is told to nobody, since only the library knows whether it is a secret. */
-static void on_property(struct loader *loader, const struct place *place, const char *value)
+/* Sets a property of librdkafka. Errors do not show its value, because only the library knows whether it is a secret. */
+static void set_property(struct loader *loader, const struct place *place, const char *value)
 {
     const size_t n = strlen(FILE_SUFFIX);
     struct dt_str name = dt_str(place->key + strlen(CLIENT));
@@ -303,7 +297,7 @@ static void on_property(struct loader *loader, const struct place *place, const 
     free(copy);
 }
 
-/* The collected text is whole: parse and store it. */
+/* Parses and stores the collected text, which is complete. */
 static void finish_pending(struct loader *loader)
 {
     const struct dt_option *option = loader->pending;
@@ -321,21 +315,21 @@ static void finish_pending(struct loader *loader)
     if (loader->text.failed)
         fail_at(loader, &place, DT_NOMEM, "out of memory");
     else if (property)
-        on_property(loader, &place, loader->text.p);
+        set_property(loader, &place, loader->text.p);
     else if (option->type == DT_OPTION_TEXT && !unquote(loader->text.p))
         fail_at(loader, &place, DT_INVALID,
                 "the quotes are not closed, or hold an unknown escape, or text follows them");
     else if (loader->pending_file)
-        assign_from_file(loader, &place, option, loader->text.p);
+        set_option_from_file(loader, &place, option, loader->text.p);
     else
-        assign(loader, &place, option, loader->text.p);
+        set_option(loader, &place, option, loader->text.p);
     free(property);
 }
 
-/* A line of the file: the value of a property goes on in further lines as that of an option does. */
-static void on_property_line(struct loader *loader, const struct place *place, const char *value)
+/* Handles a line with a property, whose value may continue on further lines like that of an option. */
+static void add_property_line(struct loader *loader, const struct place *place, const char *value)
 {
-    /* inih says a key again for the lines that go on, and then cuts it off. */
+    /* inih repeats the key for further lines, but truncates it. */
     const size_t n = strlen(place->key);
     const char *key = loader->property;
     const bool goes_on =
@@ -364,7 +358,7 @@ static int on_value(void *user, const char *section, const char *key, const char
         return 1;
     const struct dt_option *option = find_option(section, key, &from_file);
     if (loader->pending && loader->indented && option == loader->pending && from_file == loader->pending_file) {
-        /* A further line of the value. Without a reason to go on it is more likely an option that was indented. */
+        /* A further line of the value, unless it is only an indented option. */
         bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
         if (!wanted || option->type != DT_OPTION_TEXT)
             fail_at(loader, &place, DT_INVALID,
@@ -373,7 +367,7 @@ static int on_value(void *user, const char *section, const char *key, const char
         return 1;
     }
     if (is_property(section, key)) {
-        on_property_line(loader, &place, value);
+        add_property_line(loader, &place, value);
         return 1;
     }
     finish_pending(loader);
@@ -392,7 +386,7 @@ static int on_value(void *user, const char *section, const char *key, const char
     return 1;
 }
 
-/* Gives inih its lines and counts them, because its handler is not told where it is. */
+/* Gives lines to inih and counts them, because inih does not tell its handler the line. */
 static char *next_line(char *line, int size, void *stream)
 {
     struct loader *loader = stream;
@@ -422,7 +416,7 @@ static void load_file(struct loader *loader)
     if (ferror(loader->in))
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
-        loader->status = DT_OK; /* inih goes on behind such a line: it comes before what was found then */
+        loader->status = DT_OK; /* inih continues after such a line, so this fault comes first */
     if (bad_line)
         fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
                 "neither [section] nor key = value");
@@ -431,8 +425,8 @@ static void load_file(struct loader *loader)
 
 /* ---- credentials: secrets that the service manager puts into files which only the program can read ---- */
 
-/* Ours are named duetime_<section>.<key> in the folder that CREDENTIALS_DIRECTORY names: systemd makes such names of
- * the files in a folder (LoadCredential=duetime:FOLDER). Each is read as that of <key>_file. */
+/* Their names are duetime_<section>.<key>, in the folder CREDENTIALS_DIRECTORY: systemd makes these names for the files of
+ * a folder (LoadCredential=duetime:FOLDER). Each is read like <key>_file. */
 static void load_credentials(struct loader *loader)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -453,9 +447,9 @@ static void load_credentials(struct loader *loader)
         const struct place place = {.source = path, .section = text.p, .key = key};
         const struct dt_option *option = key ? find_option(text.p, key, &from_file) : NULL;
         if (key && is_property(text.p, key))
-            on_property(loader, &place, path);
+            set_property(loader, &place, path);
         else if (option && from_file)
-            assign_from_file(loader, &place, option, path);
+            set_option_from_file(loader, &place, option, path);
         else
             fail_at(loader, &place, DT_INVALID, "there is no such secret");
     }
@@ -479,15 +473,15 @@ static void load_variable(struct loader *loader, const struct dt_option *option,
     if (loader->seen[option - dt_options])
         fail_at(loader, &place, DT_INVALID, "given twice, as itself and as a file");
     else if (from_file)
-        assign_from_file(loader, &place, option, value);
+        set_option_from_file(loader, &place, option, value);
     else
-        assign(loader, &place, option, value);
+        set_option(loader, &place, option, value);
     loader->seen[option - dt_options] = true;
 out:
     dt_strbuf_clear(&name);
 }
 
-/* DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE=… as client.sasl.password_file. */
+/* DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE=… is client.sasl.password_file. */
 static void load_properties(struct loader *loader)
 {
     const size_t n = strlen(FILE_SUFFIX);
@@ -506,13 +500,13 @@ static void load_properties(struct loader *loader)
         if (key.failed)
             loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
         else if (value && value > from)
-            on_property(loader, &(struct place){NULL, 0, "kafka", key.p}, value + 1);
+            set_property(loader, &(struct place){NULL, 0, "kafka", key.p}, value + 1);
     }
     dt_strbuf_clear(&key);
 }
 
-/* The largest request, which takes 1.5 times a batch or five times a body, must fit into the seven eighths of what all
- * may hold that bulk has. */
+/* Bulk requests may use seven eighths of limits.memory. The largest request, which needs 1.5 times a batch or five times a
+ * body, must fit into that. */
 static void check_together(struct loader *loader)
 {
     const struct dt_config *c = loader->config;
@@ -528,7 +522,7 @@ static void check_together(struct loader *loader)
                              (long long)least);
 }
 
-/* A certificate is of no use without its key, and neither is sent where there is no TLS. */
+/* A certificate needs its key, and both need TLS. */
 static void check_tls(struct loader *loader, const char *section, struct dt_tls tls)
 {
     const char *what = NULL;

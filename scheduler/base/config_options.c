@@ -1,16 +1,11 @@
-/*
- * Owns: the options as data, the few words that a text option may be, and how options and values are written.
- * Refuses to know: what options are for, and where values come from.
- */
+/* The options as data, the rules for texts, and how options and values are written. */
 #include "config_options.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "base/text/timetext.h"
 #include "addresses.h"
-#include "log.h"
-#include "tls.h"
+#include "base/text/timetext.h"
 
 #define AT(section_, key_) .section = #section_, .key = #key_, .offset = offsetof(struct dt_config, section_##_##key_)
 #define INT(s, k, def_, min_, max_, flags_, help_)                                                                     \
@@ -45,19 +40,13 @@ bool dt_option_is_secret(const struct dt_option *option)
 
 /* ---- rules for texts ---- */
 
-static bool level_ok(const char *text)
-{
-    enum dt_log_level level;
-    return dt_log_level_parse(text, &level) == DT_OK;
-}
-
 static bool name_ok(const char *text)
 {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
     return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
 }
 
-/* The owner, who is the program itself, may always connect. */
+/* The program's own user may always connect. */
 static bool mode_ok(const char *text)
 {
     size_t n = strlen(text);
@@ -85,23 +74,7 @@ static bool names_ok(const char *text)
     return true;
 }
 
-static bool forwarded_ok(const char *text)
-{
-    return strcmp(text, "x-forwarded-for") == 0 || strcmp(text, "forwarded") == 0;
-}
-
-static bool client_cert_ok(const char *text)
-{
-    return strcmp(text, "required") == 0 || strcmp(text, "optional") == 0;
-}
-
-static bool anything(const char *text)
-{
-    (void)text;
-    return true;
-}
-
-/* Names and prefixes of Kafka topics: "shared.audit,public.*"; nothing at all is fine. */
+/* Names and prefixes of Kafka topics: "shared.audit,public.*". Valid if empty. */
 static bool topics_ok(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -118,49 +91,56 @@ static bool topics_ok(const char *text)
     return true;
 }
 
-static bool tls_ok(const char *text)
-{
-    enum dt_tls_mode mode;
-    return dt_tls_mode_parse(text, &mode);
-}
+#define WORDS(...)                                                                                                     \
+    NULL, (const char *const[])                                                                                        \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
 
-static bool mysql_hosts_ok(const char *text)
-{
-    return dt_hosts_ok(text, DT_MYSQL_PORT);
-}
-
-static bool sentinels_ok(const char *text)
-{
-    return dt_hosts_ok(text, DT_SENTINEL_PORT);
-}
-
-static const struct dt_option_rule rules[] = {
-    {"redis", "sentinels", sentinels_ok, "a comma-separated list of host or host:port, or nothing"},
-    {"redis", "tls", tls_ok, "off, required or verify"},
-    {"mysql", "hosts", mysql_hosts_ok, "a comma-separated list of host or host:port, or nothing"},
-    {"mysql", "tls", tls_ok, "off, required or verify"},
-    {"log", "level", level_ok, "debug, info, warn or error"},
-    {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
-    {"redis", "endpoints", anything, "a comma-separated list of host:port or master:NAME, or nothing"},
-    {"kafka", "brokers", anything, "a comma-separated list of host:port, or nothing"},
-    {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
-    {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},
-    {"http", "listen", dt_listen_ok,
+/* Which texts are valid for an option: those that `ok` accepts, or one of `words`; if both are NULL, any text. */
+static const struct rule {
+    const char *section, *key;
+    bool (*ok)(const char *text);
+    const char *const *words;
+    const char *accepted; /* for people: "an address" */
+} rules[] = {
+    {"redis", "sentinels", dt_hosts_ok, NULL, "a comma-separated list of host or host:port, or nothing"},
+    {"redis", "tls", WORDS("off", "required", "verify"), "off, required or verify"},
+    {"mysql", "hosts", dt_hosts_ok, NULL, "a comma-separated list of host or host:port, or nothing"},
+    {"mysql", "tls", WORDS("off", "required", "verify"), "off, required or verify"},
+    {"log", "level", WORDS("debug", "info", "warn", "error"), "debug, info, warn or error"},
+    {"installation", "name", name_ok, NULL, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
+    {"redis", "endpoints", NULL, NULL, "a comma-separated list of host:port or master:NAME, or nothing"},
+    {"kafka", "brokers", NULL, NULL, "a comma-separated list of host:port, or nothing"},
+    {"kafka", "allow_topics", topics_ok, NULL, "names of Kafka topics, or prefixes that end in *, separated by commas"},
+    {"zookeeper", "servers", NULL, NULL, "a ZooKeeper connect string, or nothing"},
+    {"http", "listen", dt_listen_ok, NULL,
      "1 to 16 of address, address:port (each perhaps behind tls: or plain:) and unix:/path, separated by commas"},
-    {"http", "names", names_ok,
+    {"http", "names", names_ok, NULL,
      "a comma-separated list of names without ports, each perhaps behind *. for all below it, or nothing"},
-    {"http", "trusted_proxies", networks_ok, "a comma-separated list of networks, or nothing"},
-    {"http", "forwarded_header", forwarded_ok, "x-forwarded-for or forwarded"},
-    {"http", "unix_mode", mode_ok, "an octal number from 0600 to 0777"},
-    {"http", "tls_client_cert", client_cert_ok, "required or optional"},
+    {"http", "trusted_proxies", networks_ok, NULL, "a comma-separated list of networks, or nothing"},
+    {"http", "forwarded_header", WORDS("x-forwarded-for", "forwarded"), "x-forwarded-for or forwarded"},
+    {"http", "unix_mode", mode_ok, NULL, "an octal number from 0600 to 0777"},
+    {"http", "tls_client_cert", WORDS("required", "optional"), "required or optional"},
 };
 
-const struct dt_option_rule *dt_option_rule(const struct dt_option *option)
+static const struct rule *find_rule(const struct dt_option *option)
 {
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         if (strcmp(rules[i].section, option->section) == 0 && strcmp(rules[i].key, option->key) == 0)
             return &rules[i];
     return NULL;
+}
+
+bool dt_option_accepts(const struct dt_option *option, const char *text)
+{
+    const struct rule *rule = find_rule(option);
+    if (!rule || !rule->words)
+        return !rule || !rule->ok || rule->ok(text);
+    const char *const *word = rule->words;
+    while (*word && strcmp(*word, text) != 0)
+        word++;
+    return *word;
 }
 
 /* ---- options and values as text ---- */
@@ -179,7 +159,7 @@ void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, 
 
 void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option)
 {
-    const struct dt_option_rule *rule = dt_option_rule(option);
+    const struct rule *rule = find_rule(option);
     if (option->type == DT_OPTION_BOOL) {
         dt_strbuf_adds(out, "true or false");
     } else if (option->type == DT_OPTION_TEXT) {

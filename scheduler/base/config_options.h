@@ -50,18 +50,11 @@ enum {
 };
 extern const struct dt_option dt_options[DT_OPTIONS_AND_CONSTANTS];
 
-/* Which texts are valid for an option. */
-struct dt_option_rule {
-    const char *section, *key;
-    bool (*ok)(const char *text);
-    const char *accepted; /* for people: "an address" */
-};
-
-/* NULL: any text is valid. */
-const struct dt_option_rule *dt_option_rule(const struct dt_option *option);
 /* Returns the option's member of config: int64_t, bool or char *, by its type. */
 void *dt_option_member(const struct dt_config *config, const struct dt_option *option);
 bool dt_option_is_secret(const struct dt_option *option);
+/* Whether a text is valid for a text option. */
+bool dt_option_accepts(const struct dt_option *option, const char *text);
 
 /* Append "a whole number from 1 to 65535"; a value as the file takes it; DUETIME_<SECTION>_<KEY> and the suffix. */
 void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option);

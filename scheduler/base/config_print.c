@@ -1,16 +1,13 @@
-/*
- * Owns: the effective values as an INI file that can be read back, the reference page, and the sample file.
- * Refuses to know: where values come from.
- */
+/* The effective values as an INI file that can be read back, the reference page, and the sample file. */
 #include <string.h>
 
 #include "config_options.h"
 #include "secrets.h"
 
-/* Bytes of a value on one line, so that inih's 200 are never reached: not behind the longest name either. */
+/* Bytes of a value per line, so that no line reaches inih's 200, even with the longest name. */
 #define FOLD 100
 
-/* Whether inih would not give the text back as it is. */
+/* Whether inih would change the text. */
 static bool needs_quotes(const char *text)
 {
     size_t n = strlen(text);
@@ -24,7 +21,7 @@ static bool needs_quotes(const char *text)
     return false;
 }
 
-/* In quotes everything that inih could take for a comment or cut off is escaped; long texts go on in indented lines. */
+/* In quotes, everything that inih could read as a comment or cut off is escaped. Long texts continue on indented lines. */
 static void print_text(const char *text, FILE *out)
 {
     size_t column = 0;
@@ -35,7 +32,7 @@ static void print_text(const char *text, FILE *out)
     fputc('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        /* Between two characters; what is no UTF-8 is parted all the same. */
+        /* Splits between characters, or anywhere if the text is not UTF-8. */
         if (column >= FOLD && ((c & 0xc0) != 0x80 || column >= FOLD + 4)) {
             fputs("\n  ", out);
             column = 0;
@@ -51,8 +48,7 @@ static void print_text(const char *text, FILE *out)
     fputc('"', out);
 }
 
-/* A secret that is set is printed as a comment, so that the text can be read back without its stars becoming a
- * password. */
+/* A secret is printed as a comment, so that the stars do not become a password if the text is read back. */
 static void print_option(const struct dt_config *config, const struct dt_option *option, FILE *out)
 {
     void *member = dt_option_member(config, option);
@@ -78,7 +74,6 @@ static bool starts_section(size_t i)
     return i == 0 || strcmp(dt_options[i].section, dt_options[i - 1].section) != 0;
 }
 
-/* Behind the options of [kafka]. */
 static void print_properties(const struct dt_properties *list, FILE *out)
 {
     for (size_t i = 0; list && i < list->n; i++) {
@@ -166,7 +161,7 @@ void dt_config_reference(FILE *out)
 
 #define COMMENT_WIDTH 110
 
-/* Comments of at most COMMENT_WIDTH bytes a line, as far as words allow. */
+/* Prints comment lines of at most COMMENT_WIDTH bytes, if words allow. */
 static void print_comment(const char *text, FILE *out)
 {
     size_t column = 0;
@@ -182,7 +177,7 @@ static void print_comment(const char *text, FILE *out)
 
 static void print_sample_option(const struct dt_option *option, FILE *out)
 {
-    /* Each of these servers can be left out; the sample does so, and makes a small installation. */
+    /* The sample leaves these servers out, and so makes a small installation. */
     static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
     char name[80];
     struct dt_strbuf text;

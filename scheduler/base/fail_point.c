@@ -1,8 +1,6 @@
 /*
- * Owns the rules that were chosen, and counts passes. Refuses to know what any point means.
- *
- * Invariants: rules change before other threads begin; afterwards only their counts do. A program in which nothing was
- * chosen pays one load a pass.
+ * See fail_point.h. Invariants: rules change before other threads start; then only their counts change. Without rules, a
+ * pass costs one load.
  */
 #include "fail_point.h"
 
@@ -38,19 +36,19 @@ static const char *const action_names[] = {"crash", "stop", "delay", "error", "f
 static struct rule rules[RULES_MAX];
 static _Atomic size_t n_rules;
 
-/* Made by the linker: the section's two ends. */
+/* The two ends of the section, from the linker. */
 extern const struct dt_fail_point *const __start_dt_fail_points[] __attribute__((weak));
 extern const struct dt_fail_point *const __stop_dt_fail_points[] __attribute__((weak));
 
-static size_t points(void)
+static size_t points_count(void)
 {
     return (size_t)(__stop_dt_fail_points - __start_dt_fail_points);
 }
 
 /* ---- reading ---- */
 
-/* Cuts *rest at the first `at`; what stands before it. */
-static struct dt_str cut(struct dt_str *rest, char at)
+/* Splits *rest at the first `at`, and returns the part before it. */
+static struct dt_str split_at(struct dt_str *rest, char at)
 {
     const char *found = rest->n ? memchr(rest->p, at, rest->n) : NULL;
     struct dt_str before = {rest->p, found ? (size_t)(found - rest->p) : rest->n};
@@ -89,7 +87,7 @@ static bool read_action(struct dt_str text, struct rule *rule)
 {
     uint64_t delay_ms = 0;
     struct dt_str argument = text;
-    struct dt_str word = cut(&argument, ':');
+    struct dt_str word = split_at(&argument, ':');
     size_t i = 0;
     while (i < sizeof(action_names) / sizeof(*action_names) && !dt_str_eq(word, dt_str(action_names[i])))
         i++;
@@ -115,13 +113,13 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
 {
     const char *why = NULL;
     struct dt_str passes = text;
-    struct dt_str name = cut(&passes, '=');
-    struct dt_str action = cut(&passes, '@');
+    struct dt_str name = split_at(&passes, '=');
+    struct dt_str action = split_at(&passes, '@');
     struct dt_str last = passes;
-    struct dt_str first = cut(&last, '-');
+    struct dt_str first = split_at(&last, '-');
     const bool counted = passes.p;
     *rule = (struct rule){.first = 1, .last = UINT64_MAX};
-    for (size_t i = 0; i < points(); i++) { /* of the places of that name the one that can do most */
+    for (size_t i = 0; i < points_count(); i++) { /* of several places with that name, the one that allows most */
         const struct dt_fail_point *point = __start_dt_fail_points[i];
         if (dt_str_eq(dt_str(point->name), name) && (!rule->point || point->kind > rule->point->kind))
             rule->point = point;
@@ -149,7 +147,7 @@ dt_status dt_fail_points_set(const char *text, struct dt_error *err)
     bool more = rest.n > 0;
     n_rules = 0;
     while (more) {
-        struct dt_str one = cut(&rest, ',');
+        struct dt_str one = split_at(&rest, ',');
         more = rest.p != NULL;
         if (n == RULES_MAX)
             return dt_fail(err, DT_INVALID, "DUETIME_FAIL: more than %d rules", RULES_MAX);
@@ -161,7 +159,7 @@ dt_status dt_fail_points_set(const char *text, struct dt_error *err)
     return DT_OK;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -174,7 +172,7 @@ static int by_name(const void *a, const void *b)
 void dt_fail_points_print(FILE *out)
 {
     static const char *const beyond[] = {"", " error", " force"};
-    size_t n = points();
+    size_t n = points_count();
     const struct dt_fail_point **sorted = malloc((n ? n : 1) * sizeof(*sorted));
     if (!sorted)
         return;
@@ -202,10 +200,10 @@ int dt_fail_points_main(int argc, char **argv)
 
 /* ---- passing ---- */
 
-/* Acts as the rules say. Returns the rule that was hit and has a word for the place (error, force); NULL: none. */
-static const struct rule *pass(const struct dt_fail_point *point)
+/* Applies the rules. Returns the rule with an action for the caller (error, force), or NULL. */
+static const struct rule *apply_rules(const struct dt_fail_point *point)
 {
-    const struct rule *told = NULL;
+    const struct rule *hit = NULL;
     for (size_t i = 0; i < n_rules; i++) {
         struct rule *rule = &rules[i];
         struct timespec left = {.tv_sec = rule->delay_ms / 1000, .tv_nsec = rule->delay_ms % 1000 * 1000000};
@@ -214,7 +212,7 @@ static const struct rule *pass(const struct dt_fail_point *point)
         uint64_t number = atomic_fetch_add(&rule->passes, 1) + 1;
         if (number < rule->first || number > rule->last)
             continue;
-        if (rule->action != FORCE || number == rule->first) /* what is forced is asked all the time */
+        if (rule->action != FORCE || number == rule->first) /* forced conditions are evaluated all the time */
             DT_LOG(WARN, "fail", "a fail point was hit", DT_S("point", point->name),
                    DT_S("action", action_names[rule->action]), DT_I("pass", number));
         switch (rule->action) {
@@ -222,7 +220,7 @@ static const struct rule *pass(const struct dt_fail_point *point)
             kill(getpid(), SIGKILL);
             break;
         case STOP:
-            raise(SIGSTOP); /* one that is sent to the process is taken by any thread, and this one would go on */
+            raise(SIGSTOP); /* kill() could stop another thread first, and this one would continue */
             break;
         case DELAY:
             while (nanosleep(&left, &left) != 0 && errno == EINTR)
@@ -230,31 +228,31 @@ static const struct rule *pass(const struct dt_fail_point *point)
             break;
         case ERROR:
         case FORCE:
-            told = rule;
+            hit = rule;
         }
     }
-    return told;
+    return hit;
 }
 
 void dt_fail_point_pass(const struct dt_fail_point *point)
 {
     if (n_rules)
-        (void)pass(point);
+        (void)apply_rules(point);
 }
 
 dt_status dt_fail_point_status(const struct dt_fail_point *point, struct dt_error *err)
 {
-    const struct rule *rule = n_rules ? pass(point) : NULL;
+    const struct rule *rule = n_rules ? apply_rules(point) : NULL;
     return rule ? dt_fail(err, rule->status, "fail point %s", point->name) : DT_OK;
 }
 
 bool dt_fail_point_forced(const struct dt_fail_point *point)
 {
-    return n_rules && pass(point) != NULL;
+    return n_rules && apply_rules(point) != NULL;
 }
 
 #else
 
-typedef int dt_fail_point_none; /* a translation unit holds something */
+typedef int dt_fail_point_none; /* a translation unit must not be empty */
 
 #endif

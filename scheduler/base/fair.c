@@ -1,7 +1,6 @@
 /*
- * A batch is shared like water among basins. Each round divides the rest evenly among the basins that are not full, and
- * either fills one or leaves less than one for each. It ends when nothing is left or all are full. Owners are basins,
- * and so are the queues of each.
+ * See fair.h. A batch is shared in rounds. Each divides the rest evenly among the queues that are not full, until nothing is
+ * left or all are full. Owners share in the same way, and so do the queues of each.
  */
 #include "fair.h"
 
@@ -14,7 +13,7 @@
 #define TURNS_PROBED  8
 #define PRUNE_US      INT64_C(1000000)
 
-/* Consecutive queues: those of one owner, or all. */
+/* Consecutive queues: of one owner, or all. */
 struct run {
     struct dt_fair_queue *v, *end;
 };
@@ -43,14 +42,14 @@ static struct run first_owner(struct run run)
     return own;
 }
 
-/* Shares the room, of which the queues of one owner want all. */
+/* Shares the room among the queues of one owner, which need all of it. */
 static void share_among_queues(struct run own, size_t room)
 {
     while (room) {
         size_t want = 0;
         for (const struct dt_fair_queue *queue = own.v; queue < own.end; queue++)
             want += queue->quota < queue->waiting;
-        dt_assert_cmp(want, >, 0); /* so the room becomes less */
+        dt_assert_cmp(want, >, 0); /* so the loop ends */
         size_t each = room > want ? room / want : 1;
         for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
             size_t more = smaller(smaller(each, room), queue->waiting - queue->quota);
@@ -60,7 +59,7 @@ static void share_among_queues(struct run own, size_t room)
     }
 }
 
-/* Shares the room among the owners; returns what is left of it. */
+/* Shares the room among the owners. Returns the rest. */
 static size_t share_among_owners(struct run all, size_t room)
 {
     size_t want = 1;
@@ -139,8 +138,8 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
 
 /* ---- turns ---- */
 
-/* The place of a key in a table, or, if it has none, that of the oldest entry that it may overwrite. */
-static size_t place_of(const struct dt_turns_last *table, int64_t key)
+/* Returns the index of a key, or of the oldest entry that it may overwrite. */
+static size_t find_turn(const struct dt_turns_last *table, int64_t key)
 {
     size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;
     for (size_t i = 0; i < TURNS_PROBED; i++) {
@@ -153,9 +152,9 @@ static size_t place_of(const struct dt_turns_last *table, int64_t key)
     return oldest;
 }
 
-static int64_t last_of(const struct dt_turns_last *table, int64_t key)
+static int64_t last_turn(const struct dt_turns_last *table, int64_t key)
 {
-    const struct dt_turns_last *last = &table[place_of(table, key)];
+    const struct dt_turns_last *last = &table[find_turn(table, key)];
     return last->key == key ? last->turn : 0;
 }
 
@@ -182,8 +181,8 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        v[i].owner_last = turns ? last_of(turns->owners, v[i].owner) : 0;
-        v[i].thing_last = turns ? last_of(turns->things, v[i].thing) : 0;
+        v[i].owner_last = turns ? last_turn(turns->owners, v[i].owner) : 0;
+        v[i].thing_last = turns ? last_turn(turns->things, v[i].thing) : 0;
     }
     qsort(v, n, sizeof(*v), by_owner_and_wait);
     for (size_t i = 0, end; i < n; i = end) {
@@ -201,13 +200,13 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 {
     turns->n++;
-    turns->owners[place_of(turns->owners, owner)] = (struct dt_turns_last){owner, turns->n};
-    turns->things[place_of(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
+    turns->owners[find_turn(turns->owners, owner)] = (struct dt_turns_last){owner, turns->n};
+    turns->things[find_turn(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
 }
 
 /* ---- places ---- */
 
-/* The place of the first entry that is not of a smaller owner. Entries are in the order of their owners. */
+/* The index of the first entry whose owner is not smaller. Entries are sorted by owner. */
 static size_t lower_bound(const struct dt_shares *s, int64_t owner)
 {
     size_t low = 0;
@@ -221,9 +220,9 @@ static size_t lower_bound(const struct dt_shares *s, int64_t owner)
     return low;
 }
 
-/* Returns the entry of an owner, which asks now; NULL: no memory. Once in PRUNE_US it drops entries that hold nothing
- * and did not ask recently. */
-static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now_us)
+/* Returns the entry of an owner, which asks now. NULL: no memory. Every PRUNE_US, drops entries that hold nothing and did not
+ * ask recently. */
+static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t now_us)
 {
     if (now_us - s->pruned_us >= PRUNE_US) {
         size_t kept = 0;
@@ -251,16 +250,16 @@ static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now
     return &s->v[at];
 }
 
-static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
+static size_t left_for(const struct dt_shares *s, const struct dt_share *own)
 {
     dt_assert_cmp(own->used, <=, s->used);
     const size_t taken = s->used - own->used;
     return s->total > taken ? s->total - taken : 0;
 }
 
-static size_t most_of(const struct dt_shares *s, const struct dt_share *own)
+static size_t most_for(const struct dt_shares *s, const struct dt_share *own)
 {
-    const size_t left = left_of(s, own);
+    const size_t left = left_for(s, own);
     const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* rounded */
     const size_t share = s->n > 1 ? left / s->part : left - spare;
     return share ? share : smaller(left, 1);
@@ -268,19 +267,19 @@ static size_t most_of(const struct dt_shares *s, const struct dt_share *own)
 
 bool dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us, size_t *most)
 {
-    const struct dt_share *own = share_of(s, owner, now_us);
+    const struct dt_share *own = find_share(s, owner, now_us);
     if (own)
-        *most = most_of(s, own);
+        *most = most_for(s, own);
     return own != NULL;
 }
 
 bool dt_shares_take(struct dt_shares *s, int64_t owner, size_t amount, int64_t now_us)
 {
-    struct dt_share *own = share_of(s, owner, now_us);
+    struct dt_share *own = find_share(s, owner, now_us);
     if (!own)
         return false;
-    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= left_of(s, own));
-    if (!first && own->used + amount > most_of(s, own))
+    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= left_for(s, own));
+    if (!first && own->used + amount > most_for(s, own))
         return false;
     own->used += amount;
     s->used += amount;

@@ -1,10 +1,9 @@
 /*
- * Log lines: built in one buffer, written by one write(2), so that lines of several threads and processes never mix.
- * Owns the level; refuses to know who reads. A line for which there is no memory is written without its fields.
+ * See log.h. A line is built in one buffer. If there is no memory, it is written without its fields.
  *
- * Invariant: no thread waits for the reader of stderr. A line that a pipe, a socket or a terminal does not take at once
- * is dropped and counted, and after the next line that is written another one says how many were dropped so far.
- * O_NONBLOCK on stderr itself would hold for every process that shares it.
+ * Invariant: no thread waits for the reader of stderr. If a pipe, a socket or a terminal does not accept a line at once,
+ * the line is dropped and counted; after the next line that is written, another one has the number of dropped lines.
+ * O_NONBLOCK on stderr itself would affect every process that shares it.
  */
 #include "log.h"
 
@@ -29,7 +28,7 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 #define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
-static _Atomic bool gap; /* lines were dropped since the last one that was written */
+static _Atomic bool gap; /* lines were dropped since the last written one */
 
 void dt_log_set_level(enum dt_log_level level)
 {
@@ -51,8 +50,8 @@ dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
     return DT_INVALID;
 }
 
-/* Quotes stand around a value that has anything but visible ASCII, or what logfmt or a reader would trip over. UTF-8
- * passes as it is; control characters never do, so that a value cannot forge a line or move a terminal. */
+/* A value is quoted if it has other bytes than visible ASCII, or characters with a meaning in logfmt. UTF-8 stays as it is;
+ * control characters are escaped, so that a value cannot forge a line or control a terminal. */
 static void add_value(struct dt_strbuf *line, struct dt_str s)
 {
     bool plain = s.n > 0;
@@ -104,7 +103,7 @@ static void write_line(const char *line, size_t size)
             n = write(fd, line, size);
             close(fd);
         } else if (errno != ENXIO) {
-            /* It may not be opened again, so it is asked for room. Only another process can take that in between. */
+            /* It cannot be opened again, so poll asks whether it is writable. Only another process can interfere. */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             pthread_mutex_lock(&lock);
             if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
@@ -149,13 +148,13 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
             add_value(&line, fields->s);
     }
     dt_strbuf_addc(&line, '\n');
-    if (line.n > PIPE_BUF) { /* more than a pipe takes as a whole */
+    if (line.n > PIPE_BUF) { /* a pipe takes no more in one piece */
         line.n = PIPE_BUF;
         line.p[line.n - 1] = '\n';
     }
     if (!line.failed) {
         write_line(line.p, line.n);
-    } else { /* a process that runs out of memory still says what happened */
+    } else { /* memory is out */
         int n = snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
                          level_names[level], component, msg);
         if (n > 0 && (size_t)n < sizeof(brief))

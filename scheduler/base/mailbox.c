@@ -1,7 +1,6 @@
 /*
- * The mailbox: a word of signal bits under a mutex and a condition on the monotonic clock.
- * Owns the bits; refuses to know what they mean. Invariants: a bit that was signalled is returned by exactly one wait;
- * a sleep is woken once at most: a thread that is woken for each of ten thousand signals a second does little else.
+ * A word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A sleep is woken at
+ * most once, because a thread that is woken for each of ten thousand signals a second does little else.
  */
 #include "thread.h"
 
@@ -15,7 +14,7 @@ struct dt_mailbox {
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     uint32_t bits;
-    uint32_t awaited; /* bits that end the owner's sleep; 0 = he is awake, or is being woken */
+    uint32_t awaited; /* bits that end the owner's sleep; 0: it is awake, or was signalled */
 };
 
 dt_status dt_mailbox_new(dt_mailbox **out)
@@ -61,7 +60,7 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
     bool in_time = until_us > 0;
     pthread_mutex_lock(&box->mutex);
-    dt_assert_cmp(box->awaited, ==, 0); /* only one thread waits */
+    dt_assert_cmp(box->awaited, ==, 0); /* only the owner waits */
     while (!(box->bits & ends) && in_time) {
         box->awaited = ends;
         in_time = dt_clock_wait(&box->posted, &box->mutex, until_us);

@@ -1,9 +1,7 @@
 /*
- * The registry of metrics: families, each with its series, in the order in which they were first registered.
- *
- * Owns every handle for as long as the process lives. Refuses to know what is measured. Registering and writing out
- * take one mutex; updates touch nothing but atomics of their own series. A histogram counts each observation in one
- * bucket only; sums over buckets are made when the text is written.
+ * The registry: families with their series, in the order of registration. Handles live as long as the process. One mutex
+ * protects registering and writing; updates only touch atomics of their series. A histogram counts an observation in one
+ * bucket only; cumulative sums are made when the text is written.
  */
 #include "metrics.h"
 
@@ -18,7 +16,7 @@ enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 
 #define BUCKETS_MAX 32
 
-/* Closest together where lateness and round trips lie. */
+/* Closest together in the range of lateness and round trips. */
 static const double seconds_bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02,
                                         0.03,   0.04,  0.05,   0.075, 0.1,    0.25, 0.5,   1,
                                         2.5,    5,     10,     30,    60,     120,  300,   600};
@@ -76,7 +74,7 @@ static const double *bounds_of(enum kind kind)
     return kind == SECONDS ? seconds_bounds : counts_bounds;
 }
 
-/* Bounds; there is one bucket more. */
+/* The number of bounds; there is one more bucket. */
 static unsigned bounds_n(enum kind kind)
 {
     return kind == SECONDS ? SECONDS_N : kind == COUNTS ? COUNTS_N : 0;
@@ -125,7 +123,7 @@ static dt_metric *find_series(const struct family *family, const char *labels)
     return metric;
 }
 
-/* A name that is taken by another kind gives no handle: its text could not be told apart. */
+/* If the name is used by another kind, returns NULL. */
 static dt_metric *find_or_add(enum kind kind, const char *name, const char *help, const char *labels)
 {
     dt_metric *metric = NULL;

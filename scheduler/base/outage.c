@@ -1,11 +1,10 @@
 /*
- * Owns the outages of this process, under one lock. Refuses to know what the parts ask for.
+ * See outage.h. All outages are under one lock.
  *
- *   NONE --a part fails--> LASTS (told, or untold within the pause after an end) --no part fails any more--> NONE
+ *   NONE --a part fails--> LASTS (logged, or not yet within the pause after an end) --no part fails any more--> NONE
  *
- * Invariants: `parts` counts the parts whose `of` and `generation` name this outage; an end of all at once raises the
- * generation, so that parts which still name the old one count no more. A line of an end follows only one of a
- * beginning.
+ * Invariants: `parts` counts the parts whose `of` and `generation` name this outage. Ending an outage for all parts at once
+ * raises its generation, so that parts with the old one do not count any more. The end is logged only if the beginning was.
  */
 #include "outage.h"
 
@@ -24,9 +23,9 @@ struct outage {
     unsigned parts;
     uint32_t generation;
     bool told, alarmed;
-    int64_t since_us;  /* its first failure */
-    int64_t failed_us; /* its latest one */
-    int64_t well_us;   /* the part that failed last succeeded then; 0: it has not */
+    int64_t since_us;  /* the first failure */
+    int64_t failed_us; /* the latest failure */
+    int64_t well_us;   /* when the part that failed last succeeded; 0: not yet */
     int64_t told_us;   /* the latest line */
     bool ever_told;
     int64_t tries;
@@ -41,8 +40,8 @@ static int64_t seconds(const struct outage *o, int64_t until_us)
     return (until_us - o->since_us) / 1000000;
 }
 
-/* until_us: when it ended; now_us: when that is told. */
-static void end(enum dt_outage_of of, int64_t until_us, int64_t now_us)
+/* until_us: when it ended; now_us: when that is logged. */
+static void end_outage(enum dt_outage_of of, int64_t until_us, int64_t now_us)
 {
     struct outage *o = &outages[of];
     dt_metric_set(o->lasts, 0);
@@ -57,18 +56,18 @@ static void end(enum dt_outage_of of, int64_t until_us, int64_t now_us)
     o->parts = 0;
 }
 
-static bool is_of(const struct dt_outage_part *part, enum dt_outage_of of)
+static bool belongs_to(const struct dt_outage_part *part, enum dt_outage_of of)
 {
     return part->of == of && part->generation == outages[of].generation;
 }
 
-static void leave(struct dt_outage_part *part, int64_t now_us)
+static void leave_outage(struct dt_outage_part *part, int64_t now_us)
 {
     enum dt_outage_of of = part->of;
-    if (is_of(part, of) && of != DT_OUTAGE_NONE) {
+    if (belongs_to(part, of) && of != DT_OUTAGE_NONE) {
         dt_assert_cmp(outages[of].parts, >, 0);
         if (--outages[of].parts == 0)
-            end(of, now_us, now_us);
+            end_outage(of, now_us, now_us);
     }
     part->of = DT_OUTAGE_NONE;
 }
@@ -90,8 +89,8 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
             dt_gauge("duetime_outage_alarm", "1 while no further attempt repairs that: an operator must.", label);
         o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
     }
-    if (!is_of(part, of)) {
-        leave(part, now_us);
+    if (!belongs_to(part, of)) {
+        leave_outage(part, now_us);
         if (o->parts++ == 0)
             o->since_us = now_us;
         *part = (struct dt_outage_part){.of = of, .generation = o->generation};
@@ -102,7 +101,7 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     o->well_us = 0;
     dt_metric_add(o->failures, 1);
     const bool due = !o->ever_told || now_us - o->told_us >= (o->told ? DT_OUTAGE_MINUTE_US : DT_OUTAGE_PAUSE_US);
-    if (due || (alarm && !o->alarmed)) { /* an outage that becomes one for an operator is told at once */
+    if (due || (alarm && !o->alarmed)) { /* if an operator must act from now on, that is logged at once */
         const char *begins = o->told ? "false" : "true";
         o->told = o->ever_told = true;
         o->alarmed = o->alarmed || alarm;
@@ -126,11 +125,11 @@ void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part)
         return;
     pthread_mutex_lock(&lock);
     struct outage *o = &outages[part->of];
-    const bool last = is_of(part, part->of) && part->tries == o->tries;
+    const bool last = belongs_to(part, part->of) && part->tries == o->tries;
     if (last && !o->well_us)
         o->well_us = now_us;
-    if (!is_of(part, part->of) || !o->alarmed)
-        leave(part, now_us);
+    if (!belongs_to(part, part->of) || !o->alarmed)
+        leave_outage(part, now_us);
     pthread_mutex_unlock(&lock);
 }
 
@@ -143,7 +142,7 @@ void dt_outage_look(int64_t now_us)
         if (o->parts == 0 || (!well && now_us - o->failed_us < DT_OUTAGE_QUIET_US))
             continue;
         o->generation++;
-        end(of, well ? o->well_us : o->failed_us, now_us);
+        end_outage(of, well ? o->well_us : o->failed_us, now_us);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -166,8 +165,6 @@ void dt_outage_forget(void)
     }
     pthread_mutex_unlock(&lock);
 }
-
-/* ---- by the host's clock ---- */
 
 void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const char *component, const char *what,
                       dt_status status, const struct dt_error *err)

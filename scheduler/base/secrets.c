@@ -1,7 +1,4 @@
-/*
- * Owns: the secrets of a process, and where each comes from. Refuses to know: what they open.
- * Invariant: `text` of a secret is the latest that could be read.
- */
+/* See secrets.h. Invariant: `text` of a secret is the latest text that could be read. */
 #include "secrets.h"
 
 #include <pthread.h>
@@ -18,10 +15,10 @@ struct secret {
 
 struct dt_secrets {
     pthread_mutex_t lock;
-    struct secret of[DT_OPTIONS]; /* empty: the text in the configuration holds */
+    struct secret of[DT_OPTIONS]; /* empty: the text in the configuration counts */
 };
 
-static void wipe(char *text)
+static void wipe_text(char *text)
 {
     if (text)
         explicit_bzero(text, strlen(text));
@@ -42,7 +39,7 @@ void dt_secrets_free(struct dt_secrets *secrets)
     if (!secrets)
         return;
     for (size_t i = 0; i < DT_OPTIONS; i++) {
-        wipe(secrets->of[i].text);
+        wipe_text(secrets->of[i].text);
         free(secrets->of[i].file);
     }
     pthread_mutex_destroy(&secrets->lock);
@@ -56,7 +53,7 @@ dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
     FILE *in = fopen(path, "re");
     if (!in)
         return DT_UNAVAILABLE;
-    setvbuf(in, NULL, _IONBF, 0); /* no copy of it stays in a buffer */
+    setvbuf(in, NULL, _IONBF, 0); /* no copy stays in a buffer */
     size_t n = fread(text, 1, DT_SECRET_MAX + 1, in);
     bool failed = ferror(in);
     fclose(in);
@@ -72,7 +69,7 @@ dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
     return DT_OK;
 }
 
-/* ---- one secret: a file comes with its text ---- */
+/* ---- one secret ---- */
 
 dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file)
 {
@@ -87,7 +84,7 @@ dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *
         pthread_mutex_unlock(&secrets->lock);
         made = old;
     }
-    wipe(made.text);
+    wipe_text(made.text);
     free(made.file);
     return whole ? DT_OK : DT_NOMEM;
 }
@@ -109,7 +106,7 @@ dt_status dt_secret_now(const struct dt_config *config, char *const *member, str
     if (secret->file && dt_secret_read_file(secret->file, text) == DT_OK) {
         char *copy = text[0] && strcmp(text, secret->text) != 0 ? strdup(text) : NULL;
         if (copy) {
-            wipe(secret->text);
+            wipe_text(secret->text);
             secret->text = copy;
         }
         explicit_bzero(text, sizeof(text));
@@ -139,11 +136,11 @@ dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_conf
     return status;
 }
 
-/* Owns: names and values that are not ours. Refuses to know: what they mean. */
+/* ---- properties ---- */
 
 static void free_property(struct dt_property *property)
 {
-    wipe(property->value);
+    wipe_text(property->value);
     free(property->name);
     free(property->file);
 }
@@ -196,7 +193,7 @@ dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, cons
     struct dt_property made = {strndup(name.p, name.n), strdup(value), file ? strdup(file) : NULL};
     bool whole = made.name && made.value && (!file || made.file);
     struct dt_property *place = whole ? (struct dt_property *)dt_properties_find(list, made.name) : NULL;
-    if (whole && !place) { /* one more, at the end */
+    if (whole && !place) { /* append it */
         struct dt_property *grown = realloc(list->v, (list->n + 1) * sizeof(*grown));
         if (grown) {
             list->v = grown;

@@ -1,7 +1,4 @@
-/*
- * Names, texts and classes of the status table, and the one way to fill an error.
- * Owns no state; refuses to know what the codes are used for.
- */
+/* See status.h. */
 #include "status.h"
 
 #include <stdarg.h>
@@ -18,7 +15,7 @@ static const struct {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* A number that is no status can only come from a bug; it is answered as INTERNAL rather than read out of bounds. */
+/* An invalid status can only come from a bug; it becomes INTERNAL. */
 static unsigned row_of(dt_status status)
 {
     return (unsigned)status < ROWS ? (unsigned)status : DT_INTERNAL;

@@ -1,8 +1,4 @@
-/*
- * Owns the life of threads: creation, name, the request to end, the one join.
- * Refuses to know what a thread does, and what it sleeps on.
- * Invariant: a thread that was started is joined exactly once.
- */
+/* See thread.h. Invariant: a thread that was started is joined exactly once. */
 #include "thread.h"
 
 #include <stdlib.h>
@@ -12,7 +8,7 @@
 
 static _Thread_local bool lowered; /* by dt_thread_lower */
 
-static void *begin(void *arg)
+static void *thread_main(void *arg)
 {
     struct dt_thread *thread = arg;
     pthread_setname_np(pthread_self(), thread->name);
@@ -29,7 +25,7 @@ dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run
     thread->name = name;
     thread->run = run;
     thread->arg = arg;
-    if (pthread_create(&thread->id, NULL, begin, thread) != 0)
+    if (pthread_create(&thread->id, NULL, thread_main, thread) != 0)
         return dt_fail(err, DT_SYSTEM, "no thread for %s", name);
     thread->started = true;
     return DT_OK;
@@ -40,7 +36,7 @@ struct detached {
     void *arg;
 };
 
-static void *begin_detached(void *arg)
+static void *detached_main(void *arg)
 {
     struct detached detached = *(struct detached *)arg;
     free(arg);
@@ -58,7 +54,7 @@ bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
     *detached = (struct detached){run, arg};
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    const bool started = pthread_create(&id, &attr, begin_detached, detached) == 0;
+    const bool started = pthread_create(&id, &attr, detached_main, detached) == 0;
     pthread_attr_destroy(&attr);
     if (!started)
         free(detached);
@@ -67,7 +63,7 @@ bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
 
 void dt_thread_lower(int nice)
 {
-    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* of this thread alone; it may not be permitted */
+    lowered = setpriority(PRIO_PROCESS, 0, nice) == 0; /* only of this thread; may not be permitted */
 }
 
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox)

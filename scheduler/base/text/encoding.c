@@ -1,9 +1,9 @@
-/* Base64: see encoding.h. */
+/* See encoding.h. */
 #include "encoding.h"
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static int value_of(char c)
+static int letter_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -19,14 +19,14 @@ bool dt_base64_decode(struct dt_str text, char *out, size_t *n)
     *n = 0;
     if (text.n % 4 != 0)
         return false;
-    for (size_t at = 0; at < text.n; at += 4) { /* each four, the last `pad` of them "=" */
+    for (size_t at = 0; at < text.n; at += 4) { /* each four characters, the last `pad` of them "=" */
         const char *p = text.p + at;
         unsigned pad = 0;
         uint32_t bits = 0;
         if (at + 4 == text.n)
             pad = p[3] != '=' ? 0 : p[2] != '=' ? 1 : 2;
         for (unsigned i = 0; i < 4; i++) {
-            int v = i < 4 - pad ? value_of(p[i]) : 0;
+            int v = i < 4 - pad ? letter_value(p[i]) : 0;
             if (v < 0)
                 return false;
             bits = bits << 6 | (uint32_t)v;

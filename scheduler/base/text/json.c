@@ -1,20 +1,18 @@
 /*
- * JSON through yajl, made strict.
+ * JSON through yajl, made strict. Only this file calls yajl.
  *
- * Owns the only calls to yajl. Refuses to know what a document means.
+ * yajl reports values by callbacks; each value becomes a node. It does not report where a value's text begins, but where
+ * the previous token ended is known, and only white space, commas and colons can be in between. So raw text is always a
+ * slice of the caller's text.
  *
- * yajl tells what it meets by callbacks; each value becomes a node. Where a value's text begins is not told, but where
- * the token before it ended is known, and only white space, commas and colons can lie between. So raw text is always a
- * slice of the caller's buffer.
+ * Checks that yajl does not make: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs, both
+ * before yajl sees the text (its decoder reads past a lone one); depth; duplicate members. For the last one, the names of
+ * all open objects are on one stack, with a hash table of it. Names above an object's base are its own, because those of
+ * closed objects were popped. Entries leave the table in the reverse order of their insertion, so probe sequences stay
+ * valid without tombstones.
  *
- * Checks that yajl lacks: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs, both
- * before yajl sees the text (its decoder reads on behind a lone one); depth; members that are there twice. For the
- * latter the names of all objects that are open at the moment lie on one stack, beside a hash table of it: names above
- * an object's base are its own, because those of closed ones are popped. Entries leave the table in the opposite order
- * of their coming, which leaves every probe sequence as it was: no tombstones.
- *
- * All memory that yajl asks for comes from the arena and goes with it, so a parse costs no malloc once the buffers are
- * warm, and when memory is out one may jump out of yajl (which does not check) without losing anything.
+ * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough, and if memory is out,
+ * a longjmp out of yajl (which does not check) loses nothing.
  */
 #include "json.h"
 
@@ -32,13 +30,13 @@
 #define DEPTH_DEFAULT 16
 #define DEPTH_MAX     256
 #define NODES_DEFAULT UINT32_C(4000000)
-/* Larger buffers than these are given back before the next parse. */
+/* Larger buffers are freed before the next parse. */
 #define KEEP_NODES 65536
 #define KEEP_NAMES 16384
 
 struct frame {
-    uint32_t node;  /* of the container; meaningless while quiet */
-    uint32_t names; /* height of the stack of names when it began */
+    uint32_t node;  /* of the container; not set while quiet */
+    uint32_t names; /* the height of the stack of names when it began */
     bool array;
 };
 
@@ -53,23 +51,23 @@ struct dt_json {
     uint32_t nodes_n, nodes_cap;
     struct name *names;
     uint32_t names_n, names_cap;
-    uint32_t *table; /* index of a name + 1; 0 = free */
+    uint32_t *table; /* index of a name + 1; 0: free */
     uint32_t table_size;
-    uint64_t seed; /* of the hash, secret: nobody can choose names that collide */
+    uint64_t seed; /* of the hash; secret, so that nobody can choose names that collide */
     struct dt_arena arena;
     struct frame frames[DEPTH_MAX];
 
-    /* One parse. */
+    /* The current parse. */
     struct dt_str text;
     struct dt_json_limits limits;
     yajl_handle yajl;
-    bool finishing;     /* the text is through: only a number at its very end is still to come */
-    bool yajl_refused;  /* by its own rules; a callback of ours did not stop it */
-    size_t token_end;   /* of the latest token that was told */
+    bool finishing;     /* the text was read: only a number at its end can still be reported */
+    bool yajl_refused;  /* by its own rules, not by a callback of ours */
+    size_t token_end;   /* of the latest token */
     unsigned depth;     /* open containers */
-    unsigned quiet;     /* depth at which an opaque container was opened; 0 = none is open */
-    bool opaque_next;   /* the name of an opaque member has just been read */
-    struct dt_str name; /* of the member whose value comes next */
+    unsigned quiet;     /* the depth of the open opaque container; 0: none */
+    bool opaque_next;   /* the latest name is that of an opaque member */
+    struct dt_str name; /* of the next value, if it is a member */
     dt_status status;
     const char *reason;
     size_t reason_at;
@@ -78,7 +76,7 @@ struct dt_json {
 
 /* ---- UTF-8 ---- */
 
-/* Number of bytes at the start that are well-formed. */
+/* The number of well-formed bytes at the start. */
 static size_t utf8_prefix(struct dt_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -109,7 +107,7 @@ bool dt_utf8_valid(struct dt_str s)
 
 /* ---- escaped surrogates ---- */
 
-/* The unit of a \uXXXX at p, or -1 when there is none. */
+/* The unit of a \uXXXX at p; -1: there is none. */
 static int escaped_unit(const char *p, const char *end)
 {
     int unit = 0;
@@ -136,7 +134,7 @@ static bool is_low(int unit)
 
 /* ---- memory for yajl ---- */
 
-/* Blocks carry their size, for realloc. */
+/* Blocks begin with their size, for realloc. */
 union block {
     size_t size;
     max_align_t align;
@@ -160,10 +158,9 @@ static void *yajl_malloc(void *ctx, size_t n)
 static void *yajl_realloc(void *ctx, void *old, size_t n)
 {
     size_t old_n = old ? ((union block *)old - 1)->size : 0;
-    void *p;
     if (old && n <= old_n)
         return old;
-    p = yajl_malloc(ctx, n);
+    void *p = yajl_malloc(ctx, n);
     if (old)
         memcpy(p, old, old_n);
     return p;
@@ -180,7 +177,7 @@ static void yajl_free_nothing(void *ctx, void *p)
 #define GO_ON 1
 #define STOP  0
 
-static int stop(struct dt_json *json, dt_status status, const char *reason, size_t at)
+static int stop_parse(struct dt_json *json, dt_status status, const char *reason, size_t at)
 {
     json->status = status;
     json->reason = reason;
@@ -207,19 +204,17 @@ static void put_name(struct dt_json *json, uint32_t index)
     json->names[index].slot = slot;
 }
 
-/* Room for one more name; the table stays at most half full. */
+/* Makes room for one more name. The table stays at most half full. */
 static bool reserve_name(struct dt_json *json)
 {
     uint32_t cap = json->names_cap ? json->names_cap * 2 : 64;
-    struct name *names;
-    uint32_t *table;
     if (json->names_n < json->names_cap)
         return true;
-    names = realloc(json->names, cap * sizeof(*names));
+    struct name *names = realloc(json->names, cap * sizeof(*names));
     if (!names)
         return false;
     json->names = names;
-    table = calloc(2 * (size_t)cap, sizeof(*table));
+    uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table));
     if (!table)
         return false;
     free(json->table);
@@ -231,20 +226,20 @@ static bool reserve_name(struct dt_json *json)
     return true;
 }
 
-/* Adds the name to those of the open object. */
+/* Adds a name to the open object. */
 static int add_name(struct dt_json *json, struct dt_str s, size_t at)
 {
     dt_assert_cmp(json->depth, >, 0);
     const uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
     const uint32_t base = json->frames[json->depth - 1].names;
     if (json->names_n >= json->limits.names)
-        return stop(json, DT_TOO_LARGE, "too many members", at);
+        return stop_parse(json, DT_TOO_LARGE, "too many members", at);
     if (!reserve_name(json))
-        return stop(json, DT_NOMEM, "out of memory", at);
+        return stop_parse(json, DT_NOMEM, "out of memory", at);
     uint32_t slot = (uint32_t)hash & (json->table_size - 1);
     for (uint32_t i; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
         if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
-            return stop(json, DT_MALFORMED, "a member is there twice", at);
+            return stop_parse(json, DT_MALFORMED, "a member is there twice", at);
     json->names[json->names_n] = (struct name){.s = s, .hash = hash};
     put_name(json, json->names_n++);
     return GO_ON;
@@ -262,7 +257,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The text between the token before this one and the end of this one, without what may lie between two tokens. */
+/* Returns the current token: the text since the previous token, without what may be between two tokens. */
 static struct dt_str take_token(struct dt_json *json)
 {
     size_t start = json->token_end;
@@ -282,10 +277,9 @@ static size_t offset_of(const struct dt_json *json, struct dt_str raw)
 static bool reserve_node(struct dt_json *json)
 {
     uint32_t cap = json->nodes_cap ? json->nodes_cap * 2 : 64;
-    struct dt_json_node *nodes;
     if (json->nodes_n < json->nodes_cap)
         return true;
-    nodes = realloc(json->nodes, cap * sizeof(*nodes));
+    struct dt_json_node *nodes = realloc(json->nodes, cap * sizeof(*nodes));
     if (!nodes)
         return false;
     json->nodes = nodes;
@@ -293,27 +287,26 @@ static bool reserve_node(struct dt_json *json)
     return true;
 }
 
-/* Appends a node for a value that begins with raw; NULL when the parse is to stop. */
+/* Appends a node for a value that begins with raw. NULL: the parse must stop. */
 static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type type, struct dt_str raw)
 {
-    struct dt_json_node *node;
     if (json->nodes_n >= json->limits.nodes) {
-        stop(json, DT_TOO_LARGE, "too many values", offset_of(json, raw));
+        stop_parse(json, DT_TOO_LARGE, "too many values", offset_of(json, raw));
         return NULL;
     }
     if (!reserve_node(json)) {
-        stop(json, DT_NOMEM, "out of memory", offset_of(json, raw));
+        stop_parse(json, DT_NOMEM, "out of memory", offset_of(json, raw));
         return NULL;
     }
     if (json->depth)
         json->nodes[json->frames[json->depth - 1].node].n++;
-    node = &json->nodes[json->nodes_n++];
+    struct dt_json_node *node = &json->nodes[json->nodes_n++];
     *node = (struct dt_json_node){.type = type, .raw = raw, .name = json->name, .next = json->nodes_n};
     json->name = DT_STR_NONE;
     return node;
 }
 
-/* Is the value that comes now one that is checked but not kept? */
+/* Whether the next value is checked, but not kept. */
 static bool take_opaque(struct dt_json *json)
 {
     bool opaque = json->opaque_next || json->limits.check_only ||
@@ -338,18 +331,17 @@ static int on_bool(void *ctx, int value)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    struct dt_json_node *node;
     if (json->quiet)
         return GO_ON;
     take_opaque(json);
-    node = add_node(json, DT_JSON_BOOL, raw);
+    struct dt_json_node *node = add_node(json, DT_JSON_BOOL, raw);
     if (!node)
         return STOP;
     node->b = value != 0;
     return GO_ON;
 }
 
-/* True for an integer without fraction and exponent that fits. The text is a JSON number. */
+/* Reads a JSON number. False: it has a fraction or an exponent, or does not fit. */
 static bool read_int(struct dt_str s, int64_t *out)
 {
     bool negative = s.p[0] == '-';
@@ -369,13 +361,12 @@ static int on_number(void *ctx, const char *p, size_t n)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    struct dt_json_node *node;
     (void)p;
     (void)n;
     if (json->quiet)
         return GO_ON;
     take_opaque(json);
-    node = add_node(json, DT_JSON_NUMBER, raw);
+    struct dt_json_node *node = add_node(json, DT_JSON_NUMBER, raw);
     if (!node)
         return STOP;
     node->str = raw;
@@ -397,12 +388,10 @@ static int on_string(void *ctx, const unsigned char *p, size_t n)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    struct dt_json_node *node;
-    bool opaque;
     if (json->quiet)
         return GO_ON;
-    opaque = take_opaque(json);
-    node = add_node(json, DT_JSON_STRING, raw);
+    bool opaque = take_opaque(json);
+    struct dt_json_node *node = add_node(json, DT_JSON_STRING, raw);
     if (!node)
         return STOP;
     if (!opaque)
@@ -414,7 +403,7 @@ static int on_name(void *ctx, const unsigned char *p, size_t n)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    /* If yajl had to decode the name, it is in a buffer of yajl's until the next callback. */
+    /* If yajl decoded the name, it is in a buffer of yajl's until the next callback. */
     bool lies_in_text =
         (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
     struct dt_str name = lies_in_text ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
@@ -433,7 +422,7 @@ static int open_container(struct dt_json *json, enum dt_json_type type)
     struct dt_str raw = take_token(json);
     struct frame frame = {.names = json->names_n, .array = type == DT_JSON_ARRAY};
     if (json->depth >= json->limits.depth)
-        return stop(json, DT_MALFORMED, "nested too deeply", offset_of(json, raw));
+        return stop_parse(json, DT_MALFORMED, "nested too deeply", offset_of(json, raw));
     if (!json->quiet) {
         bool opaque = take_opaque(json);
         frame.node = json->nodes_n;
@@ -486,18 +475,18 @@ static const yajl_callbacks callbacks = {
 /* ---- where a text stops being JSON ---- */
 
 /*
- * Reads a text that was refused once more, to say where its fault is: yajl tells how far it had read by then, which is
- * the end of the buffer as often as not. What is wrong in a string, and what may not stand where it does, is at its own
- * byte, a literal or a number that is none at its first, and what is missing at the end of the text.
+ * Reads a refused text again to find the first fault. yajl only tells how far it had read, which is often the end of the
+ * buffer. A fault in a string, and a byte in the wrong place, is at its own byte; a wrong literal or number is at its
+ * first byte; if something is missing, the fault is at the end of the text.
  */
 struct scan {
     const char *p, *begin, *end;
-    const char *reason; /* NULL = none found yet; then p is where */
+    const char *reason; /* NULL: no fault yet; else p is its place */
     unsigned depth, most;
-    bool array[DEPTH_MAX]; /* of the open containers */
+    bool array[DEPTH_MAX]; /* the kinds of the open containers */
 };
 
-static bool fault(struct scan *s, const char *at, const char *reason)
+static bool set_fault(struct scan *s, const char *at, const char *reason)
 {
     s->p = at;
     s->reason = reason;
@@ -506,7 +495,7 @@ static bool fault(struct scan *s, const char *at, const char *reason)
 
 static bool ends_early(struct scan *s)
 {
-    return fault(s, s->end, "the text ends too early");
+    return set_fault(s, s->end, "the text ends too early");
 }
 
 static void skip_space(struct scan *s)
@@ -515,7 +504,7 @@ static void skip_space(struct scan *s)
         s->p++;
 }
 
-/* p is at the backslash. */
+/* s->p is at the backslash. */
 static bool scan_escape(struct scan *s)
 {
     const char *at = s->p;
@@ -525,30 +514,30 @@ static bool scan_escape(struct scan *s)
         return ends_early(s);
     if (at[1] != 'u') {
         s->p += 2;
-        return strchr("\"\\/bfnrt", at[1]) && at[1] ? true : fault(s, at, "an escape that is none");
+        return strchr("\"\\/bfnrt", at[1]) && at[1] ? true : set_fault(s, at, "an escape that is none");
     }
     for (size_t i = 2; i < 6; i++) {
         if (i >= left)
             return ends_early(s);
         if (dt_hex_digit(at[i]) < 0)
-            return fault(s, at, "an escape that is none");
+            return set_fault(s, at, "an escape that is none");
     }
     unit = escaped_unit(at, s->end);
     if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(at + 6, s->end))))
-        return fault(s, at, "an escaped surrogate without its partner");
+        return set_fault(s, at, "an escaped surrogate without its partner");
     s->p += is_high(unit) ? 12 : 6;
     return true;
 }
 
-/* p is at the quote. */
+/* s->p is at the quote. */
 static bool scan_string(struct scan *s)
 {
     for (s->p++; s->p < s->end && *s->p != '"';) {
         size_t step = dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p));
         if (!step)
-            return fault(s, s->p, "not UTF-8");
+            return set_fault(s, s->p, "not UTF-8");
         if ((unsigned char)*s->p < ' ')
-            return fault(s, s->p, "a control character");
+            return set_fault(s, s->p, "a control character");
         if (*s->p == '\\') {
             if (!scan_escape(s))
                 return false;
@@ -576,14 +565,14 @@ static bool scan_number(struct scan *s)
     const char *p = begin + (*begin == '-');
     size_t n = digits_at(p, s->end);
     if (n == 0)
-        return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
+        return p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
     if (n > 1 && *p == '0')
-        return fault(s, begin, "a number that is none");
+        return set_fault(s, begin, "a number that is none");
     p += n;
     if (p < s->end && *p == '.') {
         n = digits_at(++p, s->end);
         if (n == 0)
-            return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
+            return p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
         p += n;
     }
     if (p < s->end && (*p == 'e' || *p == 'E')) {
@@ -591,7 +580,7 @@ static bool scan_number(struct scan *s)
         p += p < s->end && (*p == '+' || *p == '-');
         n = digits_at(p, s->end);
         if (n == 0)
-            return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
+            return p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
         p += n;
     }
     s->p = p;
@@ -603,7 +592,7 @@ static bool scan_literal(struct scan *s, const char *word)
     size_t n = strlen(word);
     size_t left = (size_t)(s->end - s->p);
     if (memcmp(s->p, word, left < n ? left : n) != 0)
-        return fault(s, s->p, "a literal that is none");
+        return set_fault(s, s->p, "a literal that is none");
     if (left < n)
         return ends_early(s);
     s->p += n;
@@ -617,19 +606,19 @@ static bool scan_name(struct scan *s)
     if (s->p == s->end)
         return ends_early(s);
     if (*s->p != '"')
-        return fault(s, s->p, "the name of a member is missing");
+        return set_fault(s, s->p, "the name of a member is missing");
     if (!scan_string(s))
         return false;
     skip_space(s);
     if (s->p == s->end)
         return ends_early(s);
     if (*s->p != ':')
-        return fault(s, s->p, "a colon is missing");
+        return set_fault(s, s->p, "a colon is missing");
     s->p++;
     return true;
 }
 
-/* p is behind a value: closes what ends there. *more: a value follows. */
+/* s->p is after a value. Closes containers that end there. *more: a value follows. */
 static bool scan_after_value(struct scan *s, bool *more)
 {
     while (s->depth) {
@@ -643,7 +632,7 @@ static bool scan_after_value(struct scan *s, bool *more)
             return array || scan_name(s);
         }
         if (*s->p != (array ? ']' : '}'))
-            return fault(s, s->p, "a comma or an end is missing");
+            return set_fault(s, s->p, "a comma or an end is missing");
         s->p++;
         s->depth--;
     }
@@ -651,7 +640,7 @@ static bool scan_after_value(struct scan *s, bool *more)
     return true;
 }
 
-/* p is at a value: steps into a container that is not empty, or over the value. *inside: a value follows. */
+/* s->p is at a value. Enters a container that is not empty, or skips the value. *inside: it has entered one. */
 static bool scan_value(struct scan *s, bool *inside)
 {
     const bool array = *s->p == '[';
@@ -671,12 +660,12 @@ static bool scan_value(struct scan *s, bool *inside)
     default:
         if (*s->p == '-' || digits_at(s->p, s->end))
             return scan_number(s);
-        return fault(s, s->p,
-                     dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p)) ? "a value is missing"
-                                                                                             : "not UTF-8");
+        return set_fault(s, s->p,
+                         dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p)) ? "a value is missing"
+                                                                                                 : "not UTF-8");
     }
     if (s->depth >= s->most)
-        return fault(s, s->p, "nested too deeply");
+        return set_fault(s, s->p, "nested too deeply");
     s->p++;
     skip_space(s);
     if (s->p < s->end && *s->p == (array ? ']' : '}')) {
@@ -702,7 +691,7 @@ static void scan_text(struct scan *s)
     }
     skip_space(s);
     if (s->p < s->end)
-        fault(s, s->p, "text after the value");
+        set_fault(s, s->p, "text after the value");
 }
 
 /* ---- parsing ---- */
@@ -733,8 +722,8 @@ void dt_json_free(dt_json *json)
     free(json);
 }
 
-/* Memory of an ordinary document is kept, that of a huge one is not. */
-static void begin(struct dt_json *json, struct dt_str text, const struct dt_json_limits *limits)
+/* Keeps the memory of an ordinary document, but not that of a huge one. */
+static void begin_parse(struct dt_json *json, struct dt_str text, const struct dt_json_limits *limits)
 {
     pop_names(json, 0);
     dt_arena_reset(&json->arena);
@@ -769,14 +758,14 @@ static void begin(struct dt_json *json, struct dt_str text, const struct dt_json
     json->reason = NULL;
 }
 
-/* What yajl lets pass, or reads on behind: bytes that are no UTF-8, white space of its own, lone surrogates. */
+/* Checks what yajl accepts: bytes that are not UTF-8, more kinds of white space, lone surrogates. */
 static void check_text(struct dt_json *json)
 {
     enum { BACKSLASH = 1, SPACE = 2, HIGH = 0x80 };
     const struct dt_str text = json->text;
     const char *end = text.p + text.n;
     unsigned char seen = 0;
-    /* One pass without a branch, which the compiler makes one of many bytes at a time; most texts have none of them. */
+    /* A pass without branches, which the compiler vectorizes. Most texts have none of these. */
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
         seen |= (unsigned char)(c & HIGH);
@@ -785,33 +774,33 @@ static void check_text(struct dt_json *json)
     }
     size_t valid = seen & HIGH ? utf8_prefix(text) : text.n;
     if (valid < text.n) {
-        stop(json, DT_MALFORMED, "not UTF-8", valid);
+        stop_parse(json, DT_MALFORMED, "not UTF-8", valid);
         return;
     }
     if (seen & SPACE) {
         const char *at = memchr(text.p, '\v', text.n);
         at = at ? at : memchr(text.p, '\f', text.n);
-        stop(json, DT_MALFORMED, "a control character", (size_t)(at - text.p));
+        stop_parse(json, DT_MALFORMED, "a control character", (size_t)(at - text.p));
         return;
     }
-    /* A backslash outside of a string is yajl's to refuse. */
+    /* yajl refuses a backslash outside of a string. */
     for (const char *p = text.p; seen & BACKSLASH && p < end && (p = memchr(p, '\\', (size_t)(end - p)));) {
         int unit = escaped_unit(p, end);
         if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end)))) {
-            stop(json, DT_MALFORMED, "an escaped surrogate without its partner", (size_t)(p - text.p));
+            stop_parse(json, DT_MALFORMED, "an escaped surrogate without its partner", (size_t)(p - text.p));
             return;
         }
         p += is_high(unit) ? 12 : unit >= 0 ? 6 : 2;
     }
 }
 
-/* Runs yajl over the text, or over a part of it from the beginning. Everything that it allocates is the arena's. */
-static void run(struct dt_json *json, size_t n)
+/* Runs yajl on the first n bytes of the text. */
+static void run_yajl(struct dt_json *json, size_t n)
 {
     yajl_alloc_funcs memory = {.malloc = yajl_malloc, .realloc = yajl_realloc, .free = yajl_free_nothing, .ctx = json};
     yajl_status status;
     if (setjmp(json->out_of_memory)) {
-        stop(json, DT_NOMEM, "out of memory", 0);
+        stop_parse(json, DT_NOMEM, "out of memory", 0);
         return;
     }
     json->yajl = yajl_alloc(&callbacks, &memory, json);
@@ -821,15 +810,15 @@ static void run(struct dt_json *json, size_t n)
     if (status == yajl_status_ok && json->finishing)
         status = yajl_complete_parse(json->yajl);
     json->yajl_refused = status == yajl_status_error;
-    if (json->yajl_refused) { /* yajl's own reason: "parse error: …" or "lexical error: …" and a line end */
+    if (json->yajl_refused) { /* "parse error: …" or "lexical error: …", and a line end */
         char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
         text[strcspn(text, "\n")] = '\0';
-        stop(json, DT_MALFORMED, text, token_end_now(json));
+        stop_parse(json, DT_MALFORMED, text, token_end_now(json));
     }
 }
 
-/* Of a text that yajl refused by its own rules, or was not shown. */
-static void tell_first_fault(struct dt_json *json, bool shown)
+/* Sets the reason for a text that yajl refused by its own rules, or did not see. */
+static void find_first_fault(struct dt_json *json, bool shown)
 {
     struct scan s = {
         .p = json->text.p, .begin = json->text.p, .end = json->text.p + json->text.n, .most = json->limits.depth};
@@ -838,34 +827,34 @@ static void tell_first_fault(struct dt_json *json, bool shown)
     if (!s.reason)
         return;
     json->status = DT_OK;
-    if (!shown && s.p > s.begin) /* what is there twice, or too much, before it */
-        run(json, (size_t)(s.p - s.begin));
+    if (!shown && s.p > s.begin) /* a duplicate name or a value too many may come before it */
+        run_yajl(json, (size_t)(s.p - s.begin));
     if (json->status == DT_OK || json->yajl_refused)
-        stop(json, DT_MALFORMED, s.reason, (size_t)(s.p - s.begin));
+        stop_parse(json, DT_MALFORMED, s.reason, (size_t)(s.p - s.begin));
 }
 
 dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits, struct dt_error *err)
 {
-    begin(json, text, limits);
+    begin_parse(json, text, limits);
     if (text.n == 0)
-        stop(json, DT_MALFORMED, "no value", 0);
+        stop_parse(json, DT_MALFORMED, "no value", 0);
     if (json->status == DT_OK)
         check_text(json);
     bool shown = json->status == DT_OK;
     if (shown)
-        run(json, text.n);
-    /* yajl overlooks a token behind the value that the text's end cuts off ("1 \""). */
+        run_yajl(json, text.n);
+    /* yajl overlooks an incomplete token after the value ("1 \""). */
     size_t at = json->token_end;
     while (at < text.n && is_space(text.p[at]))
         at++;
     if (json->status == DT_OK && at < text.n)
-        stop(json, DT_MALFORMED, "text after the value", at);
+        stop_parse(json, DT_MALFORMED, "text after the value", at);
     if (json->status == DT_OK) {
         dt_assert(json->depth == 0 && json->names_n == 0 && json->nodes_n > 0);
         return DT_OK;
     }
     if (text.n && (!shown || json->yajl_refused))
-        tell_first_fault(json, shown);
+        find_first_fault(json, shown);
     json->nodes_n = 0;
     return dt_fail(err, json->status, "%s at byte %zu", json->reason, json->reason_at);
 }

@@ -1,4 +1,4 @@
-/* Lists of faults: see json_table.h. */
+/* See json_table.h. */
 #include "json_table.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static void add_fault(struct dt_faults *faults, struct dt_str pointer, struct dt
     }
     const struct dt_str copy = dt_arena_copy(faults->arena, reason);
     bool failed = !copy.p || !pointer.p;
-    if (!failed && faults->n == faults->room) { /* doubled from 4 up to DT_FAULTS_MAX */
+    if (!failed && faults->n == faults->room) { /* 4, doubled up to DT_FAULTS_MAX */
         const size_t doubled = faults->room == 0 ? 4 : 2 * faults->room;
         const size_t room = doubled < DT_FAULTS_MAX ? doubled : DT_FAULTS_MAX;
         struct dt_fault *v = dt_arena_alloc(faults->arena, room * sizeof(*v));
@@ -53,7 +53,7 @@ void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *f
     dt_faults_add(faults, pointer, text);
 }
 
-/* The pointer is parent + "/" + name, with "~" as "~0" and "/" as "~1". */
+/* "~" becomes "~0" and "/" becomes "~1". */
 void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason)
 {
     size_t n = strlen(parent);
@@ -97,9 +97,7 @@ void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const cha
     add_fault(faults, (struct dt_str){p, p ? name.n + 1 : 0}, dt_str(reason));
 }
 
-/* Reads bodies by table: see json_table.h. */
-
-/* ---- faults ---- */
+/* ---- reading by table ---- */
 
 void dt_json_fault(struct dt_json_reader *reader, const struct dt_json_field *field, const char *reason)
 {
@@ -289,7 +287,7 @@ bool dt_json_read(struct dt_json_reader *reader, const struct dt_json_table *tab
                       table->object ? table->object : "must be an object");
         return false;
     }
-    const struct dt_json_field *next = table->fields; /* bodies mostly have the order of the table */
+    const struct dt_json_field *next = table->fields; /* bodies mostly have the table's order */
     for (const struct dt_json_node *m = dt_json_first(reader->json, node); m;
          m = dt_json_sibling(reader->json, node, m)) {
         const struct dt_json_field *field =

@@ -1,9 +1,7 @@
 /*
- * The growable buffer, the arena, and what slices of text are like.
- *
- * Owns memory only; refuses to know what is written. Invariants: a buffer with p set is terminated at p[n], n < cap;
- * after a failed allocation the text so far stays as it is and every append does nothing. An arena's chunks form a
- * list, newest first; only the newest has room (`used` counts within it).
+ * See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the text
+ * so far stays, and appends do nothing. The chunks of an arena form a list, newest first; only the newest has room (`used`
+ * counts within it).
  */
 #include "strbuf.h"
 
@@ -206,7 +204,7 @@ void dt_arena_clear(struct dt_arena *arena)
     dt_arena_init(arena);
 }
 
-/* The newest chunk is the largest but for single huge allocations: the one that is worth keeping. */
+/* Keeps the newest chunk, which is the largest, except after single huge allocations. */
 void dt_arena_reset(struct dt_arena *arena)
 {
     if (!arena->head)

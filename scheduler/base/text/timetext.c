@@ -1,6 +1,7 @@
 /*
- * Days of the Gregorian calendar. Years are counted from March, so that the leap day is the last of its year: before
- * month m of such a year (March = 0) there are (153 m + 2) / 5 days.
+ * See timetext.h. Years are counted from March, so that the leap day is the last of its year: before month m of such a
+ * year (March: 0) there are (153 m + 2) / 5 days. Sums are whole milliseconds; fractions are rounded up once, at the end
+ * of a number.
  */
 #include "timetext.h"
 
@@ -49,10 +50,7 @@ int dt_civil_weekday(int64_t days)
     return (int)(weekday < 0 ? weekday + 7 : weekday);
 }
 
-/*
- * Reads and writes durations and times. Owns the two grammars; refuses to know what time it is.
- * All sums are in whole milliseconds; what is finer rounds up once, at the end of a number.
- */
+/* ---- durations and times ---- */
 
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)
@@ -60,7 +58,7 @@ int dt_civil_weekday(int64_t days)
 #define DAY_MS    (24 * HOUR_MS)
 #define WEEK_MS   (7 * DAY_MS)
 
-/* Digits of a fraction that are kept; the rest only decides whether there is a rest. */
+/* Digits of a fraction that are kept; further ones only decide the rounding. */
 #define FRACTION_DIGITS 18
 #define FRACTION_ONE    INT64_C(1000000000000000000)
 
@@ -89,7 +87,7 @@ static bool eat(struct cursor *c, char want)
     return true;
 }
 
-/* At least one digit; false for more than any duration can hold. */
+/* Reads at least one digit. False: no digit, or more than the longest duration. */
 static bool read_whole(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
@@ -104,7 +102,7 @@ static bool read_whole(struct cursor *c, int64_t *out)
     return true;
 }
 
-/* At least one digit, after the dot. */
+/* Reads at least one digit after the dot. */
 static bool read_fraction(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
@@ -141,7 +139,7 @@ static int64_t fraction_ms(int64_t fraction, int64_t unit_ms)
     return (int64_t)(((__int128)fraction * unit_ms + FRACTION_ONE - 1) / FRACTION_ONE);
 }
 
-/* Adds n units to *sum; false past the largest duration. */
+/* Adds n units to *sum. False: more than the longest duration. */
 static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
 {
     if (n->whole > DT_DURATION_MAX_MS / unit_ms)
@@ -152,7 +150,7 @@ static bool add_units(int64_t *sum, const struct number *n, int64_t unit_ms)
 
 /* ---- durations ---- */
 
-/* Parts in their order, largest first; the time parts stand behind a "T". */
+/* The parts in their order. Those of time follow a "T". */
 static const struct part {
     char letter;
     bool after_t;
@@ -163,7 +161,7 @@ static const struct part {
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
-/* Short forms; all but the last are of one letter. */
+/* Short forms; all but the last have one letter. */
 static const struct {
     int64_t unit_ms;
     const char *word;
@@ -171,11 +169,11 @@ static const struct {
 
 #define MILLISECOND (sizeof(units) / sizeof(units[0]) - 1)
 
-/* The part behind the "P". */
+/* c is after the "P". */
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
-    size_t from = 0; /* a part comes after the one before */
+    size_t from = 0; /* parts before this one may not follow */
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
     while (c.p < c.end) {
@@ -201,9 +199,9 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
 
 /* ---- numbers with an exponent ---- */
 
-#define EXPONENT_MAX 1000000 /* beyond it any number is zero, too large, or as small as can be */
+#define EXPONENT_MAX 1000000 /* with a larger one, any number is zero, too large, or rounded up to 1 */
 
-/* The digits with their point at `place`, rounded up. False: too much. */
+/* Reads digits with their decimal point at `place`, rounded up. False: too large. */
 static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
 {
     int64_t v = 0;
@@ -231,7 +229,7 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
 {
     struct cursor c = {number.p, number.p + number.n};
     const bool negative = eat(&c, '-');
-    struct cursor digits = c; /* perhaps with a point among them */
+    struct cursor digits = c; /* may contain a point */
     int64_t ms;
     while (at_digit(&c))
         c.p++;
@@ -262,7 +260,6 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
     return DT_OK;
 }
 
-/* "PT15S"; "1500", "0.5", "1e3" milliseconds; "15s". */
 dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
 {
     struct cursor c = {text.p, text.p + text.n};
@@ -340,7 +337,7 @@ void dt_duration_add_short(struct dt_strbuf *out, int64_t ms)
 
 /* ---- times ---- */
 
-/* Exactly n digits. */
+/* Reads exactly n digits. */
 static bool read_digits(struct cursor *c, int n, int *out)
 {
     int v = 0;
@@ -358,7 +355,7 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int sign = 0; /* of the offset, and the next two */
+    int sign = 0; /* of the offset, like the next two */
     int hours = 0;
     int minutes = 0;
     if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||

@@ -1,5 +1,12 @@
 /*
- * POSIX TZ strings: grammar, and the changes that a rule makes in a year. Owns nothing.
+ * See zone.h. First the rule of a footer, then the file:
+ *
+ *     "TZif" version 15 zeros | 6 counts | data of version 1
+ *     "TZif" version 15 zeros | 6 counts | times | types of times | types | designations | leap seconds | 2 x flags
+ *     \n TZ string \n
+ *
+ * The data of version 1 have times of 32 bits; version 2 repeats them with 64, and only these are read. A zone keeps the
+ * instants at which the offset from UTC changes, and the offset from each on.
  */
 #include "zone.h"
 
@@ -17,7 +24,7 @@
 #include "timetext.h"
 
 #define DAY_S        INT64_C(86400)
-#define HOURS_MAX    167 /* of a change's time of day, as RFC 8536 allows; offsets go to 24 */
+#define HOURS_MAX    167 /* of a change's time of day, by RFC 8536; offsets have at most 24 */
 #define YEARS_LOOKED 3
 #define CHANGES      (2 * YEARS_LOOKED)
 
@@ -33,7 +40,7 @@ static bool eat(struct cursor *c, char want)
     return true;
 }
 
-/* A designation: three letters or more, or anything in <>. */
+/* Skips a designation: three letters or more, or any text in <>. */
 static bool skip_name(struct cursor *c)
 {
     const char *from = c->p;
@@ -58,7 +65,7 @@ static bool read_number(struct cursor *c, int max, int *out)
     return v <= max;
 }
 
-/* "[+-]hh[:mm[:ss]]" in seconds. */
+/* Reads "[+-]hh[:mm[:ss]]" as seconds. */
 static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
 {
     int64_t sign = eat(c, '-') ? -1 : 1;
@@ -77,7 +84,7 @@ static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
     return true;
 }
 
-/* ",date[/time]"; a date is Mm.w.d, Jn or n. */
+/* Reads ",date[/time]"; a date is Mm.w.d, Jn or n. */
 static bool read_change(struct cursor *c, struct dt_zone_day *day)
 {
     bool good = eat(c, ',');
@@ -130,7 +137,7 @@ static int64_t day_in_year(const struct dt_zone_day *day, int year)
     case DT_ZONE_DAY_MONTH:
         break;
     }
-    /* The w-th such weekday of the month; the fifth is the last. */
+    /* The w-th of these weekdays in the month; the fifth is the last. */
     first = dt_civil_days(year, day->month, 1);
     int64_t at = first + (day->weekday - dt_civil_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
     return at - first >= dt_civil_days_in_month(year, day->month) ? at - 7 : at;
@@ -155,7 +162,7 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
         v[i + 1] = (struct change){day_in_year(&rule->ends, year) * DAY_S + rule->ends.second - rule->summer_s,
                                    rule->offset_s};
     }
-    /* By time; changes of one instant keep their order. */
+    /* Sorts by time; changes at the same instant keep their order. */
     for (int i = 1; i < CHANGES; i++)
         for (int k = i; k > 0 && v[k].at_s < v[k - 1].at_s; k--) {
             struct change later = v[k - 1];
@@ -171,26 +178,17 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
     return span;
 }
 
-/*
- * TZif: a header, data with times of 32 bits that version 2 repeats with 64, and the footer. Only the second data
- * count.
- *
- *     "TZif" version 15 zeros | 6 counts | data of version 1
- *     "TZif" version 15 zeros | 6 counts | times | types of times | types | designations | leap seconds | 2 x flags
- *     \n TZ string \n
- *
- * What is kept: the instants at which the offset from UTC changes, and the offset from each on.
- */
+/* ---- a file ---- */
 
 #define HEADER_BYTES ((size_t)44)
 #define TYPE_BYTES   ((size_t)6)
 #define CHANGES_MAX  ((size_t)100000)
-#define OFFSET_MAX_S 93600 /* 26 h, as RFC 8536 has it */
+#define OFFSET_MAX_S 93600 /* 26 h, by RFC 8536 */
 
 struct dt_zone {
     _Atomic unsigned holds;
     int64_t stamp;
-    struct dt_zone_rule rule; /* for times from the last change on */
+    struct dt_zone_rule rule; /* for times after the last change */
     int64_t first_offset_s;   /* before the first change */
     size_t n;
     struct change changes[];
@@ -208,8 +206,8 @@ static uint64_t big_endian(const char *p, size_t n)
     return v;
 }
 
-/* Reads a header, and cuts it off. */
-static bool take_header(struct dt_str *bytes, struct counts *out)
+/* Reads a header, and removes it from *bytes. */
+static bool read_header(struct dt_str *bytes, struct counts *out)
 {
     const char *p = bytes->p;
     if (bytes->n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
@@ -229,7 +227,7 @@ static size_t data_bytes(const struct counts *c, size_t time_bytes)
            c->standard_flags + c->utc_flags;
 }
 
-/* The offset of a type; false: there is no such type, or its offset is none. */
+/* Reads the offset of a type. False: there is no such type, or the offset is invalid. */
 static bool type_offset(const struct counts *c, const char *types, size_t type, int64_t *out)
 {
     if (type >= c->types)
@@ -238,8 +236,8 @@ static bool type_offset(const struct counts *c, const char *types, size_t type, 
     return *out > -OFFSET_MAX_S && *out < OFFSET_MAX_S;
 }
 
-/* Adds the changes of the offset; times that change the designation alone are left out. */
-static bool take_changes(const struct counts *c, const char *data, dt_zone *zone)
+/* Adds the changes of the offset, but not those of the designation only. */
+static bool read_changes(const struct counts *c, const char *data, dt_zone *zone)
 {
     const char *kinds = data + c->times * 8;
     const char *types = kinds + c->times;
@@ -265,12 +263,11 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
     struct counts counts;
     struct dt_str rest = bytes;
     *out = NULL;
-    /* The data of version 1 are passed over; those of version 2 and the footer follow. */
-    bool good = take_header(&rest, &counts) && data_bytes(&counts, 4) <= rest.n;
+    bool good = read_header(&rest, &counts) && data_bytes(&counts, 4) <= rest.n;
     if (good) {
         const size_t n = data_bytes(&counts, 4);
         rest = (struct dt_str){rest.p + n, rest.n - n};
-        good = take_header(&rest, &counts) && data_bytes(&counts, 8) <= rest.n && !counts.leaps;
+        good = read_header(&rest, &counts) && data_bytes(&counts, 8) <= rest.n && !counts.leaps;
     }
     if (!good)
         return dt_fail(err, DT_INVALID, "no time zone file of version 2 or later without leap seconds");
@@ -282,7 +279,7 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
     const char *footer = rest.p + data_bytes(&counts, 8);
     const size_t n = rest.n - data_bytes(&counts, 8);
     const char *end = n >= 2 && footer[0] == '\n' ? memchr(footer + 1, '\n', n - 1) : NULL;
-    if (!take_changes(&counts, rest.p, zone) || !end ||
+    if (!read_changes(&counts, rest.p, zone) || !end ||
         dt_zone_rule_parse((struct dt_str){footer + 1, (size_t)(end - footer - 1)}, &zone->rule) != DT_OK) {
         dt_zone_free(zone);
         return dt_fail(err, DT_INVALID, "the time zone file contradicts itself");
@@ -320,7 +317,7 @@ struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s)
     struct dt_zone_span span = {INT64_MIN, INT64_MAX, 0};
     if (!zone)
         return span;
-    size_t n = 0; /* changes up to the instant */
+    size_t n = 0; /* the number of changes up to the instant */
     for (size_t high = zone->n; n < high;) {
         size_t middle = n + (high - n) / 2;
         if (zone->changes[middle].at_s <= at_s)
@@ -345,11 +342,9 @@ int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s)
     return at_s + dt_zone_span_at(zone, at_s).offset_s;
 }
 
-/*
- * Looks through the stretches in order, from the earliest that can have the local time in it (with the greatest offset
- * there is), for the first that does not end before it. Where clocks jump over the local time, that stretch begins
- * after it: then the instant is the jump.
- */
+/* Searches the spans in order, beginning with the earliest that can contain the local time (with the greatest possible
+ * offset), for the first that does not end before it. If clocks skip the local time, that span begins after it, at the
+ * instant of the skip. */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, local_s - OFFSET_MAX_S);
@@ -359,19 +354,15 @@ int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
     return at_s < span.from_s ? span.from_s : at_s;
 }
 
-/*
- * A list of zones by name, under one lock. There are some six hundred names, each of which has to be a file, so the
- * list is as short as what is in use.
- */
+/* ---- the files: a list of zones by name, under one lock; it is as short as the zones in use ---- */
 
 #define FILE_MAX       ((off_t)1 << 20)
 #define PATH_MAX_BYTES 512
 
-/* The name of a known zone, its file's identity, and itself. */
 struct entry {
     struct entry *next;
     char name[DT_ZONE_NAME_MAX + 1];
-    struct stat seen;
+    struct stat seen; /* the identity of its file */
     dt_zone *zone;
 };
 
@@ -405,18 +396,18 @@ void dt_zone_files_free(dt_zone_files *files)
     free(files);
 }
 
-static dt_status no_zone(struct dt_str name, struct dt_error *err)
+static dt_status fail_unknown_zone(struct dt_str name, struct dt_error *err)
 {
     return dt_fail(err, DT_INVALID, "the system's tzdata has no time zone '%.*s'",
                    (int)(name.n < DT_ZONE_NAME_MAX ? name.n : DT_ZONE_NAME_MAX), name.p);
 }
 
-static dt_status unreadable(const char *path, struct dt_error *err)
+static dt_status fail_unreadable(const char *path, struct dt_error *err)
 {
     return dt_fail(err, DT_UNAVAILABLE, "%s cannot be read: error %d", path, errno);
 }
 
-/* Reads and decodes a file; *seen is its identity. */
+/* Reads and decodes a file. *seen: its identity. */
 static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
     struct dt_error why = {0};
@@ -425,9 +416,9 @@ static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, s
     size_t n = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return unreadable(path, err);
+        return fail_unreadable(path, err);
     if (fstat(fd, seen) != 0)
-        status = unreadable(path, err);
+        status = fail_unreadable(path, err);
     else if (!S_ISREG(seen->st_mode) || seen->st_size > FILE_MAX)
         status = dt_fail(err, DT_INVALID, "%s is no time zone file", path);
     else if (!(bytes = malloc((size_t)seen->st_size + 1)))
@@ -435,7 +426,7 @@ static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, s
     while (status == DT_OK && n < (size_t)seen->st_size) {
         ssize_t got = read(fd, bytes + n, (size_t)seen->st_size - n);
         if (got <= 0)
-            status = unreadable(path, err);
+            status = fail_unreadable(path, err);
         else
             n += (size_t)got;
     }
@@ -446,8 +437,8 @@ static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, s
     return status;
 }
 
-/* Under the lock. Reads the file again if it has become another one. */
-static dt_status get(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
+/* Under the lock. Reads the file again if it was replaced. */
+static dt_status get_zone(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
 {
     char path[PATH_MAX_BYTES];
     struct stat now;
@@ -455,7 +446,7 @@ static dt_status get(dt_zone_files *files, struct dt_str name, dt_zone **out, st
     dt_status status = DT_OK;
     int n = snprintf(path, sizeof(path), "%s/%.*s", files->dir, (int)name.n, name.p);
     if (n < 0 || (size_t)n >= sizeof(path) || (stat(path, &now) != 0 && (errno == ENOENT || errno == ENOTDIR)))
-        return no_zone(name, err);
+        return fail_unknown_zone(name, err);
     struct entry *e = files->entries;
     while (e && !dt_str_is(name, e->name))
         e = e->next;
@@ -489,21 +480,21 @@ dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **
     *out = NULL;
     if (dt_str_is(name, "UTC"))
         return DT_OK;
-    /* A name of tzdata: no dots, so that no path leads out of the folder. */
+    /* Names have no dots, so that no path leads out of the folder. */
     bool sane = name.n > 0 && name.n <= DT_ZONE_NAME_MAX && name.p[0] != '/' && name.p[name.n - 1] != '/';
     for (size_t i = 0; i < name.n && sane; i++)
         sane = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("_+-/", name.p[i]));
     if (!sane)
-        return no_zone(name, err);
-    /* tzdata has files beside its zones: the setting of the host, the rule of POSIX's zones, the zone of a host without
-     * a setting, and all zones once more with and without leap seconds. */
+        return fail_unknown_zone(name, err);
+    /* Files of tzdata that are not zones: the host's setting, the rule for POSIX zones, the zone of a host without a
+     * setting, and all zones again with and without leap seconds. */
     if (dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
         dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/")))
         return dt_fail(err, DT_INVALID,
                        "'%.*s' is a file of the system's tzdata and no time zone: name one, as Europe/Berlin",
                        (int)name.n, name.p);
     pthread_mutex_lock(&files->lock);
-    dt_status status = get(files, name, out, err);
+    dt_status status = get_zone(files, name, out, err);
     pthread_mutex_unlock(&files->lock);
     return status;
 }

@@ -145,7 +145,7 @@ FRESH_TEST(hosts_are_read_with_and_without_ports)
     struct dt_host host;
     assert_true(dt_host_parse(dt_str("db1"), 3306, &host));
     assert_string_equal(host.name, "db1");
-    assert_int_equal(host.port, 3306);
+    assert_int_equal(host.port);
     assert_true(dt_host_parse(dt_str("[::1]:65535"), 3306, &host));
     assert_string_equal(host.name, "::1");
     assert_int_equal(host.port, 65535);
@@ -155,10 +155,10 @@ FRESH_TEST(hosts_are_read_with_and_without_ports)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(dt_host_parse(dt_str(bad[i]), 3306, &host));
     assert_false(dt_host_parse(dt_str("a"), 0, &host));
-    assert_true(dt_hosts_ok("", 3306));
-    assert_true(dt_hosts_ok("a, b:1 ,[::1]", 3306));
-    assert_false(dt_hosts_ok("a,,b", 3306));
-    assert_false(dt_hosts_ok("a,b:x", 3306));
+    assert_true(dt_hosts_ok(""));
+    assert_true(dt_hosts_ok("a, b:1 ,[::1]"));
+    assert_false(dt_hosts_ok("a,,b"));
+    assert_false(dt_hosts_ok("a,b:x"));
 }
 
 FRESH_TEST(listen_is_a_list_of_addresses_and_unix_sockets)
