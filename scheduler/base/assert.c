@@ -1,5 +1,5 @@
-/* See assert.h. Invariant: whatever the hook does, and whichever locks the failing thread holds, the process ends within
- * HOOK_SECONDS. */
+/* See assert.h. Invariant: whatever the hook does, and whichever locks the failing thread holds, the process ends
+ * within HOOK_SECONDS. */
 #include "assert.h"
 
 #include <inttypes.h>

@@ -2,8 +2,8 @@
  * Assertions, for what only a bug of ours can break. They are on in release builds. If one fails, it logs file, line,
  * condition and numbers, calls main's hook (which writes to MySQL), and ends the process by SIGABRT.
  *
- * Nothing that a caller, a row, a message, a server, a setting, a clock or a manual edit can cause is asserted: that gets
- * a status. Otherwise one row would end all dispatchers, one after the other.
+ * Nothing that a caller, a row, a message, a server, a setting, a clock or a manual edit can cause is asserted: that
+ * gets a status. Otherwise one row would end all dispatchers, one after the other.
  *
  *   dt_assert(link->owner == shard);
  *   dt_assert_cmp(list->n, <=, list->max); // also logs both numbers

@@ -1,15 +1,15 @@
 /*
- * See chores.h. An idle thread sleeps on its own mailbox. At most one of them, the timer, sleeps until the next chore is
- * due; the others sleep until they are signalled, so that a due chore wakes one thread. A thread that takes a chore makes
- * an idle thread the timer, or starts a thread for that. So a runtime at rest has two threads.
+ * See chores.h. An idle thread sleeps on its own mailbox. At most one of them, the timer, sleeps until the next chore
+ * is due; the others sleep until they are signalled, so that a due chore wakes one thread. A thread that takes a chore
+ * makes an idle thread the timer, or starts a thread for that. So a runtime at rest has two threads.
  *
  *   not there ─▶ busy ◀─▶ idle ─▶ ending ─▶ not there      the first thread never ends
  *
  * Invariants, under the lock: exactly one thread ticks a chore whose started_us is not 0. `timer` is an idle thread or
  * NULL. If a chore is not running and not removed, there is a timer, which wakes no later than the chore is due, unless
- * all possible threads are busy, or the chore waits for a place: `waiting` counts the running ticks of chores that wait for
- * other servers, and is at most two less than the threads, but at least one is allowed. A worker's context exists while
- * its thread is busy or idle.
+ * all possible threads are busy, or the chore waits for a place: `waiting` counts the running ticks of chores that wait
+ * for other servers, and is at most two less than the threads, but at least one is allowed. A worker's context exists
+ * while its thread is busy or idle.
  */
 #include "chores.h"
 
@@ -179,7 +179,8 @@ static void run_worker(void *arg)
         if (context)
             c->env.close(context);
         pthread_mutex_lock(&c->lock);
-        /* No other thread could wake this one meanwhile. It continues if all others are busy and a chore will be due. */
+        /* No other thread could wake this one meanwhile. It continues if all others are busy and a chore will be
+         * due. */
     } while (!dt_thread_stopping(&w->thread) && !c->timer && find_next_chore(c) &&
              (!c->env.open || c->env.open(c->env.arg, &w->context, NULL) == DT_OK));
     w->state = NOT_THERE;

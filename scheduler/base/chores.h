@@ -86,14 +86,14 @@ void dt_chores_add(dt_chores *chores, struct dt_chore *chore);
 void dt_chore_wake(struct dt_chore *chore);
 /* Asks the chore to end, without waiting: dt_chore_stopping becomes true, and no further tick begins. */
 void dt_chore_stop(struct dt_chore *chore);
-/* Called by a tick that failed. `what` is the effect, for people. Returns the time of the next try, pause_us from now; a
- * wake does not shorten the pause. Logs nothing if the chore was asked to end. */
+/* Called by a tick that failed. `what` is the effect, for people. Returns the time of the next try, pause_us from now;
+ * a wake does not shorten the pause. Logs nothing if the chore was asked to end. */
 int64_t dt_chore_failed(struct dt_chore *chore, enum dt_outage_of of, const char *what, dt_status status,
                         const struct dt_error *err, int64_t pause_us);
 /* For long ticks: whether the chore was asked to end. */
 bool dt_chore_stopping(const struct dt_chore *chore);
-/* Asks the chore to end, and waits until no tick runs and the last one, if there is one, has ended. Accepts a chore that
- * was never added, or was removed. Must not be called by a tick. */
+/* Asks the chore to end, and waits until no tick runs and the last one, if there is one, has ended. Accepts a chore
+ * that was never added, or was removed. Must not be called by a tick. */
 void dt_chore_remove(struct dt_chore *chore);
 
 /* Returns for how long the longest running tick has been running (0: none runs), and the name of its chore. */

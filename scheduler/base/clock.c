@@ -3,9 +3,9 @@
  *
  * The estimate is an interval: at monotonic time m the server's clock shows a time in
  *     [m + offset - skew(age), m + offset + error + skew(age)]
- * where age is the time since the sample, and skew() allows for clocks that run at different rates. A sample replaces the
- * previous one if it is at least as tight as that one has become by ageing, or if the two contradict each other (the
- * server's clock was stepped, or it is another server).
+ * where age is the time since the sample, and skew() allows for clocks that run at different rates. A sample replaces
+ * the previous one if it is at least as tight as that one has become by ageing, or if the two contradict each other
+ * (the server's clock was stepped, or it is another server).
  *
  * A sequence lock makes reading and writing a sample atomic: the sequence is odd while a writer is inside.
  */
@@ -222,8 +222,8 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
     server_ms -= s.ahead_ms;
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
-    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. The skew until then is added, so that a loop
-     * that sleeps until then need not sleep again. */
+    /* The first moment at which dt_refclock_earliest_ms() returns server_ms. The skew until then is added, so that a
+     * loop that sleeps until then need not sleep again. */
     int64_t mono_us = server_ms * 1000 - s.offset_us;
     const int64_t left_us = mono_us - s.taken_us;
     if (left_us > 0)

@@ -52,19 +52,19 @@ static inline int64_t dt_older(int64_t a, int64_t b)
 
 /*
  * For a thread that checks every every_us whether peers are late, and calls this at each check. Returns how long the
- * thread could not check, because the process was stopped or got no processor; mostly 0. The caller extends the deadlines
- * of peers by it, so that what they sent meanwhile is read first. *looked_us: the check before; 0: none.
+ * thread could not check, because the process was stopped or got no processor; mostly 0. The caller extends the
+ * deadlines of peers by it, so that what they sent meanwhile is read first. *looked_us: the check before; 0: none.
  */
 int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us);
 
-/* Waits on the condition, with its lock held, until it is signalled, or until until_us on the monotonic clock (INT64_MAX:
- * no limit). Returns false if the time is up. Spurious wake-ups are possible. */
+/* Waits on the condition, with its lock held, until it is signalled, or until until_us on the monotonic clock
+ * (INT64_MAX: no limit). Returns false if the time is up. Spurious wake-ups are possible. */
 bool dt_clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, int64_t until_us);
 
 /*
- * An estimate of MySQL's clock, by which alone jobs are due, so that a wrong clock of a host makes nothing early. A sample
- * is a reading of the server's clock between two readings of ours; the tightest recent sample wins. One per process;
- * every function is thread-safe.
+ * An estimate of MySQL's clock, by which alone jobs are due, so that a wrong clock of a host makes nothing early. A
+ * sample is a reading of the server's clock between two readings of ours; the tightest recent sample wins. One per
+ * process; every function is thread-safe.
  */
 typedef struct dt_refclock {
     const dt_clock *clock;
@@ -90,8 +90,8 @@ void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, 
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref);
 /* Not earlier than the server's clock: to add delays to. */
 int64_t dt_refclock_latest_ms(const dt_refclock *ref);
-/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. If a test clock
- * is frozen, a caller that waits looks again in a second. */
+/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. If a test
+ * clock is frozen, a caller that waits looks again in a second. */
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
 
 /*
@@ -101,8 +101,8 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
  */
 void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
                         int64_t after_us);
-/* The server's own clock, not later or not earlier, without the test clock: for times that others compare with their own
- * clocks. */
+/* The server's own clock, not later or not earlier, without the test clock: for times that others compare with their
+ * own clocks. */
 int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref);
 int64_t dt_refclock_real_latest_ms(const dt_refclock *ref);
 

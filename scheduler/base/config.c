@@ -1,8 +1,8 @@
 /*
  * Loading: INI files through inih (only this file calls it), credentials of the service manager, and the environment.
  *
- * A value is collected (a value of inih may come in several lines), parsed and checked against the table, and stored. If a
- * source gives a value twice, that is an error. inih reads lines of at most 200 bytes; a longer value continues on
+ * A value is collected (a value of inih may come in several lines), parsed and checked against the table, and stored.
+ * If a source gives a value twice, that is an error. inih reads lines of at most 200 bytes; a longer value continues on
  * indented lines after a comma or inside quotes.
  */
 #include "config.h"
@@ -271,7 +271,8 @@ static bool is_property(const char *section, const char *key)
            strlen(name) <= PROPERTY_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
 
-/* Sets a property of librdkafka. Errors do not show its value, because only the library knows whether it is a secret. */
+/* Sets a property of librdkafka. Errors do not show its value, because only the library knows whether it is a
+ * secret. */
 static void set_property(struct loader *loader, const struct place *place, const char *value)
 {
     const size_t n = strlen(FILE_SUFFIX);
@@ -425,8 +426,8 @@ static void load_file(struct loader *loader)
 
 /* ---- credentials: secrets that the service manager puts into files which only the program can read ---- */
 
-/* Their names are duetime_<section>.<key>, in the folder CREDENTIALS_DIRECTORY: systemd makes these names for the files of
- * a folder (LoadCredential=duetime:FOLDER). Each is read like <key>_file. */
+/* Their names are duetime_<section>.<key>, in the folder CREDENTIALS_DIRECTORY: systemd makes these names for the files
+ * of a folder (LoadCredential=duetime:FOLDER). Each is read like <key>_file. */
 static void load_credentials(struct loader *loader)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -505,8 +506,8 @@ static void load_properties(struct loader *loader)
     dt_strbuf_clear(&key);
 }
 
-/* Bulk requests may use seven eighths of limits.memory. The largest request, which needs 1.5 times a batch or five times a
- * body, must fit into that. */
+/* Bulk requests may use seven eighths of limits.memory. The largest request, which needs 1.5 times a batch or five
+ * times a body, must fit into that. */
 static void check_together(struct loader *loader)
 {
     const struct dt_config *c = loader->config;

@@ -1,16 +1,16 @@
 /*
- * The configuration: the table of all options of all programs, and how it is loaded and printed. One file serves the API
- * and the dispatcher; each reads what it needs.
+ * The configuration: the table of all options of all programs, and how it is loaded and printed. One file serves the
+ * API and the dispatcher; each reads what it needs.
  *
- * DT_CONFIG_MAP gives every option its type, bounds, default and help. The parser, the environment names, --print-config,
- * the sample file and the reference page come from it. DT_CONFIG_CONSTANTS are members without an option. Order: default
- * < file < credentials < environment (DUETIME_<SECTION>_<KEY>). Durations are "15s", "3m", "PT0.5S", or a number of
- * milliseconds.
+ * DT_CONFIG_MAP gives every option its type, bounds, default and help. The parser, the environment names,
+ * --print-config, the sample file and the reference page come from it. DT_CONFIG_CONSTANTS are members without an
+ * option. Order: default < file < credentials < environment (DUETIME_<SECTION>_<KEY>). Durations are "15s", "3m",
+ * "PT0.5S", or a number of milliseconds.
  *
  * A secret can also be given as <key>_file, or as the file duetime_<section>.<key> in CREDENTIALS_DIRECTORY
- * (LoadCredential= of systemd); if set, it is printed as the comment "# key = ***". struct dt_config holds the secret as
- * it was when the program started; code that connects calls dt_secret_now (secrets.h). Settings of librdkafka are [kafka]
- * client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
+ * (LoadCredential= of systemd); if set, it is printed as the comment "# key = ***". struct dt_config holds the secret
+ * as it was when the program started; code that connects calls dt_secret_now (secrets.h). Settings of librdkafka are
+ * [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be given as client.<name>_file.
  *
  * Texts that an INI file would garble are put in "quotes", with the escapes \\ \" \xHH. A line has at most 198 bytes; a
  * text continues on indented lines after a comma or inside quotes.
@@ -201,8 +201,8 @@ struct dt_config {
 #undef TEXT
 };
 
-/* Reads defaults, the file (NULL: none), credentials and the environment. INVALID; UNAVAILABLE: a file cannot be read. err
- * then names file, line, section, key and the accepted range, and config is cleared. */
+/* Reads defaults, the file (NULL: none), credentials and the environment. INVALID; UNAVAILABLE: a file cannot be read.
+ * err then names file, line, section, key and the accepted range, and config is cleared. */
 DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
 void dt_config_clear(struct dt_config *config);
 /* The effective values as an INI file that can be read back (secrets hidden). */

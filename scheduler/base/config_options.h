@@ -1,6 +1,6 @@
 /*
- * The table of options as data, made from DT_CONFIG_MAP in its order, so that the options of a section are together. Only
- * for the files of the configuration:
+ * The table of options as data, made from DT_CONFIG_MAP in its order, so that the options of a section are together.
+ * Only for the files of the configuration:
  *
  *   config_options.c   the table, the rules for texts, and how options and values are written
  *   config.c           loading: the file, the environment, the checks

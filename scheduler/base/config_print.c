@@ -21,7 +21,8 @@ static bool needs_quotes(const char *text)
     return false;
 }
 
-/* In quotes, everything that inih could read as a comment or cut off is escaped. Long texts continue on indented lines. */
+/* In quotes, everything that inih could read as a comment or cut off is escaped. Long texts continue on indented
+ * lines. */
 static void print_text(const char *text, FILE *out)
 {
     size_t column = 0;
@@ -161,20 +162,6 @@ void dt_config_reference(FILE *out)
 
 #define COMMENT_WIDTH 110
 
-/* Prints comment lines of at most COMMENT_WIDTH bytes, if words allow. */
-static void print_comment(const char *text, FILE *out)
-{
-    size_t column = 0;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        bool fits = column > 0 && column + 1 + word <= COMMENT_WIDTH;
-        fprintf(out, "%s%.*s", fits ? " " : column ? "\n# " : "# ", (int)word, text);
-        column = (fits ? column + 1 : 2) + word;
-        text += word + strspn(text + word, " ");
-    }
-    fputc('\n', out);
-}
-
 static void print_sample_option(const struct dt_option *option, FILE *out)
 {
     /* The sample leaves these servers out, and so makes a small installation. */
@@ -188,8 +175,15 @@ static void print_sample_option(const struct dt_option *option, FILE *out)
     if (dt_option_is_secret(option))
         dt_strbuf_addf(&text, "%s_file, or /etc/duetime/credentials/%s.%s of the packaged services.", option->key,
                        option->section, option->key);
+    size_t column = 0;
+    for (const char *p = text.p ? text.p : ""; *p;) { /* lines of at most COMMENT_WIDTH bytes, if words allow */
+        size_t word = strcspn(p, " ");
+        bool fits = column > 0 && column + 1 + word <= COMMENT_WIDTH;
+        fprintf(out, "%s%.*s", fits ? " " : "\n# ", (int)word, p);
+        column = (fits ? column + 1 : 2) + word;
+        p += word + strspn(p + word, " ");
+    }
     fputc('\n', out);
-    print_comment(text.p ? text.p : "", out);
     dt_strbuf_reset(&text);
     if (option->type == DT_OPTION_TEXT)
         dt_strbuf_adds(&text, option->def_text);

@@ -1,6 +1,6 @@
 /*
- * See fail_point.h. Invariants: rules change before other threads start; then only their counts change. Without rules, a
- * pass costs one load.
+ * See fail_point.h. Invariants: rules change before other threads start; then only their counts change. Without rules,
+ * a pass costs one load.
  */
 #include "fail_point.h"
 
@@ -71,18 +71,6 @@ static bool read_number(struct dt_str text, uint64_t least, uint64_t most, uint6
     return value >= least && value <= most;
 }
 
-static bool read_status(struct dt_str name, dt_status *out)
-{
-#define X(word, cls, text)                                                                                             \
-    if (dt_str_eq(name, dt_str(#word))) {                                                                              \
-        *out = DT_##word;                                                                                              \
-        return DT_##word != DT_OK;                                                                                     \
-    }
-    DT_STATUS_MAP(X)
-#undef X
-    return false;
-}
-
 static bool read_action(struct dt_str text, struct rule *rule)
 {
     uint64_t delay_ms = 0;
@@ -103,8 +91,13 @@ static bool read_action(struct dt_str text, struct rule *rule)
         rule->delay_ms = (int64_t)delay_ms;
         return true;
     case ERROR:
-        rule->status = DT_UNAVAILABLE;
-        return !argument.p || read_status(argument, &rule->status);
+        rule->status = argument.p ? DT_OK : DT_UNAVAILABLE;
+#define X(word, cls, text)                                                                                             \
+    if (dt_str_eq(argument, dt_str(#word)))                                                                            \
+        rule->status = DT_##word;
+        DT_STATUS_MAP(X)
+#undef X
+        return rule->status != DT_OK;
     }
     return false;
 }

@@ -60,7 +60,8 @@ struct dt_fail_point {
         dt_fail_point_forced(&dt_fail_here);                                                                           \
     }))
 
-/* For main: handles `--fail-points` (prints the list), and reads DUETIME_FAIL. Returns -1 to continue, or an exit code. */
+/* For main: handles `--fail-points` (prints the list), and reads DUETIME_FAIL. Returns -1 to continue, or an exit
+ * code. */
 #define DT_FAIL_POINTS_MAIN(argc, argv) dt_fail_points_main(argc, argv)
 
 int dt_fail_points_main(int argc, char **argv);

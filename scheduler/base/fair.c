@@ -1,6 +1,6 @@
 /*
- * See fair.h. A batch is shared in rounds. Each divides the rest evenly among the queues that are not full, until nothing is
- * left or all are full. Owners share in the same way, and so do the queues of each.
+ * See fair.h. A batch is shared in rounds. Each divides the rest evenly among the queues that are not full, until
+ * nothing is left or all are full. Owners share in the same way, and so do the queues of each.
  */
 #include "fair.h"
 
@@ -220,8 +220,8 @@ static size_t lower_bound(const struct dt_shares *s, int64_t owner)
     return low;
 }
 
-/* Returns the entry of an owner, which asks now. NULL: no memory. Every PRUNE_US, drops entries that hold nothing and did not
- * ask recently. */
+/* Returns the entry of an owner, which asks now. NULL: no memory. Every PRUNE_US, drops entries that hold nothing and
+ * did not ask recently. */
 static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t now_us)
 {
     if (now_us - s->pruned_us >= PRUNE_US) {

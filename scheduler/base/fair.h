@@ -46,8 +46,8 @@ struct dt_turn {
     int64_t owner_last, thing_last; /* internal to dt_turns_sort, like `first` */
     size_t first;
 };
-/* Sorts so that each owner's first thing comes before any owner's second. Owners, and the things of an owner, are sorted
- * by their last turns, the oldest first. turns may be NULL: none had a turn. */
+/* Sorts so that each owner's first thing comes before any owner's second. Owners, and the things of an owner, are
+ * sorted by their last turns, the oldest first. turns may be NULL: none had a turn. */
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n);
 /* Records that a thing has its turn. */
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
@@ -55,9 +55,9 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 /* ---- places ---- */
 
 /*
- * If other owners hold places, or asked within about DT_SHARES_ASKED_US, an owner gets at most 1/part of what they leave
- * free, so that each further owner finds some. An owner that is alone leaves an eighth free, unless spares_none. If an
- * owner holds none, it may take any amount that is free; if all is free, any amount at all.
+ * If other owners hold places, or asked within about DT_SHARES_ASKED_US, an owner gets at most 1/part of what they
+ * leave free, so that each further owner finds some. An owner that is alone leaves an eighth free, unless spares_none.
+ * If an owner holds none, it may take any amount that is free; if all is free, any amount at all.
  */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
@@ -72,10 +72,11 @@ struct dt_shares {
     size_t n, cap;
     int64_t pruned_us;
 };
-/* Puts into *most how much an owner may hold, including what it holds. Counts as asking. now_us: monotonic. Returns false
- * if memory is out. */
+/* Puts into *most how much an owner may hold, including what it holds. Counts as asking. now_us: monotonic. Returns
+ * false if memory is out. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
-/* Takes an amount for an owner, until dt_shares_give_back. Returns false if the owner has its share, or memory is out. */
+/* Takes an amount for an owner, until dt_shares_give_back. Returns false if the owner has its share, or memory is
+ * out. */
 bool dt_shares_take(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
 void dt_shares_give_back(struct dt_shares *shares, int64_t owner, size_t amount);
 void dt_shares_clear(struct dt_shares *shares);

@@ -1,6 +1,6 @@
 /*
- * uthash, set up not to end the process if memory is out. If an element cannot be added, its hh.tbl is NULL and it still
- * belongs to the caller. All files include uthash through this header.
+ * uthash, set up not to end the process if memory is out. If an element cannot be added, its hh.tbl is NULL and it
+ * still belongs to the caller. All files include uthash through this header.
  */
 #ifndef DT_BASE_HASH_H
 #define DT_BASE_HASH_H

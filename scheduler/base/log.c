@@ -1,9 +1,9 @@
 /*
  * See log.h. A line is built in one buffer. If there is no memory, it is written without its fields.
  *
- * Invariant: no thread waits for the reader of stderr. If a pipe, a socket or a terminal does not accept a line at once,
- * the line is dropped and counted; after the next line that is written, another one has the number of dropped lines.
- * O_NONBLOCK on stderr itself would affect every process that shares it.
+ * Invariant: no thread waits for the reader of stderr. If a pipe, a socket or a terminal does not accept a line at
+ * once, the line is dropped and counted; after the next line that is written, another one has the number of dropped
+ * lines. O_NONBLOCK on stderr itself would affect every process that shares it.
  */
 #include "log.h"
 
@@ -50,8 +50,8 @@ dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
     return DT_INVALID;
 }
 
-/* A value is quoted if it has other bytes than visible ASCII, or characters with a meaning in logfmt. UTF-8 stays as it is;
- * control characters are escaped, so that a value cannot forge a line or control a terminal. */
+/* A value is quoted if it has other bytes than visible ASCII, or characters with a meaning in logfmt. UTF-8 stays as it
+ * is; control characters are escaped, so that a value cannot forge a line or control a terminal. */
 static void add_value(struct dt_strbuf *line, struct dt_str s)
 {
     bool plain = s.n > 0;

@@ -2,8 +2,8 @@
  * Structured log lines (logfmt) on stderr, from any thread:
  *   time=2026-11-21T10:30:00.000Z level=info component=shard msg="took over" shard=3 epoch=17
  * A line is one write(2) of at most PIPE_BUF bytes, so lines of threads do not mix. Values are quoted if needed.
- * Payloads and secrets are never logged. The fields are evaluated only if the level is enabled. Logging never blocks: if
- * stderr does not accept a line at once, the line is dropped and counted (duetime_log_dropped_total).
+ * Payloads and secrets are never logged. The fields are evaluated only if the level is enabled. Logging never blocks:
+ * if stderr does not accept a line at once, the line is dropped and counted (duetime_log_dropped_total).
  *
  *   DT_LOG(INFO, "shard", "took over", DT_I("shard", s), DT_I("epoch", e), DT_S("owner", owner));
  */
@@ -45,8 +45,8 @@ struct dt_field {
             dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});    \
     } while (0)
 
-/* DT_LOG for lines that a caller or a receiver can cause at will: at most one per minute and topic, and 64 per minute in
- * all. Topics with the same hash share a line; `suppressed` counts the lines left out for all of them. */
+/* DT_LOG for lines that a caller or a receiver can cause at will: at most one per minute and topic, and 64 per minute
+ * in all. Topics with the same hash share a line; `suppressed` counts the lines left out for all of them. */
 #define DT_LOG_PER_TOPIC(level, component, msg, topic_, ...)                                                           \
     do {                                                                                                               \
         static struct dt_log_limit limit_;                                                                             \

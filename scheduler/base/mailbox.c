@@ -1,6 +1,6 @@
 /*
- * A word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A sleep is woken at
- * most once, because a thread that is woken for each of ten thousand signals a second does little else.
+ * A word of bits under a mutex, and a condition. Invariants: exactly one wait returns a signalled bit. A sleep is woken
+ * at most once, because a thread that is woken for each of ten thousand signals a second does little else.
  */
 #include "thread.h"
 

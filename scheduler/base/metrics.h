@@ -1,8 +1,8 @@
 /*
  * Metrics in the Prometheus text format. A family is registered once, by name; a series within it by its labels
  * ("shard=\"3\""; "": none). Registering a series again returns the same handle, which lives as long as the process.
- * Registering returns NULL if memory is out, and all functions accept a NULL handle. Updates are lock-free; every function
- * is thread-safe.
+ * Registering returns NULL if memory is out, and all functions accept a NULL handle. Updates are lock-free; every
+ * function is thread-safe.
  */
 #ifndef DT_BASE_METRICS_H
 #define DT_BASE_METRICS_H

@@ -3,8 +3,9 @@
  *
  *   NONE --a part fails--> LASTS (logged, or not yet within the pause after an end) --no part fails any more--> NONE
  *
- * Invariants: `parts` counts the parts whose `of` and `generation` name this outage. Ending an outage for all parts at once
- * raises its generation, so that parts with the old one do not count any more. The end is logged only if the beginning was.
+ * Invariants: `parts` counts the parts whose `of` and `generation` name this outage. Ending an outage for all parts at
+ * once raises its generation, so that parts with the old one do not count any more. The end is logged only if the
+ * beginning was.
  */
 #include "outage.h"
 

@@ -7,19 +7,20 @@
  *   info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
  *
  * Each thread that asks a server has a dt_outage_part. It calls dt_outage_failed after each attempt that failed, and
- * dt_outage_over after each that succeeded. An outage lasts while some part fails. A part that asks rarely may not get to
- * call dt_outage_over. So a regular caller (the health check of an API, a loop of a dispatcher) calls dt_outage_look. It
- * ends an outage if no part has failed for DT_OUTAGE_QUIET_US, or for DT_OUTAGE_WELL_US if the part that failed last has
- * succeeded since. Successes of other parts count little, because their requests may be ones that always succeed. If an
- * outage begins again within DT_OUTAGE_PAUSE_US of its end, it is logged only if it lasts longer than that.
+ * dt_outage_over after each that succeeded. An outage lasts while some part fails. A part that asks rarely may not get
+ * to call dt_outage_over. So a regular caller (the health check of an API, a loop of a dispatcher) calls
+ * dt_outage_look. It ends an outage if no part has failed for DT_OUTAGE_QUIET_US, or for DT_OUTAGE_WELL_US if the part
+ * that failed last has succeeded since. Successes of other parts count little, because their requests may be ones that
+ * always succeed. If an outage begins again within DT_OUTAGE_PAUSE_US of its end, it is logged only if it lasts longer
+ * than that.
  *
- * A failure that no further attempt repairs (err->alarm, or a status of the class permanent or fatal) is logged at ERROR,
- * at once, and once per outage. Such an outage ends only after DT_OUTAGE_QUIET_US without a failure, because a server
- * that forbids one request serves many others meanwhile.
+ * A failure that no further attempt repairs (err->alarm, or a status of the class permanent or fatal) is logged at
+ * ERROR, at once, and once per outage. Such an outage ends only after DT_OUTAGE_QUIET_US without a failure, because a
+ * server that forbids one request serves many others meanwhile.
  *
- * Each attempt is a line at DEBUG. Thread-safe; a part belongs to one thread at a time. Metrics: duetime_outage{of} is 1
- * while an outage lasts, duetime_outage_alarm{of} while an operator must act; duetime_outage_failures_total{of} counts
- * attempts.
+ * Each attempt is a line at DEBUG. Thread-safe; a part belongs to one thread at a time. Metrics: duetime_outage{of} is
+ * 1 while an outage lasts, duetime_outage_alarm{of} while an operator must act; duetime_outage_failures_total{of}
+ * counts attempts.
  */
 #ifndef DT_BASE_OUTAGE_H
 #define DT_BASE_OUTAGE_H

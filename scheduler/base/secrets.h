@@ -41,8 +41,8 @@ void dt_secrets_free(struct dt_secrets *secrets);
 /* Stores a secret's text and its file. file NULL: the configuration itself has the text. Both NULL: the text in struct
  * dt_config counts. */
 DT_MUST_CHECK dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file);
-/* Reads a secret's file without the line end that editors add. UNAVAILABLE: errno says why. INVALID: the file has a zero
- * byte, or more than DT_SECRET_MAX bytes. */
+/* Reads a secret's file without the line end that editors add. UNAVAILABLE: errno says why. INVALID: the file has a
+ * zero byte, or more than DT_SECRET_MAX bytes. */
 DT_MUST_CHECK dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1]);
 
 /*

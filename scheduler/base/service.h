@@ -47,9 +47,9 @@ int64_t dt_service_pause_us(const struct dt_service *service);
 #define DT_STOP_SECONDS 20 /* deploy/README.md, "How long a program takes to end" */
 
 /*
- * Called once, when the program is asked to end. If it still runs `seconds` later, a thread logs a line and ends it with
- * exit code 0. Unfinished work is then left as a killed process leaves it, and other processes take it over. Any thread.
- * If there is no memory for the thread, the end has no limit.
+ * Called once, when the program is asked to end. If it still runs `seconds` later, a thread logs a line and ends it
+ * with exit code 0. Unfinished work is then left as a killed process leaves it, and other processes take it over. Any
+ * thread. If there is no memory for the thread, the end has no limit.
  */
 void dt_stop_bound(unsigned seconds);
 
@@ -58,7 +58,8 @@ void dt_stop_bound(unsigned seconds);
 void dt_streams_occupy(void);
 /* Flushes standard output. Returns 0, or the errno of the first write that failed. */
 int dt_streams_flush(void);
-/* Flushes standard output at the end of a program. Returns the exit code: `code`, or 1 instead of 0 if a write failed. */
+/* Flushes standard output at the end of a program. Returns the exit code: `code`, or 1 instead of 0 if a write
+ * failed. */
 int dt_streams_end(const char *program, int code);
 
 #endif

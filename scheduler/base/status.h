@@ -58,8 +58,8 @@ const char *dt_status_name(dt_status status);
 const char *dt_status_text(dt_status status);
 enum dt_class dt_status_class(dt_status status);
 
-/* The reason of a failure, filled once, where it is known. Every function accepts NULL for it. Without a failure the text
- * is empty. */
+/* The reason of a failure, filled once, where it is known. Every function accepts NULL for it. Without a failure the
+ * text is empty. */
 struct dt_error {
     dt_status status;
     bool alarm; /* further attempts do not help: an operator must act */

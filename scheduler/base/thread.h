@@ -20,8 +20,8 @@ DT_MUST_CHECK dt_status dt_mailbox_new(dt_mailbox **out);
 void dt_mailbox_free(dt_mailbox *box); /* accepts NULL */
 /* Any thread. Never fails, never blocks. */
 void dt_mailbox_signal(dt_mailbox *box, uint32_t bits);
-/* The owner only. Sleeps until a bit is signalled, or until until_us on the monotonic clock (INT64_MAX: no limit; a time
- * in the past: does not sleep). Returns the bits and clears them; 0: the time is up. */
+/* The owner only. Sleeps until a bit is signalled, or until until_us on the monotonic clock (INT64_MAX: no limit; a
+ * time in the past: does not sleep). Returns the bits and clears them; 0: the time is up. */
 uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us);
 /* The owner only. Sleeps until until_us, or until one of the bits in `ends` is signalled. Other bits do not wake the
  * thread. Returns all bits that were signalled meanwhile, and clears them. */
@@ -59,7 +59,8 @@ DT_MUST_CHECK dt_status dt_thread_start(struct dt_thread *thread, const char *na
 /* Lowers the priority of the calling thread for good: without privileges it cannot be raised again. From then on,
  * dt_thread_start on this thread returns SYSTEM. */
 void dt_thread_lower(int nice);
-/* Starts a thread that is never joined; its name is that of the calling thread. Returns false if no thread was started. */
+/* Starts a thread that is never joined; its name is that of the calling thread. Returns false if no thread was
+ * started. */
 DT_MUST_CHECK bool dt_thread_start_detached(void (*run)(void *arg), void *arg);
 
 /* Any thread. */
@@ -68,8 +69,8 @@ static inline bool dt_thread_stopping(const struct dt_thread *thread)
     return atomic_load(&thread->stopping);
 }
 
-/* Asks the thread to end, and signals DT_THREAD_STOP to the mailbox that it sleeps on. If the thread sleeps on something
- * else, mailbox is NULL and the caller wakes the thread afterwards. Any thread. */
+/* Asks the thread to end, and signals DT_THREAD_STOP to the mailbox that it sleeps on. If the thread sleeps on
+ * something else, mailbox is NULL and the caller wakes the thread afterwards. Any thread. */
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox);
 /* Waits until run has returned. Returns at once if there is no thread or it was joined. The owner only. */
 void dt_thread_join(struct dt_thread *thread);

@@ -40,14 +40,15 @@ static inline bool dt_tls_mode_parse(const char *text, enum dt_tls_mode *out)
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config);
 struct dt_tls dt_tls_of_redis(const struct dt_config *config);
 
-/* Receives the option that names the file ("mysql.cert_file"), and when the certificate expires, in seconds since 1970. */
+/* Receives the option that names the file ("mysql.cert_file"), and when the certificate expires, in seconds since
+ * 1970. */
 typedef void dt_certificate_fn(void *arg, const char *key, const char *file, int64_t ends_s);
 
 /*
- * Reads each certificate file that the configuration names, and calls `heard` for each that has a certificate. In a file
- * of our own, the first certificate counts: it is the one that is sent. In a file of authorities, the one that expires
- * last counts, because such a file has both the old and the new one while one replaces the other. A file that cannot be
- * read is skipped: the connection that needs it reports that. For GET /v1/doctor.
+ * Reads each certificate file that the configuration names, and calls `heard` for each that has a certificate. In a
+ * file of our own, the first certificate counts: it is the one that is sent. In a file of authorities, the one that
+ * expires last counts, because such a file has both the old and the new one while one replaces the other. A file that
+ * cannot be read is skipped: the connection that needs it reports that. For GET /v1/doctor.
  */
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg);
 

@@ -1,14 +1,14 @@
 /*
- * One connection to MySQL or MariaDB. All statements are prepared, except those of dt_db_commit_with and of index queries,
- * which contain only numbers and hexadecimal bytes. Only db_mysql*.c include mysql.h. A dt_db belongs to one thread at a
- * time. For store/ only.
+ * One connection to MySQL or MariaDB. All statements are prepared, except those of dt_db_commit_with and of index
+ * queries, which contain only numbers and hexadecimal bytes. Only db_mysql*.c include mysql.h. A dt_db belongs to one
+ * thread at a time. For store/ only.
  *
  * Statements are cached by the address of their text, so the text must live as long as the connection. Parameters are
- * borrowed for the call. After a failure the connection is dead: calls return UNAVAILABLE until dt_db_reconnect. It does
- * not reconnect by itself, because a leader must notice. Transactions are READ COMMITTED; outside of them autocommit is
- * on. With mysql.hosts, a connection dies within a second of use after its server has become read-only. Sessions have
- * short limits in the server (config [mysql]) and time_zone '+00:00'. With installation.test_clock, NOW() is the time of
- * the test clock, and SYSDATE() the server's.
+ * borrowed for the call. After a failure the connection is dead: calls return UNAVAILABLE until dt_db_reconnect. It
+ * does not reconnect by itself, because a leader must notice. Transactions are READ COMMITTED; outside of them
+ * autocommit is on. With mysql.hosts, a connection dies within a second of use after its server has become read-only.
+ * Sessions have short limits in the server (config [mysql]) and time_zone '+00:00'. With installation.test_clock, NOW()
+ * is the time of the test clock, and SYSDATE() the server's.
  *
  * Statuses of calls that talk to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled back),
  * BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL 1060, a
@@ -81,16 +81,16 @@ size_t dt_db_packet_max(const dt_db *db);
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* Begins a transaction and reads the server's time in ms, in one round trip. */
 DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
-/* Begins a transaction, mostly without a round trip, if one transaction follows another: the session turns autocommit off,
- * until something is done outside a transaction. */
+/* Begins a transaction, mostly without a round trip, if one transaction follows another: the session turns autocommit
+ * off, until something is done outside a transaction. */
 DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
 /* Begins a read-only transaction that sees everything as it was committed at its beginning. */
 DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 /*
- * Runs one more statement (as dt_db_run_many) and commits, in one round trip if it fits. So rows that the statement locks
- * stay locked only until the commit, even if this process dies. A status of the statement: nothing was committed, and the
- * caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY, dt_db_number changes.
+ * Runs one more statement (as dt_db_run_many) and commits, in one round trip if it fits. So rows that the statement
+ * locks stay locked only until the commit, even if this process dies. A status of the statement: nothing was committed,
+ * and the caller rolls back. UNKNOWN: as for dt_db_commit. After BUSY, dt_db_number changes.
  */
 DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
 /* A number of the connection, unique for the server, except after BUSY. */
@@ -99,15 +99,15 @@ uint64_t dt_db_number(const dt_db *db);
 bool dt_db_idle(const dt_db *db);
 void dt_db_rollback(dt_db *db); /* does nothing without a transaction; after a failure the connection is dead */
 
-/* Runs a statement without a result set. *affected (may be NULL): the rows that changed, not those that matched and stayed
- * the same. */
+/* Runs a statement without a result set. *affected (may be NULL): the rows that changed, not those that matched and
+ * stayed the same. */
 DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
                                   struct dt_error *err);
 /*
  * Runs one INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, and possibly " ON
- * DUPLICATE KEY UPDATE …" after it. On MariaDB it is one array-bound execution; otherwise multi-row statements are built
- * from the text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are stored as they are, in binary and
- * ASCII columns: no character set is converted.
+ * DUPLICATE KEY UPDATE …" after it. On MariaDB it is one array-bound execution; otherwise multi-row statements are
+ * built from the text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are stored as they are, in
+ * binary and ASCII columns: no character set is converted.
  */
 DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
                                        struct dt_error *err);
@@ -121,17 +121,17 @@ DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_err
  */
 DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
- * Runs a query for rows that may be large: dt_db_next reads each from the server, and only that one is in memory. A caller
- * that has enough calls dt_db_end. If more than a few rows remain, dt_db_end closes the connection instead of reading
- * them, and the next call of the store makes a new one. Outside of transactions only.
+ * Runs a query for rows that may be large: dt_db_next reads each from the server, and only that one is in memory. A
+ * caller that has enough calls dt_db_end. If more than a few rows remain, dt_db_end closes the connection instead of
+ * reading them, and the next call of the store makes a new one. Outside of transactions only.
  */
 DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /*
  * Runs a query that an index answers without the rows, and whose columns are numbers. It is sent as text: after another
  * session has used the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries:
- * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found. If the caller pauses between
- * rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is shorter. A CALL of a
- * procedure that ends with one query is possible too.
+ * 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found. If the caller pauses
+ * between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is shorter. A CALL
+ * of a procedure that ends with one query is possible too.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
@@ -148,8 +148,8 @@ int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 for NULL; ENUM
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent for NULL */
 /* Ends the query. Returns OK, or the failure of fetching. */
 DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
-/* Runs a query and reads the first column of its first row (walk.c). *found: whether there is a row; *n: 0 without a row,
- * and for NULL. Both may be NULL. */
+/* Runs a query and reads the first column of its first row (walk.c). *found: whether there is a row; *n: 0 without a
+ * row, and for NULL. Both may be NULL. */
 DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
                                           struct dt_error *err);
 /* Likewise for the first n columns. Without a row, the numbers are unchanged. */

@@ -1,6 +1,6 @@
 /*
- * db.h on the libmysqlclient API. db_mysql_connect.c makes connections; only these two files include mysql.h. Builds with
- * MariaDB Connector/C and with Oracle's libmysqlclient; array binding, which only the former has, is in #ifdef
+ * db.h on the libmysqlclient API. db_mysql_connect.c makes connections; only these two files include mysql.h. Builds
+ * with MariaDB Connector/C and with Oracle's libmysqlclient; array binding, which only the former has, is in #ifdef
  * DT_ARRAY_BINDING. Owns the connection, its session settings and the statement cache.
  *
  * States of a handle:
@@ -47,7 +47,7 @@ typedef bool sql_bool;
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
 #define KEPT_CELL_BYTES  65536u     /* a larger cell is freed with its result */
 #define LOOK_US          INT64_C(1000000)
-#define REST_ROWS        4 /* remaining rows of a stream that are read and dropped; if more remain, the connection is closed */
+#define REST_ROWS        4 /* rows left of a stream that are read and dropped; with more, the connection is closed */
 
 struct column {
     bool is_int;
@@ -290,8 +290,8 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     const struct dt_config *config = db->config;
     char sql[400];
     int64_t packet = 0;
-    /* A session that stops inside a transaction must not hold its locks for long: between two statements, while it sends
-     * one, or while it does not read an answer. MySQL has no limit for the first case alone. */
+    /* A session that stops inside a transaction must not hold its locks for long: between two statements, while it
+     * sends one, or while it does not read an answer. MySQL has no limit for the first case alone. */
     int64_t net = dt_earlier(config->mysql_io_timeout, config->mysql_idle_transaction_timeout);
     const char *idle = db->server == DT_SERVER_MARIADB ? "idle_transaction_timeout" : "wait_timeout";
     snprintf(sql, sizeof(sql),
@@ -840,8 +840,8 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         } else
 #endif
         {
-            /* A power of two, so that there are few different statements, each prepared once. Their text must fit into a
-             * packet, too. */
+            /* A power of two, so that there are few different statements, each prepared once. Their text must fit into
+             * a packet, too. */
             const size_t fit = n;
             n = MULTI_ROWS_MAX;
             while (n > 1 &&
@@ -879,8 +879,8 @@ static void add_value(struct dt_strbuf *out, const struct dt_param *p)
     }
 }
 
-/* The server stops at the first error. So if it reports an error of the statement, nothing was committed. After an error of
- * the connection or of the client library, the commit may have happened. */
+/* The server stops at the first error. So if it reports an error of the statement, nothing was committed. After an
+ * error of the connection or of the client library, the commit may have happened. */
 static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -955,8 +955,8 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
     /*
      * A row may be an error: the server waits for the lock of a row after it has sent the first packets. After such an
      * error MariaDB's library believes that rows of the statement are still to come, and would wait for them before the
-     * next execution. So the statement is freed, and prepared again when needed. If memory was out, the library has left
-     * rows unread and does not know it, so the connection is given up.
+     * next execution. So the statement is freed, and prepared again when needed. If memory was out, the library has
+     * left rows unread and does not know it, so the connection is given up.
      */
     if (!stream && mysql_stmt_store_result(s->stmt)) {
         status = fail_statement(db, s->stmt, s->sql, err);
@@ -1193,8 +1193,8 @@ static void free_result(dt_db *db, struct statement *s)
         for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
             row = mysql_stmt_fetch(s->stmt);
         db->streaming = false;
-        /* Freeing the result reads the rest of it, which may be a gigabyte. So the socket is shut first, and the handle is
-         * like one whose connection was lost. */
+        /* Freeing the result reads the rest of it, which may be a gigabyte. So the socket is shut first, and the handle
+         * is like one whose connection was lost. */
         if (row != MYSQL_NO_DATA) {
             shutdown(socket_of(db->mysql), SHUT_RDWR);
             db->dead = true;

@@ -1,6 +1,6 @@
 /*
- * What the files of a connection share: the meaning of error numbers of MySQL and MariaDB (1000 and up: the server; 2000
- * to 2999: the client library), and how a connection is made.
+ * What the files of a connection share: the meaning of error numbers of MySQL and MariaDB (1000 and up: the server;
+ * 2000 to 2999: the client library), and how a connection is made.
  */
 #ifndef DT_MYSQL_DB_MYSQL_H
 #define DT_MYSQL_DB_MYSQL_H
@@ -18,9 +18,9 @@ bool dt_db_error_needs_an_operator(unsigned number);
 struct st_mysql;
 
 /*
- * Connects by socket, or host and port, or to the first of mysql.hosts that is not read-only, beginning with the one used
- * last. UNAVAILABLE, or the status of MySQL's error number (SCHEMA: no such database): no connection; err says why, with
- * `alarm` if an operator must act. NOMEM. *out is NULL unless OK.
+ * Connects by socket, or host and port, or to the first of mysql.hosts that is not read-only, beginning with the one
+ * used last. UNAVAILABLE, or the status of MySQL's error number (SCHEMA: no such database): no connection; err says
+ * why, with `alarm` if an operator must act. NOMEM. *out is NULL unless OK.
  */
 DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct st_mysql **out, struct dt_error *err);
 

@@ -1,9 +1,9 @@
 /*
  * Which server is connected to, with or without TLS, and with which account.
  *
- * Of several servers, the writable one is used. Each is asked for @@read_only, which MySQL also sets with super_read_only;
- * that our account may write nevertheless does not count. If two are writable, the first is used: whatever promotes a new
- * primary must keep the old one from that.
+ * Of several servers, the writable one is used. Each is asked for @@read_only, which MySQL also sets with
+ * super_read_only; that our account may write nevertheless does not count. If two are writable, the first is used:
+ * whatever promotes a new primary must keep the old one from that.
  */
 #include "db_mysql.h"
 

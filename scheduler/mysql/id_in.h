@@ -1,11 +1,11 @@
 /*
  * Statements for many ids. For store/ only.
  *
- * A statement (*.sql) with `IN (?,...)` is a struct dt_id_in: prepared statements with "… id IN (?,…,?)" in seven sizes.
- * The build writes DT_ID_IN(before, after) for it. A list is padded with its last id, so sizes are at most twice as large
- * as needed for the usual batches. The alternative is worse: for an UPDATE of a join with a JSON_TABLE, the server first
- * collects the rows, then finds and writes them again (a quarter more per row, twice as much for few rows). For a SELECT
- * of such a join it first makes a table of the ids.
+ * A statement (*.sql) with `IN (?,...)` is a struct dt_id_in: prepared statements with "… id IN (?,…,?)" in seven
+ * sizes. The build writes DT_ID_IN(before, after) for it. A list is padded with its last id, so sizes are at most twice
+ * as large as needed for the usual batches. The alternative is worse: for an UPDATE of a join with a JSON_TABLE, the
+ * server first collects the rows, then finds and writes them again (a quarter more per row, twice as much for few
+ * rows). For a SELECT of such a join it first makes a table of the ids.
  */
 #ifndef DT_MYSQL_ID_IN_H
 #define DT_MYSQL_ID_IN_H
@@ -47,19 +47,19 @@ struct dt_ids {
 };
 #define DT_IDS(v, n) ((struct dt_ids){(v), (n)})
 
-/* Runs the statement for all ids, DT_ID_IN_MOST at a time. The ids are ascending, so that rows are locked in that order.
- * *affected counts the changed rows of all. `head`: the parameters before the list. */
+/* Runs the statement for all ids, DT_ID_IN_MOST at a time. The ids are ascending, so that rows are locked in that
+ * order. *affected counts the changed rows of all. `head`: the parameters before the list. */
 DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
                                      uint64_t *affected, struct dt_error *err);
 
-/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` reads each from the db, and must run nothing else on it. If
- * it fails, its status is returned, and it sets err itself. Rows come in the order of `ids` if these are ascending and the
- * query has ORDER BY. */
+/* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` reads each from the db, and must run nothing else on
+ * it. If it fails, its status is returned, and it sets err itself. Rows come in the order of `ids` if these are
+ * ascending and the query has ORDER BY. */
 DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
                                       dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 
-/* A list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …): empty at first; add ids, then end
- * it once. A failed allocation sets list->failed. */
+/* A list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …): empty at first; add ids, then
+ * end it once. A failed allocation sets list->failed. */
 
 static inline void dt_id_list_add(struct dt_strbuf *list, int64_t id)
 {

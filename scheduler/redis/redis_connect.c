@@ -157,34 +157,27 @@ static bool log_in(redisContext *c, const char *user, const char *password)
 
 /* ---- Sentinels ---- */
 
-/* Asks one Sentinel for the master. Returns false, and sets c->err, if it does not know one. */
-static bool ask_sentinel(redisContext *c, const char *master, struct dt_host *out)
+/* Asks one Sentinel for the master. *why: the failure. */
+static bool ask_sentinel(const struct dt_config *config, const struct dt_host *sentinel, const char *master,
+                         struct dt_host *out, struct dt_strbuf *why)
 {
-    redisReply *reply = redisCommand(c, "SENTINEL get-master-addr-by-name %s", master);
+    struct dt_strbuf password = {0};
+    redisContext *c = open_connection(config, sentinel->name, sentinel->port);
+    redisReply *reply = NULL;
     bool found = false;
-    if (!reply)
-        return false;
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str && reply->element[1]->str) {
+    if (c && !c->err && dt_secret_now(config, &config->redis_sentinel_password, &password) == DT_OK &&
+        (!password.n || log_in(c, NULL, password.p)))
+        reply = redisCommand(c, "SENTINEL get-master-addr-by-name %s", master);
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str &&
+        reply->element[1]->str) {
         long port = strtol(reply->element[1]->str, NULL, 10);
         snprintf(out->name, sizeof(out->name), "%s", reply->element[0]->str);
         out->port = (int)port;
         found = port > 0 && port <= 65535;
     }
-    if (!found)
+    if (reply && !found)
         set_error(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "knows no master of this name");
     freeReplyObject(reply);
-    return found;
-}
-
-static bool find_master_at(const struct dt_config *config, const struct dt_host *sentinel, const char *master,
-                           struct dt_host *out, struct dt_strbuf *why)
-{
-    struct dt_strbuf password = {0};
-    redisContext *c = open_connection(config, sentinel->name, sentinel->port);
-    bool found = c && !c->err && dt_secret_now(config, &config->redis_sentinel_password, &password) == DT_OK;
-    if (found && password.n)
-        found = log_in(c, NULL, password.p);
-    found = found && ask_sentinel(c, master, out);
     dt_strbuf_reset(why);
     dt_strbuf_addf(why, "sentinel %.60s:%d: %s", sentinel->name, sentinel->port, c && c->err ? c->errstr : "no memory");
     dt_secret_forget(&password);
@@ -193,38 +186,29 @@ static bool find_master_at(const struct dt_config *config, const struct dt_host 
     return found;
 }
 
-/* Asks the Sentinels in turn for the master. *why (cap bytes): the failure of the last one. */
-static bool find_master(const struct dt_config *config, const char *master, struct dt_host *out, char *why, size_t cap)
-{
-    struct dt_str rest = dt_str(config->redis_sentinels);
-    struct dt_strbuf last = {0};
-    struct dt_host sentinel;
-    bool found = false;
-    while (!found && rest.n)
-        if (dt_host_parse(dt_str_next_element(&rest), DT_SENTINEL_PORT, &sentinel))
-            found = find_master_at(config, &sentinel, master, out, &last);
-    snprintf(why, cap, "%s", last.p ? last.p : "there are no sentinels");
-    dt_strbuf_clear(&last);
-    return found;
-}
-
 redisContext *dt_redis_connect(const struct dt_config *config, const struct dt_endpoint *endpoint)
 {
     struct dt_strbuf password = {0};
+    struct dt_strbuf why = {0};
+    struct dt_host sentinel;
     struct dt_host master;
+    bool found = false;
     const char *user;
-    char why[128] = "";
     if (!endpoint->master)
         return open_connection(config, endpoint->host, endpoint->port);
-    bool found = find_master(config, endpoint->host, &master, why, sizeof(why));
+    for (struct dt_str rest = dt_str(config->redis_sentinels); !found && rest.n;)
+        if (dt_host_parse(dt_str_next_element(&rest), DT_SENTINEL_PORT, &sentinel))
+            found = ask_sentinel(config, &sentinel, endpoint->host, &master, &why);
     /* An unconnected context has the reason. */
     redisContext *c = found ? open_connection(config, master.name, master.port) : redisConnectFd(-1);
     if (c && !found)
-        set_error(c, why);
+        set_error(c, why.p ? why.p : "there are no sentinels");
+    dt_strbuf_clear(&why);
     if (!c || c->err)
         return c;
     if (!dt_redis_credentials(config, &password, &user) || log_in(c, user, password.p)) {
-        /* A Sentinel may not know yet that its master was replaced. If our user may not send ROLE, the server is accepted. */
+        /* A Sentinel may not know yet that its master was replaced. If our user may not send ROLE, the server is
+         * accepted. */
         redisReply *reply = redisCommand(c, "ROLE");
         if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements && reply->element[0]->str &&
             strcmp(reply->element[0]->str, "master") != 0)

@@ -1,11 +1,11 @@
 /*
- * See redis_link.h. Invariants: link->c is NULL or has never failed. `out` is exactly the text of `pending` commands until
- * their replies are read, so that they can be sent again after NOSCRIPT or on a new connection.
+ * See redis_link.h. Invariants: link->c is NULL or has never failed. `out` is exactly the text of `pending` commands
+ * until their replies are read, so that they can be sent again after NOSCRIPT or on a new connection.
  *
- * A connection may end while it is idle (the server's `timeout`, CLIENT KILL, a restart). That is no outage: dt_link_ready
- * checks for it before a round trip, and if it happens between that check and the first reply, the round trip is sent
- * again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does not reply in time,
- * it is not asked again within the round trip.
+ * A connection may end while it is idle (the server's `timeout`, CLIENT KILL, a restart). That is no outage:
+ * dt_link_ready checks for it before a round trip, and if it happens between that check and the first reply, the round
+ * trip is sent again. Neither waits for the back-off, which is for servers that cannot be reached. If a server does not
+ * reply in time, it is not asked again within the round trip.
  */
 #include "redis_link.h"
 
@@ -212,7 +212,8 @@ static dt_status fail_link(dt_link *link, struct dt_error *err, const char *what
     close_link(link);
     forget_commands(link);
     link->failing = true;
-    /* If a server does not reply, it is asked less often, so that callers spend at most a fifth of their time waiting. */
+    /* If a server does not reply, it is asked less often, so that callers spend at most a fifth of their time
+     * waiting. */
     link->retry_at_us = now_us + dt_later(wait_us, (now_us - link->began_us) * SILENCE_FACTOR);
     dt_metric_add(link->errors, 1);
     dt_metric_set(link->up, 0);
@@ -229,8 +230,8 @@ static dt_status run_command(dt_link *link, const char *what, redisReply **reply
     return *reply ? DT_OK : fail_link(link, err, what);
 }
 
-/* Loads all scripts, unless they are sent as texts. An error reply (the server is still loading, or wants a password) ends
- * the attempt to connect. */
+/* Loads all scripts, unless they are sent as texts. An error reply (the server is still loading, or wants a password)
+ * ends the attempt to connect. */
 static dt_status load_scripts(dt_link *link, struct dt_error *err)
 {
     dt_status status = DT_OK;
@@ -244,8 +245,8 @@ static dt_status load_scripts(dt_link *link, struct dt_error *err)
         } else if (reply->type == REDIS_REPLY_ERROR &&
                    (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
                     strncmp(reply->str, "ERR unknown subcommand", 22) == 0)) {
-            /* The user may not run SCRIPT, or the server has no such command: from now on scripts are sent as texts, some
-             * kilobytes per round trip. */
+            /* The user may not run SCRIPT, or the server has no such command: from now on scripts are sent as texts,
+             * some kilobytes per round trip. */
             DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
                    DT_S("endpoint", link->endpoint->name), DT_S("reason", reply->str));
             link->whole = true;

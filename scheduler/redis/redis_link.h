@@ -4,14 +4,14 @@
  *
  * A round trip: dt_link_ready; any number of commands (dt_link_command or dt_link_script, then the arguments);
  * dt_link_flush; dt_link_read, which gives each reply to on_reply, in the order of the commands. Every command must be
- * idempotent. After a NOSCRIPT (the server lost the scripts), the link loads the scripts and sends all commands again. It
- * also sends them again if the connection ends before the first reply.
+ * idempotent. After a NOSCRIPT (the server lost the scripts), the link loads the scripts and sends all commands again.
+ * It also sends them again if the connection ends before the first reply.
  *
  * Statuses: UNAVAILABLE for every failure of Redis or the network; NOMEM if the commands could not be built. If a
- * connection breaks or times out, it is closed, because a late reply would be taken for the next command's. A new one is
- * made after a back-off. If a connection ended while idle, it is replaced at once, without an error. An error reply
- * (READONLY, OOM, LOADING, …) does not close the connection, except that after READONLY a master is looked for again. If
- * our user may not load scripts, they are sent as texts each time. One thread uses a link at a time.
+ * connection breaks or times out, it is closed, because a late reply would be taken for the next command's. A new one
+ * is made after a back-off. If a connection ended while idle, it is replaced at once, without an error. An error reply
+ * (READONLY, OOM, LOADING, …) does not close the connection, except that after READONLY a master is looked for again.
+ * If our user may not load scripts, they are sent as texts each time. One thread uses a link at a time.
  */
 #ifndef DT_REDIS_REDIS_LINK_H
 #define DT_REDIS_REDIS_LINK_H
@@ -30,8 +30,8 @@ struct dt_endpoint {
     int port;   /* 0 for a master */
     bool master;
 };
-/* Parses the comma-separated list. INVALID: err names the element. *out: n endpoints, freed by dt_endpoints_free; NULL and
- * 0 on failure. */
+/* Parses the comma-separated list. INVALID: err names the element. *out: n endpoints, freed by dt_endpoints_free; NULL
+ * and 0 on failure. */
 DT_MUST_CHECK dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n,
                                            struct dt_error *err);
 void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n);
@@ -49,8 +49,8 @@ struct dt_backoff {
 int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 
 #define DT_LINK_SCRIPTS 13
-/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) outlive the link.
- * NOMEM: *out is NULL. */
+/* Does not connect yet. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) outlive the
+ * link. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
                                     const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
                                     dt_link **out);
@@ -59,8 +59,8 @@ void dt_link_free(dt_link *link);
 bool dt_link_connected(const dt_link *link);
 /* Whether the last round trip, or the last try to connect, failed. */
 bool dt_link_failing(const dt_link *link);
-/* Drops commands that were not flushed, and connects if there is no connection or the server has closed it. UNAVAILABLE at
- * once during the back-off. */
+/* Drops commands that were not flushed, and connects if there is no connection or the server has closed it. UNAVAILABLE
+ * at once during the back-off. */
 DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);
 /* Begins a command of n_args arguments, its name included. */
 void dt_link_command(dt_link *link, unsigned n_args);

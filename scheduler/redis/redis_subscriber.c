@@ -6,13 +6,13 @@
  *    ▲ back-off   │ late or refused │ late       │ late        │ lost, or silent for too long after a PING
  *    └────────────┴─────────────────┴────────────┴─────────────┘
  *
- * The connection tracks keys, but reads none. So the only invalidation that the server sends is that all keys were flushed.
- * If the server refuses tracking, the subscriber works without it.
+ * The connection tracks keys, but reads none. So the only invalidation that the server sends is that all keys were
+ * flushed. If the server refuses tracking, the subscriber works without it.
  *
  * Invariants: only poll(2) blocks here (and the resolver, Sentinels and the TLS handshake). Each state except UP has a
  * deadline. In UP, a PING is sent PING_US after the last message, so that a server that hangs is noticed; the kernel
- * checks more often whether the peer exists (dt_link_keep_alive). Entering and leaving UP both call on_wake(-1): messages
- * in between are lost, so the leaders look by themselves.
+ * checks more often whether the peer exists (dt_link_keep_alive). Entering and leaving UP both call on_wake(-1):
+ * messages in between are lost, so the leaders look by themselves.
  */
 #include "redis_subscriber.h"
 
@@ -165,20 +165,6 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
     subscriber_send(wake, sub);
 }
 
-static void subscriber_subscribe(struct dt_wake *wake, struct subscriber *sub, long long id)
-{
-    sub->state = SUB_SUBSCRIBING;
-    sub->owed = id > 0;
-    sub->tracks = id > 0;
-    if ((sub->tracks && redisAppendCommand(sub->c, "CLIENT TRACKING ON REDIRECT %lld", id) != REDIS_OK) ||
-        redisAppendCommand(sub->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
-        (sub->tracks && redisAppendCommand(sub->c, "SUBSCRIBE " FLUSHED) != REDIS_OK)) {
-        subscriber_fail(wake, sub, "no memory");
-        return;
-    }
-    subscriber_send(wake, sub);
-}
-
 /* ---- messages ---- */
 
 static void announce(struct dt_wake *wake, const char *text)
@@ -211,9 +197,18 @@ static const char *reply_word(const redisReply *reply, size_t i)
 
 static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
 {
-    if (sub->state == SUB_GREETING && !sub->owed) /* the reply to CLIENT ID */
-        subscriber_subscribe(wake, sub, reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0);
-    else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
+    if (sub->state == SUB_GREETING && !sub->owed) { /* the reply to CLIENT ID */
+        sub->state = SUB_SUBSCRIBING;
+        sub->tracks = reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+        sub->owed = sub->tracks;
+        if ((sub->tracks &&
+             redisAppendCommand(sub->c, "CLIENT TRACKING ON REDIRECT %lld", reply->integer) != REDIS_OK) ||
+            redisAppendCommand(sub->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
+            (sub->tracks && redisAppendCommand(sub->c, "SUBSCRIBE " FLUSHED) != REDIS_OK))
+            subscriber_fail(wake, sub, "no memory");
+        else
+            subscriber_send(wake, sub);
+    } else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
         subscriber_fail(wake, sub, reply->str);
     else if (sub->owed)
         sub->owed--; /* the reply to AUTH, or to CLIENT TRACKING, which may fail */

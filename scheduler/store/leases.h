@@ -1,8 +1,8 @@
 /*
  * Leases in MySQL: elections without ZooKeeper, and work that only one process should do at a time.
  *
- * Neither kind protects what is written: a holder that was stopped for long may continue beside the next one. Leaders are
- * fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, however the leader was
+ * Neither kind protects what is written: a holder that was stopped for long may continue beside the next one. Leaders
+ * are fenced by the epoch of the shard's row (dispatch/fence.h), which rises with each takeover, however the leader was
  * elected. Work under a work lease is guarded by versions, or may be done twice without harm.
  */
 #ifndef DT_STORE_LEASES_H
@@ -11,10 +11,10 @@
 #include "job/shard.h"
 #include "store.h"
 
-/* ---- elections: a dispatcher joins as a member, renews its row, and takes shards that no member holds. If a member does
- * not renew its row within its timeout, by MySQL's clock, any other may end it; its leases are then free. A member that
- * has ended never comes back: its dispatcher joins again under another id. Each function is one statement that commits by
- * itself, except dt_store_election_join, which has two. ---- */
+/* ---- elections: a dispatcher joins as a member, renews its row, and takes shards that no member holds. If a member
+ * does not renew its row within its timeout, by MySQL's clock, any other may end it; its leases are then free. A member
+ * that has ended never comes back: its dispatcher joins again under another id. Each function is one statement that
+ * commits by itself, except dt_store_election_join, which has two. ---- */
 
 /* There are no more shards, so further members would lead nothing. */
 #define DT_ELECTION_MEMBERS DT_SHARDS_MAX
@@ -59,8 +59,8 @@ DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_electi
 DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
                                                          struct dt_election *out, struct dt_error *err);
 
-/* ---- work leases, for seconds or minutes: partitions, an advance of the test clock. A lease is a row of work_leases. The
- * holder renews it while it works; if the holder dies, the lease expires. ---- */
+/* ---- work leases, for seconds or minutes: partitions, an advance of the test clock. A lease is a row of work_leases.
+ * The holder renews it while it works; if the holder dies, the lease expires. ---- */
 
 struct dt_work_lease {
     const char *work;   /* in: its name; borrowed */

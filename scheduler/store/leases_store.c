@@ -1,6 +1,6 @@
 /*
- * See leases.h. Invariants of elections: `ended` never becomes false again. A lease counts only while its member has not
- * ended, so one statement ends a member and all its leases; their rows are removed later. Only a live member itself
+ * See leases.h. Invariants of elections: `ended` never becomes false again. A lease counts only while its member has
+ * not ended, so one statement ends a member and all its leases; their rows are removed later. Only a live member itself
  * deletes its leases.
  */
 #include <sys/random.h>

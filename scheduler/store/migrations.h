@@ -1,6 +1,6 @@
 /*
- * The migrations, compiled in: the texts of sql/NNNN_name.sql with the views and procedures that each defines. The first
- * one is the baseline; dt_migrations[i].version is i + 1. embed_migrations.cmake generates the array.
+ * The migrations, compiled in: the texts of sql/NNNN_name.sql with the views and procedures that each defines. The
+ * first one is the baseline; dt_migrations[i].version is i + 1. embed_migrations.cmake generates the array.
  */
 #ifndef DT_STORE_MIGRATIONS_H
 #define DT_STORE_MIGRATIONS_H
@@ -17,8 +17,9 @@ extern const struct dt_migration dt_migrations[];
 extern const int dt_migrations_n;
 
 /*
- * Splits a file of SQL into statements as the mysql client does: at the delimiter, outside of quotes and comments. A line
- * "DELIMITER xx" between statements changes the delimiter. Comments between statements are skipped; those inside stay.
+ * Splits a file of SQL into statements as the mysql client does: at the delimiter, outside of quotes and comments. A
+ * line "DELIMITER xx" between statements changes the delimiter. Comments between statements are skipped; those inside
+ * stay.
  */
 struct dt_sql_split {
     const char *p;

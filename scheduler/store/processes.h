@@ -5,9 +5,9 @@
 #include "store.h"
 
 /*
- * A process also writes its row at once if it could not tell the index of a change. If a live process has an endpoint in
- * index_down, leaders of shards at that endpoint read due jobs from MySQL. All leaders do so until the index was compared
- * with MySQL after the last change of what dt_store_index_debts returns.
+ * A process also writes its row at once if it could not tell the index of a change. If a live process has an endpoint
+ * in index_down, leaders of shards at that endpoint read due jobs from MySQL. All leaders do so until the index was
+ * compared with MySQL after the last change of what dt_store_index_debts returns.
  */
 struct dt_process {
     int64_t id; /* random */
@@ -41,8 +41,8 @@ struct dt_live_process {
 DT_MUST_CHECK dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out,
                                            size_t *n, struct dt_error *err);
 #define DT_INSERT_TABLES 3
-/* Inserts no rows into one of the tables that a new job needs (0 … 2), or into all of them (DT_INSERT_TABLES). Fails if an
- * insert would be refused: a read-only server, a missing right. */
+/* Inserts no rows into one of the tables that a new job needs (0 … 2), or into all of them (DT_INSERT_TABLES). Fails if
+ * an insert would be refused: a read-only server, a missing right. */
 DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err);
 /* What processes could not tell the index. */
 struct dt_index_debts {

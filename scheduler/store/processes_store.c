@@ -1,4 +1,5 @@
-/* See processes.h. So a process that cannot reach Redis tells leaders, whose own Redis may work, that entries are missing. */
+/* See processes.h. So a process that cannot reach Redis tells leaders, whose own Redis may work, that entries are
+ * missing. */
 #include <stdio.h>
 #include <string.h>
 

@@ -26,8 +26,8 @@
 
 typedef struct dt_store dt_store;
 
-/* Makes a store without a connection. It gives samples of MySQL's clock to ref, which may be NULL. config and ref outlive
- * the store. NOMEM. */
+/* Makes a store without a connection. It gives samples of MySQL's clock to ref, which may be NULL. config and ref
+ * outlive the store. NOMEM. */
 DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
 /* The most bytes of a payload: limits.payload, or less if MySQL accepts no such statement (max_allowed_packet of the
  * latest connection of this process). */
@@ -54,13 +54,15 @@ struct dt_db *dt_store_asked(dt_store *store);
 
 /* ---- schema (store_schema.c) ---- */
 
-/* Applies missing migrations under GET_LOCK; the first one also makes the installation (name, UUID, shards from config).
- * Calls log, which may be NULL, with the name of each. BUSY: another process has been migrating for minutes. */
+/* Applies missing migrations under GET_LOCK; the first one also makes the installation (name, UUID, shards from
+ * config). Calls log, which may be NULL, with the name of each. BUSY: another process has been migrating for
+ * minutes. */
 DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err);
-/* SCHEMA: the schema is older than this program; or newer, and forbids this program to use it (sql/README.md, "Migrations
- * and programs"). */
+/* SCHEMA: the schema is older than this program; or newer, and forbids this program to use it (sql/README.md,
+ * "Migrations and programs"). */
 DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
-/* Prints the least rights as GRANT statements for four accounts: migrations, the API, dispatchers and an application. */
+/* Prints the least rights as GRANT statements for four accounts: migrations, the API, dispatchers and an
+ * application. */
 void dt_store_print_grants(const char *database, FILE *out);
 
 struct dt_installation {
@@ -89,8 +91,8 @@ struct dt_list_times {
     int64_t from_ms, to_ms; /* to_ms is exclusive */
 };
 
-/* ---- chores (base/chores.h) whose contexts are stores: each thread has one connection to MySQL, made when a tick first
- * uses it. Ticks cast their context to dt_store. ---- */
+/* ---- chores (base/chores.h) whose contexts are stores: each thread has one connection to MySQL, made when a tick
+ * first uses it. Ticks cast their context to dt_store. ---- */
 
 /* For dt_store_new. */
 struct dt_store_source {
@@ -103,8 +105,8 @@ DT_MUST_CHECK dt_status dt_store_chores_start(const struct dt_store_source *sour
                                               const char *name, unsigned threads, dt_chores **out,
                                               struct dt_error *err);
 
-/* ---- settings of the server, for GET /v1/doctor: the ones by which an answered commit survives the loss of the server's
- * machine ---- */
+/* ---- settings of the server, for GET /v1/doctor: the ones by which an answered commit survives the loss of the
+ * server's machine ---- */
 
 struct dt_server_settings {
     int64_t flush; /* innodb_flush_log_at_trx_commit; 1: each commit is flushed */

@@ -1,10 +1,10 @@
 /*
  * For files with SQL only: connections, transactions and how they are repeated, rows of one type.
  *
- * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h). A leader's
- * transaction under its fence is never repeated (dispatch/fence_txn.h). Two have loops of their own: inserting, which may
- * have to find out whether a COMMIT happened, and applying results, which lock more the second time
- * (job/change/store_insert.c, job/results/results_txn.c).
+ * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h). A
+ * leader's transaction under its fence is never repeated (dispatch/fence_txn.h). Two have loops of their own:
+ * inserting, which may have to find out whether a COMMIT happened, and applying results, which lock more the second
+ * time (job/change/store_insert.c, job/results/results_txn.c).
  */
 #ifndef DT_STORE_STORE_INTERNAL_H
 #define DT_STORE_STORE_INTERNAL_H
@@ -13,8 +13,8 @@
 #include "mysql/db.h"
 #include "store.h"
 
-/* Runs the first statement of a transaction or read on a connection that is made if needed. `first` may be called twice: if
- * a connection broke while idle, it is replaced once. *db is the connection, whatever is returned. */
+/* Runs the first statement of a transaction or read on a connection that is made if needed. `first` may be called
+ * twice: if a connection broke while idle, it is replaced once. *db is the connection, whatever is returned. */
 typedef dt_status dt_first_fn(dt_store *store, dt_db *db, void *arg, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *arg,
                                        struct dt_error *err);
@@ -26,7 +26,8 @@ DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* Gives a sample to the reference clock: the server's time, asked for at asked_us (monotonic). */
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
-/* Commits if status is OK, else rolls back. db may be NULL, if begin failed. Returns the status, or that of the commit. */
+/* Commits if status is OK, else rolls back. db may be NULL, if begin failed. Returns the status, or that of the
+ * commit. */
 DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
 /* Runs one statement without a result, as a transaction of its own. changed: see dt_db_run. */

@@ -2,10 +2,10 @@
  * The schema: applies the migrations that are compiled in, checks whether the schema fits this program, reads the
  * installation's row, and prints the least rights of accounts.
  *
- * If two processes migrate at once, GET_LOCK lets one in, and the other then finds nothing to do. A lease (leases.h) would
- * not do: its table is made here, and an ALTER that takes hours renews nothing. DDL commits by itself on both servers, so
- * an interrupted migration is not undone: schema_migrations counts the statements that are done (`step`), and the next run
- * continues after them. A row with applied_at = 0 is an unfinished migration.
+ * If two processes migrate at once, GET_LOCK lets one in, and the other then finds nothing to do. A lease (leases.h)
+ * would not do: its table is made here, and an ALTER that takes hours renews nothing. DDL commits by itself on both
+ * servers, so an interrupted migration is not undone: schema_migrations counts the statements that are done (`step`),
+ * and the next run continues after them. A row with applied_at = 0 is an unfinished migration.
  */
 #include <ctype.h>
 #include <strings.h>
@@ -30,14 +30,6 @@ static const char *end_of_line(const char *p)
 {
     const char *end = strchr(p, '\n');
     return end ? end + 1 : p + strlen(p);
-}
-
-static const char *end_of_quoted(const char *p)
-{
-    char quote = *p++;
-    while (*p && *p != quote)
-        p += *p == '\\' && quote != '`' && p[1] ? 2 : 1;
-    return *p ? p + 1 : p;
 }
 
 static const char *end_of_block(const char *p)
@@ -96,9 +88,12 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
     const char *p = start;
     size_t n = strlen(s->delimiter);
     while (*p && strncmp(p, s->delimiter, n) != 0) {
-        if (*p == '\'' || *p == '"' || *p == '`')
-            p = end_of_quoted(p);
-        else if (is_line_comment(p))
+        if (*p == '\'' || *p == '"' || *p == '`') {
+            const char quote = *p++;
+            while (*p && *p != quote)
+                p += *p == '\\' && quote != '`' && p[1] ? 2 : 1;
+            p += *p != '\0';
+        } else if (is_line_comment(p))
             p = end_of_line(p);
         else if (p[0] == '/' && p[1] == '*')
             p = end_of_block(p);
@@ -119,20 +114,8 @@ struct dt_str dt_sql_split_next(struct dt_sql_split *s)
 #define CHAIN_N      51
 #define CHAIN_COMMIT "101109e9"
 
-static dt_status lock_migrations(dt_db *db, struct dt_error *err)
-{
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        int64_t got;
-        dt_status status =
-            dt_db_read_number(db, dt_sql_lock_migrations, DT_PARAMS(DT_P_INT(LOCK_WAIT_S)), NULL, &got, err);
-        if (status != DT_OK || got)
-            return status;
-    }
-    return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
-}
-
-/* If the migrations before the baseline made the database, and all of them, its schema is the baseline's, so the baseline's
- * row replaces theirs. If some are missing, the database is refused. */
+/* If the migrations before the baseline made the database, and all of them, its schema is the baseline's, so the
+ * baseline's row replaces theirs. If some are missing, the database is refused. */
 static dt_status adopt_chain(dt_db *db, struct dt_error *err)
 {
     struct dt_param baseline[] = {DT_P_INT(dt_migrations[0].version), DT_P_STR(dt_str(dt_migrations[0].name))};
@@ -169,9 +152,9 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
         if (step++ < done)
             continue;
         dt_status status = dt_db_script(db, text, err);
-        /* If a statement adds a column, an index, a constraint or a procedure that exists, or drops one that does not, it
-         * was run by hand, or by a run that ended before it counted the step. So it counts as done, and must do nothing
-         * else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement earlier.) */
+        /* If a statement adds a column, an index, a constraint or a procedure that exists, or drops one that does not,
+         * it was run by hand, or by a run that ended before it counted the step. So it counts as done, and must do
+         * nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS. A procedure is dropped one statement earlier.) */
         bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
                     memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
                     memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT")) ||
@@ -257,9 +240,13 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
     dt_status status = dt_db_open(&config, &db, err); /* closing it releases the lock */
     if (status != DT_OK)
         return status;
-    status = lock_migrations(db, err);
-    /* Words in views keep the collation of the session that creates the view. With a binary one, clients of any collation
-     * can compare these words with their own. */
+    int64_t locked = 0;
+    for (int i = 0; i < LOCK_TRIES && status == DT_OK && !locked; i++)
+        status = dt_db_read_number(db, dt_sql_lock_migrations, DT_PARAMS(DT_P_INT(LOCK_WAIT_S)), NULL, &locked, err);
+    if (status == DT_OK && !locked)
+        status = dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
+    /* Words in views keep the collation of the session that creates the view. With a binary one, clients of any
+     * collation can compare these words with their own. */
     if (status == DT_OK)
         status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
     if (status == DT_OK)
@@ -377,8 +364,8 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 
-/* ---- grants: which program does what to which table. A new table needs a row here: a check of the sources finds missing
- * ones, and tests/integration/secured runs both programs with exactly these rights. ---- */
+/* ---- grants: which program does what to which table. A new table needs a row here: a check of the sources finds
+ * missing ones, and tests/integration/secured runs both programs with exactly these rights. ---- */
 
 /* Letters: Select, Insert, Update, Delete. */
 static const struct {

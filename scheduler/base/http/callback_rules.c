@@ -1,6 +1,7 @@
 /*
- * See callback_rules.h. libcurl's parser tidies hosts: it decodes %, completes "127.1", drops zones. So a host is refused
- * unless the text has it exactly as the parser returns it. Characters that clients read differently are refused before.
+ * See callback_rules.h. libcurl's parser tidies hosts: it decodes %, completes "127.1", drops zones. So a host is
+ * refused unless the text has it exactly as the parser returns it. Characters that clients read differently are refused
+ * before.
  */
 #include "callback_rules.h"
 

@@ -1,7 +1,7 @@
 /*
- * What a callback may be: its URL, its host, its headers, and the addresses that it may reach. Pure: resolves no name and
- * opens nothing. The API applies the rules when it stores a job, and the dispatcher applies them again when it sends the
- * callback, because the configuration may have changed.
+ * What a callback may be: its URL, its host, its headers, and the addresses that it may reach. Pure: resolves no name
+ * and opens nothing. The API applies the rules when it stores a job, and the dispatcher applies them again when it
+ * sends the callback, because the configuration may have changed.
  */
 #ifndef DT_BASE_CALLBACK_RULES_H
 #define DT_BASE_CALLBACK_RULES_H
@@ -11,8 +11,8 @@
 #include "base/addresses.h"
 #include "base/text/strbuf.h"
 
-/* ---- URLs: the text is taken literally, and sent as it is. If two programs could read a text differently, it is refused.
- * The parser is libcurl's, so the host that is judged here is the host that libcurl connects to. ---- */
+/* ---- URLs: the text is taken literally, and sent as it is. If two programs could read a text differently, it is
+ * refused. The parser is libcurl's, so the host that is judged here is the host that libcurl connects to. ---- */
 
 #define DT_CALLBACK_URL_MAX 2000
 #define DT_HOST_MAX         253 /* bytes of a host name */
@@ -44,8 +44,8 @@ uint32_t dt_callback_host_of(struct dt_str text);
 /* ---- hosts: the list of `callbacks.allow_hosts`; and the places that may receive a topic's secrets. Headers and
  * signature belong to the topic, but a job may name any URL. ---- */
 
-/* Checks comma-separated host names. A name may begin with "*.", which means all names below it, but not the name itself.
- * An empty text is valid and means every host. INVALID: err names the element and the fault. */
+/* Checks comma-separated host names. A name may begin with "*.", which means all names below it, but not the name
+ * itself. An empty text is valid and means every host. INVALID: err names the element and the fault. */
 DT_MUST_CHECK dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
 /* Whether a valid list contains this host (lower case, no final dot, as in struct dt_callback_url). */
 bool dt_host_allowed(struct dt_str names, const char *host);
@@ -83,8 +83,8 @@ const char *dt_callback_header_value_check(struct dt_str value);
  * Refused, unless a network of `callbacks.allow_networks` contains the address: 0.0.0.0/8, ::, loopback, private,
  * 100.64.0.0/10, link-local, site-local, unique-local, multicast, 240.0.0.0/4 and the metadata services of clouds; and
  * each IPv6 form of these (IPv4-mapped, IPv4-compatible, NAT64 64:ff9b::/96, 6to4 2002::/16). The local NAT64 network
- * 64:ff9b:1::/48 is refused as a whole, because its addresses do not say where their IPv4 address is. An exception for an
- * IPv4 network covers the IPv6 forms of its addresses. Families other than IPv4 and IPv6 are refused.
+ * 64:ff9b:1::/48 is refused as a whole, because its addresses do not say where their IPv4 address is. An exception for
+ * an IPv4 network covers the IPv6 forms of its addresses. Families other than IPv4 and IPv6 are refused.
  */
 
 /* Whether a socket may connect to this address. `allowed` holds the exceptions. */

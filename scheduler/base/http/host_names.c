@@ -1,6 +1,6 @@
 /*
- * A table, which one thread uses, and lookups, each on a thread of its own. They share struct exchange_point, the list of
- * lookups that have ended, under a lock. Its last user frees it.
+ * A table, which one thread uses, and lookups, each on a thread of its own. They share struct exchange_point, the list
+ * of lookups that have ended, under a lock. Its last user frees it.
  *
  * A lookup points to its entry of the table, but only the table's thread follows that pointer. An entry stays until its
  * lookup has ended.
@@ -147,8 +147,8 @@ static bool is_usable(const struct dt_host_name *name, int64_t now_us)
     return name->addresses && now_us < name->found_us + DT_HOST_NAME_USED_US;
 }
 
-/* Frees the first name of the table if no request needs it, and it is not usable or the table is full. Else moves it to the
- * end, for which the table needs no memory. */
+/* Frees the first name of the table if no request needs it, and it is not usable or the table is full. Else moves it to
+ * the end, for which the table needs no memory. */
 static void drop_one(dt_host_names *names, int64_t now_us)
 {
     struct dt_host_name *first = names->by_host;

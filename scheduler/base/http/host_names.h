@@ -4,8 +4,8 @@
  *
  * The C library's lookup cannot be interrupted, and takes ten seconds and more if a name server does not answer. So a
  * lookup belongs to its name, not to a request: it continues when no request waits for it any more, and does not delay
- * dt_host_names_free. Owners share the lookups (topic/owner.h, dt_shares): an owner runs at most a quarter of what others
- * leave, and an eighth stays free if it is alone. Nothing queues here.
+ * dt_host_names_free. Owners share the lookups (topic/owner.h, dt_shares): an owner runs at most a quarter of what
+ * others leave, and an eighth stays free if it is alone. Nothing queues here.
  *
  *   dt_host_names_new(wake_fd, &names)
  *   dt_host_names_find(names, "example.com", owner, now, &name)
@@ -58,8 +58,8 @@ DT_MUST_CHECK dt_status dt_host_names_find(dt_host_names *names, const char *hos
 /* Returns the entry, KNOWN or FAILED, of a lookup that has ended; NULL: no further one has. If name servers fail, the
  * addresses that were found before are kept. */
 struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us);
-/* Called if a request reached the host at none of the known addresses. Looks the name up again, at once if the owner may
- * have a lookup. */
+/* Called if a request reached the host at none of the known addresses. Looks the name up again, at once if the owner
+ * may have a lookup. */
 void dt_host_names_doubt(dt_host_names *names, const char *host, int64_t owner, int64_t now_us);
 
 #endif

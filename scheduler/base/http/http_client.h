@@ -7,9 +7,9 @@
  * Invariants:
  *  - A request is written at most once. If its connection breaks, that is the answer; it is never sent again.
  *  - Every accepted request gets exactly one answer, also if the client is stopped.
- *  - The answer comes at most `timeout_ms` after the request was accepted, plus the time in which the thread wakes up. If
- *    the owner of a request runs as many lookups of names as it may, the request's time begins when its name has a turn.
- *    The request is withheld if that takes longer than DT_HTTP_TURN_MS.
+ *  - The answer comes at most `timeout_ms` after the request was accepted, plus the time in which the thread wakes up.
+ *    If the owner of a request runs as many lookups of names as it may, the request's time begins when its name has a
+ *    turn. The request is withheld if that takes longer than DT_HTTP_TURN_MS.
  *  - Redirects are not followed; no proxy and no setting is taken from the environment; certificates are verified.
  *  - Sockets connect only to addresses that callback_rules.h allows. They are judged after the name is resolved.
  */
@@ -89,13 +89,13 @@ typedef struct dt_http_client dt_http_client;
 /* Starts the thread. INVALID: ca_file cannot be read, or libcurl lacks a feature; err says which. */
 DT_MUST_CHECK dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out,
                                            struct dt_error *err);
-/* Gives a request to the client's thread. OK: it is accepted, and its answer will come. Otherwise no answer comes: FULL,
- * by max_in_flight or max_bytes; SHUTDOWN, after dt_http_client_stop; INVALID, the URL, or a header's name or value;
- * NOMEM. */
+/* Gives a request to the client's thread. OK: it is accepted, and its answer will come. Otherwise no answer comes:
+ * FULL, by max_in_flight or max_bytes; SHUTDOWN, after dt_http_client_stop; INVALID, the URL, or a header's name or
+ * value; NOMEM. */
 DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
-/* Sets the end of the lease under which may_send allows requests (dt_clock_boot_us). A further call means that the lease
- * was renewed. If an allowed request is not written by then, its connection is shut (wire_guard.h). Without a call there
- * is no end. Any thread. */
+/* Sets the end of the lease under which may_send allows requests (dt_clock_boot_us). A further call means that the
+ * lease was renewed. If an allowed request is not written by then, its connection is shut (wire_guard.h). Without a
+ * call there is no end. Any thread. */
 void dt_http_client_write_until(dt_http_client *client, int64_t until_us);
 /* The lease has ended for good: the next dt_http_client_write_until is for another lease. Any thread. */
 void dt_http_client_write_over(dt_http_client *client);

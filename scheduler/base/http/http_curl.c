@@ -1,6 +1,6 @@
 /*
- * The HTTP client: one thread, one multi handle of libcurl, one epoll set, and the lists of exchanges with their limits.
- * http_curl_exchange.c has single exchanges.
+ * The HTTP client: one thread, one multi handle of libcurl, one epoll set, and the lists of exchanges with their
+ * limits. http_curl_exchange.c has single exchanges.
  *
  *   send() ──> inbox ──> [waits for its name, for a first connection] ──> under way in libcurl ──> answered
  *      lock, wake_fd          host_names.h, receivers.c                   sockets, timer
@@ -121,8 +121,8 @@ static void wait_until(dt_http_client *client, struct dt_client_exchange *exchan
     DL_APPEND(client->waiting, exchange);
 }
 
-/* Gives an exchange, which is in no list, to libcurl, or lets it wait for the first connection to its host. addresses: NULL
- * if the host is an address. */
+/* Gives an exchange, which is in no list, to libcurl, or lets it wait for the first connection to its host. addresses:
+ * NULL if the host is an address. */
 static void begin_exchange(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
     int64_t now_us = now(client);
@@ -260,8 +260,8 @@ static void serve_contacts(dt_http_client *client)
     }
 }
 
-/* Ends waits: an exchange that waited for a connection begins without it; one that waited for a name, or has no time left,
- * ends. */
+/* Ends waits: an exchange that waited for a connection begins without it; one that waited for a name, or has no time
+ * left, ends. */
 static void end_waits(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
@@ -361,7 +361,8 @@ static void forgive_missed(dt_http_client *client)
     (void)dt_client_exchanges_prolong(client->waiting, missed_us);
 }
 
-/* Finishes exchanges that libcurl has ended, and prolonged ones whose limit has passed, which libcurl may notice later. */
+/* Finishes exchanges that libcurl has ended, and prolonged ones whose limit has passed, which libcurl may notice
+ * later. */
 static void finish_ended(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;

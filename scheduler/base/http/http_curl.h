@@ -83,11 +83,11 @@ void dt_client_exchange_free(struct dt_client_exchange *exchange); /* accepts NU
 
 /* INVALID: libcurl is too old or lacks a protocol, or ca_file is invalid; err says which. */
 DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err);
-/* Returns a libcurl handle with the options that every request has. NULL: no memory, or libcurl lacks an option. Freed by
- * curl_easy_cleanup. */
+/* Returns a libcurl handle with the options that every request has. NULL: no memory, or libcurl lacks an option. Freed
+ * by curl_easy_cleanup. */
 void *dt_easy_new(const char *ca_file);
-/* Gives the exchange a handle, and sets the options of the exchange. `addresses` (struct dt_host_name) is copied; NULL: the
- * host is an address itself. NOMEM: the exchange has the handle, and must be detached. */
+/* Gives the exchange a handle, and sets the options of the exchange. `addresses` (struct dt_host_name) is copied; NULL:
+ * the host is an address itself. NOMEM: the exchange has the handle, and must be detached. */
 DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
                                                   const char *addresses, int64_t now_us);
 /* Extends the limits of the exchanges in a list, except of those that wait for a turn. Returns the earliest limit. */

@@ -2,21 +2,21 @@
  * One exchange: what libcurl is told of a request, and what it tells of the answer.
  *
  * A request is written at most once. If a kept connection turns out to be dead before a byte of an answer came, libcurl
- * writes the request again, to another connection (Curl_retry_request). It does the same if an HTTP/2 server refused the
- * stream, or answered with HTTP_1_1_REQUIRED. No option turns this off, and the server may have read the first copy. But
- * each of these ways passes through the state in which libcurl calls CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the
- * only state that calls the protocol's "do", which writes). So before_request allows the first write and no second one,
- * and open_socket opens no connection for a second one. All other reasons to send again are off: no redirects, no Expect,
- * no authentication, no TLS early data, no upgrades.
+ * writes the request again, to another connection (Curl_retry_request). It does the same if an HTTP/2 server refused
+ * the stream, or answered with HTTP_1_1_REQUIRED. No option turns this off, and the server may have read the first
+ * copy. But each of these ways passes through the state in which libcurl calls CURLOPT_PREREQFUNCTION (since 7.80:
+ * MSTATE_DO, the only state that calls the protocol's "do", which writes). So before_request allows the first write and
+ * no second one, and open_socket opens no connection for a second one. All other reasons to send again are off: no
+ * redirects, no Expect, no authentication, no TLS early data, no upgrades.
  *
  * libcurl never resolves names. Its resolver starts a thread per request, not per name, and waits for that thread when
  * the request times out (CURLOPT_QUICK_EXIT does not help in every version). host_names.h looks names up;
  * CURLOPT_RESOLVE puts the addresses into libcurl's cache; before_resolving refuses every other lookup.
  *
- * The head of an answer is complete at its blank line. Then its status decides: whatever ends the exchange afterwards (a
- * timeout, a broken connection, a body that is too large) only means that the body is not complete. Interim heads (1xx) do
- * not count, except 101, after which no other head follows. All heads together have a limit, so that a receiver cannot
- * send interim heads for ever.
+ * The head of an answer is complete at its blank line. Then its status decides: whatever ends the exchange afterwards
+ * (a timeout, a broken connection, a body that is too large) only means that the body is not complete. Interim heads
+ * (1xx) do not count, except 101, after which no other head follows. All heads together have a limit, so that a
+ * receiver cannot send interim heads for ever.
  */
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -37,9 +37,9 @@
 #define CERTIFICATE_MARK    "-----BEGIN "
 #define READ_BUFFER_BYTES   8192L
 #define UPLOAD_BUFFER_BYTES 16384L /* libcurl's minimum */
-/* A connection that was idle for longer, in whole seconds, is not used again. Servers close idle connections after 2 s and
- * more, perhaps while a request is on its way that cannot be sent again. A host with less than a request per second can do
- * with a connection for each. */
+/* A connection that was idle for longer, in whole seconds, is not used again. Servers close idle connections after 2 s
+ * and more, perhaps while a request is on its way that cannot be sent again. A host with less than a request per second
+ * can do with a connection for each. */
 #define IDLE_MAX_S      1L
 #define RESOLVED_KEPT_S 60L
 /* How soon a changed file of authorities is read again. Reading the system's takes some ms. */
@@ -174,8 +174,8 @@ static int close_socket(void *arg, curl_socket_t fd)
     return close(fd);
 }
 
-/* Called last before libcurl writes. The thread is inside the guard from before the lease is checked until libcurl returns
- * (http_curl.c). */
+/* Called last before libcurl writes. The thread is inside the guard from before the lease is checked until libcurl
+ * returns (http_curl.c). */
 static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
     struct dt_client_exchange *exchange = arg;
@@ -328,7 +328,8 @@ dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *e
     exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
     exchange->easy = easy;
     if (addresses) {
-        /* "+host:port:addresses", with the host as in the URL, including a final dot. With the plus, the entry expires. */
+        /* "+host:port:addresses", with the host as in the URL, including a final dot. With the plus, the entry
+         * expires. */
         size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
         bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
         dt_strbuf_addf(&exchange->resolved_text, "+%s%s:%u:%s", exchange->url.host, dot ? "." : "",
@@ -458,23 +459,6 @@ static enum dt_http_end end_of(const struct dt_client_exchange *exchange, int cu
     return is_tls_fault(curl_code) ? DT_HTTP_TLS : DT_HTTP_CONNECT;
 }
 
-static const char *detail_of(const struct dt_client_exchange *exchange, enum dt_http_end end, int curl_code)
-{
-    if (end == DT_HTTP_ANSWERED)
-        return "";
-    if (end == DT_HTTP_FORBIDDEN)
-        return "no address of the host is allowed";
-    if (end == DT_HTTP_WITHHELD)
-        return "it was withheld";
-    if (exchange->again)
-        return "the connection ended before an answer came";
-    if (exchange->head_bytes > DT_HTTP_HEAD_MAX)
-        return "the head of the answer is too large";
-    if (curl_code == CURLE_OK)
-        return "the connection ended within the head of the answer";
-    return exchange->detail[0] ? exchange->detail : curl_easy_strerror((CURLcode)curl_code);
-}
-
 static struct dt_str text_of(const struct dt_head_value *value)
 {
     return value->kept ? (struct dt_str){value->p, value->n} : DT_STR_NONE;
@@ -483,10 +467,17 @@ static struct dt_str text_of(const struct dt_head_value *value)
 struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *exchange, int curl_code, int64_t now_us)
 {
     enum dt_http_end end = end_of(exchange, curl_code);
-    struct dt_http_answer answer = {
-        .end = end, .duration_ms = (now_us - exchange->taken_us) / 1000, .detail = detail_of(exchange, end, curl_code)};
-    if (end != DT_HTTP_ANSWERED)
+    struct dt_http_answer answer = {.end = end, .duration_ms = (now_us - exchange->taken_us) / 1000, .detail = ""};
+    if (end != DT_HTTP_ANSWERED) {
+        answer.detail = end == DT_HTTP_FORBIDDEN                  ? "no address of the host is allowed"
+                        : end == DT_HTTP_WITHHELD                 ? "it was withheld"
+                        : exchange->again                         ? "the connection ended before an answer came"
+                        : exchange->head_bytes > DT_HTTP_HEAD_MAX ? "the head of the answer is too large"
+                        : curl_code == CURLE_OK                   ? "the connection ended within the head of the answer"
+                        : exchange->detail[0]                     ? exchange->detail
+                                                                  : curl_easy_strerror((CURLcode)curl_code);
         return answer;
+    }
     answer.status = exchange->status;
     answer.content_type = text_of(&exchange->content_type);
     answer.retry_after = text_of(&exchange->retry_after);

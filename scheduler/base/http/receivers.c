@@ -1,9 +1,9 @@
 /*
- * What the client knows about receivers: which of them send bytes after their answers, and how the first connection to a
- * TLS host is made. Knows no lists of exchanges. Time is passed in, and monotonic.
+ * What the client knows about receivers: which of them send bytes after their answers, and how the first connection to
+ * a TLS host is made. Knows no lists of exchanges. Time is passed in, and monotonic.
  *
- * Bytes after an answer of an HTTP/1 receiver, such as a second answer, would look like the answer to the next request on
- * the connection, which may be another job's.
+ * Bytes after an answer of an HTTP/1 receiver, such as a second answer, would look like the answer to the next request
+ * on the connection, which may be another job's.
  *
  *           first answer       250 ms without further bytes
  *   new ─────────────────▶ heard ─────────────────▶ trusted
@@ -11,8 +11,8 @@
  *    └──── after an hour ──── closing ◀────────────────┘
  *
  * Only connections of a trusted receiver are used again. Until it is trusted, and while it is closing, all requests but
- * the first have a connection of their own with "Connection: close". A connection without a request is watched. If bytes
- * arrive after the next request was written, they cannot be told from its answer.
+ * the first have a connection of their own with "Connection: close". A connection without a request is watched. If
+ * bytes arrive after the next request was written, they cannot be told from its answer.
  *
  * There is a table of receivers by scheme, host and port, and for each watched descriptor its receiver. A closed
  * descriptor keeps its entry until its number is used again, because no event comes for it.
@@ -170,8 +170,8 @@ bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchang
     dt_receivers_use(receivers, fd, NULL);
     if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
         return false;
-    /* libcurl discards bytes after an answer without a body. So the length of a connection's first answer is compared with
-     * what the kernel has received, unless TLS or chunks hide it. */
+    /* libcurl discards bytes after an answer without a body. So the length of a connection's first answer is compared
+     * with what the kernel has received, unless TLS or chunks hide it. */
     if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
         exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* a FIN counts as one */
@@ -229,9 +229,9 @@ void dt_receivers_free(dt_receivers *receivers)
 }
 
 /*
- * The first connection to a TLS host: one request goes first, and the others wait until its connection is open. Then they
- * share it if HTTP/2 was agreed, or open their own. Otherwise a burst would open a connection for each request. An entry
- * of the table of hosts is in one of three states:
+ * The first connection to a TLS host: one request goes first, and the others wait until its connection is open. Then
+ * they share it if HTTP/2 was agreed, or open their own. Otherwise a burst would open a connection for each request. An
+ * entry of the table of hosts is in one of three states:
  *
  *   cold      no exchange has used it for a while: the next one goes first
  *   making    `first` is under way, and not written to its connection yet

@@ -22,9 +22,9 @@ struct dt_callback_secret {
 };
 
 /*
- * Reads one secret, or two with a space between. Returns NULL, or the reason of the refusal, a static text that continues
- * "callback_secret" and contains nothing of the secret. The caller wipes *out with dt_callback_secret_wipe after use, also
- * after a refusal.
+ * Reads one secret, or two with a space between. Returns NULL, or the reason of the refusal, a static text that
+ * continues "callback_secret" and contains nothing of the secret. The caller wipes *out with dt_callback_secret_wipe
+ * after use, also after a refusal.
  */
 const char *dt_callback_secret_read(struct dt_str text, struct dt_callback_secret *out);
 /* Overwrites the keys; the compiler cannot optimize it away. */

@@ -1,9 +1,10 @@
 /*
- * Two bits per socket, one timer, one signal. The handler calls only shutdown(2), clock_gettime(2) and timer_settime(2).
+ * Two bits per socket, one timer, one signal. The handler calls only shutdown(2), clock_gettime(2) and
+ * timer_settime(2).
  *
  * Invariants:
- *   - An armed timer is not touched until its signal was handled: since Linux 6.13, a signal that waits for its thread is
- *     lost if its timer is set again or deleted. So a new end is only stored, and the handler arms the timer for it.
+ *   - An armed timer is not touched until its signal was handled: since Linux 6.13, a signal that waits for its thread
+ *     is lost if its timer is set again or deleted. So a new end is only stored, and the handler arms the timer for it.
  *   - The handler may find the end of a lease that began after the thread had checked the one before. So leases that
  *     ended are counted, and the handler compares the count with that at the latest check.
  */

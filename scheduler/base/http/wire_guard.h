@@ -1,18 +1,18 @@
 /*
- * Closes the gap between checking a lease and the write that it allows. A process may be stopped there for any time; when
- * it continues, it would write although the lease ended long ago.
+ * Closes the gap between checking a lease and the write that it allows. A process may be stopped there for any time;
+ * when it continues, it would write although the lease ended long ago.
  *
- * A kernel timer is armed for the end of the lease. Its signal goes to the thread that writes; a thread that was stopped
- * or not scheduled handles a pending signal before its next instruction. If the lease was renewed meanwhile, the handler
- * arms the timer for the new end. Otherwise it shuts the sending side of sockets: of all guarded ones if the thread is
- * between enter and leave; else only of those that still have the rest of a request to write, because for the others the
- * next check of the lease fails.
+ * A kernel timer is armed for the end of the lease. Its signal goes to the thread that writes; a thread that was
+ * stopped or not scheduled handles a pending signal before its next instruction. If the lease was renewed meanwhile,
+ * the handler arms the timer for the new end. Otherwise it shuts the sending side of sockets: of all guarded ones if
+ * the thread is between enter and leave; else only of those that still have the rest of a request to write, because for
+ * the others the next check of the lease fails.
  *
  *     enter ─▶ check the lease ─▶ write ─▶ leave
  *                                            └─▶ socket full: the rest is owed, and written when there is room
  *
- * The timer also counts the time for which the machine is suspended. It fires at the end of the lease, two thirds of the
- * timeout. Other processes wait for the whole timeout, so the signal may be late by the last third.
+ * The timer also counts the time for which the machine is suspended. It fires at the end of the lease, two thirds of
+ * the timeout. Other processes wait for the whole timeout, so the signal may be late by the last third.
  */
 #ifndef DT_BASE_WIRE_GUARD_H
 #define DT_BASE_WIRE_GUARD_H
@@ -33,8 +33,8 @@ DT_MUST_CHECK dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard *
 /* Accepts NULL. The guard is detached and guards no socket. */
 void dt_wire_guard_free(dt_wire_guard *guard);
 
-/* Forbids writing from until_us on (dt_clock_boot_us). A further call means that the lease was renewed, and moves the end.
- * Any thread. */
+/* Forbids writing from until_us on (dt_clock_boot_us). A further call means that the lease was renewed, and moves the
+ * end. Any thread. */
 void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us);
 /* The lease has ended for good: the next dt_wire_guard_until is for another lease. Any thread. */
 void dt_wire_guard_over(dt_wire_guard *guard);

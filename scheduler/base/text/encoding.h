@@ -33,8 +33,8 @@ static inline bool dt_utf8_continues(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* The length of the well-formed character at p, where n > 0 bytes can be read; 0: not well-formed, as are overlong forms,
- * surrogates and numbers above U+10FFFF. */
+/* The length of the well-formed character at p, where n > 0 bytes can be read; 0: not well-formed, as are overlong
+ * forms, surrogates and numbers above U+10FFFF. */
 static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
 {
     if (p[0] < 0x80)

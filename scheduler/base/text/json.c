@@ -1,18 +1,18 @@
 /*
  * JSON through yajl, made strict. Only this file calls yajl.
  *
- * yajl reports values by callbacks; each value becomes a node. It does not report where a value's text begins, but where
- * the previous token ended is known, and only white space, commas and colons can be in between. So raw text is always a
- * slice of the caller's text.
+ * yajl reports values by callbacks; each value becomes a node. It does not report where a value's text begins, but
+ * where the previous token ended is known, and only white space, commas and colons can be in between. So raw text is
+ * always a slice of the caller's text.
  *
- * Checks that yajl does not make: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs, both
- * before yajl sees the text (its decoder reads past a lone one); depth; duplicate members. For the last one, the names of
- * all open objects are on one stack, with a hash table of it. Names above an object's base are its own, because those of
- * closed objects were popped. Entries leave the table in the reverse order of their insertion, so probe sequences stay
- * valid without tombstones.
+ * Checks that yajl does not make: UTF-8 without overlong forms and surrogates, and escaped surrogates only in pairs,
+ * both before yajl sees the text (its decoder reads past a lone one); depth; duplicate members. For the last one, the
+ * names of all open objects are on one stack, with a hash table of it. Names above an object's base are its own,
+ * because those of closed objects were popped. Entries leave the table in the reverse order of their insertion, so
+ * probe sequences stay valid without tombstones.
  *
- * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough, and if memory is out,
- * a longjmp out of yajl (which does not check) loses nothing.
+ * yajl gets all memory from the arena. So a parse calls no malloc once the buffers are large enough, and if memory is
+ * out, a longjmp out of yajl (which does not check) loses nothing.
  */
 #include "json.h"
 
@@ -274,19 +274,6 @@ static size_t offset_of(const struct dt_json *json, struct dt_str raw)
     return (size_t)(raw.p - json->text.p);
 }
 
-static bool reserve_node(struct dt_json *json)
-{
-    uint32_t cap = json->nodes_cap ? json->nodes_cap * 2 : 64;
-    if (json->nodes_n < json->nodes_cap)
-        return true;
-    struct dt_json_node *nodes = realloc(json->nodes, cap * sizeof(*nodes));
-    if (!nodes)
-        return false;
-    json->nodes = nodes;
-    json->nodes_cap = cap;
-    return true;
-}
-
 /* Appends a node for a value that begins with raw. NULL: the parse must stop. */
 static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type type, struct dt_str raw)
 {
@@ -294,9 +281,15 @@ static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type typ
         stop_parse(json, DT_TOO_LARGE, "too many values", offset_of(json, raw));
         return NULL;
     }
-    if (!reserve_node(json)) {
-        stop_parse(json, DT_NOMEM, "out of memory", offset_of(json, raw));
-        return NULL;
+    if (json->nodes_n == json->nodes_cap) {
+        uint32_t cap = json->nodes_cap ? json->nodes_cap * 2 : 64;
+        struct dt_json_node *nodes = realloc(json->nodes, cap * sizeof(*nodes));
+        if (!nodes) {
+            stop_parse(json, DT_NOMEM, "out of memory", offset_of(json, raw));
+            return NULL;
+        }
+        json->nodes = nodes;
+        json->nodes_cap = cap;
     }
     if (json->depth)
         json->nodes[json->frames[json->depth - 1].node].n++;
@@ -475,9 +468,9 @@ static const yajl_callbacks callbacks = {
 /* ---- where a text stops being JSON ---- */
 
 /*
- * Reads a refused text again to find the first fault. yajl only tells how far it had read, which is often the end of the
- * buffer. A fault in a string, and a byte in the wrong place, is at its own byte; a wrong literal or number is at its
- * first byte; if something is missing, the fault is at the end of the text.
+ * Reads a refused text again to find the first fault. yajl only tells how far it had read, which is often the end of
+ * the buffer. A fault in a string, and a byte in the wrong place, is at its own byte; a wrong literal or number is at
+ * its first byte; if something is missing, the fault is at the end of the text.
  */
 struct scan {
     const char *p, *begin, *end;

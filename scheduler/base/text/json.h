@@ -59,9 +59,9 @@ DT_MUST_CHECK dt_status dt_json_new(dt_json **out);
 void dt_json_free(dt_json *json);
 /*
  * Parses a text of one value, with white space around it. MALFORMED, TOO_LARGE, NOMEM: the document is then empty, and
- * dt_json_root returns NULL. err has the reason and the offset of the first fault, in bytes from 0. The offset is that of
- * a wrong byte (for an invalid escape, its backslash), of the first byte of a wrong literal or number, of a duplicate
- * name, or of a value too many or too deep. If something is missing, it is the end of the text.
+ * dt_json_root returns NULL. err has the reason and the offset of the first fault, in bytes from 0. The offset is that
+ * of a wrong byte (for an invalid escape, its backslash), of the first byte of a wrong literal or number, of a
+ * duplicate name, or of a value too many or too deep. If something is missing, it is the end of the text.
  */
 DT_MUST_CHECK dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits,
                                       struct dt_error *err);

@@ -167,28 +167,6 @@ static void read_text(struct dt_json_reader *reader, const struct dt_json_field 
         dt_json_fault(reader, field, "must be a string");
 }
 
-static void read_word(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node)
-{
-    for (unsigned i = (unsigned)field->min; field->words[i] && node->type == DT_JSON_STRING; i++)
-        if (dt_str_is(node->str, field->words[i])) {
-            *(unsigned *)dt_json_place(reader, field) = i;
-            return;
-        }
-    dt_json_fault(reader, field, field->reason);
-}
-
-static void read_count(struct dt_json_reader *reader, const struct dt_json_field *field,
-                       const struct dt_json_node *node)
-{
-    if (node->type == DT_JSON_INT && node->i >= field->min && node->i <= field->max)
-        *(int64_t *)dt_json_place(reader, field) = node->i;
-    else if (field->reason)
-        dt_json_fault(reader, field, field->reason);
-    else
-        dt_json_faultf(reader, field, "must be a whole number from %lld to %lld", (long long)field->min,
-                       (long long)field->max);
-}
-
 static void read_span(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     int64_t *ms = dt_json_place(reader, field);
@@ -213,7 +191,12 @@ void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_fiel
         read_text(reader, field, node);
         break;
     case DT_FIELD_WORD:
-        read_word(reader, field, node);
+        for (unsigned i = (unsigned)field->min; field->words[i] && node->type == DT_JSON_STRING; i++)
+            if (dt_str_is(node->str, field->words[i])) {
+                *(unsigned *)dt_json_place(reader, field) = i;
+                return;
+            }
+        dt_json_fault(reader, field, field->reason);
         break;
     case DT_FIELD_FLAG:
         if (node->type == DT_JSON_BOOL)
@@ -222,7 +205,13 @@ void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_fiel
             dt_json_fault(reader, field, "must be true or false");
         break;
     case DT_FIELD_COUNT:
-        read_count(reader, field, node);
+        if (node->type == DT_JSON_INT && node->i >= field->min && node->i <= field->max)
+            *(int64_t *)dt_json_place(reader, field) = node->i;
+        else if (field->reason)
+            dt_json_fault(reader, field, field->reason);
+        else
+            dt_json_faultf(reader, field, "must be a whole number from %lld to %lld", (long long)field->min,
+                           (long long)field->max);
         break;
     case DT_FIELD_DURATION:
     case DT_FIELD_SECONDS:

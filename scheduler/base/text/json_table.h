@@ -1,7 +1,7 @@
 /*
  * JSON bodies by table: a table lists the members of a body with their kinds, bounds, and the reasons of their faults.
- * The reader takes the members in the order of the body, and adds every fault in that order to a list, which the refusal
- * shows. It checks each member alone; the caller compares members with each other afterwards. Pure.
+ * The reader takes the members in the order of the body, and adds every fault in that order to a list, which the
+ * refusal shows. It checks each member alone; the caller compares members with each other afterwards. Pure.
  *
  *   static const struct dt_json_field fields[] = {
  *       DT_FIELD("max", COUNT, struct wish, max, .min = 1, .max = 1000),

@@ -1,7 +1,7 @@
 /*
- * See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the text
- * so far stays, and appends do nothing. The chunks of an arena form a list, newest first; only the newest has room (`used`
- * counts within it).
+ * See strbuf.h. Invariants: if p is set, the buffer is terminated at p[n], and n < cap. After a failed allocation the
+ * text so far stays, and appends do nothing. The chunks of an arena form a list, newest first; only the newest has room
+ * (`used` counts within it).
  */
 #include "strbuf.h"
 

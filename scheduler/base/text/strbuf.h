@@ -97,8 +97,8 @@ static inline struct dt_str dt_strbuf_str(const struct dt_strbuf *sb)
     return (struct dt_str){sb->p, sb->n};
 }
 
-/* Many small allocations that are freed or reset together. Not thread-safe. dt_arena_alloc returns memory aligned for any
- * type, or NULL if memory is out. */
+/* Many small allocations that are freed or reset together. Not thread-safe. dt_arena_alloc returns memory aligned for
+ * any type, or NULL if memory is out. */
 struct dt_arena_chunk;
 struct dt_arena {
     struct dt_arena_chunk *head;

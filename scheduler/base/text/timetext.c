@@ -1,7 +1,7 @@
 /*
  * See timetext.h. Years are counted from March, so that the leap day is the last of its year: before month m of such a
- * year (March: 0) there are (153 m + 2) / 5 days. Sums are whole milliseconds; fractions are rounded up once, at the end
- * of a number.
+ * year (March: 0) there are (153 m + 2) / 5 days. Sums are whole milliseconds; fractions are rounded up once, at the
+ * end of a number.
  */
 #include "timetext.h"
 
@@ -87,21 +87,6 @@ static bool eat(struct cursor *c, char want)
     return true;
 }
 
-/* Reads at least one digit. False: no digit, or more than the longest duration. */
-static bool read_whole(struct cursor *c, int64_t *out)
-{
-    int64_t v = 0;
-    if (!at_digit(c))
-        return false;
-    for (; at_digit(c); c->p++) {
-        v = v * 10 + (*c->p - '0');
-        if (v > DT_DURATION_MAX_MS)
-            return false;
-    }
-    *out = v;
-    return true;
-}
-
 /* Reads at least one digit after the dot. */
 static bool read_fraction(struct cursor *c, int64_t *out)
 {
@@ -124,11 +109,17 @@ static bool read_fraction(struct cursor *c, int64_t *out)
     return true;
 }
 
+/* Reads at least one digit, and a fraction. False: no digit, or more than the longest duration. */
 static bool read_number(struct cursor *c, struct number *n)
 {
     *n = (struct number){0};
-    if (!read_whole(c, &n->whole))
+    if (!at_digit(c))
         return false;
+    for (; at_digit(c); c->p++) {
+        n->whole = n->whole * 10 + (*c->p - '0');
+        if (n->whole > DT_DURATION_MAX_MS)
+            return false;
+    }
     n->has_fraction = eat(c, '.') || eat(c, ',');
     return !n->has_fraction || read_fraction(c, &n->fraction);
 }

@@ -24,9 +24,9 @@ int dt_civil_weekday(int64_t days);
 
 /*
  * Duration: ISO 8601, weeks to seconds ("P3D", "PT1M", "PT0.5S", "P1W", "P1DT2H"; no years or months; a fraction in the
- * last part only), or 15s 3m 1h 2d, or a number of milliseconds ("1500", "0.5", "1e3"). Not negative, at most 100 years.
- * Time: RFC 3339 with an offset ("2026-11-21T10:30:00.123+02:00", "z" and "t" are valid; the leap second 23:59:60 UTC is
- * the next second). Fractions of a millisecond are rounded up, so that nothing is early.
+ * last part only), or 15s 3m 1h 2d, or a number of milliseconds ("1500", "0.5", "1e3"). Not negative, at most 100
+ * years. Time: RFC 3339 with an offset ("2026-11-21T10:30:00.123+02:00", "z" and "t" are valid; the leap second
+ * 23:59:60 UTC is the next second). Fractions of a millisecond are rounded up, so that nothing is early.
  */
 
 #define DT_DURATION_MAX_MS (INT64_C(36525) * 86400000)
@@ -34,8 +34,8 @@ int dt_civil_weekday(int64_t days);
 
 /* INVALID: *out_ms is unchanged. */
 DT_MUST_CHECK dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
-/* Reads a JSON number times ten to the power of `exponent`, exactly, and rounds up. INVALID: not a number, below zero, or
- * above DT_DURATION_MAX_MS; *out_ms is unchanged. */
+/* Reads a JSON number times ten to the power of `exponent`, exactly, and rounds up. INVALID: not a number, below zero,
+ * or above DT_DURATION_MAX_MS; *out_ms is unchanged. */
 DT_MUST_CHECK dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms);
 /* ISO 8601, shortest usual form: 60000 -> "PT1M", 500 -> "PT0.5S", 259200000 -> "P3D". Negative ones become 0. */
 void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms);

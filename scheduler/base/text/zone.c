@@ -5,8 +5,8 @@
  *     "TZif" version 15 zeros | 6 counts | times | types of times | types | designations | leap seconds | 2 x flags
  *     \n TZ string \n
  *
- * The data of version 1 have times of 32 bits; version 2 repeats them with 64, and only these are read. A zone keeps the
- * instants at which the offset from UTC changes, and the offset from each on.
+ * The data of version 1 have times of 32 bits; version 2 repeats them with 64, and only these are read. A zone keeps
+ * the instants at which the offset from UTC changes, and the offset from each on.
  */
 #include "zone.h"
 

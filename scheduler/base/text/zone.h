@@ -19,8 +19,8 @@ struct dt_zone_span {
     int64_t offset_s; /* east of UTC */
 };
 
-/* Decodes the bytes of a file. INVALID: not TZif of version 2 or later, or a file that counts leap seconds. NOMEM. *out is
- * NULL unless OK; freed by dt_zone_free. */
+/* Decodes the bytes of a file. INVALID: not TZif of version 2 or later, or a file that counts leap seconds. NOMEM. *out
+ * is NULL unless OK; freed by dt_zone_free. */
 DT_MUST_CHECK dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err);
 /* Adds a reference, and returns the zone. Accepts NULL. Any thread. */
 dt_zone *dt_zone_hold(dt_zone *zone);
@@ -33,8 +33,8 @@ int64_t dt_zone_stamp(const dt_zone *zone);
 struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s);
 /* The local time at the instant, as if it were UTC. */
 int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s);
-/* The instant at which clocks show a local time. If it comes twice, the first one; if clocks skip it, the instant of the
- * skip. */
+/* The instant at which clocks show a local time. If it comes twice, the first one; if clocks skip it, the instant of
+ * the skip. */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s);
 
 /* ---- the rule in the footer: a POSIX TZ string with the extensions of RFC 8536 ("CET-1CEST,M3.5.0,M10.5.0/3",
@@ -61,8 +61,8 @@ DT_MUST_CHECK dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_ru
 /* The span of the rule that contains the instant. rule->given is true. */
 struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t at_s);
 
-/* ---- the files: read when a zone is first needed, and again if the file was replaced (by device, inode, time of change
- * and size: a new tzdata). Thread-safe. ---- */
+/* ---- the files: read when a zone is first needed, and again if the file was replaced (by device, inode, time of
+ * change and size: a new tzdata). Thread-safe. ---- */
 
 #define DT_ZONE_NAME_MAX 64
 #define DT_ZONE_DIR      "/usr/share/zoneinfo"
@@ -73,9 +73,9 @@ typedef struct dt_zone_files dt_zone_files;
 DT_MUST_CHECK dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
 /* Accepts NULL. Zones that are referenced elsewhere stay. */
 void dt_zone_files_free(dt_zone_files *files);
-/* Returns a reference to the zone as its file is now, until dt_zone_free. For "UTC", *out is NULL with OK. INVALID: there
- * is no such zone, or the file of this name is not a zone ("localtime", "posix/…"). UNAVAILABLE: the file cannot be read
- * now. NOMEM. *out is NULL unless OK. */
+/* Returns a reference to the zone as its file is now, until dt_zone_free. For "UTC", *out is NULL with OK. INVALID:
+ * there is no such zone, or the file of this name is not a zone ("localtime", "posix/…"). UNAVAILABLE: the file cannot
+ * be read now. NOMEM. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out,
                                           struct dt_error *err);
 
