@@ -142,7 +142,7 @@ def kinds(tree):
 
 
 BODY_LINES = 70  # at most, but in flat tables
-FLAT_TABLES = {"dt_db_error_status"}
+FLAT_TABLES = set()
 STOOD_IN_FOR = {"dt_mailbox_wait"}  # tests put a function of their own in its place
 LIBRARY_SHAPED = "api/http/"  # functions there are cut as the HTTP library calls them
 SHARES = (("called-once", "static", 32), ("above-45", "functions", 10))  # of the second kind so many per cent are of the first, at most

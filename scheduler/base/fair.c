@@ -81,21 +81,13 @@ static size_t share_among_owners(struct run all, size_t room)
     return room;
 }
 
-static int compare(size_t a, size_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int compare_numbers(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 static int by_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
     const struct dt_fair_queue *y = b;
-    return x->owner != y->owner ? compare_numbers(x->owner, y->owner) : compare(x->place, y->place);
+    return x->owner != y->owner ? COMPARE(x->owner, y->owner) : COMPARE(x->place, y->place);
 }
 
 /* Timeouts, then the others; owners in the order of their first queues. */
@@ -105,12 +97,12 @@ static int by_timeouts_and_owner(const void *a, const void *b)
     const struct dt_fair_queue *y = b;
     if (x->timeouts != y->timeouts)
         return x->timeouts ? -1 : 1;
-    return x->first != y->first ? compare(x->first, y->first) : compare(x->place, y->place);
+    return x->first != y->first ? COMPARE(x->first, y->first) : COMPARE(x->place, y->place);
 }
 
 static int by_place(const void *a, const void *b)
 {
-    return compare(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
+    return COMPARE(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
 }
 
 void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
@@ -163,8 +155,8 @@ static int by_owner_and_wait(const void *a, const void *b)
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
     if (x->owner != y->owner)
-        return compare_numbers(x->owner, y->owner);
-    return x->thing_last != y->thing_last ? compare_numbers(x->thing_last, y->thing_last) : compare(x->at, y->at);
+        return COMPARE(x->owner, y->owner);
+    return x->thing_last != y->thing_last ? COMPARE(x->thing_last, y->thing_last) : COMPARE(x->at, y->at);
 }
 
 static int by_nth_and_wait(const void *a, const void *b)
@@ -172,8 +164,8 @@ static int by_nth_and_wait(const void *a, const void *b)
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
     if (x->nth != y->nth)
-        return compare(x->nth, y->nth);
-    return x->owner_last != y->owner_last ? compare_numbers(x->owner_last, y->owner_last) : compare(x->first, y->first);
+        return COMPARE(x->nth, y->nth);
+    return x->owner_last != y->owner_last ? COMPARE(x->owner_last, y->owner_last) : COMPARE(x->first, y->first);
 }
 
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)

@@ -5,6 +5,7 @@
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "secrets.h"
@@ -19,9 +20,13 @@ static const char *or_empty(const char *text)
 /* Texts may be NULL in a configuration that a test has made. */
 static struct dt_tls tls_of(const char *mode, const char *ca, const char *cert, const char *key)
 {
-    struct dt_tls tls = {DT_TLS_OFF, or_empty(ca), or_empty(cert), or_empty(key)};
-    (void)dt_tls_mode_parse(or_empty(mode), &tls.mode);
-    return tls;
+    const char *word = or_empty(mode);
+    return (struct dt_tls){.mode = strcmp(word, "required") == 0 ? DT_TLS_REQUIRED
+                                   : strcmp(word, "verify") == 0 ? DT_TLS_VERIFY
+                                                                 : DT_TLS_OFF,
+                           .ca_file = or_empty(ca),
+                           .cert_file = or_empty(cert),
+                           .key_file = or_empty(key)};
 }
 
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config)

@@ -13,7 +13,6 @@
 #define DT_BASE_TLS_H
 
 #include <stdint.h>
-#include <string.h>
 
 #include "config.h"
 
@@ -24,18 +23,6 @@ struct dt_tls {
     enum dt_tls_mode mode;
     const char *ca_file, *cert_file, *key_file;
 };
-
-/* Reads "off", "required" or "verify". Returns false for any other text, and leaves *out unchanged. */
-static inline bool dt_tls_mode_parse(const char *text, enum dt_tls_mode *out)
-{
-    static const char *const words[] = {"off", "required", "verify"};
-    for (unsigned i = 0; i < 3; i++)
-        if (strcmp(words[i], text) == 0) {
-            *out = (enum dt_tls_mode)i;
-            return true;
-        }
-    return false;
-}
 
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config);
 struct dt_tls dt_tls_of_redis(const struct dt_config *config);

@@ -248,11 +248,6 @@ static void close_connection(dt_db *db)
     db->dead = false;
 }
 
-static unsigned seconds(int64_t ms)
-{
-    return (unsigned)((ms + 999) / 1000);
-}
-
 static dt_status run_text(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
     if (mysql_real_query(db->mysql, sql.p, (unsigned long)sql.n))
@@ -297,8 +292,8 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     snprintf(sql, sizeof(sql),
              "SET time_zone='+00:00', sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, "
              "innodb_lock_wait_timeout=%u, net_read_timeout=%u, net_write_timeout=%u, %s=%u",
-             seconds(config->mysql_lock_timeout), seconds(net), seconds(net), idle,
-             seconds(config->mysql_idle_transaction_timeout));
+             dt_seconds_up(config->mysql_lock_timeout), dt_seconds_up(net), dt_seconds_up(net), idle,
+             dt_seconds_up(config->mysql_idle_transaction_timeout));
     dt_status status = run_text(db, dt_str(sql), err);
     if (status == DT_OK)
         status = run_text(db, DT_STR_LIT("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), err);

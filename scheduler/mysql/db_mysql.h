@@ -17,6 +17,11 @@ bool dt_db_error_needs_an_operator(unsigned number);
 
 struct st_mysql;
 
+static inline unsigned dt_seconds_up(int64_t ms)
+{
+    return (unsigned)((ms + 999) / 1000);
+}
+
 /*
  * Connects by socket, or host and port, or to the first of mysql.hosts that is not read-only, beginning with the one
  * used last. UNAVAILABLE, or the status of MySQL's error number (SCHEMA: no such database): no connection; err says

@@ -33,11 +33,6 @@ bool dt_mysql_may_move(const struct dt_config *config)
 
 /* ---- options ---- */
 
-static unsigned seconds(int64_t ms)
-{
-    return (unsigned)((ms + 999) / 1000);
-}
-
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;
@@ -46,8 +41,8 @@ static const char *or_null(const char *text)
 /* Over a Unix socket TLS checks no name: a process that can listen there controls the machine. */
 static void set_options(MYSQL *mysql, const struct dt_config *config, const struct dt_tls *tls, bool local)
 {
-    unsigned connect = seconds(config->mysql_connect_timeout);
-    unsigned io = seconds(config->mysql_io_timeout);
+    unsigned connect = dt_seconds_up(config->mysql_connect_timeout);
+    unsigned io = dt_seconds_up(config->mysql_io_timeout);
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
     mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);

@@ -352,15 +352,9 @@ const dt_reply *dt_reply_element(const dt_reply *reply, size_t i)
 
 static void add_header(dt_link *link, char kind, size_t n)
 {
-    char text[24];
-    char *p = text + sizeof(text);
-    *--p = '\n';
-    *--p = '\r';
-    do {
-        *--p = (char)('0' + n % 10);
-    } while (n /= 10);
-    *--p = kind;
-    dt_strbuf_add(&link->out, p, (size_t)(text + sizeof(text) - p));
+    dt_strbuf_addc(&link->out, kind);
+    dt_strbuf_add_i64(&link->out, (int64_t)n);
+    dt_strbuf_add(&link->out, "\r\n", 2);
 }
 
 void dt_link_command(dt_link *link, unsigned n_args)

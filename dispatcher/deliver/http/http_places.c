@@ -46,7 +46,7 @@ struct shared {
 struct dt_place_host {
     struct shared shared;
     int64_t used_us;
-    uint32_t number; /* dt_callback_host_number of its key */
+    uint32_t number; /* dt_callback_host_of of its key */
     UT_hash_handle hh, by_number;
     char key[];
 };

@@ -84,7 +84,7 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
 /* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could
  * take if their hosts had some. */
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us);
-/* Answers it for jobs that name a host of this number (dt_callback_host_number). */
+/* Answers it for jobs that name a host of this number (dt_callback_host_of). */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us);
 /* Other places that are taken at the host of this one. */
 unsigned dt_place_beside(const struct dt_place *place);

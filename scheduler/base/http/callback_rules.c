@@ -162,16 +162,13 @@ const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url 
     return NULL;
 }
 
-uint32_t dt_callback_host_number(const struct dt_callback_url *url)
-{
-    uint32_t hash = dt_str_hash(dt_str(url->key));
-    return hash ? hash : 1;
-}
-
 uint32_t dt_callback_host_of(struct dt_str text)
 {
     struct dt_callback_url url;
-    return text.p && !dt_callback_url_check(text, &url) ? dt_callback_host_number(&url) : 0;
+    if (!text.p || dt_callback_url_check(text, &url))
+        return 0;
+    uint32_t hash = dt_str_hash(dt_str(url.key));
+    return hash ? hash : 1;
 }
 
 /* ---- hosts: case does not matter; an element with "*." is compared with the end of the host ---- */

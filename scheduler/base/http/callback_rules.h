@@ -36,9 +36,7 @@ struct dt_callback_url {
 const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out);
 /* Reads a URL of only scheme, host and port, as dt_callback_url_check does. */
 const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url *out);
-/* A hash of url->key. */
-uint32_t dt_callback_host_number(const struct dt_callback_url *url);
-/* The hash for the host of a URL as text; 0 if the text is absent, or not a URL. */
+/* A hash of the key of a URL, at least 1; 0 if the text is absent, or not a URL. */
 uint32_t dt_callback_host_of(struct dt_str text);
 
 /* ---- hosts: the list of `callbacks.allow_hosts`; and the places that may receive a topic's secrets. Headers and

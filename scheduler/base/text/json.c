@@ -552,29 +552,33 @@ static size_t digits_at(const char *p, const char *end)
     return (size_t)(q - p);
 }
 
+/* Skips at least one digit at *p. begin: of the number. */
+static bool scan_digits(struct scan *s, const char *begin, const char **p)
+{
+    const size_t n = digits_at(*p, s->end);
+    *p += n;
+    return n ? true : *p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
+}
+
 static bool scan_number(struct scan *s)
 {
     const char *begin = s->p;
     const char *p = begin + (*begin == '-');
-    size_t n = digits_at(p, s->end);
-    if (n == 0)
-        return p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
-    if (n > 1 && *p == '0')
+    const char *whole = p;
+    if (!scan_digits(s, begin, &p))
+        return false;
+    if (p - whole > 1 && *whole == '0')
         return set_fault(s, begin, "a number that is none");
-    p += n;
     if (p < s->end && *p == '.') {
-        n = digits_at(++p, s->end);
-        if (n == 0)
-            return p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
-        p += n;
+        p++;
+        if (!scan_digits(s, begin, &p))
+            return false;
     }
     if (p < s->end && (*p == 'e' || *p == 'E')) {
         p++;
         p += p < s->end && (*p == '+' || *p == '-');
-        n = digits_at(p, s->end);
-        if (n == 0)
-            return p == s->end ? ends_early(s) : set_fault(s, begin, "a number that is none");
-        p += n;
+        if (!scan_digits(s, begin, &p))
+            return false;
     }
     s->p = p;
     return true;
@@ -853,11 +857,6 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
 }
 
 /* ---- reading ---- */
-
-const struct dt_json_node *dt_json_at(const dt_json *json, uint32_t index)
-{
-    return index < json->nodes_n ? &json->nodes[index] : NULL;
-}
 
 const struct dt_json_node *dt_json_root(const dt_json *json)
 {

@@ -66,7 +66,6 @@ void dt_json_free(dt_json *json);
 DT_MUST_CHECK dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits,
                                       struct dt_error *err);
 const struct dt_json_node *dt_json_root(const dt_json *json);
-const struct dt_json_node *dt_json_at(const dt_json *json, uint32_t index);
 /* The first child, or NULL; the sibling after a child of `parent`, or NULL. */
 const struct dt_json_node *dt_json_first(const dt_json *json, const struct dt_json_node *parent);
 const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_json_node *parent,

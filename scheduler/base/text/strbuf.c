@@ -234,11 +234,6 @@ static bool has_room(const struct dt_arena *arena, size_t n)
     return arena->head && n <= arena->head->size - arena->used;
 }
 
-size_t dt_arena_growth(const struct dt_arena *arena, size_t n)
-{
-    return has_room(arena, aligned(n)) ? 0 : next_size(arena, aligned(n));
-}
-
 void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 {
     if (n > SIZE_MAX / 4)

@@ -109,8 +109,6 @@ void dt_arena_init(struct dt_arena *arena);
 void dt_arena_clear(struct dt_arena *arena);
 void dt_arena_reset(struct dt_arena *arena); /* keeps one chunk */
 void *dt_arena_alloc(struct dt_arena *arena, size_t n);
-/* By how much size would grow if n bytes were allocated at once. */
-size_t dt_arena_growth(const struct dt_arena *arena, size_t n);
 /* A terminated copy; absent if memory is out, or s is absent. */
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s);
 /* A terminated copy of both texts, one after the other; absent if memory is out. Neither text may be absent. */
