@@ -223,23 +223,13 @@ static size_t next_size(const struct dt_arena *arena, size_t n)
     return size < n ? n : size;
 }
 
-static size_t aligned(size_t n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-static bool has_room(const struct dt_arena *arena, size_t n)
-{
-    dt_assert(!arena->head || arena->used <= arena->head->size);
-    return arena->head && n <= arena->head->size - arena->used;
-}
-
 void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 {
     if (n > SIZE_MAX / 4)
         return NULL;
-    n = aligned(n);
-    if (!has_room(arena, n)) {
+    n = (n + ALIGN - 1) / ALIGN * ALIGN;
+    dt_assert(!arena->head || arena->used <= arena->head->size);
+    if (!arena->head || n > arena->head->size - arena->used) {
         const size_t size = next_size(arena, n);
         struct dt_arena_chunk *chunk = malloc(sizeof(*chunk) + size);
         if (!chunk)

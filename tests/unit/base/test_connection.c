@@ -145,7 +145,7 @@ FRESH_TEST(hosts_are_read_with_and_without_ports)
     struct dt_host host;
     assert_true(dt_host_parse(dt_str("db1"), 3306, &host));
     assert_string_equal(host.name, "db1");
-    assert_int_equal(host.port);
+    assert_int_equal(host.port, 3306);
     assert_true(dt_host_parse(dt_str("[::1]:65535"), 3306, &host));
     assert_string_equal(host.name, "::1");
     assert_int_equal(host.port, 65535);
