@@ -12,9 +12,9 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/outage.h"
 #include "base/service.h"
+#include "base/thread.h"
 #include "deliver/hands.h"
 #include "deliver/kafka/kafka_parts.h"
 #include "dispatch/shards.h"

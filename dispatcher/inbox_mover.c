@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/text/json.h"
+#include "base/thread.h"
 #include "features/intents/inbox.h"
 
 #define WOKEN     (UINT32_C(1) << 0)

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/service.h"
-#include "base/text/json_write.h"
 #include "base/text/encoding.h"
+#include "base/text/json_write.h"
 #include "request.h"
 
 #define COLUMNS_MAX 16

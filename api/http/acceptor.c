@@ -23,9 +23,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/addresses.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/addresses.h"
 #include "base/thread.h"
 
 #define ACCEPTS_MAX 64      /* in a row, before guests are looked at again */

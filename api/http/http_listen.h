@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/config.h"
 #include "base/addresses.h"
+#include "base/config.h"
 #include "base/status.h"
 
 /* One bound, listening, non-blocking socket. */

@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/thread.h"
 #include "base/status.h"
-#include "elector_kind.h"
+#include "base/thread.h"
+#include "lease.h"
 
 typedef struct dt_zk dt_zk;
 

@@ -23,9 +23,9 @@
 #include <stdint.h>
 
 #include "base/fair.h"
-#include "base/thread.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "base/thread.h"
 #include "deliver/delivery.h"
 #include "deliver/hands.h"
 #include "dispatch/fence.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/metrics.h"
-#include "deliver/kafka/kafka_parts.h"
+#include "base/thread.h"
+#include "deliver/kafka/examiner.h"
 #include "features/alerts/alerts_chores.h"
 #include "features/figures/figures.h"
 #include "mysql/db.h"

@@ -16,10 +16,10 @@
 
 #include "base/hash.h"
 #include "base/http/http_client.h"
-#include "base/thread.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/text/json.h"
+#include "base/thread.h"
 #include "deliver/hands.h"
 #include "dispatch/hands.h"
 #include "election/elector_kind.h"

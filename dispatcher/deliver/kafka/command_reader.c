@@ -18,10 +18,10 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/text/json.h"
+#include "base/thread.h"
 #include "tell_index.h"
 
 #define POLL_BYTES      ((size_t)8 << 20)

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/tls.h"
 #include "base/log.h"
 #include "base/text/strbuf.h"
+#include "base/tls.h"
 #include "features/doctor/process_findings.h"
 
 #define ENOUGH 3 /* replicas: one may be away, and another be lost */

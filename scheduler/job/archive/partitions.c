@@ -21,8 +21,8 @@
 #include "base/assert.h"
 #include "base/text/timetext.h"
 #include "mysql/statements.h"
-#include "store/store_internal.h"
 #include "store/leases.h"
+#include "store/store_internal.h"
 
 #define LEASE_MS    INT64_C(60000)
 #define DAYS_AHEAD  400

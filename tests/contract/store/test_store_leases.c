@@ -7,8 +7,8 @@
 
 #include "support/suite.h"
 
-#include "store/processes.h"
 #include "store/leases.h"
+#include "store/processes.h"
 #include "support/mysql_fixture.h"
 
 static struct dt_error err;

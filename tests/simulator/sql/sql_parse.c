@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/migrations.h"
 #include "simulator/sql/sql.h"
+#include "store/migrations.h"
 
 __typeof__(malloc) __real_malloc;
 

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/thread.h"
 #include "base/metrics.h"
-#include "deliver/http/callback.h"
+#include "base/thread.h"
+#include "deliver/http/http_outcome.h"
 #include "deliver/http/http_places.h"
 #include "deliver/kafka/ledger_record.h"
 #include "deliver/kafka/message.h"

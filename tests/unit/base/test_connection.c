@@ -6,8 +6,8 @@
 
 #include "support/suite.h"
 
-#include "base/config.h"
 #include "base/addresses.h"
+#include "base/config.h"
 #include "base/secrets.h"
 #include "base/tls.h"
 

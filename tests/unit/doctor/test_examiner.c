@@ -8,8 +8,8 @@
 
 #include "support/suite.h"
 
-#include "base/tls.h"
 #include "base/thread.h"
+#include "base/tls.h"
 #include "deliver/kafka/examiner.h"
 #include "features/doctor/process_findings.h"
 #include "support/wait.h"
