@@ -3,7 +3,6 @@
 #define DT_BASE_ADDRESSES_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
 #include "base/text/strbuf.h"
 #include "status.h"
@@ -68,6 +67,7 @@ DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks
 bool dt_network_contains(const struct dt_network *network, const unsigned char *address);
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address);
 
+struct sockaddr;
 /* False: the family is neither IPv4 nor IPv6. */
 bool dt_address_bytes(const struct sockaddr *address, size_t n, unsigned char out[DT_ADDRESS_BYTES]);
 /* "10.1.2.3", "fd00::1". False: not an address. */

@@ -6,8 +6,6 @@
 #ifndef DT_BASE_CALLBACK_RULES_H
 #define DT_BASE_CALLBACK_RULES_H
 
-#include <sys/socket.h>
-
 #include "base/addresses.h"
 #include "base/text/strbuf.h"
 
@@ -85,6 +83,7 @@ const char *dt_callback_header_value_check(struct dt_str value);
  * an IPv4 network covers the IPv6 forms of its addresses. Families other than IPv4 and IPv6 are refused.
  */
 
+struct sockaddr;
 /* Whether a socket may connect to this address. `allowed` holds the exceptions. */
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n);
 
