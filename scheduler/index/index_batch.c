@@ -2,12 +2,11 @@
  * Owns the items of a batch: which entry goes, which comes, and their order. Refuses to know the commands.
  * Invariant: once loaded, the items are grouped by shard, and sorted as a set is within a shard.
  */
-#include "index_batch.h"
+#include "index_internal.h"
 
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "index_known.h"
 
 #define FEW    64u            /* so few items are sorted without being dealt out first */
 #define FAR_MS INT64_C(60000) /* beyond the horizon by so much there are no entries, whatever the clocks say */

@@ -1,11 +1,9 @@
 /*
  * Owns the arguments of lua/change.lua. Refuses to know where the entries come from.
  */
-#include "index_change.h"
+#include "index_internal.h"
 
 #include "base/assert.h"
-#include "index_keys.h"
-#include "index_scripts.h"
 
 static const char *const HOW_WORDS[] = {
     [DT_CHANGE_PUT] = "put", [DT_CHANGE_MISSING] = "missing", [DT_CHANGE_FIX] = "fix"};

@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "index_batch.h"
-#include "index_change.h"
-#include "index_keys.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 
 #define ROUND_TRIP_MAX (DT_INDEX_BATCH_MAX / DT_CHUNK * DT_CHUNK)
 

@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "index_keys.h"
-#include "index_known.h"
-#include "index_reading.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 
 /* The replies to the two commands of a due scan. */
 struct due_reply {

@@ -6,10 +6,7 @@
  * fraction of adding its entries. Entries that are too few for a page, or of which one millisecond has too many, are
  * added as missing ones.
  */
-#include "index_batch.h"
-#include "index_change.h"
-#include "index_keys.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 
 #define PACKED_PAGES 64u /* packed pages of one command */
 #define PACKED_LEAST 16u /* fewer entries are not worth a page of their own */

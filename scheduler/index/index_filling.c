@@ -2,8 +2,7 @@
  * Owns the notes beside sets that are being filled: who fills a set, and how far he has come (lua/filled.lua). Refuses
  * to know the entries (index_fill.c).
  */
-#include "index_keys.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 
 static void on_filling(void *arg, size_t i, const dt_reply *reply)
 {

@@ -8,10 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "index_batch.h"
-#include "index_keys.h"
-#include "index_known.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 #include "redis/redis_connect.h"
 
 static const char *const SCRIPT_TEXTS[DT_SCRIPTS] = {

@@ -2,8 +2,7 @@
  * Owns the held sets of a shard: which there are, and giving their entries back to the due set. Refuses to know why a
  * topic is held. Entries are put into held sets by dt_index_hold (index_chunks.c).
  */
-#include "index_keys.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 
 dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
                           struct dt_error *err)

@@ -2,7 +2,7 @@
  * Owns the names of the Redis keys, and the text of markers and numbers. Refuses to know which command they stand in.
  * Invariant: all keys of one shard have the shard's hash tag, so that one server holds them.
  */
-#include "index_keys.h"
+#include "index_internal.h"
 
 #include <math.h>
 #include <stdio.h>

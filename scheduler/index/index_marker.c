@@ -1,8 +1,7 @@
 /*
  * Owns a set as a whole: its leader's marker, and its end. Refuses to know when a leader believes in a set.
  */
-#include "index_keys.h"
-#include "index_scripts.h"
+#include "index_internal.h"
 
 dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
                         bool *intact, bool *gone, struct dt_error *err)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "index_keys.h"
+#include "index_internal.h"
 
 #define MESSAGE_CAP 32
 

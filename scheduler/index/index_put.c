@@ -1,8 +1,7 @@
 /*
  * Owns dt_index_put: entries of any shards that are added, moved or removed. Refuses to know why they are.
  */
-#include "index_batch.h"
-#include "index_change.h"
+#include "index_internal.h"
 
 /* Adds the shard's changes to its link, at most DT_CHUNK removals and additions a command. What goes is removed before
  * what comes is added, within a command. */

@@ -4,10 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "index_keys.h"
+#include "index_internal.h"
 #include "index_pack.h"
-#include "index_reading.h"
-#include "index_scripts.h"
 
 static void on_range(void *arg, size_t i, const dt_reply *reply)
 {

@@ -2,12 +2,10 @@
  * Owns the form in which scripts give pages, and the removal of what does not belong into one. Refuses to know which
  * entries were asked for.
  */
-#include "index_reading.h"
+#include "index_internal.h"
 
 #include <string.h>
 
-#include "index_keys.h"
-#include "index_scripts.h"
 
 /* member NULL: the page itself. */
 static void note_junk(struct dt_reading *reading, const dt_reply *page, const dt_reply *member)
