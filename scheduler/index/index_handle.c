@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "index_internal.h"
 #include "redis/redis_connect.h"
 
@@ -183,4 +184,130 @@ dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *o
     dt_link_arg(index->links[i], DT_STR_LIT("INFO"));
     dt_link_arg(index->links[i], DT_STR_LIT("memory"));
     return dt_index_round_trip(index->links[i], take_memory, out, err);
+}
+
+/*
+ * Owns the order in which endpoints are written to and read from. Refuses to know what the commands say.
+ * Invariant: an endpoint is read exactly when its commands were written.
+ */
+
+dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
+{
+    dt_status status = dt_link_flush(link, err);
+
+    return status == DT_OK ? dt_link_read(link, on_reply, arg, err) : status;
+}
+
+dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err)
+{
+    dt_status first = DT_OK;
+
+    for (unsigned i = 0; i < index->n_links; i++)
+        dt_assert(!index->sent[i]);
+    for (int connected = 1; connected >= 0; connected--) {
+        for (unsigned i = 0; i < index->n_links; i++) {
+            dt_link *link = index->links[i];
+
+            if (!index->wanted[i] || dt_link_connected(link) != connected)
+                continue;
+            dt_status status = dt_link_ready(link, first == DT_OK ? err : NULL);
+            index->wanted[i] = false;
+            if (status == DT_OK) {
+                build(index, i);
+                status = dt_link_flush(link, first == DT_OK ? err : NULL);
+                index->sent[i] = status == DT_OK;
+            }
+            dt_keep_first(&first, status);
+        }
+    }
+    return first;
+}
+
+dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg, struct dt_error *err)
+{
+    dt_status first = DT_OK;
+
+    for (unsigned i = 0; i < index->n_links; i++) {
+        if (index->sent[i])
+            dt_keep_first(&first, dt_link_read(index->links[i], on_reply, reply_arg, first == DT_OK ? err : NULL));
+        index->sent[i] = false;
+    }
+    return first;
+}
+
+dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err)
+{
+    dt_status sent = dt_index_send_wanted(index, build, err);
+    dt_status received = dt_index_receive(index, NULL, NULL, sent == DT_OK ? err : NULL);
+
+    return sent == DT_OK ? received : sent;
+}
+
+/*
+ * Owns the messages that are published on their own: wake-ups, and what waits for pops. Refuses to know who subscribes
+ * (redis/redis_subscriber.c). A wake-up that belongs to a change of entries is published by lua/change.lua.
+ */
+
+#define MESSAGE_CAP 32
+
+dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err)
+{
+    dt_link *link = dt_index_link(index, shard);
+    char text[MESSAGE_CAP];
+    int n = snprintf(text, sizeof(text), outbox ? "%u outbox" : "%u", shard);
+    dt_status status = dt_link_ready(link, err);
+
+    if (status != DT_OK)
+        return status;
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "wake");
+    dt_link_arg(link, (struct dt_str){text, (size_t)n});
+    return dt_index_round_trip(link, NULL, NULL, err);
+}
+
+static void build_wake_all(dt_index *index, unsigned i)
+{
+    dt_link *link = index->links[i];
+
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "wake");
+    dt_link_arg(link, DT_STR_LIT("topic"));
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "pops");
+    dt_link_arg(link, DT_STR_LIT(""));
+}
+
+dt_status dt_index_wake_all(dt_index *index, struct dt_error *err)
+{
+    memset(index->wanted, 1, index->n_links * sizeof(*index->wanted));
+    return dt_index_ask_wanted(index, build_wake_all, err);
+}
+
+dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
+                               struct dt_error *err)
+{
+    dt_link *link = dt_index_link(index, shard);
+    struct dt_strbuf names;
+    dt_status status = dt_link_ready(link, err);
+
+    if (status != DT_OK)
+        return status;
+    dt_strbuf_init(&names);
+    for (size_t i = 0; i < n; i++) {
+        dt_strbuf_adds(&names, i ? " " : "");
+        dt_strbuf_add(&names, topics[i].p, topics[i].n);
+    }
+    if (names.failed) {
+        dt_strbuf_clear(&names);
+        return dt_fail(err, DT_NOMEM, "offers");
+    }
+    dt_link_command(link, 3);
+    dt_link_arg(link, DT_STR_LIT("PUBLISH"));
+    dt_arg_common(index, link, "pops");
+    dt_link_arg(link, dt_strbuf_str(&names));
+    dt_strbuf_clear(&names);
+    return dt_index_round_trip(link, NULL, NULL, err);
 }
