@@ -23,7 +23,7 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "parts.h"
+#include "reconcile_parts.h"
 
 #define RETRY_US   INT64_C(500000)
 #define GATHER_US  INT64_C(20000)

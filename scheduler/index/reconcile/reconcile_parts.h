@@ -1,9 +1,9 @@
 /*
- * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (compare.c), the
+ * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (repair.c), the
  * repair (repair.c), the rebuild (rebuild.c). Internal.
  */
-#ifndef DT_INDEX_PARTS_H
-#define DT_INDEX_PARTS_H
+#ifndef DT_INDEX_RECONCILE_PARTS_H
+#define DT_INDEX_RECONCILE_PARTS_H
 
 #include <stdatomic.h>
 
@@ -26,7 +26,7 @@ struct dt_suspect {
 };
 #define DT_NOT_SEEN INT64_C(-1)
 
-/* Compares [from, to) of some shards piece by piece; see compare.c. */
+/* Compares [from, to) of some shards piece by piece; see repair.c. */
 struct dt_compare {
     enum { DT_COMPARE_IDLE, DT_COMPARE_ROWS, DT_COMPARE_ENTRIES } phase;
     struct dt_shard_set shards; /* those whose Redis does not answer leave it */
@@ -127,7 +127,7 @@ struct dt_reconciler {
     struct dt_outage_part outage;
 };
 
-/* ---- compare.c ---- */
+/* ---- repair.c ---- */
 
 /* Begins a compare of [from_ms, to_ms) for these shards. */
 void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms);
@@ -154,7 +154,7 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
 /* Does one bounded step: a page. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
-/* ---- horizon.c ---- */
+/* ---- reconcile.c ---- */
 
 /* The end of the horizon as of this tick. */
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
