@@ -10,8 +10,9 @@
 #include "handlers.h"
 #include "job/list/list.h"
 #include "job/results/result_json.h"
-#include "job/retry.h"
-#include "request/request.h"
+#include "job/job.h"
+#include "request/scratch.h"
+#include "request/wall.h"
 #include "request/workers.h"
 
 #define DAY_MS     INT64_C(86400000)

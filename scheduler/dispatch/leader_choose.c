@@ -15,8 +15,8 @@
 #include "base/assert.h"
 #include "base/fair.h"
 #include "base/guard.h"
-#include "base/http/callback_rules.h"
-#include "job/job_id.h"
+#include "base/http/url.h"
+#include "job/job.h"
 #include "job/job_state.h"
 #include "leader_parts.h"
 

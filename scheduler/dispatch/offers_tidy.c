@@ -13,7 +13,7 @@
 
 #include "base/text/json_write.h"
 #include "job/delivery.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "pop.h"

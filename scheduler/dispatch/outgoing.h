@@ -3,10 +3,10 @@
 #define DT_DISPATCH_OUTGOING_H
 
 #include "job/inflight.h"
-#include "job/job_columns.h"
+#include "job/job.h"
 #include "store/store.h"
 
-/* The message of one claim: what the caller gave, by the table of columns (job/job_columns.h), and where it goes.
+/* The message of one claim: what the caller gave, by the table of columns (job/job.h), and where it goes.
  * Slices lie in the arena of the call that read it; those of columns that are NULL are absent. */
 struct dt_outgoing {
     struct dt_claim claim;

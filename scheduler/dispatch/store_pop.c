@@ -20,7 +20,7 @@
 #include "job/change/store_row.h"
 #include "job/delivery.h"
 #include "job/inflight.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "job/job_state.h"
 #include "mysql/statements.h"
 #include "pop.h"

@@ -3,8 +3,8 @@
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
 #include "base/assert.h"
-#include "base/http/callback_rules.h"
-#include "job/job_id.h"
+#include "base/http/url.h"
+#include "job/job.h"
 #include "scan.h"
 
 #include <stdlib.h>

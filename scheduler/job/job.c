@@ -4,6 +4,8 @@
  */
 #include "job.h"
 
+#include "base/text/timetext.h"
+
 #define HOME_DAY_0_MS INT64_C(1735689600000)                 /* 2025-01-01T00:00:00Z */
 #define SEQUENCES     (INT64_C(1) << (DT_SEQUENCE_BITS - 1)) /* see job.h */
 #define HOME_DAY_MAX  ((INT64_C(1) << (63 - DT_SEQUENCE_BITS)) - 1)
@@ -182,4 +184,73 @@ void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t 
         .version = 1,
     };
     DT_JOB_COLUMNS(DT_COLUMN_NONE, COPY, COPY)
+}
+
+/*
+ * Retry schedules: a list of delays as the text that is stored. Pure.
+ */
+
+void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (i)
+            dt_strbuf_addc(out, ' ');
+        dt_duration_add_short(out, delays_ms[i]);
+    }
+}
+
+static bool separator(char c)
+{
+    return c == ' ' || c == ',' || c == '\t' || c == '\n' || c == '\r';
+}
+
+dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n)
+{
+    unsigned count = 0;
+    *n = 0;
+    for (size_t i = 0; i < text.n;) {
+        if (separator(text.p[i])) {
+            i++;
+            continue;
+        }
+        struct dt_str word = {text.p + i, 0};
+        while (i < text.n && !separator(text.p[i]))
+            i++, word.n++;
+        /* "1500ms" is written for what no unit of the short form holds; without its unit it is a number of them. */
+        if (word.n > 2 && memcmp(word.p + word.n - 2, "ms", 2) == 0 && word.p[word.n - 3] >= '0' &&
+            word.p[word.n - 3] <= '9')
+            word.n -= 2;
+        if (count == DT_RETRY_MAX || dt_duration_parse(word, &delays_ms[count]) != DT_OK)
+            return DT_INVALID;
+        count++;
+    }
+    *n = count;
+    return DT_OK;
+}
+
+/* Takes keys apart: see job.h. Most keys are no fires', and end without a digit or an @ before the digits. */
+
+bool dt_fire_key_split(struct dt_str key, struct dt_str *name)
+{
+    size_t at = key.n;
+    while (at > 0 && key.p[at - 1] >= '0' && key.p[at - 1] <= '9')
+        at--;
+    if (at < 2 || at == key.n || key.p[at - 1] != '@' || at - 1 > DT_SCHEDULE_NAME_MAX)
+        return false;
+    *name = (struct dt_str){key.p, at - 1};
+    return true;
+}
+
+int64_t dt_fire_key_time_ms(struct dt_str key, struct dt_str name)
+{
+    const size_t first = name.n + 1;
+    int64_t ms = 0;
+    if (key.n <= first || key.p[name.n] != '@' || (key.p[first] == '0' && key.n > first + 1))
+        return -1;
+    for (size_t i = first; i < key.n; i++) {
+        if (key.p[i] < '0' || key.p[i] > '9' || ms > DT_TIME_MAX_MS)
+            return -1;
+        ms = ms * 10 + (key.p[i] - '0');
+    }
+    return ms > DT_TIME_MAX_MS ? -1 : ms;
 }

@@ -8,7 +8,67 @@
 #include <stdint.h>
 
 #include "base/text/strbuf.h"
-#include "job_columns.h"
+#include "base/text/timetext.h"
+
+/*
+ * The columns of a job, in one table. From it come the members of struct dt_job, struct dt_new_job, struct dt_patch and
+ * struct dt_outgoing, and what the store does with each of them: insert it, read it, change it, compare it. Statements
+ * that name the columns stand in job/change/job_rows.sql, in the order of the table
+ * (tests/unit/job/test_job_columns.c).
+ * The payload, which may be large, comes behind all of them and is not in the table.
+ *
+ * Whoever uses the table gives three macros of (kind, member, column), one a group:
+ *
+ *   ROW        what the store itself writes, or what a caller gives in a way of its own
+ *   CONTENT    what a caller gives with the payload, and changes with it
+ *   EXTRA      what a caller gives by itself, and changes by itself; most jobs have none of it
+ *
+ * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column holds -1 for none; STATE
+ * and STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
+ */
+#define DT_JOB_COLUMNS(ROW, CONTENT, EXTRA)                                                                            \
+    ROW(INT, id, id)                                                                                                   \
+    ROW(TEXT, topic, topic)                                                                                            \
+    ROW(TEXT, key, job_key)                                                                                            \
+    ROW(STATE, state, state)                                                                                           \
+    ROW(INT, run_at_ms, run_at)                                                                                        \
+    ROW(INT, next_at_ms, next_at) /* 0 in terminal states */                                                           \
+    ROW(INT, attempt, attempt)                                                                                         \
+    ROW(INT, failures, failures)                                                                                       \
+    ROW(STATUS, attempt_status, attempt_status)                                                                        \
+    ROW(INT, due_at_ms, due_at)               /* next_at that the latest attempt was claimed at */                     \
+    ROW(INT, dispatched_at_ms, dispatched_at) /* when the latest attempt was claimed */                                \
+    ROW(INT, finished_at_ms, finished_at)     /* when the latest attempt, or the job, ended */                         \
+    ROW(SHARD, claim_shard, claim_shard)      /* the shard that claimed the latest attempt */                          \
+    ROW(FLAG, no_retries, no_retries)         /* further attempts are cancelled */                                     \
+    ROW(TEXT, retry, retry)                   /* canonical text, see job.h; empty = no retries */                      \
+    ROW(INT, ack_timeout_ms, ack_timeout_ms)                                                                           \
+    EXTRA(TEXT, partition_key, partition_key)                                                                          \
+    EXTRA(TEXT, headers, headers)           /* JSON object text */                                                     \
+    EXTRA(TEXT, callback_url, callback_url) /* absent = the topic's, at the time of an attempt */                      \
+    CONTENT(TEXT, content_type, content_type)                                                                          \
+    CONTENT(FLAG, payload_binary, payload_binary) /* made with payload_base64 */                                       \
+    ROW(TEXT, error_code, error_code)             /* of the last failure, as the next two */                           \
+    ROW(TEXT, error_message, error_message)                                                                            \
+    ROW(INT, error_at_ms, error_at)                                                                                    \
+    ROW(INT, created_at_ms, created_at)                                                                                \
+    ROW(INT, updated_at_ms, updated_at)                                                                                \
+    ROW(INT, version, version)
+
+/* For the groups that a use is not about. */
+#define DT_COLUMN_NONE(kind, member, column)
+
+/* A member of a struct. */
+#define DT_COLUMN_MEMBER(kind, member, column) DT_COLUMN_TYPE_##kind member;
+#define DT_COLUMN_TYPE_INT                     int64_t
+#define DT_COLUMN_TYPE_FLAG                    bool
+#define DT_COLUMN_TYPE_TEXT                    struct dt_str
+#define DT_COLUMN_TYPE_SHARD                   int
+#define DT_COLUMN_TYPE_STATE                   enum dt_job_state
+#define DT_COLUMN_TYPE_STATUS                  enum dt_attempt_status
+
+/* How many there are: enum { N = 0 DT_JOB_COLUMNS(…DT_COLUMN_ONE…) }. */
+#define DT_COLUMN_ONE(kind, member, column) +1 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
 
 #define DT_TOPIC_MAX              200
 #define DT_KAFKA_TOPIC_MAX        249
@@ -134,5 +194,61 @@ int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms);
 
 /* Times before this one are in the exact part of the due index: end of the UTC day that contains now + 48 h. */
 int64_t dt_near_end_ms(int64_t now_ms);
+
+/* The order of job ids, for qsort and bsearch over arrays of int64_t. */
+
+static inline int dt_by_job_id(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* A change of a scheduled job that a caller asks for (PATCH, or an intent): the members that it sets. Pure. */
+
+#define DT_PATCH_MEMBER(kind, member, column)                                                                          \
+    bool has_##member;                                                                                                 \
+    DT_COLUMN_TYPE_##kind member; /* absent = none */
+/* The members of a job that change; only those whose has_… is set. */
+struct dt_patch {
+    int64_t if_version; /* the change is for this version of the row only (VERSION otherwise); 0 = any */
+    bool has_run_at, has_payload, has_retry, has_ack_timeout;
+    int64_t run_at_ms;
+    bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
+    struct dt_str payload;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
+    struct dt_str retry;                                              /* absent = the topic's */
+    int64_t ack_timeout_ms;                                           /* 0 = the topic's */
+    struct dt_header_fault header_fault;                              /* of headers; the store does not look at it */
+};
+
+/*
+ * Retry schedules as text, as stored in jobs.retry and topics.retry.
+ *
+ * Canonical text: delays in the short form, space separated ("15s 3m 500ms": "ms" for what is no whole second); the
+ * empty text = no retries. At most 100 delays. Durations and times as text: base/text/timetext.h.
+ */
+
+#define DT_RETRY_MAX      100
+#define DT_RETRY_TEXT_MAX 1600
+
+/* Canonical text from n delays. */
+void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n);
+/*
+ * Reads stored (perhaps manually edited) text: durations separated by spaces or commas, "ms" included. INVALID for
+ * anything else and for more than DT_RETRY_MAX, *n is then 0.
+ */
+DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
+
+/*
+ * Keys of fires: `<name of the schedule>@<nominal time, ms since 1970>`. Pure.
+ */
+
+#define DT_SCHEDULE_NAME_MAX 200
+
+/* Says whether a key may be that of a fire; *name is the schedule's then. */
+bool dt_fire_key_split(struct dt_str key, struct dt_str *name);
+/* Reads the time of a key that begins with the name of its schedule. -1: no schedule writes it so. */
+int64_t dt_fire_key_time_ms(struct dt_str key, struct dt_str name);
 
 #endif

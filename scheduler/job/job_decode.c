@@ -10,7 +10,7 @@
 #include "base/text/encoding.h"
 #include "base/text/json_write.h"
 #include "job_fields.h"
-#include "retry.h"
+#include "job.h"
 
 /* Of a body without its payload: a value of two bytes is a node of eighty, and no member that there is has so many. A
  * payload's names are as many as it has room for. */

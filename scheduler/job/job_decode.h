@@ -12,7 +12,6 @@
 
 #include "base/text/json_table.h"
 #include "job.h"
-#include "patch.h"
 #include "problem.h"
 
 /* The limits that bodies are measured against; from the configuration, one a process. Slices are borrowed. */

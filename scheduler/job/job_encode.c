@@ -3,7 +3,7 @@
 
 #include "base/text/encoding.h"
 #include "base/text/json_write.h"
-#include "retry.h"
+#include "job.h"
 
 #define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */
 

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/guard.h"
-#include "retry.h"
+#include "job.h"
 
 #define NO DT_STATE_ILLEGAL
 

@@ -4,9 +4,8 @@
  * JSON in an answer; the answer about a topic can be put back and changes nothing.
  */
 #include "fuzz.h"
-#include "job/job_encode.h"
-#include "job/retry.h"
-#include "rest/topics_rest.h"
+#include "job/job.h"
+#include "job_json.h"
 #include "topic/topics.h"
 
 #define NOW_MS INT64_C(1900000000000)

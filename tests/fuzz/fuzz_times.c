@@ -1,7 +1,7 @@
 /* Durations, times and retry schedules: what is read is written as a text that reads as the same. */
 #include "base/text/timetext.h"
 #include "fuzz.h"
-#include "job/retry.h"
+#include "job/job.h"
 
 static void check_duration(struct dt_str text)
 {

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "dispatch/scan.h"
 #include "forecast_parts.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"

@@ -13,7 +13,7 @@
 
 #include "job/change/id_block.h"
 #include "job/change/jobs.h"
-#include "job/patch.h"
+#include "job/job.h"
 #include "job/problem.h"
 #include "store/store.h"
 #include "topic/topic_refusal.h"

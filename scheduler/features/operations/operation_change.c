@@ -13,7 +13,7 @@
 #include "events/event_txn.h"
 #include "job/archive/housekeeping.h"
 #include "job/change/change_txn.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"

@@ -19,8 +19,7 @@
 #define DT_SCHEDULES_SCHEDULES_H
 
 #include "base/fair.h"
-#include "base/text/zone.h"
-#include "job/fire_key.h"
+#include "base/text/zone_files.h"
 #include "job/job.h"
 #include "job/list/list.h"
 #include "store/store.h"

@@ -5,7 +5,7 @@
 #ifndef DT_JOB_CHANGE_TXN_H
 #define DT_JOB_CHANGE_TXN_H
 
-#include "job/patch.h"
+#include "job/job.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"
 #include "topic/topics.h"

@@ -1,5 +1,5 @@
 -- Every statement that names all columns of a job, or those that a caller gives: what a new column has to be added to. Columns are read
--- in the order of job/job_columns.h; tests/unit/job/test_job_columns.c compares. next_at is read as 1 at least where it is set: zero, or less,
+-- in the order of job/job.h; tests/unit/job/test_job_columns.c compares. next_at is read as 1 at least where it is set: zero, or less,
 -- is a legal way to write "now" in a manual edit, and 0 is the absence of a time. The due index has the same (due_key).
 
 -- name: select_job

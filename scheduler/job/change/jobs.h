@@ -4,7 +4,7 @@
 #ifndef DT_JOB_JOBS_H
 #define DT_JOB_JOBS_H
 
-#include "job/patch.h"
+#include "job/job.h"
 #include "store/store.h"
 
 /*

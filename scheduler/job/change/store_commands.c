@@ -8,7 +8,7 @@
 
 #include "base/text/json_write.h"
 #include "change_txn.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "job/results/result_json.h"
 #include "jobs.h"
 #include "mysql/id_in.h"

@@ -29,7 +29,7 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 #include "insert_txn.h"
-#include "job/fire_key.h"
+#include "job/job.h"
 #include "jobs.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"

@@ -22,7 +22,7 @@
 #include "events/event_of.h"
 #include "job/archive/archive_search.h"
 #include "job/archive/housekeeping.h"
-#include "job/fire_key.h"
+#include "job/job.h"
 #include "job/job_state.h"
 #include "jobs.h"
 #include "mysql/statements.h"

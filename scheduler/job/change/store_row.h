@@ -1,14 +1,13 @@
 /*
  * The one place that knows how a row of `jobs` becomes a struct dt_job. For store/ only.
  *
- * A statement selects the columns of a function below, in the order of job/job_columns.h (job/change/job_rows.sql), at
+ * A statement selects the columns of a function below, in the order of job/job.h (job/change/job_rows.sql), at
  * any place in its list, and reads each row with that function, giving the index of the first of them.
  */
 #ifndef DT_JOB_STORE_ROW_H
 #define DT_JOB_STORE_ROW_H
 
 #include "job/job.h"
-#include "job/job_columns.h"
 #include "mysql/db.h"
 
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };

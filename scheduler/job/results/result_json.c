@@ -3,7 +3,7 @@
  */
 #include "result_json.h"
 
-#include "job/retry.h"
+#include "job/job.h"
 
 bool dt_job_id_parse(struct dt_str text, int64_t *out)
 {

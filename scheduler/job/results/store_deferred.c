@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "results.h"

@@ -10,7 +10,7 @@
 
 #include "features/operations/operations.h"
 #include "job/change/jobs.h"
-#include "job/job_id.h"
+#include "job/job.h"
 #include "job/list/list.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"

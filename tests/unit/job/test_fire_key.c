@@ -1,7 +1,7 @@
 /* Keys of fires, and keys that resemble them. */
 #include "support/suite.h"
 
-#include "job/fire_key.h"
+#include "job/job.h"
 
 static int64_t time_of(const char *key)
 {

@@ -1,4 +1,8 @@
-/* The statements that name all columns of a job name those of job/job_columns.h, in its order where they are read or given. */
+/* The statements that name all columns of a job name those of job/job.h, in its order where they are read or given. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

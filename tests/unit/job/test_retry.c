@@ -3,7 +3,6 @@
 
 #include "job/job.h"
 #include "job/job_encode.h"
-#include "job/retry.h"
 
 static void assert_reads(const char *text, unsigned want_n, const int64_t *want)
 {
