@@ -20,7 +20,7 @@
 #include "job/change/change_txn.h"
 #include "job/change/jobs.h"
 #include "job/job_encode.h"
-#include "job/job_wait.h"
+#include "job/job_state.h"
 #include "job/results/results.h"
 #include "job/results/store_results.h"
 #include "mysql/id_in.h"
