@@ -16,7 +16,7 @@
 
 #include "base/assert.h"
 #include "dispatch/shards.h"
-#include "job/callback_timeout.h"
+#include "job/delivery.h"
 #include "topic/owner.h"
 #include "topic/topic_refusal.h"
 #include "topic/topics.h"

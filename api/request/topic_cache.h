@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "dispatch/shards.h"
-#include "job/callback_fit.h"
+#include "job/delivery.h"
 #include "job/shard.h"
 #include "store/processes.h"
 #include "store/store.h"

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "job/callback_timeout.h"
+#include "job/delivery.h"
 #include "mysql/db.h"
 #include "mysql/statements.h"
 #include "topic/owner.h"

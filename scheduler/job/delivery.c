@@ -18,3 +18,33 @@ enum dt_dealing dt_delivery_dealing(enum dt_delivery_id delivery)
         [DT_DELIVERY_HTTP] = DT_DEALING_HANDS, [DT_DELIVERY_PULL] = DT_DEALING_OFFERS};
     return dealings[delivery];
 }
+
+/* One question a member, in the order in which answers name them. */
+
+bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
+                      struct dt_callback_misfit *out)
+{
+    const bool http = topic->delivery == DT_DELIVERY_HTTP;
+    *out = (struct dt_callback_misfit){0};
+    if (asked->asks_url && asked->url.p && !http)
+        *out = (struct dt_callback_misfit){
+            .pointer = "/callback_url",
+            .reason = "is for topics whose delivery is \"http\", and that of this topic is another one"};
+    else if (asked->asks_url && !asked->url.p && http && !topic->has_url)
+        *out = (struct dt_callback_misfit){.pointer = "/callback_url",
+                                           .reason = "is required: the topic has no callback_url"};
+    else if (http && asked->ack_timeout_ms > 0 && asked->ack_timeout_ms <= topic->timeout_ms)
+        *out = (struct dt_callback_misfit){.pointer = "/ack_timeout",
+                                           .reason = "must be longer than the topic's callback_timeout"};
+    else if (http && asked->header_fault.reason)
+        *out = (struct dt_callback_misfit){"/headers", asked->header_fault.name, asked->header_fault.reason};
+    return !out->reason;
+}
+
+struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job)
+{
+    return (struct dt_callback_asked){.asks_url = true,
+                                      .url = job->callback_url,
+                                      .ack_timeout_ms = job->ack_timeout_ms,
+                                      .header_fault = job->header_fault};
+}

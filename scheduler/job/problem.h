@@ -11,8 +11,8 @@
 #ifndef DT_JOB_PROBLEM_H
 #define DT_JOB_PROBLEM_H
 
-#include "base/text/json_table.h"
-#include "callback_fit.h"
+#include "base/text/faults.h"
+#include "delivery.h"
 #include "job.h"
 
 #define DT_PROBLEM_MAP(X)                                                                                              \

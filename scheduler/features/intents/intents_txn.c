@@ -7,8 +7,7 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "job/callback_fit.h"
-#include "job/callback_timeout.h"
+#include "job/delivery.h"
 #include "job/change/change_txn.h"
 #include "job/change/insert_problem.h"
 #include "job/change/insert_txn.h"

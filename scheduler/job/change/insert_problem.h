@@ -2,7 +2,7 @@
 #ifndef DT_JOB_INSERT_PROBLEM_H
 #define DT_JOB_INSERT_PROBLEM_H
 
-#include "job/callback_fit.h"
+#include "job/delivery.h"
 #include "job/problem.h"
 #include "jobs.h"
 #include "store/store.h"

@@ -1,7 +1,7 @@
 /* What callers ask of a job, against the delivery of its topic. */
 #include "support/suite.h"
 
-#include "job/callback_fit.h"
+#include "job/delivery.h"
 
 #define URL     DT_STR_LIT("http://a/")
 #define TIMEOUT 10000
