@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "job/shard_set.h"
+#include "job/shard.h"
 
 #define BUSY_WAIT_MS INT64_C(100)
 #define BUSY_US      INT64_C(3000000)

@@ -5,7 +5,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "job/results/results.h"
-#include "job/shard_set.h"
+#include "job/shard.h"
 #include "shard_parts.h"
 
 #define SOON_MS 2000 /* a leader looks by itself once a second */

@@ -23,7 +23,7 @@
 
 #include "base/config.h"
 #include "index/index.h"
-#include "job/shard_set.h"
+#include "job/shard.h"
 #include "store/store.h"
 
 typedef struct dt_reconciler dt_reconciler;
