@@ -13,7 +13,7 @@
 #include "features/alerts/alert.h"
 #include "features/alerts/alerts.h"
 #include "handlers.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 #include "job/results/result_json.h"
 #include "request/request.h"
 #include "request/workers.h"

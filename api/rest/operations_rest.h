@@ -3,7 +3,7 @@
 #define DT_API_OPERATIONS_REST_H
 
 #include "features/operations/operations.h"
-#include "job/job_decode.h"
+#include "job/job_json.h"
 
 #define DT_OPERATION_WAIT_MS     5000
 #define DT_OPERATION_WAIT_MAX_MS 60000

@@ -132,7 +132,7 @@ struct dt_new_job {
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    unsigned char digest[16]; /* of the request, see job/job_decode.h */
+    unsigned char digest[16]; /* of the request, see job/job_json.h */
     struct dt_header_fault header_fault;
 };
 

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "deliver/cloud_event.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 
 #define OWN_HEADERS_MAX (1 + DT_CLOUD_EVENT_ATTRIBUTES)
 #define NOTICE_MAX      1000000 /* below Kafka's default limit of a message */

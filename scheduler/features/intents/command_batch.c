@@ -19,7 +19,7 @@
 #include "intents_txn.h"
 #include "job/change/change_txn.h"
 #include "job/change/jobs.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 #include "job/job_state.h"
 #include "job/results/results.h"
 #include "job/results/store_results.h"

@@ -15,7 +15,7 @@
 #define DT_INTENTS_COMMANDS_H
 
 #include "intents.h"
-#include "job/job_decode.h"
+#include "job/job_json.h"
 #include "job/shard.h"
 
 /* ---- where partitions stand (command_offsets.c) ---- */

@@ -12,7 +12,7 @@
 #define DT_INTENTS_INBOX_H
 
 #include "intents.h"
-#include "job/job_decode.h"
+#include "job/job_json.h"
 
 #define DT_INBOX_AT_ONCE  1000 /* rows in one transaction */
 #define DT_INBOX_PATIENCE 64

@@ -11,7 +11,7 @@
 #include "base/text/encoding.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 
 struct reading {
     const struct dt_intent_decoder *with;

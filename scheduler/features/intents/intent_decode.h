@@ -10,7 +10,7 @@
 #define DT_INTENTS_INTENT_DECODE_H
 
 #include "intents.h"
-#include "job/job_decode.h"
+#include "job/job_json.h"
 #include "job/job_state.h"
 
 /* The actions on one job come first, in the order of dt_intent_action. */

@@ -12,7 +12,7 @@
 #include "job/change/insert_problem.h"
 #include "job/change/insert_txn.h"
 #include "job/change/jobs.h"
-#include "job/job_decode.h"
+#include "job/job_json.h"
 #include "mysql/statements.h"
 #include "topic/topics.h"
 

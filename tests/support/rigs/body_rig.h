@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "base/text/json.h"
-#include "job/job_decode.h"
+#include "job/job_json.h"
 
 struct body_rig {
     struct dt_arena arena;

@@ -2,7 +2,7 @@
 #include "support/suite.h"
 
 #include "job/job.h"
-#include "job/job_encode.h"
+#include "job/job_json.h"
 
 static void assert_reads(const char *text, unsigned want_n, const int64_t *want)
 {

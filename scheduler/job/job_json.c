@@ -3,13 +3,16 @@
  * every member is read by itself into dt_job_fields, then what belongs together is compared, then the result is put
  * together; faults are collected all the way, so that a caller learns all of them at once.
  */
-#include "job_decode.h"
+#include "job_json.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/http/callback_rules.h"
 #include "base/text/encoding.h"
 #include "base/text/json_write.h"
-#include "job_fields.h"
 #include "job.h"
 
 /* Of a body without its payload: a value of two bytes is a node of eighty, and no member that there is has so many. A
@@ -394,4 +397,266 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
     out->has_callback_url = has(&d, DT_MEMBER_CALLBACK_URL);
     out->callback_url = job->callback_url;
     return DT_OK;
+}
+
+/*
+ * The digest of a request: what "equal" means when a key comes again. xxh3-128 over a canonical text: for each member
+ * that is there a tag, the length and the bytes; long members (payload, headers) stand in it by their own hash.
+ * Independent of the machine's byte order, since the digest is kept in MySQL. Changing it makes every kept key a
+ * conflict: never change it.
+ */
+
+#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
+
+struct canon {
+    /* Topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones. */
+    unsigned char p[6144];
+    size_t n;
+};
+
+static void put_u64(struct canon *c, uint64_t v)
+{
+    for (unsigned i = 0; i < 8; i++)
+        c->p[c->n++] = (unsigned char)(v >> (8 * i));
+}
+
+static void put_tag(struct canon *c, char tag)
+{
+    dt_assert_cmp(c->n + 17, <=, sizeof(c->p)); /* a number or a hash follows */
+    c->p[c->n++] = (unsigned char)tag;
+}
+
+static void put_i64(struct canon *c, char tag, int64_t v)
+{
+    put_tag(c, tag);
+    put_u64(c, (uint64_t)v);
+}
+
+static void put_bytes(struct canon *c, char tag, struct dt_str s)
+{
+    dt_assert_cmp(s.n, <, sizeof(c->p) - c->n - 9); /* the members were read, with their limits */
+    put_tag(c, tag);
+    put_u64(c, s.n);
+    if (s.n > 0)
+        memcpy(c->p + c->n, s.p, s.n);
+    c->n += s.n;
+}
+
+static void put_hash(struct canon *c, char tag, XXH128_hash_t hash)
+{
+    put_tag(c, tag);
+    put_u64(c, hash.low64);
+    put_u64(c, hash.high64);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return dt_str_order(((const struct dt_header_pair *)a)->name, ((const struct dt_header_pair *)b)->name);
+}
+
+static void update(XXH3_state_t *state, struct dt_str s)
+{
+    unsigned char n[8];
+    for (unsigned i = 0; i < 8; i++)
+        n[i] = (unsigned char)((uint64_t)s.n >> (8 * i));
+    XXH3_128bits_update(state, n, sizeof(n));
+    if (s.n > 0)
+        XXH3_128bits_update(state, s.p, s.n);
+}
+
+static XXH128_hash_t hash_of_headers(struct dt_job_fields *f)
+{
+    XXH3_state_t state;
+    XXH3_128bits_reset(&state);
+    if (f->n_pairs > 1)
+        qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), by_name);
+    for (size_t i = 0; i < f->n_pairs; i++) {
+        update(&state, f->pairs[i].name);
+        update(&state, f->pairs[i].value);
+    }
+    return XXH3_128bits_digest(&state);
+}
+
+void dt_job_digest(struct dt_job_fields *f)
+{
+    struct dt_new_job *job = &f->job;
+    struct canon c;
+    c.n = 0;
+    put_bytes(&c, 't', job->topic);
+    if (f->has & DT_MEMBER_KEY)
+        put_bytes(&c, 'k', job->key);
+    if (f->has & DT_MEMBER_RUN_AT)
+        put_i64(&c, 'r', job->run_at_ms);
+    if (f->has & DT_MEMBER_DELAY)
+        put_i64(&c, 'd', f->delay_ms);
+    if (f->has & DT_MEMBER_RETRY)
+        put_bytes(&c, 'y', job->retry);
+    if (f->has & DT_MEMBER_ACK_TIMEOUT)
+        put_i64(&c, 'a', job->ack_timeout_ms);
+    if (f->has & DT_MEMBER_PARTITION_KEY)
+        put_bytes(&c, 'p', job->partition_key);
+    if (f->has & DT_MEMBER_CONTENT_TYPE)
+        put_bytes(&c, 'c', job->content_type);
+    if (f->has & DT_MEMBER_HEADERS)
+        put_hash(&c, 'h', hash_of_headers(f));
+    if (f->has & DT_MEMBER_CALLBACK_URL)
+        put_bytes(&c, 'u', job->callback_url);
+    put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(job->payload.p, job->payload.n));
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(c.p, c.n));
+    memcpy(job->digest, canonical.digest, 16);
+}
+
+void dt_job_digest_add(unsigned char digest[16], struct dt_str text)
+{
+    XXH3_state_t state;
+    XXH128_canonical_t canonical;
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, digest, 16);
+    update(&state, text);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(digest, canonical.digest, 16);
+}
+
+uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
+{
+    uint64_t hash = XXH3_64bits_withSeed(key.p, key.n, XXH3_64bits(topic.p, topic.n));
+    return hash != 0 ? hash : 1;
+}
+
+/* A job as JSON: see job_json.h. */
+
+#define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */
+
+/* ---- retry ---- */
+
+/* Digits and one of s, m, h, d, what schedules are usually made of, are shown as they stand. Other delays get the short
+ * form when they are whole seconds, else that of ISO 8601; text that is none (a manual edit) stays as it is. */
+static void put_delay(struct dt_strbuf *out, struct dt_str word)
+{
+    int64_t ms[DT_RETRY_MAX];
+    unsigned n;
+    bool is_short = word.n >= 2 && memchr("smhd", word.p[word.n - 1], 4);
+    for (size_t i = 0; is_short && i < word.n - 1; i++)
+        is_short = word.p[i] >= '0' && word.p[i] <= '9';
+    if (is_short || dt_retry_parse(word, ms, &n) != DT_OK || n != 1) {
+        dt_json_put_string(out, NULL, word);
+    } else if (ms[0] % 1000) {
+        dt_json_put_duration(out, NULL, ms[0]);
+    } else {
+        dt_json_comma(out);
+        dt_strbuf_addc(out, '"');
+        dt_duration_add_short(out, ms[0]);
+        dt_strbuf_addc(out, '"');
+    }
+}
+
+static bool is_separator(char c)
+{
+    return c == ' ' || c == ',';
+}
+
+void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
+{
+    dt_json_begin_array(out, name);
+    for (size_t i = 0; i < retry.n;) {
+        const size_t start = i;
+        while (i < retry.n && !is_separator(retry.p[i]))
+            i++;
+        if (i > start)
+            put_delay(out, (struct dt_str){retry.p + start, i - start});
+        else
+            i++;
+    }
+    dt_json_end_array(out);
+}
+
+/* ---- job ---- */
+
+/* Without memory nobody knows: the job as a whole is then not there. */
+static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
+{
+    const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};
+    dt_status status = check ? dt_json_parse(check, text, &limits, NULL) : DT_OK;
+    out->failed = out->failed || status == DT_NOMEM;
+    return status == DT_OK;
+}
+
+static void put_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json *check)
+{
+    if (!job->payload_binary && is_json(out, check, job->payload)) {
+        dt_json_put_raw(out, "payload", job->payload);
+        return;
+    }
+    dt_json_put_base64(out, "payload_base64", job->payload);
+    dt_json_put_string(out, "content_type", job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
+}
+
+static void put_last_error(struct dt_strbuf *out, const struct dt_job *job)
+{
+    if (job->failures > 0 || job->error_at_ms > 0)
+        dt_json_put_int(out, "failures", job->failures);
+    if (job->error_at_ms == 0)
+        return;
+    dt_json_begin_object(out, "last_error");
+    dt_json_put_string(out, "code", job->error_code);
+    dt_json_put_string(out, "message", job->error_message);
+    dt_json_put_time(out, "at", job->error_at_ms);
+    dt_json_end_object(out);
+}
+
+static void put_policy(struct dt_strbuf *out, const struct dt_job *job)
+{
+    const struct dt_str retry = job->retry;
+    int64_t attempts = 1;
+    for (size_t i = 0; i < retry.n; i++)
+        attempts += !is_separator(retry.p[i]) && (i == 0 || is_separator(retry.p[i - 1]));
+    dt_json_put_int(out, "max_attempts", attempts);
+    dt_retry_put(out, "retry", retry);
+    dt_json_put_duration(out, "ack_timeout", job->ack_timeout_ms);
+    if (job->no_retries)
+        dt_json_put_bool(out, "retries_cancelled", true);
+}
+
+void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view)
+{
+    const bool terminal = dt_job_state_terminal(job->state);
+    dt_strbuf_reserve(out, 640 + (view->payload ? job->payload.n : 0));
+    dt_json_begin_object(out, NULL);
+    dt_json_put_id(out, "id", job->id);
+    dt_json_put_given(out, "topic", job->topic);
+    dt_json_put_given(out, "key", job->key);
+    dt_json_put_word(out, "state", dt_job_state_name(job->state));
+    dt_json_put_time(out, "run_at", job->run_at_ms);
+    dt_json_put_time(out, "next_at", terminal ? 0 : job->next_at_ms);
+    dt_json_put_int(out, "attempt", job->attempt);
+    put_last_error(out, job);
+    put_policy(out, job);
+    dt_json_put_given(out, "partition_key", job->partition_key);
+    if (job->headers.p && is_json(out, view->check, job->headers))
+        dt_json_put_raw(out, "headers", job->headers);
+    dt_json_put_given(out, "callback_url", job->callback_url);
+    if (view->payload)
+        put_payload(out, job, view->check);
+    dt_json_put_word(out, "waiting_for", view->waiting_for);
+    dt_json_put_time(out, "created_at", job->created_at_ms);
+    dt_json_put_time(out, "updated_at", job->updated_at_ms);
+    if (terminal && job->finished_at_ms > 0)
+        dt_json_put_time(out, "finished_at", job->finished_at_ms);
+    dt_json_put_int(out, "version", job->version);
+    if (view->deadline_ms)
+        dt_json_put_time(out, "deadline", view->deadline_ms);
+    dt_json_put_given(out, "outcome", dt_str(view->outcome));
+    dt_json_end_object(out);
+}
+
+void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for)
+{
+    struct dt_job_view view = {.payload = with_payload, .waiting_for = waiting_for};
+    if (dt_json_new(&view.check) != DT_OK) {
+        out->failed = true;
+        return;
+    }
+    dt_job_add(out, job, &view);
+    dt_json_free(view.check);
 }

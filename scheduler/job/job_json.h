@@ -7,10 +7,12 @@
  * with a JSON pointer (problem.h), and all of them are found in one pass. Decoded strings are copied into the arena of
  * the faults, so the parser may be used again at once; payloads stay where they are in the request's text.
  */
-#ifndef DT_JOB_JOB_DECODE_H
-#define DT_JOB_JOB_DECODE_H
+#ifndef DT_JOB_JOB_JSON_H
+#define DT_JOB_JOB_JSON_H
 
+#include "base/text/json.h"
 #include "base/text/json_table.h"
+#include "base/text/json_write.h"
 #include "job.h"
 #include "problem.h"
 
@@ -75,5 +77,64 @@ const char *dt_key_check(struct dt_str key);
  * as of dt_job_decode. */
 DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                         struct dt_faults *faults, struct dt_patch *out);
+
+/*
+ * A job as JSON, the same in answers of the API and in dead letters. Pure: appends to a buffer, member by member in a
+ * fixed order. Stored text that people may have edited by SQL never breaks the JSON around it.
+ */
+
+struct dt_job_view {
+    bool payload;            /* show it */
+    const char *waiting_for; /* NULL = null */
+    const char *outcome;     /* of a result; NULL = no such member */
+    int64_t deadline_ms;     /* of a pop: until then a report is waited for; 0 = no such member */
+    /* A parser to check stored payload and headers with: a payload that is no JSON is shown as base64, such headers are
+     * left out; when the parser finds no memory, the buffer fails. NULL: they come from a request that was checked. */
+    dt_json *check;
+};
+void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
+/* Adds a job that was read from the store, with a parser of its own: for callers in no hurry. */
+void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
+
+/* Adds a canonical (or manually edited) retry schedule as a JSON list; name: NULL, or that of a member. */
+void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry);
+
+/*
+ * The members of a job as a body gave them, each with a bit that says whether it was there, so that "absent" and "null"
+ * stay apart until somebody decides what they mean. For those that decode bodies only. Pure.
+ */
+
+/* Bits in the order of the rows of the table (job_json.c). */
+enum dt_job_member {
+    DT_MEMBER_TOPIC = 1 << 0,
+    DT_MEMBER_KEY = 1 << 1,
+    DT_MEMBER_RUN_AT = 1 << 2,
+    DT_MEMBER_DELAY = 1 << 3,
+    DT_MEMBER_PAYLOAD = 1 << 4,
+    DT_MEMBER_PAYLOAD_BASE64 = 1 << 5,
+    DT_MEMBER_CONTENT_TYPE = 1 << 6,
+    DT_MEMBER_PARTITION_KEY = 1 << 7,
+    DT_MEMBER_RETRY = 1 << 8,
+    DT_MEMBER_ACK_TIMEOUT = 1 << 9,
+    DT_MEMBER_HEADERS = 1 << 10,
+    DT_MEMBER_CALLBACK_URL = 1 << 11,
+};
+
+struct dt_header_pair {
+    struct dt_str name, value;
+};
+
+/* A member that is absent, or null where null is allowed, has the empty value. */
+struct dt_job_fields {
+    unsigned has; /* enum dt_job_member, or-ed */
+    int64_t delay_ms;
+    struct dt_header_pair *pairs; /* of the headers */
+    size_t n_pairs;
+    struct dt_new_job job; /* payload: of either kind; run_at as it was given */
+};
+
+/* Computes the digest of the request, which is the job's (job_decode.h says what it has in it). Sorts the pairs by
+ * name. */
+void dt_job_digest(struct dt_job_fields *fields);
 
 #endif
