@@ -26,7 +26,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "job/change/id_block.h"
+#include "job/change/jobs.h"
 #include "request/auth.h"
 
 #define FEW_ROWS          16              /* a unit with at most so many rows is served before batches */

@@ -1,5 +1,5 @@
-/* Offers jobs to pops as they are made. See insert_txn.h. */
-#include "job/change/insert_txn.h"
+/* Offers jobs to pops as they are made. See jobs_txn.h. */
+#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
 #include "mysql/statements.h"
 

@@ -17,7 +17,7 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "job/change/store_row.h"
+#include "job/change/jobs_row.h"
 #include "job/delivery.h"
 #include "job/inflight.h"
 #include "job/job.h"

@@ -10,7 +10,7 @@
 
 #include "base/guard.h"
 #include "events/event_of.h"
-#include "job/change/change_txn.h"
+#include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic_gate.h"

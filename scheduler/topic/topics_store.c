@@ -1,7 +1,7 @@
 /* Reading topics and counting their jobs; and what leaders say about their shards. */
 #include <stdlib.h>
 
-#include "job/change/change_txn.h"
+#include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
 #include "owner.h"
 #include "store/processes.h"

@@ -17,7 +17,7 @@
 #include "commands.h"
 #include "intent_decode.h"
 #include "intents_txn.h"
-#include "job/change/change_txn.h"
+#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
 #include "job/job_json.h"
 #include "job/job_state.h"

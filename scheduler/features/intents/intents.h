@@ -11,7 +11,6 @@
 #ifndef DT_INTENTS_INTENTS_H
 #define DT_INTENTS_INTENTS_H
 
-#include "job/change/id_block.h"
 #include "job/change/jobs.h"
 #include "job/job.h"
 #include "job/problem.h"

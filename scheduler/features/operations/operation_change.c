@@ -12,7 +12,7 @@
 #include "base/text/timetext.h"
 #include "events/event_txn.h"
 #include "job/archive/housekeeping.h"
-#include "job/change/change_txn.h"
+#include "job/change/jobs_txn.h"
 #include "job/job.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"

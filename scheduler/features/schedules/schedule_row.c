@@ -4,7 +4,7 @@
 #include "schedule_row.h"
 
 #include "base/text/timetext.h"
-#include "job/change/store_row.h"
+#include "job/change/jobs_row.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 

@@ -9,7 +9,7 @@
 #include "base/fail_point.h"
 #include "events/event_of.h"
 #include "fire_batch.h"
-#include "job/change/change_txn.h"
+#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
 #include "job/list/list.h"
 #include "mysql/statements.h"

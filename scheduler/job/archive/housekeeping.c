@@ -8,8 +8,8 @@
  */
 #include "housekeeping.h"
 
-#include "job/change/store_row.h"
-#include "mysql/id_in.h"
+#include "job/change/jobs_row.h"
+#include "mysql/id_list.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"

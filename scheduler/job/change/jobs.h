@@ -4,7 +4,9 @@
 #ifndef DT_JOB_JOBS_H
 #define DT_JOB_JOBS_H
 
+#include "job/delivery.h"
 #include "job/job.h"
+#include "job/problem.h"
 #include "store/store.h"
 
 /*
@@ -44,7 +46,7 @@ DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const
                                         int64_t *created_ms, struct dt_error *err);
 
 /*
- * ---- one job (store_jobs.c) ----
+ * ---- one job (jobs_store.c) ----
  *
  * Each change fills *job with the row as it is afterwards, also with TOO_LATE, NOT_DEAD and VERSION, which change
  * nothing. NOT_FOUND: there is no such job, neither in `jobs` nor in `history`. TOO_LATE with job->unsettled: only an
@@ -92,7 +94,7 @@ struct dt_command_job {
     struct dt_str topic; /* out, in the arena */
     int64_t attempt;     /* out: the latest; 0 = there was none */
 };
-/* Finds jobs by what commands call them (store_commands.c), archived ones too where a command gave the id. */
+/* Finds jobs by what commands call them (jobs_ids.c), archived ones too where a command gave the id. */
 DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
                                               struct dt_arena *arena, struct dt_error *err);
 
@@ -115,5 +117,48 @@ struct dt_attempt_list {
 /* Lists attempts in ascending order. NOT_FOUND: no such job. The list is empty unless OK. */
 DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
                                           struct dt_arena *arena, struct dt_attempt_list *out, struct dt_error *err);
+
+/*
+ * A block of sequence numbers for new jobs, taken from MySQL as a whole, so that ids are known before the insert. Each
+ * thread that makes jobs has a block of its own.
+ *
+ * A server that was put back to an older copy goes on above the blocks that it has forgotten (dt_store_reserve_ids),
+ * unless its clock went back as well, or the block was taken within the last second or so. Then two processes have the
+ * same block. So each block has a random number, its maker, which is written into the rows: by it a process tells its
+ * own rows from those of the other.
+ */
+
+/* Zero at first. */
+struct dt_id_block {
+    int64_t next, end; /* numbers left: [next, end) */
+    int64_t maker;
+};
+
+/* Sees to it that n numbers can be taken, all of one block; a block that is too small is given up. Statuses as of
+ * store/store.h. */
+DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
+/* Takes a new block beforehand when fewer than n are left, off the answer's path; a failure is left to reserve. */
+void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
+/* Takes a number; there is one. */
+static inline int64_t dt_id_block_next(struct dt_id_block *block)
+{
+    return block->next++;
+}
+/* Gives the block up, which is not ours alone: the next reserve takes another one. */
+void dt_id_block_drop(struct dt_id_block *block);
+
+/* The outcome of a row that was to be a new job, in words for whoever asked for it. Pure. */
+
+/*
+ * Says whether the row is a job now, or was before (CREATED, SAME). Otherwise *problem says what is wrong; its faults
+ * are put into *faults, which must live as long. reason: of REFUSED, may be NULL.
+ */
+bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
+                      struct dt_problem *problem);
+/* The problem of a job that does not fit the delivery of its topic. */
+void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *faults, struct dt_problem *problem);
+
+/* The problem of whatever would be new in a topic that is being deleted. */
+struct dt_problem dt_topic_deleting(void);
 
 #endif

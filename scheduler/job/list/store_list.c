@@ -17,7 +17,7 @@
  * are named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
  */
 #include "base/assert.h"
-#include "job/change/store_row.h"
+#include "job/change/jobs_row.h"
 #include "list.h"
 #include "list_page.h"
 #include "mysql/statements.h"

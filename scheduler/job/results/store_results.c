@@ -32,7 +32,7 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
-#include "job/change/store_row.h"
+#include "job/change/jobs_row.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "results.h"

@@ -9,8 +9,7 @@
 
 #include "support/suite.h"
 
-#include "job/change/change_txn.h"
-#include "job/change/insert_txn.h"
+#include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"
 #include "support/store_suite.h"
 

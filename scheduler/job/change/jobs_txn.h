@@ -2,10 +2,11 @@
  * Changing jobs and topics inside a transaction of the caller; for store/ only. The judgement is that of
  * dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace.
  */
-#ifndef DT_JOB_CHANGE_TXN_H
-#define DT_JOB_CHANGE_TXN_H
+#ifndef DT_JOB_JOBS_TXN_H
+#define DT_JOB_JOBS_TXN_H
 
 #include "job/job.h"
+#include "jobs.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"
 #include "topic/topics.h"
@@ -60,5 +61,35 @@ DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_a
                                       struct dt_error *err);
 /* "in." -> what is above all names that begin with it: names have no byte above 0x7E. Absent: memory is out. */
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
+
+/*
+ * Making jobs inside a transaction of the caller (intents, fires of schedules), by the code with which dt_store_insert
+ * makes them in a transaction of its own. For store/ only.
+ */
+
+/* The rows to insert. maker: the random number of the block that their ids come from (jobs.h). */
+struct dt_insert_rows {
+    struct dt_insert *const *v;
+    size_t n;
+    int64_t maker;
+    bool singly;   /* one after the other, so that one the server does not take is REFUSED alone */
+    bool no_fires; /* keys of fires are RESERVED */
+};
+/*
+ * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts.
+ * EXISTS: an id is taken (singly: the outcome ID_TAKEN); INVALID: the server does not take one of the rows; with any
+ * status but OK: roll back.
+ */
+DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
+                                         struct dt_counts *counts, struct dt_error *err);
+
+/*
+ * Offers to pops, in the same transaction, those of the inserted rows that are due (dispatch/pop.h), so that a pop
+ * that follows need not wait for a leader. Scans meet the rows all the same: a topic may have got another delivery a
+ * moment ago. A pop leaves what is not due yet. room: for DT_OFFER_COLUMNS parameters a row.
+ */
+#define DT_OFFER_COLUMNS 3
+DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
+                                      struct dt_param *room, struct dt_error *err);
 
 #endif

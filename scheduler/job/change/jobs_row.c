@@ -1,7 +1,7 @@
 /*
- * Columns to members, in the order of the lists in store_row.h. Refuses to know where the rows come from.
+ * Columns to members, in the order of the lists in jobs_row.h. Refuses to know where the rows come from.
  */
-#include "store_row.h"
+#include "jobs_row.h"
 
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
 _Static_assert(DT_ATTEMPT_STATUSES == 9, "the ENUM jobs.attempt_status has eight words, then none");

@@ -1,19 +1,90 @@
+/* Owns one block of sequence numbers. See jobs.h. */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/text/json_write.h"
+#include "job/job.h"
+#include "job/results/result_json.h"
+#include "jobs.h"
+#include "jobs_txn.h"
+#include "mysql/id_in.h"
+#include "mysql/statements.h"
+#include "store/store_internal.h"
+#include "topic/counts.h"
+
+#ifndef BLOCK_IDS
+#define BLOCK_IDS INT64_C(20000)
+#endif
+
+static dt_status take_block(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
+{
+    int64_t want = (int64_t)n > BLOCK_IDS ? (int64_t)n : BLOCK_IDS;
+    int64_t first = 0;
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    dt_status status = dt_store_reserve_ids(store, want, &first, err);
+    if (status != DT_OK)
+        return status;
+    *block = (struct dt_id_block){.next = first, .end = first + want, .maker = (int64_t)(random >> 1)};
+    return DT_OK;
+}
+
+dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
+{
+    return block->end - block->next >= (int64_t)n ? DT_OK : take_block(block, store, n, err);
+}
+
+void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)
+{
+    if (block->end - block->next < (int64_t)n)
+        (void)!take_block(block, store, n, NULL);
+}
+
+void dt_id_block_drop(struct dt_id_block *block)
+{
+    block->next = block->end = 0;
+}
+
+/* Blocks of numbers for ids of jobs: none is given out twice, also by a server that was restored. */
+
+#define NUMBERS_A_MS INT64_C(16)
+
+struct block {
+    int64_t n, first;
+};
+
+static dt_status take_block(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct block *block = arg;
+    int64_t *first = &block->first;
+    dt_status status = dt_db_read_number(db, dt_sql_lock_next_id, DT_NO_PARAMS, NULL, first, err);
+    if (status != DT_OK)
+        return status;
+    if (*first < 1 || *first > INT64_MAX - block->n)
+        return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing, or has no numbers left");
+    if (*first < now_ms * NUMBERS_A_MS)
+        *first = now_ms * NUMBERS_A_MS;
+    return dt_db_run(db, dt_sql_set_next_id, DT_PARAMS(DT_P_INT(*first + block->n)), NULL, err);
+}
+
+dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err)
+{
+    struct block block = {.n = n};
+    if (n < 1)
+        return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
+    dt_status status = dt_store_commit_work(store, NULL, take_block, &block, err);
+    *first = block.first;
+    /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */
+    return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
+}
+
 /*
  * Jobs by what callers call them, none of which is locked: by a key; and by the ids that commands gave them, with two
  * statements at most, however many ids.
  *
  * An id that no command has given may be a job's number: whoever pops a job that was made otherwise knows it by that.
  */
-#include <stdlib.h>
-
-#include "base/text/json_write.h"
-#include "change_txn.h"
-#include "job/job.h"
-#include "job/results/result_json.h"
-#include "jobs.h"
-#include "mysql/id_in.h"
-#include "mysql/statements.h"
-#include "store/store_internal.h"
 
 struct lookup {
     struct dt_command_job *v;

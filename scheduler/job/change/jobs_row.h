@@ -4,8 +4,8 @@
  * A statement selects the columns of a function below, in the order of job/job.h (job/change/job_rows.sql), at
  * any place in its list, and reads each row with that function, giving the index of the first of them.
  */
-#ifndef DT_JOB_STORE_ROW_H
-#define DT_JOB_STORE_ROW_H
+#ifndef DT_JOB_JOBS_ROW_H
+#define DT_JOB_JOBS_ROW_H
 
 #include "job/job.h"
 #include "mysql/db.h"
