@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/text/json_write.h"
-#include "job/list/key_range.h"
+#include "job/list/list.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "mysql/walk.h"

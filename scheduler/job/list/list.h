@@ -4,6 +4,7 @@
 #ifndef DT_JOB_LIST_H
 #define DT_JOB_LIST_H
 
+#include "base/text/strbuf.h"
 #include "job/job.h"
 #include "store/store.h"
 
@@ -58,5 +59,10 @@ struct dt_job_list {
  */
 DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
                                       struct dt_job_list *out, struct dt_error *err);
+
+/* Where the keys end that begin with a prefix, for statements that read a range of job_keys. For store/ only. */
+
+/* Adds the lowest text above all keys that begin with the prefix, in hexadecimal digits: it may be no valid UTF-8. */
+void dt_key_range_add_end(struct dt_strbuf *out, struct dt_str prefix);
 
 #endif

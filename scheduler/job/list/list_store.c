@@ -1,0 +1,623 @@
+/*
+ * The filter of a list as parameters of its statements: see list_page.h. Each condition has an off position, so that
+ * the statements are the same whatever is asked for.
+ */
+#include "base/assert.h"
+#include "base/clock.h"
+#include "job/change/jobs_row.h"
+#include "job/job.h"
+#include "list.h"
+#include "mysql/statements.h"
+#include "mysql/walk.h"
+#include "store/store_internal.h"
+
+/*
+ * A page of a list of jobs while it is being filled: the parts that are the same for every kind of window. For
+ * store/list/ only.
+ *
+ * A window is a range of an index that holds a known number of rows. list_store.c finds windows by id and by key, and
+ * reads them all; list_store.c finds those of the due index, and of the dead in history. Functions fill in p->err when
+ * they fail.
+ */
+
+/* The index that a window is a range of. */
+enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };
+#define RANGES (RANGE_DEAD + 1)
+
+/* No end (absent, INT64_MAX): to the end of the range. */
+struct window {
+    enum range range;
+    int64_t rows, end_id, end_due_ms;
+    struct dt_str end_key;
+    bool cut; /* the range goes on behind the window */
+};
+
+enum { LIST_FILTER_PARAMS = 24, LIST_ARCHIVED_PARAMS = 21 }; /* finished jobs have no due time */
+
+struct page {
+    dt_db *db;
+    const struct dt_list_filter *filter;
+    struct dt_param where[LIST_FILTER_PARAMS];
+    struct dt_strbuf topics;  /* regular expression of the prefixes */
+    struct dt_strbuf key_end; /* hexadecimal: upper bound of the keys */
+    struct dt_arena *arena;
+    struct dt_job *jobs;
+    struct dt_list_place *places; /* of each job of a list by time */
+    size_t n, part;               /* rows to ask for */
+    size_t bytes, largest;        /* of the rows */
+    int64_t after_id;             /* the cursor: everything up to it was looked at */
+    struct dt_str after_key;
+    struct dt_list_place place;
+    int64_t looked_at;
+    bool more;
+    struct dt_error *err;
+};
+
+/* Sets p->where, and the texts that it points to (list_store.c). */
+DT_MUST_CHECK dt_status dt_list_set_filter(struct page *p);
+
+/* The next window of a list by time (list_store.c). */
+DT_MUST_CHECK dt_status dt_list_find_times(struct page *p, struct window *w);
+/* Adds the parameters that say which range the window of a list by time is; returns how many. */
+size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params);
+/* Goes on behind a window that was read whole. False: nothing lies behind it. */
+bool dt_list_pass_times(struct page *p, const struct window *w);
+
+static bool is_topic_text(struct dt_str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && !memchr("._-", c, 3))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* "^(a|b\.c)"; a prefix that no topic can start with matches nothing and is left out. */
+static void format_topics(struct page *p)
+{
+    const struct dt_list_filter *f = p->filter;
+    bool first = true;
+    for (size_t i = 0; i < f->n_prefixes; i++) {
+        const struct dt_str prefix = f->prefixes[i];
+        if (!is_topic_text(prefix))
+            continue;
+        dt_strbuf_adds(&p->topics, first ? "^(" : "|");
+        for (size_t k = 0; k < prefix.n; k++) {
+            if (prefix.p[k] == '.')
+                dt_strbuf_addc(&p->topics, '\\');
+            dt_strbuf_addc(&p->topics, prefix.p[k]);
+        }
+        first = false;
+    }
+    dt_strbuf_adds(&p->topics, first ? "^$" : ")");
+}
+
+static struct dt_param *add_times(struct dt_param *at, struct dt_list_times times)
+{
+    *at++ = DT_P_INT(times.given);
+    *at++ = DT_P_INT(times.from_ms);
+    *at++ = DT_P_INT(times.to_ms);
+    return at;
+}
+
+static struct dt_param *add_text(struct dt_param *at, struct dt_str text, unsigned times)
+{
+    while (times-- > 0)
+        *at++ = DT_P_STR_OR_NULL(text);
+    return at;
+}
+
+dt_status dt_list_set_filter(struct page *p)
+{
+    const struct dt_list_filter *f = p->filter;
+    if (f->bound)
+        format_topics(p);
+    /* The end of the range of keys: after all that have the prefix; or after the one key, at the lowest text above
+     * it. */
+    for (size_t i = 0; i < f->key.n; i++)
+        dt_strbuf_addf(&p->key_end, "%02X", (unsigned char)f->key.p[i]);
+    if (f->key.p)
+        dt_strbuf_adds(&p->key_end, "00");
+    else
+        dt_key_range_add_end(&p->key_end, f->key_prefix);
+    if (p->topics.failed || p->key_end.failed)
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    struct dt_param *at = add_text(p->where, f->topic, 2);
+    *at++ = DT_P_INT(f->state + 1);
+    *at++ = DT_P_INT(f->state + 1);
+    *at++ = DT_P_INT(f->has_run_from ? f->run_from_ms : INT64_MIN);
+    *at++ = DT_P_INT(f->has_run_to ? f->run_to_ms : INT64_MAX);
+    at = add_text(at, dt_strbuf_str(&p->topics), 2);
+    *at++ = DT_P_INT(f->created.given ? f->created.from_ms : INT64_MIN);
+    *at++ = DT_P_INT(f->created.given ? f->created.to_ms : INT64_MAX);
+    at = add_text(at, f->error_code, 2);
+    at = add_text(at, f->error_text, 3);
+    at = add_times(at, f->failed);
+    at = add_times(at, f->finished);
+    dt_assert_cmp(at - p->where, ==, LIST_ARCHIVED_PARAMS);
+    at = add_times(at, f->due);
+    dt_assert_cmp(at - p->where, ==, LIST_FILTER_PARAMS);
+    return DT_OK;
+}
+
+/*
+ * Windows of a list by time, which walks the due index: see list_page.h.
+ *
+ *     due       near and offered to who pops (exact times) ──▶ far (by day, and by id within it)
+ *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
+ *     dead      those that leave late ──▶ history, by when they died ──▶ those that leave soon
+ *
+ * Each part of `jobs` is a range of one band of the index, in its order, or of two, whose orders are merged: a window
+ * ends where the nearer of theirs does, so that it has at most a window's rows of each. A value of the index may be
+ * one job's or a million's (a day of the far band), so a part is walked in two kinds of windows that take turns:
+ * what is left *behind* a place within one value, by id, and what lies *between* that value and one some rows on,
+ * which is the next place. Dead jobs stay in the table for longer than others, so they are mostly alone among those
+ * that leave late.
+ *
+ * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 when it is
+ * done.
+ */
+
+#define DAY_MS        86400000
+#define DONE          (-1)
+#define FIRST_MS      (INT64_MIN + 1)
+#define BAND_OFFERED  (-1)
+#define BAND_FAR      0
+#define BAND_NEAR     1
+#define BAND_FINISHED 2
+
+enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER, ARCHIVED_DEAD };
+
+static const enum part next_part[] = {
+    [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
+
+/* A part of one band names it twice. */
+static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
+                                      [FAR] = {BAND_FAR, BAND_FAR},
+                                      [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
+                                      [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
+
+/* The first value of the index that a part can have. */
+static int64_t first_of(const struct page *p, enum part part)
+{
+    const struct dt_list_filter *f = p->filter;
+    switch (part) {
+    case NEAR:
+        return dt_later(f->due.from_ms, 0);
+    case FAR:
+        return dt_later(f->due.from_ms, 0) - dt_later(f->due.from_ms, 0) % DAY_MS;
+    case LEAVE_LATE:
+        return p->place.split_ms;
+    case ARCHIVED_DEAD:
+        return f->failed.given ? dt_later(f->failed.from_ms, FIRST_MS) : FIRST_MS;
+    default:
+        return 0;
+    }
+}
+
+/* The first value that it has no more. What is due at the epoch, or before, has the value 1. */
+static int64_t end_of(const struct page *p, enum part part)
+{
+    const struct dt_list_filter *f = p->filter;
+    switch (part) {
+    case NEAR:
+    case FAR:
+        return dt_later(f->due.to_ms, 2);
+    case LEAVE_SOON:
+        return p->place.split_ms;
+    default:
+        return INT64_MAX;
+    }
+}
+
+static void begin_part(struct page *p, enum part part)
+{
+    p->place.part = (int)part;
+    p->place.due_ms = first_of(p, part) - 1;
+    p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
+}
+
+/* Ends the window where that many rows of the first band end, or of the other one, if that is nearer; w->cut: one of
+ * them has so many. */
+static dt_status find_due(struct page *p, struct window *w)
+{
+    const int64_t *bands = bands_of[p->place.part];
+    const bool between = p->place.id == DONE;
+    const struct dt_param after = DT_P_INT(p->place.due_ms);
+    const struct dt_param rows = DT_P_INT(w->rows - 1);
+    dt_status status = DT_OK;
+    w->cut = false;
+    w->range = between ? RANGE_BETWEEN_DUE : RANGE_BEHIND_DUE;
+    w->end_due_ms = between ? end_of(p, (enum part)p->place.part) : 0;
+    for (int i = 0; status == DT_OK && i < (bands[1] != bands[0] ? 2 : 1); i++) {
+        const struct dt_param band = DT_P_INT(bands[i]);
+        int64_t end_id = w->end_id;
+        bool cut = false;
+        if (between) /* the band is looked at up to the window's end alone, so what is found is nearer */
+            status = dt_db_read_numbers(p->db, dt_sql_find_window_between_due,
+                                        DT_PARAMS(band, after, DT_P_INT(w->end_due_ms), rows), &cut, &w->end_due_ms, 1,
+                                        p->err);
+        else
+            status = dt_db_read_numbers(p->db, dt_sql_find_window_behind_due,
+                                        DT_PARAMS(band, after, DT_P_INT(p->place.id), rows), &cut, &end_id, 1, p->err);
+        w->end_id = end_id < w->end_id ? end_id : w->end_id;
+        w->cut |= cut;
+    }
+    return status;
+}
+
+/* Jobs that died later than is asked for are not looked at. */
+static dt_status find_dead(struct page *p, struct window *w)
+{
+    const struct dt_list_times *failed = &p->filter->failed;
+    const int64_t end_ms = failed->given ? failed->to_ms : INT64_MAX;
+    const struct dt_walk_place after = {p->place.due_ms, p->place.id};
+    struct dt_walk_place end = {end_ms, w->end_id};
+    w->range = RANGE_DEAD;
+    dt_status status = dt_walk_times(p->db, dt_sql_find_dead_window, after, w->rows, &end, &w->cut, p->err);
+    w->cut = w->cut && end.at_ms < end_ms;
+    w->end_due_ms = w->cut ? end.at_ms : end_ms;
+    w->end_id = w->cut ? end.id : w->end_id;
+    return status;
+}
+
+dt_status dt_list_find_times(struct page *p, struct window *w)
+{
+    if (p->place.part == BEGINS)
+        begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
+    w->end_id = INT64_MAX;
+    if (p->place.part == ARCHIVED_DEAD)
+        return find_dead(p, w);
+    if (p->place.part != ARCHIVED)
+        return find_due(p, w);
+    w->range = RANGE_ARCHIVED;
+    return dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->place.id, w->rows, &w->end_id, &w->cut, p->err);
+}
+
+size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
+{
+    size_t n = 0;
+    if (w->range == RANGE_DEAD) {
+        const struct dt_walk_place after = {p->place.due_ms, p->place.id};
+        const struct dt_walk_place end = {w->end_due_ms, w->end_id};
+        return (size_t)(dt_walk_time_params(end, dt_walk_time_params(after, params)) - params);
+    }
+    for (size_t i = 0; i < 2 && w->range != RANGE_ARCHIVED; i++)
+        params[n++] = DT_P_INT(bands_of[p->place.part][i]);
+    if (w->range != RANGE_ARCHIVED)
+        params[n++] = DT_P_INT(p->place.due_ms);
+    if (w->range != RANGE_BETWEEN_DUE)
+        params[n++] = DT_P_INT(p->place.id);
+    params[n++] = DT_P_INT(w->range == RANGE_BETWEEN_DUE ? w->end_due_ms : w->end_id);
+    return n;
+}
+
+bool dt_list_pass_times(struct page *p, const struct window *w)
+{
+    /* Dead jobs of history come before those few that are about to go there, among all that finished lately. */
+    static const enum part of_dead[] = {
+        [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
+    const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;
+    if (w->range == RANGE_DEAD && w->cut)
+        p->place = (struct dt_list_place){p->place.part, p->place.split_ms, w->end_due_ms, w->end_id};
+    else if (w->range == RANGE_BETWEEN_DUE && w->cut)
+        p->place = (struct dt_list_place){p->place.part, p->place.split_ms, w->end_due_ms, 0};
+    else if (w->range != RANGE_BETWEEN_DUE && w->cut)
+        p->place.id = w->end_id;
+    else if (w->range == RANGE_BEHIND_DUE)
+        p->place.id = DONE;
+    else
+        begin_part(p, dead ? of_dead[p->place.part] : next_part[p->place.part]);
+    return p->place.part != OVER;
+}
+
+/*
+ * Pages of jobs: by id, by key where a key or a prefix of keys is asked for, or by time (list_times.c).
+ *
+ * A page costs a bounded number of rows, whatever the filter and the table: it looks at *windows*, ranges of the
+ * primary key (of `jobs` and `history`, or of `job_keys`) or of the due index that hold a known number of rows, each
+ * larger than the one before, until the page is full, SCAN_ROWS rows were looked at, or the table ends:
+ *
+ *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job given
+ *                                            ▶ bound: the cursor is the end of the last window
+ *                                            ▶ table's end: no cursor
+ *
+ * Finished jobs stand in `jobs` or in `history`: each statement reads both at one time, merged, so that a job that
+ * moves is there once; history is left out where only live jobs are asked for. Its partitions give their next ids in
+ * order, by their primary key.
+ *
+ * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes
+ * are named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
+ */
+
+#define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
+#define WINDOW_FIRST 250
+#define WINDOW_GROWS 4
+/* Rows with payloads are asked for in parts: the server sorts a part as a whole, and what is beyond the page's bytes
+ * was asked for in vain. */
+#define PART_FIRST 4
+#define PART_GROWS 4
+#define PART_MAX   64
+
+/* [range][with payloads][history, too] */
+static const char *const rows_sql[RANGES][2][2] = {
+    [RANGE_IDS] = {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
+                   {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},
+    [RANGE_KEYS] = {{dt_sql_list_live_by_key, dt_sql_list_all_by_key},
+                    {dt_sql_list_live_payloads_by_key, dt_sql_list_all_payloads_by_key}},
+    [RANGE_BEHIND_DUE] = {{dt_sql_list_behind_by_due}, {dt_sql_list_payloads_behind_by_due}},
+    [RANGE_BETWEEN_DUE] = {{dt_sql_list_between_by_due}, {dt_sql_list_payloads_between_by_due}},
+    [RANGE_ARCHIVED] = {{dt_sql_list_archived_by_id}, {dt_sql_list_payloads_archived_by_id}},
+    [RANGE_DEAD] = {{dt_sql_list_archived_dead}, {dt_sql_list_payloads_archived_dead}},
+};
+
+/* ---- windows ---- */
+
+enum dt_list_way dt_list_way(const struct dt_list_filter *f)
+{
+    if (f->key.p || f->key_prefix.p)
+        return DT_LIST_BY_KEY;
+    const bool died = f->state == DT_DEAD && f->failed.given;
+    return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
+}
+
+/* Keys from the prefix, the key, or the cursor, on. */
+static struct dt_walk_keys keys_of(const struct page *p)
+{
+    const struct dt_list_filter *f = p->filter;
+    return (struct dt_walk_keys){.topic = f->topic,
+                                 .first = f->key.p ? f->key : f->key_prefix,
+                                 .after = p->after_key,
+                                 .end = dt_strbuf_str(&p->key_end)};
+}
+
+static bool with_history(const struct page *p, enum range range)
+{
+    const struct dt_list_filter *f = p->filter;
+    bool finished = f->state < 0 || dt_job_state_terminal((enum dt_job_state)f->state);
+    return finished && !f->due.given && (range == RANGE_IDS || range == RANGE_KEYS);
+}
+
+/* Finds where the window of that many rows (of each table) ends. */
+static dt_status find_ids(struct page *p, struct window *w)
+{
+    bool cut_past = false;
+    w->range = RANGE_IDS;
+    w->end_id = INT64_MAX;
+    if (p->filter->id) {
+        w->end_id = p->filter->id;
+        return DT_OK;
+    }
+    dt_status status = dt_walk_ids(p->db, dt_sql_find_window_by_id, p->after_id, w->rows, &w->end_id, &w->cut, p->err);
+    if (status == DT_OK && with_history(p, RANGE_IDS))
+        status =
+            dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->after_id, w->rows, &w->end_id, &cut_past, p->err);
+    w->cut |= cut_past;
+    return status;
+}
+
+static dt_status find_keys(struct page *p, struct window *w)
+{
+    const struct dt_walk_keys keys = keys_of(p);
+    w->range = RANGE_KEYS;
+    dt_status status = dt_walk_by_key(p->db, &keys, w->rows, p->arena, &w->end_key, p->err);
+    w->cut = w->end_key.p != NULL;
+    return status;
+}
+
+#define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
+
+/* Adds the parameters of one table: range of the window, filter, limit. */
+static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
+                          struct dt_param *params)
+{
+    size_t n = 2;
+    if (w->range == RANGE_KEYS) {
+        const struct dt_walk_keys keys = keys_of(p);
+        struct dt_param *end = dt_walk_key_params(&keys, params);
+        end[0] = DT_P_STR_OR_NULL(w->end_key);
+        end[1] = DT_P_STR(keys.end);
+        n = DT_WALK_KEY_PARAMS + 2;
+    } else if (w->range == RANGE_IDS) {
+        params[0] = DT_P_INT(p->after_id);
+        params[1] = DT_P_INT(w->end_id);
+    } else {
+        n = dt_list_times_params(p, w, params);
+    }
+    memcpy(params + n, p->where, filters * sizeof(*params));
+    n += filters;
+    params[n++] = DT_P_INT(limit);
+    dt_assert_cmp(n, <=, PART_PARAMS);
+    return n;
+}
+
+/* Says whether another row may be taken: one as large as the largest must fit. */
+static bool full(const struct page *p)
+{
+    size_t max = p->filter->bytes;
+    return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
+}
+
+/* Reads the row as the page's next one; *overflow: it is one too many, and will be read again. */
+static dt_status take_row(struct page *p, bool *overflow)
+{
+    struct dt_job *job = &p->jobs[p->n];
+    const bool payload = p->filter->payload;
+    const size_t max = p->filter->bytes;
+    dt_status status = payload ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
+    if (status != DT_OK)
+        return dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id);
+    if (p->places) { /* the value of the due index stands behind the columns of the job */
+        p->places[p->n] = p->place;
+        p->places[p->n].due_ms = dt_db_i64(p->db, DT_ROW_HEAD_COLUMNS + (payload ? 1 : 0));
+        p->places[p->n].id = job->id;
+    }
+    const size_t bytes = sizeof(*job) + dt_job_bytes(job);
+    *overflow = max && p->n > 0 && p->bytes + bytes > max;
+    p->largest = *overflow || bytes > p->largest ? bytes : p->largest;
+    if (!*overflow) {
+        p->bytes += bytes;
+        p->n++;
+    }
+    return DT_OK;
+}
+
+/* The next part of the window; *overflow: there is one more row, at least. */
+static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
+{
+    struct dt_param params[2 * PART_PARAMS + 1];
+    const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
+    const bool both = with_history(p, w->range);
+    /* Asks for as many rows as fit if none is larger than the largest so far, and for one more. */
+    const size_t room = p->filter->limit - p->n;
+    size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
+    const size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : rows;
+    if (p->filter->bytes && rows > fit)
+        rows = fit > 0 ? fit : 1;
+    rows = rows < room ? rows : room;
+    const size_t end = p->n + rows;
+    dt_assert_cmp(end, <=, p->filter->limit);
+    *overflow = false;
+    size_t n = part_params(p, w, rows + 1, finished ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS, params);
+    if (both) {
+        n += part_params(p, w, rows + 1, LIST_ARCHIVED_PARAMS, params + n);
+        params[n++] = DT_P_INT(rows + 1);
+    }
+    dt_status status =
+        dt_db_query_stream(p->db, rows_sql[w->range][p->filter->payload][both], (struct dt_params){params, n}, p->err);
+    if (status != DT_OK)
+        return status;
+    while (status == DT_OK && !*overflow && dt_db_next(p->db)) {
+        *overflow = p->n == end;
+        if (!*overflow)
+            status = take_row(p, overflow);
+    }
+    dt_status ended = dt_db_end(p->db, status != DT_OK ? NULL : p->err);
+    p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
+    return status != DT_OK ? status : ended;
+}
+
+/* One window; *done: the page is complete. What is between two values of the due index is found again after the last
+ * job. */
+static dt_status take_window(struct page *p, int64_t rows, bool *done)
+{
+    const enum dt_list_way way = dt_list_way(p->filter);
+    struct window w = {.rows = rows};
+    bool overflow = true; /* there is another job than the page has taken of the window */
+    dt_status status = way == DT_LIST_BY_KEY    ? find_keys(p, &w)
+                       : way == DT_LIST_BY_TIME ? dt_list_find_times(p, &w)
+                                                : find_ids(p, &w);
+    for (bool again = true; status == DT_OK && again;) {
+        status = read_part(p, &w, &overflow);
+        if (status == DT_OK && overflow && p->n) {
+            const size_t last = p->n - 1;
+            p->after_id = p->jobs[last].id;
+            p->after_key = p->jobs[last].key;
+            p->place = p->places ? p->places[last] : p->place;
+        }
+        again = overflow && !full(p) && w.range != RANGE_BETWEEN_DUE;
+    }
+    if (status != DT_OK)
+        return status;
+    /* What is left after a value of the due index may be nothing, and is followed by a window that counts. */
+    if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
+        p->looked_at += w.rows;
+    p->more = overflow || (way == DT_LIST_BY_TIME ? dt_list_pass_times(p, &w) : w.cut);
+    if (!overflow && w.cut && way != DT_LIST_BY_TIME) {
+        p->after_id = w.end_id;
+        p->after_key = w.end_key;
+    }
+    *done = !p->more || p->looked_at >= SCAN_ROWS || full(p);
+    return DT_OK;
+}
+
+static dt_status fill(struct page *p)
+{
+    int64_t rows = p->filter->limit > WINDOW_FIRST ? p->filter->limit : WINDOW_FIRST;
+    bool done = false;
+    dt_status status = dt_list_set_filter(p);
+    while (status == DT_OK && !done) {
+        status = take_window(p, rows, &done);
+        rows *= WINDOW_GROWS;
+        if (rows > SCAN_ROWS - p->looked_at)
+            rows = SCAN_ROWS - p->looked_at;
+    }
+    return status;
+}
+
+static dt_status start(struct page *p, dt_store *store)
+{
+    const struct dt_list_filter *f = p->filter;
+    const bool by_time = dt_list_way(f) == DT_LIST_BY_TIME;
+    const size_t rows = f->limit + 1;
+    p->n = 0;
+    p->part = PART_FIRST;
+    p->bytes = p->largest = 0;
+    p->looked_at = 0;
+    p->more = false;
+    p->after_id = f->id > f->after_id ? f->id - 1 : f->after_id;
+    p->after_key = f->after_key;
+    p->place = f->after;
+    dt_strbuf_reset(&p->topics);
+    dt_strbuf_reset(&p->key_end);
+    p->jobs = dt_arena_alloc(p->arena, rows * sizeof(*p->jobs));
+    p->places = by_time ? dt_arena_alloc(p->arena, rows * sizeof(*p->places)) : NULL;
+    if (!p->jobs || (by_time && !p->places))
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
+    return dt_store_db(store, &p->db, p->err);
+}
+
+dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
+                        struct dt_job_list *out, struct dt_error *err)
+{
+    struct page p = {.filter = filter, .arena = arena, .err = err};
+    dt_status status = DT_OK;
+    *out = (struct dt_job_list){0};
+    if (dt_list_way(filter) == DT_LIST_BY_KEY && !filter->topic.p)
+        return dt_fail(err, DT_INVALID, "keys need a topic");
+    dt_strbuf_init(&p.topics);
+    dt_strbuf_init(&p.key_end);
+    for (int tries = 0; tries < 2; tries++) { /* nothing is held: a broken connection is tried anew, once */
+        status = start(&p, store);
+        if (status != DT_OK)
+            break;
+        status = fill(&p);
+        if (status != DT_UNAVAILABLE)
+            break;
+    }
+    if (status == DT_OK)
+        *out = (struct dt_job_list){.v = p.jobs,
+                                    .n = p.n,
+                                    .more = p.more,
+                                    .last_id = p.after_id,
+                                    .last_key = p.after_key,
+                                    .last_place = p.place,
+                                    .places = p.places};
+    dt_strbuf_clear(&p.topics);
+    dt_strbuf_clear(&p.key_end);
+    return status;
+}
+
+/* Ends of ranges of keys: see list.h. */
+
+static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
+{
+    while (times-- > 0)
+        dt_strbuf_addf(out, "%02X", byte);
+}
+
+/* "ab" -> "ac", "a\xff" -> "b"; where nothing is above, what no key is long enough for. */
+void dt_key_range_add_end(struct dt_strbuf *out, struct dt_str prefix)
+{
+    size_t n = prefix.n;
+    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xFF)
+        n--;
+    for (size_t i = 0; i + 1 < n; i++)
+        add_hex(out, (unsigned char)prefix.p[i], 1);
+    if (n > 0)
+        add_hex(out, (unsigned char)(prefix.p[n - 1] + 1), 1);
+    else
+        add_hex(out, 0xFF, DT_KEY_MAX + 1);
+}
