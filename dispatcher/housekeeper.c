@@ -26,7 +26,6 @@
 #include "index/index.h"
 #include "index/reconcile/reconcile.h"
 #include "job/archive/archive.h"
-#include "job/archive/housekeeping.h"
 #include "topic/counts_audit.h"
 
 #define STATS_AT_ONCE 64

@@ -15,7 +15,7 @@
 #include "base/guard.h"
 #include "deadlines.h"
 #include "fence_txn.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/results/results.h"
 #include "job/results/store_results.h"
 #include "mysql/statements.h"

@@ -11,7 +11,7 @@
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "events/event_txn.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/change/jobs_txn.h"
 #include "job/job.h"
 #include "mysql/id_in.h"

@@ -10,7 +10,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "dispatch/scan.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "reconcile.h"
 
 /* Whoever changed a row has told the index by then, or does not any more. */

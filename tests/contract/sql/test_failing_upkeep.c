@@ -17,7 +17,6 @@
 #include "features/schedules/schedules.h"
 #include "features/tokens/tokens.h"
 #include "job/archive/archive.h"
-#include "job/archive/housekeeping.h"
 #include "job/change/jobs.h"
 #include "job/list/list.h"
 #include "job/results/outbox.h"

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "support/rigs/sql_rig.h"

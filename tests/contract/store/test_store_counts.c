@@ -15,7 +15,6 @@
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
-#include "job/archive/housekeeping.h"
 #include "job/change/jobs.h"
 #include "job/inflight.h"
 #include "job/results/results.h"

@@ -8,7 +8,7 @@
 #include "dispatch/hands.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/takeover.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "support/store_suite.h"

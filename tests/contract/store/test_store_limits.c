@@ -8,7 +8,7 @@
 #include "dispatch/leader_txn.h"
 #include "dispatch/pop.h"
 #include "dispatch/takeover.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/results/results.h"
 #include "mysql/db.h"
 #include "support/job_rows.h"

@@ -11,7 +11,6 @@
 #include "support/suite.h"
 
 #include "job/archive/archive.h"
-#include "job/archive/housekeeping.h"
 #include "job/job.h"
 #include "job/shard.h"
 #include "support/store_suite.h"

@@ -17,7 +17,7 @@
 #include "dispatch/shard_stats.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/inflight.h"
 #include "job/results/outbox.h"
 #include "support/job_rows.h"

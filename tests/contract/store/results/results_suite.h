@@ -12,7 +12,7 @@
 
 #include "support/suite.h"
 
-#include "job/archive/housekeeping.h"
+#include "job/archive/archive.h"
 #include "job/results/results.h"
 #include "job/results/store_results.h"
 #include "support/job_rows.h"
