@@ -8,7 +8,8 @@
 #include "base/text/timetext.h"
 #include "intake/index_writer.h"
 #include "job/list/list.h"
-#include "job/results/result_json.h"
+#include "job/results/results.h"
+#include "request/scratch.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

@@ -79,7 +79,7 @@ def references(node):
 # Bodies, or members of them (behind a space) -> the tables that they are read by: a file, and the name of its rows.
 BODIES = {
     "POST /v1/jobs": [("scheduler/job/job_json.c", "fields")],
-    "POST /v1/jobs/{id}/results": [("scheduler/job/results/result_json.c", "fields")],
+    "POST /v1/jobs/{id}/results": [("scheduler/job/results/results_json.c", "fields")],
     "PUT /v1/topics/{topic}": [("api/rest/topic_json.c", "fields")],
     "PUT /v1/topics/{topic} alerts": [("api/rest/topic_alerts.c", "fields")],
     "PUT /v1/schedules/{name}": [("api/rest/schedule_json.c", "fields"), ("scheduler/job/job_json.c", "fields")],

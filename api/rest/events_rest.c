@@ -10,8 +10,8 @@
 #include "handlers.h"
 #include "job/change/jobs.h"
 #include "job/list/list.h"
-#include "job/results/result_json.h"
-#include "request/request.h"
+#include "job/results/results.h"
+#include "request/wall.h"
 #include "request/workers.h"
 
 #define BY_EVENT    'e'

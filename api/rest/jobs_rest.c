@@ -13,8 +13,9 @@
 #include "intake/index_writer.h"
 #include "job/change/insert_problem.h"
 #include "job/change/jobs.h"
-#include "job/results/result_json.h"
-#include "request/request.h"
+#include "job/results/results.h"
+#include "job_answer.h"
+#include "job_fit.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
 

@@ -9,7 +9,7 @@
 #include "explain_rest.h"
 #include "handlers.h"
 #include "job/list/list.h"
-#include "job/results/result_json.h"
+#include "job/results/results.h"
 #include "job/job.h"
 #include "request/scratch.h"
 #include "request/wall.h"

@@ -19,7 +19,7 @@
 
 #include "base/assert.h"
 #include "fence_txn.h"
-#include "job/results/store_results.h"
+#include "job/results/results.h"
 #include "leader_txn.h"
 #include "mysql/db.h"
 #include "topic/counts.h"

@@ -2,7 +2,7 @@
  * Attempts whose time for a result is over, in a leader transaction.
  *
  * Owns:            `timed_out` of struct dt_leader_txn.
- * Refuses to know: what a timeout makes of a job: it goes the way of every other result (store_results.h).
+ * Refuses to know: what a timeout makes of a job: it goes the way of every other result (results.h).
  */
 #include "job/results/results.h"
 #include "leader_parts.h"

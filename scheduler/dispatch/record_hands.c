@@ -19,7 +19,6 @@
 #include "base/text/json_write.h"
 #include "hands.h"
 #include "job/results/results.h"
-#include "job/results/store_results.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 

@@ -17,7 +17,6 @@
 #include "fence_txn.h"
 #include "job/archive/archive.h"
 #include "job/results/results.h"
-#include "job/results/store_results.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"

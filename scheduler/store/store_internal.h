@@ -5,7 +5,7 @@
  * What a leader does under its fence is never repeated
  * (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
  * and applying results, which lock more the second time, have loops of their own (job/change/jobs_insert.c,
- * job/results/results_txn.c).
+ * job/results/results_deferred.c).
  */
 #ifndef DT_STORE_STORE_INTERNAL_H
 #define DT_STORE_STORE_INTERNAL_H

@@ -1,7 +1,7 @@
 /* Results, as consumers write them to the results topic and post them. First byte: over REST, or from Kafka. */
 #include "base/text/timetext.h"
 #include "fuzz.h"
-#include "job/results/result_json.h"
+#include "job/results/results.h"
 
 static dt_json *json;
 

@@ -11,7 +11,7 @@
  *   Hands        what the leader does without Kafka, from the first step of a takeover on, while the sender waits (only
  *                with HANDS)
  *   Broker       the transaction coordinator, and requests that the network held back
- *   Outside      callers, consumers, time, operators with SQL (jobs_store.c, store_results.c, job_state.c)
+ *   Outside      callers, consumers, time, operators with SQL (jobs_store.c, results_store.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
  *
  * Who elects is no part of the model: a takeover begins whenever a dispatcher likes (FOREIGN times, and number 0 as often as

@@ -28,7 +28,6 @@
 #include "base/text/json.h"
 #include "base/thread.h"
 #include "index/index.h"
-#include "job/results/result_json.h"
 #include "job/results/results.h"
 #include "job/shard.h"
 #include "shard/shard_loop.h"

@@ -22,7 +22,6 @@
 #include "job/job_json.h"
 #include "job/job_state.h"
 #include "job/results/results.h"
-#include "job/results/store_results.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "topic/topics.h"

@@ -4,7 +4,7 @@
  */
 #include "intent_decode.h"
 
-#include "job/results/result_json.h"
+#include "job/results/results.h"
 
 struct reading {
     const struct dt_intent_decoder *with;

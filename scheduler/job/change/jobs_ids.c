@@ -4,7 +4,7 @@
 
 #include "base/text/json_write.h"
 #include "job/job.h"
-#include "job/results/result_json.h"
+#include "job/results/results.h"
 #include "jobs.h"
 #include "jobs_txn.h"
 #include "mysql/id_in.h"

@@ -4,9 +4,12 @@
 #ifndef DT_JOB_RESULTS_H
 #define DT_JOB_RESULTS_H
 
+#include "base/text/json_table.h"
 #include "job/job_state.h"
 #include "job/shard.h"
+#include "mysql/db.h"
 #include "store/store.h"
+#include "topic/counts.h"
 
 /* How a receiver answered a callback. */
 struct dt_answer {
@@ -57,5 +60,71 @@ struct dt_deferred_page {
  */
 DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
                                                 struct dt_deferred_page *page, struct dt_error *err);
+
+/*
+ * Applying results inside a transaction: the caller's (a leader's), or one that is begun, repeated and committed here.
+ * For store/ only.
+ */
+
+/* How rows are locked while they are read: not at all, so that a change that comes between is noticed when they are
+ * written; waiting for others; or passing by what others hold, whose results are BUSY then. */
+enum dt_locking { DT_LOCK_NONE, DT_LOCK_WAITING, DT_LOCK_PASSING_BY };
+
+/* The transaction in which results are applied. All of it is borrowed. */
+struct dt_results_txn {
+    dt_db *db;                      /* the transaction is open */
+    const struct dt_config *config; /* [history] says when what finishes is archived */
+    const struct dt_shard_map *map; /* whose leader sends a dead letter */
+    int64_t now_ms;                 /* MySQL's clock in this transaction */
+    enum dt_locking locking;
+    struct dt_counts *counts; /* gets what is to be counted, for the caller's COMMIT */
+    struct dt_arena *arena;   /* for topics that counts names, and all else; must last as long as counts */
+};
+
+/*
+ * Does the work of dt_store_apply inside the transaction: locks the jobs in the order of their ids, decides, writes
+ * rows and outbox; nothing else of the transaction is touched. It takes a handful of statements, and one for every 960
+ * jobs where they are read or alike. A TIMED_OUT without an error code gets "ack_timeout". On failure the caller rolls
+ * back, and the outcomes mean nothing. BUSY, with DT_LOCK_NONE: a row changed since it was read.
+ */
+DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
+                                                struct dt_error *err);
+
+/* Adds two elements of a row: HTTP status and duration, each null if there is none. answer: NULL = none. */
+void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer);
+
+/* The work of one transaction, between its beginning and its COMMIT. */
+typedef dt_status dt_results_work_fn(void *arg, const struct dt_results_txn *txn, struct dt_error *err);
+/* Begins with `locking`, does the work, counts and commits; repeats it all with more locking when somebody was in the
+ * way. */
+DT_MUST_CHECK dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
+                                          dt_results_work_fn *work, void *arg, struct dt_error *err);
+
+/*
+ * The body of a result, the same on the results topic and over REST. Pure: decodes an object that was parsed already.
+ *
+ *   {"job_id":"…","attempt":1,"status":"succeeded",
+ *    "error":{"code":"…","message":"…"},"retry_after":"PT5M","finished_at":"…"}
+ */
+
+/* Says which members of an object do not belong to its report; they are skipped. */
+struct dt_result_beside {
+    bool (*is)(struct dt_str name);
+};
+
+/*
+ * Decodes a report. The caller sets out->job_id (< 0: the body must have it) and out->attempt (0: likewise); otherwise
+ * the body may have it, and must agree. Texts are copied into the arena of the faults; those of the error are cut to
+ * their limits at a character. beside: NULL = there is nothing. INVALID: faults were added. NOMEM.
+ */
+DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
+                                         const struct dt_result_beside *beside, struct dt_faults *faults,
+                                         struct dt_result *out);
+
+/* The word for an outcome that is a judgement: "applied", "duplicate", "stale". */
+const char *dt_report_outcome(enum dt_outcome outcome);
+
+/* A decimal id as in paths and bodies: digits only, no leading zero, > 0. */
+bool dt_job_id_parse(struct dt_str text, int64_t *out);
 
 #endif

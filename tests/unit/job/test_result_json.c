@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "job/results/result_json.h"
+#include "job/results/results.h"
 
 static char reasons[2000];
 static dt_json *json;

@@ -14,7 +14,6 @@
 
 #include "job/archive/archive.h"
 #include "job/results/results.h"
-#include "job/results/store_results.h"
 #include "support/job_rows.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

@@ -1,9 +1,8 @@
 /*
  * Decoding of result bodies, by a table of their members. Knows nothing of where the body came from.
  */
-#include "result_json.h"
-
 #include "job/job.h"
+#include "results.h"
 
 bool dt_job_id_parse(struct dt_str text, int64_t *out)
 {

@@ -25,8 +25,6 @@
  *
  * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
  */
-#include "store_results.h"
-
 #include <stdlib.h>
 
 #include "base/assert.h"
