@@ -6,7 +6,7 @@
  * takes, and who holds one waits for nothing else. Writers are chosen by connection, so that few ever meet.
  *
  * A piece is the jobs of every thirty-second home day (job.h). So the jobs of a piece lie in a few ranges of the
- * primary key, and can be counted and compared with the counters of the piece in one snapshot (counts_audit.c) that
+ * primary key, and can be counted and compared with the counters of the piece in one snapshot (counts.c) that
  * need not last as long as counting the table; a batch that spreads over years still touches 32 rows a topic at most.
  *
  *     struct dt_counts counts;
@@ -19,8 +19,8 @@
 
 #include "job/job.h"
 #include "mysql/db.h"
+#include "store/store.h"
 #include "store/store_internal.h"
-#include "tally.h"
 
 #define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have both numbers, too */
 #define DT_COUNT_WRITERS 32
@@ -78,5 +78,68 @@ DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *
 /* Repeats dt_store_commit_once while it is BUSY, as dt_store_again says: the work sets all of its outputs each time. */
 DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
                                              struct dt_error *err);
+
+/*
+ * The tally: how often what happened in transactions that this process committed, by topic, since somebody last took
+ * it. It stands in memory and is told to the whole process, as metrics are; figures.h writes it to MySQL.
+ *
+ * A transaction's events are added once, behind its COMMIT (jobs/counts.h): what was rolled back never happened. The
+ * tally names at most DT_TALLY_TOPICS topics; what happens in others meanwhile is counted for all topics together only.
+ * Every function is thread-safe and waits for nothing but a mutex that is held for microseconds.
+ */
+
+#define DT_TALLY_TOPICS 100
+
+/* DISPATCHED: attempts claimed. FAILED: attempts that ended badly, whether or not another follows. The others: jobs. */
+enum dt_tallied {
+    DT_TALLY_CREATED,
+    DT_TALLY_DISPATCHED,
+    DT_TALLY_SUCCEEDED,
+    DT_TALLY_FAILED,
+    DT_TALLY_DEAD,
+    DT_TALLY_CANCELLED,
+    DT_TALLIES
+};
+
+struct dt_tally_row {
+    char topic[DT_TOPIC_MAX + 1];
+    size_t topic_n;
+    int64_t n[DT_TALLIES];
+};
+struct dt_tally {
+    int64_t all[DT_TALLIES]; /* of all topics, named or not */
+    struct dt_tally_row rows[DT_TALLY_TOPICS];
+    size_t n;
+};
+
+/* Adds the events of one topic. */
+void dt_tally_add(struct dt_str topic, const int64_t n[DT_TALLIES]);
+/* Gives what was added since the last call. False: nothing was, and *out is empty. */
+bool dt_tally_take(struct dt_tally *out);
+
+/*
+ * The audit of counters: recounts `jobs`, piece by piece, and corrects what manual edits have changed.
+ *
+ * A transaction that reads stays open between the steps of a piece: they get the same store, which nothing else uses
+ * meanwhile.
+ */
+
+typedef struct dt_audit dt_audit;
+struct dt_audited {
+    unsigned piece;
+    bool done;         /* the piece was recounted; the next step begins the next one */
+    int64_t rows;      /* that it has */
+    int64_t corrected; /* of them, or of what was counted and is not there: how many the counters had wrong */
+};
+
+DT_MUST_CHECK dt_status dt_audit_new(dt_audit **out);
+/* Accepts NULL. No piece is open. */
+void dt_audit_free(dt_audit *audit);
+/* Counts at most about `limit` rows. A failure forgets the piece: the next step begins it anew. BUSY: another process
+ * recounted it at the same time. */
+DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out,
+                                      struct dt_error *err);
+/* Ends the open transaction, if there is one: the piece begins again with the next step. */
+void dt_audit_end(dt_audit *audit);
 
 #endif

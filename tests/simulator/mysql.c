@@ -8,7 +8,7 @@
 #include "events/events.h"
 #include "features/clock/clock.h"
 #include "job/archive/archive.h"
-#include "topic/counts_audit.h"
+#include "topic/counts.h"
 
 #include <stdlib.h>
 #include <string.h>

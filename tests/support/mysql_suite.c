@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "support/mysql_fixture.h"
-#include "topic/counts_audit.h"
+#include "topic/counts.h"
 
 dt_store *mysql_fixture_store(struct mysql_fixture *fx)
 {

@@ -18,7 +18,6 @@
 #include "job/job.h"
 #include "store/store.h"
 #include "topic/counts.h"
-#include "topic/tally.h"
 
 #define DT_FINE_MS        INT64_C(5000)
 #define DT_COARSE_MS      INT64_C(300000)

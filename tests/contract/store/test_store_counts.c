@@ -21,7 +21,6 @@
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "topic/counts.h"
-#include "topic/counts_audit.h"
 #include "topic/topics.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
