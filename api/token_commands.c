@@ -8,7 +8,8 @@
 #include "base/text/timetext.h"
 #include "features/tokens/tokens.h"
 #include "mysql/db.h"
-#include "topic/topic_owners.h"
+#include "token_new.h"
+#include "topic/owners.h"
 
 static int print_failure(const struct dt_error *err, dt_status status)
 {

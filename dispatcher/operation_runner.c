@@ -20,7 +20,8 @@
 #include "base/metrics.h"
 #include "features/operations/operations.h"
 #include "features/operations/topic_deletion.h"
-#include "topic/topic_owners.h"
+#include "tell_index.h"
+#include "topic/owners.h"
 
 #define LOOK_US INT64_C(500000)
 #define REST_US INT64_C(15000000) /* if no operation was under way for BUSY_US */

@@ -29,7 +29,7 @@ VENDORS = {
     r"curl/.*": ["scheduler/base/http/http_curl*.c", "scheduler/base/http/callback_rules.c", "dispatcher/deliver/http/http_outcome.c", "api/cli/rest_curl.c"],
     r"openssl/.*": ["scheduler/base/tls.c", "scheduler/redis/redis_connect.c", "api/request/auth.c", "api/request/cursor.c", "api/http/tls_*.c", "scheduler/base/http/webhook.c"],
     r"zlib": ["scheduler/job/shard.c"],
-    r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owner.c", "scheduler/features/quotas/store_quotas.c", "scheduler/base/text/json.c", "scheduler/job/job_json.c", "api/rest/list_rest.c"],
+    r"xxhash": ["scheduler/job/shard.c", "scheduler/topic/owners.c", "scheduler/features/quotas/store_quotas.c", "scheduler/base/text/json.c", "scheduler/job/job_json.c", "api/rest/list_rest.c"],
     r"uthash|utlist": ["*"],
     r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
     r"(arpa|linux|net|netinet|sys)/\w+": ["*"],

@@ -22,7 +22,7 @@ void dt_linger_free(dt_linger *linger);
 /*
  * Writes text to this socket, which is taken over, as its peer reads it, then shuts it down for writing and lingers;
  * at until_us (monotonic) the socket is closed. text and hold are taken over, whatever happens. owner: for whom the
- * answer is (topic/owner.h, 0 = unknown). If it has its share of the places, only what the socket takes at once is
+ * answer is (topic/owners.h, 0 = unknown). If it has its share of the places, only what the socket takes at once is
  * sent.
  */
 void dt_linger_send(dt_linger *linger, int fd, struct dt_strbuf *text, struct dt_hold *hold, int64_t owner,

@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "dispatch/shards.h"
 #include "job/delivery.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 #include "topic/topic_refusal.h"
 #include "topic/topics.h"
 

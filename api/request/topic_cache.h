@@ -25,7 +25,7 @@ struct dt_topic_settings {
     struct dt_str name, kafka_topic; /* never absent */
     struct dt_str retry;             /* never absent: the default if the topic has none */
     int64_t ack_timeout_ms, retention_ms;
-    int64_t owner; /* topic/owner.h */
+    int64_t owner; /* topic/owners.h */
     enum dt_delivery_id delivery;
     bool paused, limited, deleting; /* limited: it has max_in_flight or rate_limit */
     struct dt_callback_terms callback;
@@ -63,7 +63,7 @@ bool dt_topic_cache_was_asked(dt_topic_cache *cache);
 void dt_view_release(struct dt_view *view);
 /* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
-/* Returns the owner of a topic (topic/owner.h); by its name, if the snapshot lacks the topic or is NULL. */
+/* The owner of a topic (topic/owners.h); by its name, if the snapshot has no such topic or is NULL. */
 int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 
 /* Returns a reference to the latest snapshot of the shards, in the same way. */

@@ -29,8 +29,8 @@
 #include "request/request.h"
 #include "request/topic_cache.h"
 #include "request/workers.h"
-#include "topic/owner.h"
-#include "topic/rate.h"
+#include "topic/owners.h"
+#include "topic_deleted.h"
 
 #define BY_OPERATION    'o'
 #define OWN_PIECES      12 /* pieces that the API does; each takes some tens of ms at most */

@@ -11,8 +11,8 @@
 #include "handlers.h"
 #include "job/results/results.h"
 #include "request/workers.h"
-#include "token_commands.h"
-#include "topic/topic_owners.h"
+#include "token_new.h"
+#include "topic/owners.h"
 
 #define TOKENS_ROOM ((size_t)1 << 20)
 #define USAGE_ROOM  ((size_t)4 << 20)

@@ -122,7 +122,7 @@ DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status stat
 
 /* ---- topics ---- */
 
-/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (topic/owner.h) pays
+/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (topic/owners.h) pays
  * if the topic has to be made. Answers from memory. */
 enum dt_writable dt_delivery_writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */

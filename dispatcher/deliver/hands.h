@@ -60,8 +60,8 @@ void dt_hands_stop(dt_hands *hands);
 
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
-/* How many attempts of a topic and its owner (topic/owner.h) may be claimed now, about. host: not 0 for the jobs of the
- * topic that name a host of this number (dt_callback_host_of) themselves. 0: its jobs wait; `room` is called when
+/* How many attempts of a topic and its owner (topic/owners.h) may be claimed now, about. host: not 0 for the jobs of the
+ * topic that name a host of this number (dt_callback_host_number) themselves. 0: its jobs wait; `room` is called when
  * it may be asked again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);

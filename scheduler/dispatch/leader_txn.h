@@ -81,7 +81,7 @@ struct dt_hand_wanted {
     int64_t job_id, attempt;
     size_t bytes; /* of its message, about */
     struct dt_str topic;
-    int64_t topic_owner; /* topic/owner.h */
+    int64_t topic_owner; /* topic/owners.h */
     struct dt_str url;   /* the job's own, or its topic's; absent: neither has one */
     bool own_url;
 };

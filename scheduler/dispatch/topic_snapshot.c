@@ -9,7 +9,7 @@
 #include "job/delivery.h"
 #include "mysql/db.h"
 #include "mysql/statements.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 #include "topic/topics.h"
 
 struct dt_topic_snapshot {

@@ -38,7 +38,7 @@ struct dt_topic_entry {
     struct dt_str name, kafka_name;
     enum dt_delivery_id delivery;
     bool paused, limited; /* limited: it has max_in_flight or rate_limit */
-    int64_t owner;        /* topic/owner.h */
+    int64_t owner;        /* topic/owners.h */
     struct dt_topic_callback callback;
 };
 /* The next refresh reads the topics whatever their version: a MySQL that went back may reach the same version with

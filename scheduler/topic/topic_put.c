@@ -14,7 +14,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic_gate.h"
-#include "topic_owners.h"
+#include "owners.h"
 #include "topics.h"
 #include "topics_version.h"
 

@@ -27,7 +27,7 @@ struct dt_topic {
     struct dt_str alerts; /* features/alerts/alert.h, as it is stored; absent = the defaults */
     struct dt_topic_callback callback;
     int64_t deletion; /* out: the operation that deletes the topic; 0 = none */
-    int64_t owner;    /* out: topic/owner.h */
+    int64_t owner;    /* out: topic/owners.h */
     int64_t created_at_ms, updated_at_ms, version;
 };
 struct dt_topic_counts {

@@ -3,7 +3,7 @@
 
 #include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
-#include "owner.h"
+#include "owners.h"
 #include "store/processes.h"
 #include "store/store_internal.h"
 #include "topics.h"

@@ -39,7 +39,7 @@ typedef struct dt_places dt_places;
 
 /* Jobs that ask for places. Borrowed. */
 struct dt_place_for {
-    int64_t owner; /* of the topic (topic/owner.h) */
+    int64_t owner; /* of the topic (topic/owners.h) */
     struct dt_str topic;
 };
 

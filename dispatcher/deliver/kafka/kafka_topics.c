@@ -22,7 +22,7 @@
 #include "base/hash.h"
 #include "base/thread.h"
 #include "kafka_admin_parts.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 #include "topic_queue.h"
 
 enum {

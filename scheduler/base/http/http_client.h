@@ -75,8 +75,8 @@ struct dt_http_settings {
 
 /* dt_http_client_send copies everything. */
 struct dt_http_request {
-    int64_t owner;     /* topic/owner.h: owners share the client */
-    struct dt_str url; /* valid for dt_callback_url_check */
+    int64_t owner;     /* topic/owners.h: with whose requests it shares what the client has */
+    struct dt_str url; /* dt_callback_url_check takes it */
     const struct dt_http_header *headers;
     size_t n_headers;
     struct dt_str body;

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 
 #define SLICE_ROWS 10000
 

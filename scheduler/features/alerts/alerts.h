@@ -34,7 +34,7 @@ DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, 
 /* A topic, and its column `alerts`. */
 struct dt_alert_topic {
     struct dt_str name, alerts;
-    int64_t owner; /* topic/owner.h */
+    int64_t owner; /* topic/owners.h */
 };
 struct dt_alert_topics {
     struct dt_alert_topic *v; /* in the arena */

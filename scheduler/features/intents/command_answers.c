@@ -13,7 +13,7 @@
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 
 #define ROW_BYTES ((size_t)1 << 20) /* or a quarter of what MySQL takes, if that is less */
 

@@ -9,7 +9,7 @@
 #include "job/list/list.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 
 /* ---- rows ---- */
 

@@ -5,7 +5,7 @@
 
 #include "features/operations/operations.h"
 #include "support/store_suite.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 #include "topic/topics.h"
 
 static struct dt_operation op;

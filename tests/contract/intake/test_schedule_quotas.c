@@ -4,7 +4,7 @@
 #include "features/quotas/quotas.h"
 #include "features/tokens/tokens.h"
 #include "job/change/jobs.h"
-#include "topic/topic_owners.h"
+#include "topic/owners.h"
 #include "topic/topics.h"
 
 #define SECOND_MS 1000

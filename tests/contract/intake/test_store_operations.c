@@ -9,7 +9,7 @@
 #include "features/operations/operations.h"
 #include "job/list/list.h"
 #include "support/store_suite.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 
 #define HOUR_MS INT64_C(3600000)
 

@@ -25,7 +25,7 @@
 #include "store/store.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
-#include "topic/topic_owners.h"
+#include "topic/owners.h"
 #include "topic/topics.h"
 
 #define MOST    400 /* calls of a work */

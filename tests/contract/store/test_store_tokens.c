@@ -5,7 +5,7 @@
 
 #include "features/tokens/tokens.h"
 #include "support/mysql_fixture.h"
-#include "topic/topic_owners.h"
+#include "topic/owners.h"
 #include "topic/topics.h"
 
 static struct dt_error err;

@@ -4,7 +4,7 @@
 #include "support/suite.h"
 
 #include "deliver/kafka/topic_queue.h"
-#include "topic/owner.h"
+#include "topic/owners.h"
 
 static dt_topic_queue *queue;
 

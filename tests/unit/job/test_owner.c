@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "topic/owner.h"
+#include "topic/owners.h"
 
 static struct dt_arena arena;
 
