@@ -1,6 +1,6 @@
 /*
- * Owns the table of topics whose jobs wait for room, and the rhythm of looking.
- * Refuses to know: what room is (topic/topic_gate.h), and what a shard does with a grant.
+ * Owns the table of topics that are waited for, and the rhythm of looking.
+ * Refuses to know: what room is (topic/limits.h), and what becomes of what is granted.
  *
  * Invariants: a shard that was granted room no longer waits, until it asks again; the shard that was served last is
  * served last the next time. The table is copied for a look, so that no thread waits for MySQL.
@@ -16,7 +16,7 @@
 #include "base/metrics.h"
 #include "job/job.h"
 #include "job/shard.h"
-#include "topic/topic_gate.h"
+#include "topic/limits.h"
 
 #define TOPICS    256              /* that are looked after at once */
 #define LOOK_US   INT64_C(50000)   /* between looks while a shard waits … */

@@ -23,7 +23,7 @@
 #include "leader_txn.h"
 #include "mysql/db.h"
 #include "topic/counts.h"
-#include "topic/topic_gate.h"
+#include "topic/limits.h"
 
 /* The outcome of a hint in this transaction. */
 enum dt_fate {

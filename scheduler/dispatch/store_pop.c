@@ -26,7 +26,7 @@
 #include "pop.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"
-#include "topic/topic_gate.h"
+#include "topic/limits.h"
 
 #define ROUNDS  8  /* pages of offers that one pop looks at */
 #define SOON_MS 20 /* an offer of a job that was made a moment ago may be due only now: clocks differ */

@@ -13,7 +13,7 @@
 #include "job/change/jobs_txn.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topic_gate.h"
+#include "limits.h"
 #include "owners.h"
 #include "topics.h"
 #include "topics_version.h"

@@ -22,7 +22,7 @@ struct dt_topic {
     /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka. */
     enum dt_delivery_id delivery;
     int64_t max_in_flight;    /* attempts that may be dispatched and not reported; 0 = any number */
-    struct dt_str rate_limit; /* topic/rate.h; absent = any number of attempts may begin */
+    struct dt_str rate_limit; /* topic/limits.h; absent = any number of attempts may begin */
     bool paused;
     struct dt_str alerts; /* features/alerts/alert.h, as it is stored; absent = the defaults */
     struct dt_topic_callback callback;

@@ -4,7 +4,7 @@
  * Owns: who may claim how many jobs of a topic that has a limit. A job is a number here; two leaders of shards, and an API
  * with a pop: more claimers than the limit allows.
  *
- * The mechanism (topic/topic_gate.h): a gate and a count, no shares.
+ * The mechanism (topic/limits.h): a gate and a count, no shares.
  *   gate       One row a topic with a limit (`topic_gates`). A transaction that claims of such a topic locks it and keeps
  *              the lock until its commit. So the claims of one topic come one after the other. Nobody waits for it who
  *              holds other locks: whose try is refused (SKIP LOCKED) leaves the topic's jobs where they are, for some
@@ -26,7 +26,7 @@
  * them, and with a limit that is smaller than their number. A holder that is stopped keeps its topic waiting until the
  * server ends its session (seconds), and costs no other topic anything.
  *
- * `rate_limit` is arithmetic on a column of the same row (GCRA, topic/rate.h), compared and moved under the gate. It is not
+ * `rate_limit` is arithmetic on a column of the same row (GCRA, topic/limits.h), compared and moved under the gate. It is not
  * order, and not modelled.
  */
 #define LEADERS 2       /* the third claimer is a pop */

@@ -17,7 +17,7 @@
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
 #include "operation_parts.h"
-#include "topic/rate.h"
+#include "topic/limits.h"
 
 #define REDRIVE_JOBS  128
 #define RATE_PIECE_NS INT64_C(200000000) /* a piece has as many jobs as the rate allows in this time */

@@ -52,9 +52,9 @@ struct dt_operation_ask {
      * than each would run. */
     bool delays, shifts;
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
-    struct dt_str rate;                 /* topic/rate.h; absent = any */
-    const struct dt_topic_bound *bound; /* for ids: jobs of other topics are skipped; NULL = none are */
-    int64_t tenant;                     /* the owner of the token; 0 = the token is for all topics */
+    struct dt_str rate;                 /* topic/limits.h; absent = any */
+    const struct dt_topic_bound *bound; /* of ids: jobs of other topics are passed by; NULL = none are */
+    int64_t tenant;                     /* the owner whose token asks; 0 = the token is for all topics */
 };
 struct dt_operation {
     int64_t id;

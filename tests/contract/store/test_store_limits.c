@@ -14,7 +14,7 @@
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
-#include "topic/topic_gate.h"
+#include "topic/limits.h"
 #include "topic/topics.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)

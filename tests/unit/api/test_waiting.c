@@ -6,8 +6,8 @@
 
 #include "dispatch/shards.h"
 #include "job/change/jobs.h"
-#include "rest/explain_rest.h"
-#include "topic/topic_gate.h"
+#include "rest/waiting.h"
+#include "topic/limits.h"
 
 #define NOW INT64_C(1795257000000)
 

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-#include "topic/rate.h"
+#include "topic/limits.h"
 
 #define NOW INT64_C(1795257000000)
 
