@@ -18,7 +18,6 @@
 #include "dispatch/shards.h"
 #include "job/delivery.h"
 #include "topic/owners.h"
-#include "topic/topic_refusal.h"
 #include "topic/topics.h"
 
 #define MAX_AGE_US INT64_C(1000000)

@@ -16,7 +16,7 @@
 #include "job/job.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
-#include "topics_version.h"
+#include "topics.h"
 
 static int64_t number_of(uint64_t hash)
 {

@@ -7,6 +7,7 @@
 #include "base/http/callback_rules.h"
 #include "job/delivery.h"
 #include "job/job.h"
+#include "mysql/db.h"
 #include "store/store.h"
 
 /* Settings of a topic's callbacks. Values of headers and secrets are told to nobody. */
@@ -107,5 +108,17 @@ struct dt_topic_list {
  * empty unless OK. */
 DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter,
                                             struct dt_arena *arena, struct dt_topic_list *out, struct dt_error *err);
+
+/* The reason why a topic cannot be made, in words for whoever asked for it. Pure. */
+
+#define DT_TOPIC_REFUSAL_MAX 200 /* room for a text */
+/* Writes the text, terminated, with limits and their settings. */
+void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config *config,
+                           char text[DT_TOPIC_REFUSAL_MAX]);
+
+/* The version of all topics together, by which processes know that what they have read of topics is old. */
+
+/* Raises installation.topics_version by a random step, inside the caller's transaction. SYSTEM: no random numbers. */
+DT_MUST_CHECK dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err);
 
 #endif

@@ -1,7 +1,13 @@
 /* Reading topics and counting their jobs; and what leaders say about their shards. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
+#include "base/assert.h"
+#include "base/guard.h"
+#include "events/event_of.h"
 #include "job/change/jobs_txn.h"
+#include "limits.h"
 #include "mysql/statements.h"
 #include "owners.h"
 #include "store/processes.h"
@@ -188,4 +194,469 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
         status = dt_db_read_number(db, dt_sql_select_overdue, DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), NULL,
                                    &out->oldest_overdue_ms, err);
     return status;
+}
+
+/* The words: see topics.h. */
+
+void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config *config,
+                           char text[DT_TOPIC_REFUSAL_MAX])
+{
+    static const char *const texts[DT_TOPIC_REFUSALS] = {
+        [DT_TOPIC_CLASH] = "the name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)",
+        [DT_TOPIC_INTERNAL] = "the Kafka topic is internal to this installation or to another one (see kafka_topic)",
+        [DT_TOPIC_FOREIGN] = "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics",
+        [DT_TOPIC_CHANGED] = "was changed by somebody else meanwhile"};
+    dt_assert_cmp(refusal, <, DT_TOPIC_REFUSALS);
+    if (refusal == DT_TOPIC_LIMIT)
+        snprintf(text, DT_TOPIC_REFUSAL_MAX, "no topic can be made: there are as many as limits.topics allows (%lld)",
+                 (long long)config->limits_topics);
+    else if (refusal == DT_TOPIC_PREFIX_LIMIT)
+        snprintf(text, DT_TOPIC_REFUSAL_MAX,
+                 "no topic can be made: as many as limits.prefix_topics allows (%lld) begin with the token's prefix",
+                 (long long)config->limits_prefix_topics);
+    else
+        snprintf(text, DT_TOPIC_REFUSAL_MAX, "%s",
+                 texts[refusal] ? texts[refusal] : "the topic cannot be stored as it is");
+}
+
+/*
+ * Owns the step of the version. Processes compare for equality: after steps of one a MySQL that was restored from a
+ * copy would count the same versions again with other topics, and a process that had read them before would go on
+ * with what it knows.
+ */
+
+dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err)
+{
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    const int64_t step = (int64_t)random + 1;
+    return dt_db_run(db, dt_sql_raise_topics_version, DT_PARAMS(DT_P_INT(step)), NULL, err);
+}
+
+/*
+ * Changes of topics: settings, pauses, and topics that are made by their first job.
+ *
+ * Every change of a topic is made under a lock on the installation row and raises installation.topics_version in the
+ * same transaction. So changes come one after the other (two new topics whose Kafka names clash cannot both get in),
+ * and whoever keeps settings in memory sees by one number that they are old: a claim that begins after a pause was
+ * answered reads the raised number.
+ */
+
+#define ENSURED_AT_ONCE 16 /* topics of a transaction: others who change topics wait for it */
+
+/* All changes of topics queue here. */
+static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_str name = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
+    bool fits = name.n > 0 && name.n <= 100;
+    if (fits) {
+        memcpy(installation, name.p, name.n);
+        installation[name.n] = '\0';
+    }
+    status = dt_db_end(db, err);
+    return status || fits ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+}
+
+static char folded(char c)
+{
+    return c == '.' ? '_' : c;
+}
+
+static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
+                        const char *why)
+{
+    if (terms)
+        terms->refusal = refusal;
+    return dt_fail(err, DT_INVALID, "%s", why);
+}
+
+static bool clashes_with_ours(struct dt_str kafka_name, const char *installation)
+{
+    static const char *const ours[] = {"ledger", "results", "results.rejected", "commands", "commands.rejected",
+                                       "dead",   "alerts"};
+    char name[140];
+    size_t n = strlen(installation);
+    if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
+        return true;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+        size_t same = 0;
+        snprintf(name, sizeof(name), "%s.%s", installation, ours[i]);
+        while (same < kafka_name.n && name[same] && folded(kafka_name.p[same]) == folded(name[same]))
+            same++;
+        if (same == kafka_name.n && !name[same])
+            return true;
+    }
+    return false;
+}
+
+/* *delivery: UNSET if there is no such topic. */
+static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
+{
+    int64_t number;
+    dt_status status = dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), NULL, &number, err);
+    *delivery = (enum dt_delivery_id)number;
+    return status;
+}
+
+/* ---- how many there may be: counted under the lock that all makers take, so the bounds are exact ---- */
+
+static dt_status count_topics(dt_db *db, struct dt_str prefix, int64_t *n, struct dt_error *err)
+{
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    struct dt_str below = dt_topic_above_prefix(&arena, prefix);
+    dt_status status =
+        below.p ? dt_db_read_number(db, dt_sql_count_topics, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(below)), NULL, n, err)
+                : dt_fail(err, DT_NOMEM, "out of memory");
+    dt_arena_clear(&arena);
+    return status;
+}
+
+static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
+{
+    int64_t there = 0;
+    dt_status status = DT_OK;
+    if (terms && terms->topics_max)
+        status = count_topics(db, DT_STR_LIT(""), &there, err);
+    if (status == DT_OK && terms && terms->topics_max && there >= terms->topics_max)
+        return refuse(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
+    for (size_t i = 0; status == DT_OK && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
+        if (terms->prefixes[i].n == 0 || !dt_str_begins(name, terms->prefixes[i]))
+            continue;
+        status = count_topics(db, terms->prefixes[i], &there, err);
+        if (status == DT_OK && there >= terms->prefix_topics_max)
+            return refuse(terms, DT_TOPIC_PREFIX_LIMIT, err, "as many topics as may begin so begin with the prefix");
+    }
+    return status;
+}
+
+/* ---- writing ---- */
+
+struct settings {
+    struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, hosts, headers, secret, timeout;
+    struct dt_param max_in_flight, rate_limit, alerts;
+};
+
+/* An unset delivery is the fallback. */
+static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id fallback)
+{
+    enum dt_delivery_id delivery = t->delivery ? t->delivery : fallback;
+    bool own_name = !t->kafka_topic.p || dt_str_eq(t->kafka_topic, t->name);
+    return (struct settings){
+        .delivery = delivery ? DT_P_STR(dt_str(dt_delivery_id_name(delivery))) : DT_P_NULL,
+        .kafka_topic = own_name ? DT_P_NULL : DT_P_STR(t->kafka_topic),
+        .retry = DT_P_STR_OR_NULL(t->retry),
+        .ack_timeout = DT_P_INT_OR_NULL(t->ack_timeout_ms),
+        .retention = t->retention_ms < 0 ? DT_P_NULL : DT_P_INT(t->retention_ms),
+        .max_in_flight = DT_P_INT_OR_NULL(t->max_in_flight),
+        .rate_limit = DT_P_STR_OR_NULL(t->rate_limit),
+        .alerts = DT_P_STR_OR_NULL(t->alerts),
+        .paused = DT_P_INT(t->paused),
+        .url = DT_P_STR_OR_NULL(t->callback.places.url),
+        .hosts = DT_P_STR_OR_NULL(t->callback.places.hosts),
+        .headers = DT_P_STR_OR_NULL(t->callback.headers),
+        .secret = DT_P_STR_OR_NULL(t->callback.secret),
+        .timeout = DT_P_INT_OR_NULL(t->callback.timeout_ms),
+    };
+}
+
+/* The topic before a change and after it: for an event, where there is somebody to name; and for whoever wants to see
+ * it. */
+struct topic_event {
+    struct dt_str actor;
+    struct dt_topic_now *now; /* NULL: nobody wants to */
+    struct dt_arena arena;
+    struct dt_topic before;
+    bool existed;
+};
+
+static dt_status read_in_txn(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out, bool *there,
+                             struct dt_error *err)
+{
+    dt_status status = dt_topic_read(db, name, arena, out, err);
+    *there = status == DT_OK;
+    return status == DT_NOT_FOUND ? DT_OK : status;
+}
+
+static dt_status note_before(struct topic_event *e, dt_db *db, struct dt_str name, struct dt_error *err)
+{
+    e->existed = false;
+    return e->actor.p ? read_in_txn(db, name, &e->arena, &e->before, &e->existed, err) : DT_OK;
+}
+
+/* Reads the topic after the change, and writes the event. */
+static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name, const char *action, int64_t now_ms,
+                            struct dt_error *err)
+{
+    struct dt_topic_now unseen = {.arena = &e->arena};
+    struct dt_topic_now *now = e->now ? e->now : &unseen;
+    bool there = false;
+    dt_status status = e->actor.p || e->now ? read_in_txn(db, name, now->arena, &now->topic, &there, err) : DT_OK;
+    if (status != DT_OK || !there || !e->actor.p)
+        return status;
+    const struct dt_job_event event = {.at_ms = now_ms, .actor = e->actor, .action = dt_str(action)};
+    return dt_event_of_topic(db, &event, e->existed ? &e->before : NULL, &now->topic, err);
+}
+
+/* A topic that is to be made or replaced. */
+struct putting {
+    struct topic_event event;
+    const struct dt_topic *topic;
+    enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
+    struct dt_topic_terms *terms;
+    enum dt_delivery_id fallback; /* of a topic that is made and does not say */
+    struct dt_new_owners *owners;
+    bool created; /* out */
+};
+
+/* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
+static dt_status judge(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
+                       struct dt_error *err)
+{
+    const struct dt_topic *t = put->topic;
+    struct dt_topic_terms *terms = put->terms;
+    const struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
+    const enum dt_delivery_id delivery = t->delivery ? t->delivery : was ? was : put->fallback;
+    const struct dt_param name = DT_P_STR(t->name);
+    const struct dt_param kafka = DT_P_STR(kafka_name);
+    int64_t version = 0;
+    bool found = false;
+    dt_status status = DT_OK;
+    /* A caller that puts what it has read from a topic puts it onto that version of it. */
+    if (terms && terms->of_version) {
+        status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
+        if (status == DT_OK && version != terms->version)
+            return refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
+    }
+    /* Without a kafka_topic, a topic has a name in Kafka only while its jobs go there. */
+    if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
+        (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
+        return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
+    /* A Kafka topic that is not the maker's to name may stay where somebody else put it. */
+    if (status == DT_OK && terms && terms->foreign) {
+        status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
+                                   NULL, err);
+        if (status == DT_OK && !found)
+            return refuse(terms, DT_TOPIC_FOREIGN, err, "its Kafka topic is not the maker's to name");
+    }
+    if (status == DT_OK && !was)
+        status = refuse_one_more(db, t->name, terms, err);
+    if (status != DT_OK)
+        return status;
+    status = dt_db_read_number(db, dt_sql_find_kafka_clash, DT_PARAMS(kafka, kafka, name), &found, NULL, err);
+    return status == DT_OK && found
+               ? refuse(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic")
+               : status;
+}
+
+/* Writes nothing if nothing changed. */
+static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_ms, uint64_t *changed,
+                              struct dt_error *err)
+{
+    const struct dt_topic *t = put->topic;
+    const struct settings s = settings_of(t, DT_DELIVERY_UNSET);
+    const struct dt_param keep = DT_P_INT(put->how != PUT_ALL);
+    const bool limits = t->max_in_flight || t->rate_limit.p;
+    dt_status status = limits ? dt_topic_gate_close(db, t->name, now_ms, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
+    return dt_db_run(db, dt_sql_update_topic,
+                     DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
+                               s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
+                               DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
+                               s.retention, keep, s.paused, s.url, s.hosts, s.headers, s.secret, s.timeout,
+                               s.max_in_flight, s.rate_limit, s.alerts),
+                     changed, err);
+}
+
+/* With the lock of all changes of topics. *changed: something was written. */
+static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
+                         struct dt_error *err)
+{
+    const struct dt_topic *t = put->topic;
+    const struct dt_param name = DT_P_STR(t->name);
+    const struct dt_param now = DT_P_INT(now_ms);
+    const struct settings s = settings_of(t, put->fallback);
+    enum dt_delivery_id was = DT_DELIVERY_UNSET;
+    uint64_t rows = 1;
+    int64_t owner = 0;
+    put->created = *changed = false;
+    dt_status status = find_topic(db, t->name, &was, err);
+    const bool exists = was != DT_DELIVERY_UNSET;
+    if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
+        return status;
+    status = judge(db, put, installation, was, err);
+    if (status == DT_OK && !exists)
+        status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
+    if (status == DT_OK)
+        status = note_before(&put->event, db, t->name, err);
+    if (status == DT_OK && exists)
+        status = change_topic(db, put, now_ms, &rows, err);
+    else if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_insert_topic,
+                           DT_PARAMS(name, s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, s.paused,
+                                     s.url, s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
+                                     s.alerts, DT_P_INT(owner), now, now),
+                           NULL, err);
+    if (status == DT_OK)
+        status = note_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
+    put->created = !exists;
+    *changed = status == DT_OK && rows > 0;
+    return status;
+}
+
+static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct putting *put = arg;
+    const struct dt_topic *t = put->topic;
+    char installation[101];
+    bool changed = false;
+    dt_status status = DT_OK;
+    put->owners->read = false;
+    /* Locks the gate of a topic that has a limit from now on: a claim that begins after the answer knows it. */
+    if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
+        status = dt_topic_gate_make(db, t->name, err);
+    if (status == DT_OK)
+        status = lock_topics(db, installation, err);
+    if (status == DT_OK)
+        status = put_one(put, db, now_ms, installation, &changed, err);
+    return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
+}
+
+/* Of a topic that does not say. */
+static enum dt_delivery_id fallback(dt_store *store)
+{
+    return dt_config_has_kafka(dt_store_config(store)) ? DT_DELIVERY_KAFKA : DT_DELIVERY_PULL;
+}
+
+dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
+                             struct dt_topic_terms *terms, struct dt_topic_now *now, struct dt_error *err)
+{
+    struct dt_new_owners owners = {.read = false};
+    struct putting put = {.event = {.actor = dt_store_actor(store), .now = now},
+                          .owners = &owners,
+                          .topic = topic,
+                          .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED,
+                          .terms = terms,
+                          .fallback = fallback(store)};
+    if (terms)
+        terms->refusal = DT_TOPIC_FINE;
+    dt_arena_init(&put.event.arena);
+    dt_status status = dt_store_commit_work(store, NULL, put_locked, &put, err);
+    dt_arena_clear(&put.event.arena);
+    dt_arena_clear(&owners.arena);
+    now->created = put.created;
+    return status;
+}
+
+/* ---- topics that are made by their first job ---- */
+
+/* One transaction's part of the topics that are wanted. */
+struct ensuring {
+    struct dt_topic_ensure *v;
+    size_t n;
+    enum dt_delivery_id fallback;
+};
+
+static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct ensuring *e = arg;
+    struct dt_new_owners owners = {.read = false};
+    char installation[101];
+    bool any = false;
+    dt_status status = lock_topics(db, installation, err);
+    for (size_t i = 0; status == DT_OK && i < e->n; i++) {
+        struct dt_topic_ensure *wanted = &e->v[i];
+        struct dt_topic_terms *terms = wanted->terms;
+        const struct dt_topic topic = {
+            .name = wanted->name, .retention_ms = -1, .delivery = terms ? terms->delivery : DT_DELIVERY_UNSET};
+        struct putting put = {
+            .topic = &topic, .how = PUT_IF_ABSENT, .terms = terms, .fallback = e->fallback, .owners = &owners};
+        bool changed;
+        if (wanted->there)
+            continue;
+        if (terms)
+            terms->refusal = DT_TOPIC_FINE;
+        wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
+        any |= changed;
+        if (status == DT_INVALID) /* a topic that is refused writes nothing, and the others go on */
+            status = DT_OK;
+    }
+    dt_arena_clear(&owners.arena);
+    return status == DT_OK && any ? dt_topics_raise_version(db, err) : status;
+}
+
+dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err)
+{
+    struct ensuring e = {.v = v, .fallback = fallback(store)};
+    dt_db *db;
+    if (n == 0)
+        return DT_OK;
+    /* Looks without a lock: a caller whose topics are there disturbs no other. */
+    dt_status status = dt_store_db(store, &db, err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
+        v[i].status = DT_OK;
+        status = find_topic(db, v[i].name, &delivery, err);
+        v[i].there = delivery != DT_DELIVERY_UNSET;
+    }
+    for (; status == DT_OK && e.v < v + n; e.v += e.n) {
+        size_t missing = 0;
+        for (e.n = 0; e.v + e.n < v + n && missing < ENSURED_AT_ONCE; e.n++)
+            missing += !e.v[e.n].there;
+        if (missing)
+            status = dt_store_commit_work(store, NULL, ensure_locked, &e, err);
+    }
+    return status;
+}
+
+dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
+{
+    struct dt_topic_ensure one = {.name = name, .terms = terms};
+    dt_status status = dt_store_topics_ensure(store, &one, 1, err);
+    return status == DT_OK ? one.status : status;
+}
+
+/* ---- pauses ---- */
+
+dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *p, struct dt_error *err)
+{
+    struct topic_event event = {.actor = p->actor, .now = p->now};
+    char installation[101];
+    enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
+    uint64_t changed = 0;
+    dt_arena_init(&event.arena);
+    dt_status status = note_before(&event, db, p->name, err);
+    if (status == DT_OK)
+        status = lock_topics(db, installation, err);
+    if (status == DT_OK)
+        status = find_topic(db, p->name, &delivery, err);
+    if (status == DT_OK && !delivery)
+        status = dt_fail(err, DT_NOT_FOUND, "no such topic");
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_pause_topic,
+                           DT_PARAMS(DT_P_INT(p->paused), DT_P_INT(now_ms), DT_P_STR(p->name), DT_P_INT(p->paused)),
+                           &changed, err);
+    if (status == DT_OK && changed)
+        status = dt_topics_raise_version(db, err);
+    if (status == DT_OK)
+        status = note_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err);
+    dt_arena_clear(&event.arena);
+    return status;
+}
+
+static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    return dt_topic_pause_in_txn(db, now_ms, arg, err);
+}
+
+dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_topic_now *now,
+                               struct dt_error *err)
+{
+    struct dt_topic_pausing pausing = {.name = name, .paused = paused, .actor = dt_store_actor(store), .now = now};
+    return dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
 }

@@ -15,7 +15,7 @@
 #include "job/job.h"
 #include "job/problem.h"
 #include "store/store.h"
-#include "topic/topic_refusal.h"
+#include "topic/topics.h"
 
 /* In the order of the ENUM job_inbox.action. */
 enum dt_intent_action {

@@ -7,7 +7,6 @@
 #include "operation_parts.h"
 #include "operations.h"
 #include "topic/topics.h"
-#include "topic/topics_version.h"
 
 #define REMEMBERED_MS INT64_C(86400000)
 #define REVIVED_MOST  100
