@@ -48,4 +48,4 @@ ADAPTERS = {"scheduler/mysql/db_mysql.c", "scheduler/base/text/json.c", "dispatc
 CLOCK_FILES = ["scheduler/base/clock.c", "api/main.c", "dispatcher/main.c"]
 
 # Where SQL may stand in C: what a session says (mysql/), names that are no parameters (partitions), grants. Statements are in the *.sql of their subject.
-SQL_IN_C = ("scheduler/mysql/*", "scheduler/job/archive/archive_days.c", "scheduler/events/event_days.c", "scheduler/store/grants.c")
+SQL_IN_C = ("scheduler/mysql/*", "scheduler/job/archive/archive_days.c", "scheduler/events/events_store.c", "scheduler/store/grants.c")

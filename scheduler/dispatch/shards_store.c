@@ -19,7 +19,7 @@
  */
 #include "base/assert.h"
 #include "base/guard.h"
-#include "events/event_txn.h"
+#include "events/events.h"
 #include "mysql/statements.h"
 #include "shards.h"
 #include "store/store_internal.h"

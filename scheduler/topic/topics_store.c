@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "events/event_of.h"
+#include "events/events.h"
 #include "job/change/jobs_txn.h"
 #include "limits.h"
 #include "mysql/statements.h"

@@ -10,7 +10,7 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
-#include "events/event_txn.h"
+#include "events/events.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs_txn.h"
 #include "job/job.h"

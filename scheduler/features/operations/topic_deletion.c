@@ -1,7 +1,7 @@
 /* Deleting topics: see operations.h. As all changes of topics, it locks the row of the installation. */
 #include <stdio.h>
 
-#include "events/event_of.h"
+#include "events/events.h"
 #include "mysql/statements.h"
 #include "mysql/walk.h"
 #include "operation_parts.h"

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "events/event_of.h"
+#include "events/events.h"
 #include "fire_batch.h"
 #include "job/change/jobs_txn.h"
 #include "job/change/jobs.h"

@@ -5,7 +5,7 @@
  * takes as well. So if all tokens are gone (revoked, deleted by a manual edit, lost with their table), access stays
  * closed.
  */
-#include "events/event_txn.h"
+#include "events/events.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "tokens.h"

@@ -18,7 +18,7 @@
  */
 #include "base/assert.h"
 #include "base/guard.h"
-#include "events/event_of.h"
+#include "events/events.h"
 #include "job/archive/archive.h"
 #include "job/job.h"
 #include "job/job_state.h"
