@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "dispatch/pop.h"
-#include "dispatch/shard_stats.h"
+#include "dispatch/shards.h"
 #include "events/events.h"
 #include "index/index.h"
 #include "index/reconcile/reconcile.h"

@@ -6,6 +6,7 @@
 
 #include "job/shard.h"
 #include "store/processes.h"
+#include "store/store.h"
 
 /* Makes slots map to `shards` of them (1 to DT_SHARDS_MAX): their rows exist and the generation has risen, in one
  * transaction. Nothing changes when the number is the same. HALTED: a shard is halted, and nothing was changed. *inst:
@@ -41,5 +42,27 @@ struct dt_shard_info {
  * statement, what the dispatchers report. *out is NULL and *n is 0 unless OK. */
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
                                         struct dt_dispatchers *dispatchers, struct dt_error *err);
+
+/*
+ * The rows of `shard_stats`: what a leader says of its shard, for the API and for operators (what it waits for, what is
+ * overdue, how far the index has drifted). The housekeeper of a dispatcher writes them for the shards that are led
+ * there. Nothing is decided by them.
+ */
+
+struct dt_shard_stats {
+    unsigned shard;
+    int64_t epoch;
+    const char *waiting;   /* what the leader waits for; NULL: nothing */
+    const char *callbacks; /* why due callbacks wait; NULL: none do */
+    const char *detail;    /* NULL: nothing; cut to 500 characters */
+    int64_t generation;    /* of the map that the leader works with, its set filled for it; 0 = not yet */
+    int64_t drains; /* jobs a second, measured while more were due; 0 = not measured: what was said of it stays */
+    int64_t held;   /* due, of paused topics: not overdue */
+    int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,
+        drift_wrong; /* oldest_due_at_ms 0 = nothing is due */
+};
+/* Replaces what was said about these shards. */
+DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,
+                                           struct dt_error *err);
 
 #endif

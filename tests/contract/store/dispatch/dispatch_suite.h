@@ -14,7 +14,7 @@
 #include "dispatch/leader_txn.h"
 #include "dispatch/outgoing.h"
 #include "dispatch/scan.h"
-#include "dispatch/shard_stats.h"
+#include "dispatch/shards.h"
 #include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
