@@ -31,7 +31,6 @@
 #include "dispatch/fence.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/scan.h"
-#include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/inflight.h"
 #include "job/job.h"

@@ -18,7 +18,7 @@
 #define DT_DISPATCH_LEADER_PARTS_H
 
 #include "base/assert.h"
-#include "fence_txn.h"
+#include "fence.h"
 #include "job/results/results.h"
 #include "leader_txn.h"
 #include "mysql/db.h"

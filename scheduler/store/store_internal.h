@@ -3,7 +3,7 @@
  *
  * A transaction that may be repeated is a function of its work, given to dt_store_commit_work (topic/counts.h).
  * What a leader does under its fence is never repeated
- * (dispatch/fence_txn.h); inserting, which may have to find out what became of a COMMIT,
+ * (dispatch/fence.h); inserting, which may have to find out what became of a COMMIT,
  * and applying results, which lock more the second time, have loops of their own (job/change/jobs_insert.c,
  * job/results/results_deferred.c).
  */

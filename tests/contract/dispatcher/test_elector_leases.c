@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/takeover.h"
+#include "dispatch/fence.h"
 #include "store/processes.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"

@@ -10,7 +10,7 @@
 #include "support/suite.h"
 
 #include "deliver/kafka/delivery_kafka.h"
-#include "dispatch/takeover.h"
+#include "dispatch/fence.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/mysql_fixture.h"

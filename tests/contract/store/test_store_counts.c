@@ -12,7 +12,6 @@
 
 #include "dispatch/fence.h"
 #include "dispatch/leader_txn.h"
-#include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs.h"

@@ -7,7 +7,7 @@
 #include "base/http/callback_rules.h"
 #include "dispatch/hands.h"
 #include "dispatch/leader_txn.h"
-#include "dispatch/takeover.h"
+#include "dispatch/fence.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"

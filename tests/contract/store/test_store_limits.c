@@ -7,7 +7,6 @@
 #include "dispatch/fence.h"
 #include "dispatch/leader_txn.h"
 #include "dispatch/pop.h"
-#include "dispatch/takeover.h"
 #include "job/archive/archive.h"
 #include "job/results/results.h"
 #include "mysql/db.h"

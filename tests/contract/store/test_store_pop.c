@@ -6,7 +6,7 @@
 
 #include "dispatch/leader_txn.h"
 #include "dispatch/pop.h"
-#include "dispatch/takeover.h"
+#include "dispatch/fence.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"

@@ -179,21 +179,21 @@ static int64_t wait_ms(struct rig *rig, unsigned shard)
 {
     struct dt_deaths deaths;
     OK(dt_store_deaths(rig->store, shard, &deaths, &err));
-    assert_string_equal(deaths.where, deaths.wait_ms ? "fence.c:120" : "");
+    assert_string_equal(deaths.where, deaths.wait_ms ? "fence_store.c:120" : "");
     return deaths.wait_ms;
 }
 
 RIG_TEST(a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute)
 {
     const struct dt_config *config = &rig->fx.config;
-    dt_store_put_death(config, 1, "fence.c:120", "held == sum (3, 4)", 3);
-    dt_store_put_death(config, 2, "fence.c:120", "held == sum (3, 4)", 3);
-    dt_store_put_death(config, 3, "fence.c:121", "held == sum (3, 4)", 3);
-    dt_store_put_death(config, 4, "fence.c:120", "held == sum (3, 4)", -1);
-    dt_store_put_death(config, 5, "fence.c:120", "held == sum (3, 4)", 31);
+    dt_store_put_death(config, 1, "fence_store.c:120", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 2, "fence_store.c:120", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 3, "fence_store.c:121", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 4, "fence_store.c:120", "held == sum (3, 4)", -1);
+    dt_store_put_death(config, 5, "fence_store.c:120", "held == sum (3, 4)", 31);
     assert_int_equal(wait_ms(rig, 3), 0);
     mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 30000");
-    dt_store_put_death(config, 6, "fence.c:120", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 6, "fence_store.c:120", "held == sum (3, 4)", 3);
     assert_in_range(wait_ms(rig, 3), 50000, 60000);
     assert_int_equal(wait_ms(rig, 31), 0);
     mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 40000");
@@ -210,11 +210,11 @@ RIG_TEST(a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute)
 RIG_TEST(a_death_is_found_for_an_hour_although_its_process_is_gone)
 {
     beat(rig, 7, NULL, 0);
-    dt_store_put_death(&rig->fx.config, 7, "fence.c:120", "held == sum (3, 4)", 3);
+    dt_store_put_death(&rig->fx.config, 7, "fence_store.c:120", "held == sum (3, 4)", 3);
     find(rig, 7, "clock", "mysql");
-    assert_string_equal(findings(rig), "assertion shard 3, fence.c:120, clock mysql");
+    assert_string_equal(findings(rig), "assertion shard 3, fence_store.c:120, clock mysql");
     mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 60000");
-    assert_string_equal(findings(rig), "assertion shard 3, fence.c:120");
+    assert_string_equal(findings(rig), "assertion shard 3, fence_store.c:120");
     mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 3600000");
     assert_string_equal(findings(rig), "");
     find(rig, 8, "clock", "mysql");

@@ -6,7 +6,6 @@
 
 #include "dispatch/fence.h"
 #include "dispatch/shards.h"
-#include "dispatch/takeover.h"
 #include "job/inflight.h"
 #include "store/processes.h"
 #include "support/mysql_fixture.h"

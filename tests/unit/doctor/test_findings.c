@@ -220,12 +220,13 @@ TEST(a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
-    const struct dt_process_finding told = {S("assertion"), S("shard 0, fence.c:9"), S("n == 4"), S("d:1"), NOW};
+    const struct dt_process_finding told = {S("assertion"), S("shard 0, fence_store.c:9"), S("n == 4"), S("d:1"), NOW};
+    (void)state;
     v[0].owner = DT_STR_NONE;
     shards.n = 2;
     e.told = &told;
     e.n_told = 1;
-    expect(&e, "assertion|shard 0, fence.c:9|n == 4 (seen by d:1)\n"
+    expect(&e, "assertion|shard 0, fence_store.c:9|n == 4 (seen by d:1)\n"
                "> shard-without-leader|shard 0|no process that lives leads it");
 }
 

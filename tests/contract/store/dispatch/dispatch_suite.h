@@ -15,7 +15,6 @@
 #include "dispatch/outgoing.h"
 #include "dispatch/scan.h"
 #include "dispatch/shards.h"
-#include "dispatch/takeover.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
 #include "job/inflight.h"
