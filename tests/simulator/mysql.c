@@ -599,7 +599,7 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
 
 /* ---- procedure dt_wait, which is not SQL that the engine knows ---- */
 
-/* Its parameters, as store_watch.c has them. */
+/* Its parameters, as watch_store.c has them. */
 enum { PROCESS, WAIT_MS, OWNER, DUE_FROM, LOOK_FROM, GENERATION, TOPICS_VERSION, LEADS, INTAKE };
 
 static int64_t leads_of(struct dt_str owner)

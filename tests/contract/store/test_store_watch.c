@@ -1,5 +1,5 @@
 /*
- * The wait of a process in MySQL, and what ends it: store_watch.c and the procedure dt_wait, on a server. A second session
+ * The wait of a process in MySQL, and what ends it: watch_store.c and the procedure dt_wait, on a server. A second session
  * changes things meanwhile.
  */
 #include <stdio.h>
