@@ -16,7 +16,7 @@
 #include "job/results/results.h"
 #include "store/store.h"
 
-/* ---- owners (store_hands.c) ---- */
+/* ---- owners (hands_store.c) ---- */
 
 /* Begins the lease of a number above 0. EXISTS: draw another one. Forgets numbers that ended long ago. */
 DT_MUST_CHECK dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms,
@@ -32,7 +32,7 @@ DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, str
 /* Ends it: whatever is still in its hands is lost from now on. */
 DT_MUST_CHECK dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error *err);
 
-/* ---- lost attempts (store_hands.c) ---- */
+/* ---- lost attempts (hands_store.c) ---- */
 
 /* A page of jobs of which an attempt is in the hands of an owner that is gone. */
 struct dt_lost {
@@ -56,7 +56,7 @@ struct dt_hand {
 DT_MUST_CHECK dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard, struct dt_arena *arena,
                                                 struct dt_hand **hands, size_t *n, struct dt_error *err);
 
-/* ---- outcomes (record_hands.c) ---- */
+/* ---- outcomes (hands_store.c) ---- */
 
 /* An answer to a callback, and what came of it. */
 struct dt_hand_answer {

@@ -3,9 +3,9 @@
  * fence is needed: a claim keeps no authority, and nothing is handed out again from memory.
  *
  *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row   (dispatch/leader_offers.c)
- *   pop           claims jobs in order of (due, id), and takes their offers away          (store_pop.c)
+ *   pop           claims jobs in order of (due, id), and takes their offers away          (pop_store.c)
  *   housekeeping  takes away offers that nobody can pop, and has jobs offered anew that
- *                 lack theirs                                                             (offers_tidy.c)
+ *                 lack theirs                                                             (pop_store.c)
  *
  * Statuses and times as of store/store.h.
  */
@@ -59,7 +59,7 @@ DT_MUST_CHECK dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct
 /* For qsort: the order of popped jobs, by when they were due, then by id. */
 int dt_pop_by_due(const void *a, const void *b);
 
-/* ---- housekeeping (offers_tidy.c) ---- */
+/* ---- housekeeping (pop_store.c) ---- */
 
 /* How far a walk over all offers has come; zero at first. Each walk ends at its end, and the next one begins anew. */
 struct dt_offers_walk {

@@ -2,16 +2,15 @@
  * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
+#include <stdlib.h>
+
 #include "base/assert.h"
 #include "base/http/url.h"
 #include "job/job.h"
-#include "scan.h"
-
-#include <stdlib.h>
-
 #include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
+#include "scan.h"
 
 /* Who takes the rows of a scan one by one: false = it wants no more. */
 struct visitor {
