@@ -27,8 +27,7 @@
 #include "base/config.h"
 #include "deliver/kafka/kafka.h"
 #include "dispatch/fence.h"
-#include "dispatch/leader_txn.h"
-#include "dispatch/outgoing.h"
+#include "dispatch/leader.h"
 #include "job/inflight.h"
 
 typedef struct dt_delivery dt_delivery;

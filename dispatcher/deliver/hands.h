@@ -21,7 +21,7 @@
 
 #include "base/chores.h"
 #include "base/config.h"
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "index/index.h"
 #include "topic/topics.h"
 

@@ -29,7 +29,7 @@
 #include "deliver/delivery.h"
 #include "deliver/hands.h"
 #include "dispatch/fence.h"
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "dispatch/scan.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/inflight.h"

@@ -14,7 +14,7 @@
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "deadlines.h"
+#include "leader_parts.h"
 #include "fence.h"
 #include "job/archive/archive.h"
 #include "job/results/results.h"

@@ -3,7 +3,7 @@
  * of callbacks in a dispatcher; dispatcher/deliver/hands.h is the port before that pool, which leaders use.
  * tests/model/callbacks.pml is the protocol. See store.h for what a dt_store is.
  *
- *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease:
+ *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader.h), and it is a lease:
  *            if it was not renewed for its timeout by MySQL's clock it has ended, and its attempts are lost. The
  *            process lets go of it earlier, and never renews it again.
  *   outcome  The process records what came of an attempt, if the attempt is still in the hands that it was claimed for.

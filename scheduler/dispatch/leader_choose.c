@@ -1,4 +1,179 @@
 /*
+ * The hinted jobs of a leader transaction: locked, read, and looked up where else they may stand.
+ *
+ * Owns:            what is known of each candidate before it is judged.
+ * Refuses to know: what becomes of it.
+ *
+ * Invariants: rows are locked in order of ids; a row that another session holds locked is passed by; the list of
+ * another shard is read after the rows were locked, as committed then, and an attempt that is not in it cannot come
+ * into it.
+ */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/fair.h"
+#include "base/guard.h"
+#include "base/http/url.h"
+#include "job/job.h"
+#include "job/job_state.h"
+#include "leader.h"
+#include "leader_parts.h"
+#include "mysql/id_in.h"
+#include "mysql/id_list.h"
+#include "mysql/statements.h"
+#include "topic_snapshot.h"
+
+static int by_id(const void *a, const void *b)
+{
+    const struct dt_candidate *x = a;
+    const struct dt_candidate *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id)
+{
+    struct dt_candidate key = {.id = id};
+    dt_assert(!t->by_due);
+    return bsearch(&key, t->v, t->n, sizeof(*t->v), by_id);
+}
+
+const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n)
+{
+    int64_t *ids = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*ids));
+    *n = 0;
+    for (size_t i = 0; ids && i < t->n; i++)
+        if (!wanted || wanted(&t->v[i]))
+            ids[(*n)++] = t->v[i].id;
+    return ids;
+}
+
+/* The columns of dt_sql_lock_hinted. */
+static dt_status take_row(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    const struct dt_str topic = dt_db_bytes(t->db, 7);
+    if (!c)
+        return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+    if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* one copy for as long as the same one comes */
+        t->topic = dt_arena_copy(t->io->arena, topic);
+    c->found = true;
+    c->state = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1);
+    c->attempt = dt_db_i64(t->db, 2);
+    c->next_ms = dt_db_i64(t->db, 3);
+    c->hint_ms = c->hint_ms ? c->hint_ms : c->next_ms;
+    c->claim_shard = (int)dt_db_i64(t->db, 4);
+    c->ack_timeout_ms = dt_db_i64(t->db, 5);
+    c->bytes = dt_db_i64(t->db, 6);
+    c->topic = t->topic;
+    c->callback_url = dt_arena_copy(t->io->arena, dt_db_bytes(t->db, 11));
+    if (!c->topic.p || (!c->callback_url.p && !dt_db_is_null(t->db, 11)))
+        return DT_NOMEM;
+    return dt_outgoing_small(t->db, 8, t->io->arena, &c->message);
+}
+
+static bool not_found(const struct dt_candidate *c)
+{
+    return !c->found;
+}
+
+static dt_status is_there(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    if (c)
+        c->fate = DT_FATE_LEFT;
+    return DT_OK;
+}
+
+static bool claimed_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
+}
+
+/*
+ * Read after the jobs' rows were locked, as committed now: the claiming shard's list is authoritative for the latest
+ * attempt of a job. An attempt enters a list only together with its job's row, so what is not there cannot come while
+ * the row is locked.
+ */
+static dt_status read_foreign_lists(struct dt_open_txn *t)
+{
+    bool listed[DT_SHARDS_MAX] = {false};
+    struct dt_inflight list = {0};
+    struct dt_strbuf shards;
+    dt_strbuf_init(&shards);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (!claimed_elsewhere(t, c) || c->claim_shard >= DT_SHARDS_MAX || listed[c->claim_shard])
+            continue;
+        dt_id_list_add(&shards, c->claim_shard);
+        listed[c->claim_shard] = true;
+    }
+    if (shards.n == 0 && !shards.failed)
+        return DT_OK;
+    dt_id_list_end(&shards);
+    dt_status status = shards.failed ? DT_NOMEM
+                                     : dt_db_query(t->db, dt_sql_select_lists_of_shards,
+                                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
+    while (status == DT_OK && dt_db_next(t->db)) {
+        status = dt_inflight_parse(dt_db_bytes(t->db, 0), &list);
+        t->foreign_unknown |= status == DT_MALFORMED;
+        if (status == DT_OK)
+            status = dt_inflight_append(&t->foreign, &list);
+        else if (status == DT_MALFORMED)
+            status = DT_OK;
+    }
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    dt_inflight_sort_by_id(&t->foreign);
+    dt_inflight_clear(&list);
+    dt_strbuf_clear(&shards);
+    return status == DT_OK ? end : status;
+}
+
+bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    return claimed_elsewhere(t, c) && (t->foreign_unknown || dt_inflight_has(&t->foreign, c->id));
+}
+
+dt_status dt_candidates_read(struct dt_open_txn *t)
+{
+    const struct dt_leader_due *due = &t->io->due;
+    struct dt_arena *arena = t->io->arena;
+    size_t n = due->n_hints;
+    if (n == 0)
+        return DT_OK;
+    t->n = n;
+    t->v = dt_arena_alloc(arena, n * sizeof(*t->v));
+    t->claims = dt_arena_alloc(arena, n * sizeof(*t->claims));
+    t->hands = dt_arena_alloc(arena, n * sizeof(*t->hands));
+    if (!t->v || !t->claims || !t->hands)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        t->v[i] = (struct dt_candidate){.id = due->hints[i].id, .hint_ms = due->hints[i].due_ms, .fate = DT_FATE_LEFT};
+    qsort(t->v, n, sizeof(*t->v), by_id);
+    dt_status status = t->io->sent.frozen ? dt_inflight_append(&t->frozen, t->io->sent.list) : DT_OK;
+    dt_inflight_sort_by_id(&t->frozen);
+    if (status == DT_OK)
+        status = dt_topic_snapshot_refresh(due->topics, t->db, t->row.topics_version, t->err);
+    const int64_t *ids = dt_candidates_ids(t, NULL, &n);
+    if (status == DT_OK)
+        status = !ids ? DT_NOMEM
+                      : dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), DT_IDS(ids, n),
+                                      take_row, t, t->err);
+    if (status != DT_OK)
+        return status;
+    /* Hints without a locked row: gone, or locked by another session? */
+    ids = dt_candidates_ids(t, not_found, &n);
+    if (!ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->v[i].found)
+            t->v[i].fate = DT_FATE_GONE;
+    status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, t, t->err);
+    return status == DT_OK ? read_foreign_lists(t) : status;
+}
+
+/*
  * Which of the jobs that may be claimed have room within the limits of their topics, and fit into one batch.
  *
  * Owns:            the claims of a leader transaction, the gates that it locks, and `chosen` and `limits` of struct
@@ -10,15 +185,6 @@
  * others left; the owner and topic that waited longest goes first (base/fair.h); a message that may be too large for
  * its topic goes alone, so that a refusal is about it.
  */
-#include <stdlib.h>
-
-#include "base/assert.h"
-#include "base/fair.h"
-#include "base/guard.h"
-#include "base/http/url.h"
-#include "job/job.h"
-#include "job/job_state.h"
-#include "leader_parts.h"
 
 /* ---- limits ---- */
 
@@ -332,5 +498,116 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     if (status == DT_OK && chosen->more)
         note_turns(t);
     qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);
+    return status;
+}
+
+/*
+ * Which Kafka topics a batch has when it cannot have all.
+ *
+ * A client of Kafka sends each partition of a transaction in a request of its own, and the shard's next batch waits for
+ * the last answer: jobs of hundreds of topics in one batch make all that falls due meanwhile late. So a batch has a few
+ * topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic that
+ * several owners use counts once.
+ *
+ * Invariants: candidates are sorted by (next_ms, id); an owner has all its jobs of a topic in the batch or none, so
+ * that their order is kept; an older backlog keeps no other owner, and no other topic of its owner, out of batches.
+ */
+
+/* A topic of an owner in the batch, or, before they are told apart, of one of its jobs. */
+struct place {
+    struct dt_str kafka_topic;
+    int64_t owner;
+    size_t first;  /* of its jobs: its place among the candidates */
+    size_t number; /* of the Kafka topic */
+    bool chosen;
+};
+
+static bool is_sent(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_CLAIM && !c->by_hands && !c->lost;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    int names = dt_str_order(x->kafka_topic, y->kafka_topic);
+    return names ? names : (x->owner > y->owner) - (x->owner < y->owner);
+}
+
+static int by_topic_and_first(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    int topics = by_topic(a, b);
+    return topics ? topics : (x->first > y->first) - (x->first < y->first);
+}
+
+/* Lists the topics of all that would be sent, *n places of *n_topics of Kafka. NULL: no memory. */
+static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
+{
+    struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
+    size_t jobs = 0;
+    *n = *n_topics = 0;
+    if (!v)
+        return NULL;
+    for (size_t i = 0; i < t->n; i++)
+        if (is_sent(&t->v[i]))
+            v[jobs++] = (struct place){.kafka_topic = t->v[i].kafka_topic, .owner = t->v[i].owner, .first = i};
+    dt_assert_cmp(jobs, ==, n_jobs);
+    qsort(v, jobs, sizeof(*v), by_topic_and_first);
+    for (size_t i = 0; i < jobs; i++) {
+        if (*n && by_topic(&v[*n - 1], &v[i]) == 0)
+            continue;
+        *n_topics += *n == 0 || !dt_str_eq(v[*n - 1].kafka_topic, v[i].kafka_topic);
+        v[*n] = v[i];
+        v[(*n)++].number = *n_topics;
+    }
+    return v;
+}
+
+static dt_status choose_topics(const struct dt_open_txn *t, struct place *v, size_t n, size_t n_topics, size_t most)
+{
+    struct dt_turn *turns = dt_arena_alloc(t->io->arena, n * sizeof(*turns));
+    bool *there = dt_arena_alloc(t->io->arena, (n_topics + 1) * sizeof(*there));
+    if (!turns || !there)
+        return DT_NOMEM;
+    memset(there, 0, (n_topics + 1) * sizeof(*there));
+    for (size_t i = 0; i < n; i++)
+        turns[i] = (struct dt_turn){v[i].owner, (int64_t)dt_str_hash(v[i].kafka_topic), .at = i};
+    dt_turns_sort(t->io->due.turns, turns, n);
+    for (size_t i = 0; i < n; i++) {
+        struct place *place = &v[turns[i].at];
+        place->chosen = there[place->number] || most;
+        most -= place->chosen && !there[place->number];
+        there[place->number] |= place->chosen;
+    }
+    return DT_OK;
+}
+
+dt_status dt_topics_choose(struct dt_open_txn *t)
+{
+    const size_t most = t->io->due.max_topics;
+    size_t jobs = 0;
+    size_t n;
+    size_t n_topics;
+    for (size_t i = 0; i < t->n; i++)
+        jobs += is_sent(&t->v[i]);
+    if (jobs <= most)
+        return DT_OK;
+    struct place *v = list_topics(t, jobs, &n, &n_topics);
+    if (!v)
+        return DT_NOMEM;
+    if (n_topics <= most)
+        return DT_OK;
+    dt_status status = choose_topics(t, v, n, n_topics, most);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        const struct place own = {.kafka_topic = c->kafka_topic, .owner = c->owner};
+        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), by_topic) : NULL;
+        dt_assert(place || !is_sent(c));
+        if (place && !place->chosen)
+            dt_candidate_leave(t, c);
+    }
     return status;
 }

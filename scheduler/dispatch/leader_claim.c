@@ -3,8 +3,8 @@
  *
  * Owns:            what a claim writes into `jobs` and `attempts`; `batch`, and `claimed` of `hands`, of struct
  *                  dt_leader_txn.
- * Refuses to know: which jobs (leader_choose.c), the list in the shard's row (leader_txn.c), and whose hands
- *                  (leader_hands.c).
+ * Refuses to know: which jobs (leader_choose.c), the list in the shard's row (leader.c), and whose hands
+ *                  (leader_claim.c).
  *
  * Invariants: the previous attempt of a job is archived before its row forgets it; what was read when a row was locked
  * is what is written; the listener is told before the claim is written, or, where large messages are read by
@@ -15,10 +15,15 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "job/job.h"
+#include "job/job_state.h"
+#include "job/results/results.h"
+#include "leader.h"
 #include "leader_parts.h"
+#include "mysql/db.h"
 #include "mysql/id_in.h"
+#include "mysql/id_list.h"
 #include "mysql/statements.h"
-#include "outgoing.h"
+#include "topic/topics.h"
 
 /* Claims that go one way: into the list of the shard, or into the hands of this process. */
 struct group {
@@ -149,4 +154,286 @@ dt_status dt_claims_write(struct dt_open_txn *t)
         if (t->v[i].fate == DT_FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
             dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, t->v[i].claimed);
     return status;
+}
+
+/*
+ * Attempts in the hands of a process, in a leader transaction: those of a process that is gone end as lost, and what is
+ * claimed for a callback gets its row of `hands`.
+ *
+ * Owns:            `lost` of the hands of struct dt_leader_txn; the rows of `hands` that a leader writes.
+ * Refuses to know: what a process does with an attempt, and what comes after one that was lost: it goes the way of
+ *                  every other result (results/), and of every other due job.
+ *
+ * Invariants: rows of `hands` are read after the rows of their jobs were locked, and written under these locks; an
+ * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt;
+ * a result that waits for its job's row comes before the loss.
+ */
+
+/* ---- what is in hands ---- */
+
+/* The latest attempt is in no list: it was popped, or it went into somebody's hands. */
+static bool may_be_in_hands(const struct dt_candidate *c)
+{
+    return c->found && c->attempt > 0 && c->claim_shard < 0;
+}
+
+static dt_status take_hand(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    if (!c)
+        return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+    c->lost = DT_GUARD(CALL_OWNER_GONE, dt_db_i64(t->db, 2) == 0);
+    c->in_hands = !c->lost;
+    return DT_OK;
+}
+
+/* ---- what is lost ---- */
+
+static bool is_lost(const struct dt_candidate *c)
+{
+    return c->lost;
+}
+
+static dt_status leave_to_result(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    if (c) {
+        c->lost = false;
+        c->in_hands = true;
+    }
+    return DT_OK;
+}
+
+static dt_status end_lost(struct dt_open_txn *t)
+{
+    const struct dt_results_txn txn = dt_open_txn_results(t);
+    uint64_t deleted = 0;
+    size_t n;
+    const int64_t *ids = dt_candidates_ids(t, is_lost, &n);
+    if (!ids)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    struct dt_apply *results = dt_arena_alloc(t->io->arena, n * sizeof(*results));
+    if (!results)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_candidate *c = dt_candidates_find(t, ids[i]);
+        dt_assert(c && c->lost && !c->in_hands);
+        results[i] = (struct dt_apply){
+            .result = {.job_id = c->id, .attempt = c->attempt, .status = DT_RESULT_LOST, .retry_after_ms = -1}};
+    }
+    dt_status status = dt_results_apply_within(&txn, results, n, t->err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        struct dt_candidate *c = dt_candidates_find(t, ids[i]);
+        if (results[i].outcome != DT_OUTCOME_APPLIED)
+            continue;
+        /* From here on the candidate is what its row says by now. */
+        c->state = results[i].next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
+        c->next_ms = results[i].next_at_ms;
+        t->io->hands.lost++;
+    }
+    t->n_emptied = n;
+    if (status == DT_OK)
+        status = dt_id_list_delete(t->db, dt_sql_delete_hands, DT_IDS(ids, n), &deleted, t->err);
+    return status;
+}
+
+dt_status dt_hands_look(struct dt_open_txn *t)
+{
+    size_t n;
+    const int64_t *ids = dt_candidates_ids(t, may_be_in_hands, &n);
+    if (!ids)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    dt_status status = dt_id_in_read(t->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), take_hand, t, t->err);
+    ids = dt_candidates_ids(t, is_lost, &n);
+    if (status == DT_OK && !ids)
+        status = DT_NOMEM;
+    if (status == DT_OK && n)
+        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
+    return status == DT_OK ? end_lost(t) : status;
+}
+
+/* ---- what is claimed ---- */
+
+enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    const struct dt_leader_gate *gate = &t->io->gate;
+    const struct dt_topic_callback *topic = dt_topic_snapshot_callback(t->io->due.topics, c->topic);
+    struct dt_hand_wanted wanted = {.job_id = c->id,
+                                    .attempt = dt_job_number_after(c->attempt, 1),
+                                    .bytes = (size_t)c->bytes,
+                                    .topic = c->topic,
+                                    .topic_owner = dt_topic_snapshot_owner(t->io->due.topics, c->topic),
+                                    .url = c->callback_url};
+    wanted.own_url = wanted.url.p;
+    if (!wanted.own_url && topic)
+        wanted.url = topic->places.url;
+    return gate->take && topic ? gate->take(gate->hands, &wanted, &t->owner) : DT_HAND_FULL;
+}
+
+dt_status dt_hands_write(struct dt_open_txn *t)
+{
+    enum { COLUMNS = 4 };
+    if (t->n_hands == 0)
+        return DT_OK;
+    struct dt_param *params = dt_arena_alloc(t->io->arena, t->n_hands * COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    if (!params)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n_hands; i++) {
+        *p++ = DT_P_INT(t->hands[i].id);
+        *p++ = DT_P_INT(t->hands[i].attempt);
+        *p++ = DT_P_INT(t->fence->shard);
+        *p++ = DT_P_INT(t->owner);
+    }
+    return dt_db_run_many(t->db, dt_sql_insert_hands, (struct dt_param_rows){params, COLUMNS, t->n_hands}, NULL,
+                          t->err);
+}
+
+/*
+ * The offers that a leader makes to pops, in a leader transaction.
+ *
+ * Owns:            `offered` of struct dt_leader_txn, and the rows that say that a job is offered.
+ * Refuses to know: who pops (pop.h).
+ *
+ * Invariants: the row of pop_queue and the mark in the job's row are one commit; an offer that is there already stays,
+ * so a job may be offered again whenever it is met.
+ */
+
+static bool is_offered(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_OFFER;
+}
+
+dt_status dt_offers_write(struct dt_open_txn *t)
+{
+    enum { COLUMNS = 3 };
+    struct dt_leader_offered *offered = &t->io->offered;
+    size_t n;
+    uint64_t changed;
+    const int64_t *ids = dt_candidates_ids(t, is_offered, &n);
+    if (!ids)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    struct dt_param *params = dt_arena_alloc(t->io->arena, n * COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    offered->n = n;
+    offered->topics = dt_arena_alloc(t->io->arena, n * sizeof(*offered->topics));
+    if (!params || !offered->topics)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        size_t place = 0;
+        if (!is_offered(c))
+            continue;
+        *p++ = DT_P_STR(c->topic);
+        *p++ = DT_P_INT(c->next_ms);
+        *p++ = DT_P_INT(c->id);
+        while (place < offered->n_topics && !dt_str_eq(offered->topics[place], c->topic))
+            place++;
+        if (place == offered->n_topics)
+            offered->topics[offered->n_topics++] = c->topic;
+    }
+    dt_assert_cmp(p - params, ==, n * COLUMNS);
+    dt_status status =
+        dt_db_run_many(t->db, dt_sql_insert_offers, (struct dt_param_rows){params, COLUMNS, n}, NULL, t->err);
+    return status == DT_OK ? dt_id_in_run(t->db, &dt_sql_mark_offered, DT_NO_PARAMS, DT_IDS(ids, n), &changed, t->err)
+                           : status;
+}
+
+/*
+ * Messages for consumers, one for each claimed attempt. Small ones come with the row that is locked for the claim;
+ * large ones, and those of a batch that is sent again, are read by id in one statement, whatever the row says by now.
+ */
+
+/* Where the claim of an id stands in the caller's order. */
+struct place {
+    int64_t id;
+    size_t at;
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, struct dt_str *out)
+{
+    struct dt_str s = dt_db_bytes(db, column);
+    *out = dt_arena_copy(arena, s);
+    return out->p || !s.p;
+}
+
+/* The columns of a message, in their order: the key, what the table of columns says that callers give, the payload. */
+enum { GIVEN = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE), PAYLOAD = 1 + GIVEN };
+
+#define TAKE(kind, member, column) TAKE_##kind(member)
+#define TAKE_TEXT(member)          copied &= copy_column(db, n++, arena, &out->member);
+#define TAKE_FLAG(member)          out->member = dt_db_i64(db, n++) != 0;
+
+static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing *out)
+{
+    unsigned n = first;
+    bool copied = copy_column(db, n++, arena, &out->key);
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE, TAKE)
+    return copy_column(db, n, arena, &out->payload) && copied;
+}
+
+dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
+{
+    *out = NULL;
+    if (dt_db_is_null(db, first + PAYLOAD))
+        return DT_OK;
+    *out = dt_arena_alloc(arena, sizeof(**out));
+    if (!*out)
+        return DT_NOMEM;
+    **out = (struct dt_outgoing){0};
+    return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
+                           struct dt_outgoing **out, struct dt_error *err)
+{
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
+    *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
+    dt_status status = places && *out ? dt_inflight_format_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && i < claims->n; i++) {
+        (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
+        places[i] = (struct place){claims->v[i].id, i};
+    }
+    if (status == DT_OK) {
+        qsort(places, claims->n, sizeof(*places), by_id);
+        status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+    }
+    while (status == DT_OK && dt_db_next(db)) {
+        struct place key = {.id = dt_db_i64(db, 0)};
+        const struct place *place = bsearch(&key, places, claims->n, sizeof(*places), by_id);
+        struct dt_outgoing *message = place ? &(*out)[place->at] : NULL;
+        if (!message)
+            status = DT_INTERNAL;
+        else if (!copy_column(db, 1, arena, &message->topic) || !copy_column(db, 2, arena, &message->kafka_topic) ||
+                 !copy_message(db, 3, arena, message))
+            status = DT_NOMEM;
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    dt_strbuf_clear(&ids);
+    return status == DT_OK ? end : status;
+}
+
+dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims, struct dt_arena *arena,
+                                 struct dt_outgoing **out, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_outgoing_read(db, claims, arena, out, err) : status;
 }

@@ -1,29 +1,43 @@
 /*
- * The parts of the leader transaction: shared by its files, included by nobody else.
- *
- *   leader_txn.c         begins, goes through the others in this order, writes the shard's row, commits
- *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
- *   leader_hands.c       attempts in the hands of a process: ended when it is gone, and written
- *   leader_judge.c       what becomes of each
- *   leader_choose.c      which of those that may be claimed have room within limits, and fit into the batch
- *   leader_topics.c      and, when they are of more Kafka topics than a batch may have, of which
- *   leader_timeouts.c    ends the attempts whose time for a result is over
- *   leader_claim.c       writes the claim, and reads its messages
- *   leader_offers.c      offers to pops what leaders do not claim
- *
- * All of it is one thread's, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
- * struct dt_leader_txn; only `foreign`, `frozen` and `counts` are freed, by leader_txn.c.
+ * Deadlines of attempts that were sent. The time for a result begins with the claim; if sending took long, the leader
+ * has it begin anew, in the transaction in which it settles the batch. For store/ only.
  */
 #ifndef DT_DISPATCH_LEADER_PARTS_H
 #define DT_DISPATCH_LEADER_PARTS_H
 
 #include "base/assert.h"
 #include "fence.h"
+#include "job/inflight.h"
 #include "job/results/results.h"
-#include "leader_txn.h"
+#include "leader.h"
 #include "mysql/db.h"
 #include "topic/counts.h"
 #include "topic/limits.h"
+
+/*
+ * Puts the deadlines of attempts that were sent to now_ms + their ack timeout, never earlier than they are, and only
+ * where the row still says dispatched with that attempt. Rows that others hold locked are passed by. moved (may be
+ * NULL; else with room for sent->n): gets the jobs whose deadline moved, from hint_ms to next_ms.
+ */
+DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
+                                            struct dt_seen_list *moved, struct dt_error *err);
+
+/*
+ * The parts of the leader transaction: shared by its files, included by nobody else.
+ *
+ *   leader.c         begins, goes through the others in this order, writes the shard's row, commits
+ *   leader_choose.c  the hinted jobs: locked and read, with what other shards have in flight of them
+ *   leader_claim.c       attempts in the hands of a process: ended when it is gone, and written
+ *   leader.c       what becomes of each
+ *   leader_choose.c      which of those that may be claimed have room within limits, and fit into the batch
+ *   leader_choose.c      and, when they are of more Kafka topics than a batch may have, of which
+ *   leader.c    ends the attempts whose time for a result is over
+ *   leader_claim.c       writes the claim, and reads its messages
+ *   leader_claim.c      offers to pops what leaders do not claim
+ *
+ * All of it is one thread's, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
+ * struct dt_leader_txn; only `foreign`, `frozen` and `counts` are freed, by leader.c.
+ */
 
 /* The outcome of a hint in this transaction. */
 enum dt_fate {
@@ -68,7 +82,7 @@ struct dt_open_txn {
     struct dt_error *err;
     struct dt_fence_row row;
 
-    /* leader_candidates.c */
+    /* leader_choose.c */
     struct dt_candidate *v; /* by id; from dt_claims_choose on by (next_ms, id) */
     size_t n;
     bool by_due;                /* they are in that order by now */
@@ -77,7 +91,7 @@ struct dt_open_txn {
     bool foreign_unknown;       /* a manual edit broke such a list: it may have any job */
     struct dt_str topic;        /* the latest copy of a topic's name */
 
-    /* leader_judge.c */
+    /* leader.c */
     struct dt_str kafka_topic; /* the latest copy of a Kafka topic's name */
 
     /* leader_choose.c */
@@ -108,7 +122,7 @@ static inline struct dt_results_txn dt_open_txn_results(struct dt_open_txn *t)
                                    .arena = t->io->arena};
 }
 
-/* ---- leader_candidates.c ---- */
+/* ---- leader_choose.c ---- */
 
 /* Makes a candidate of each hint, refreshes the topic snapshot, locks the rows and reads all that judging needs. Rows
  * that others hold locked are passed by: their candidates are not `found`. */
@@ -120,7 +134,7 @@ const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(con
 /* Does the shard that claimed the candidate's latest attempt still have it in flight, and is it another shard? */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
 
-/* ---- leader_hands.c ---- */
+/* ---- leader_claim.c ---- */
 
 /* Reads which candidates' latest attempts are in somebody's hands. The attempts of owners that are gone end here: their
  * jobs are candidates for their next attempt from then on, as they are in the table. Before judging. */
@@ -130,7 +144,7 @@ enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidat
 /* Writes whose hands the claims are in. */
 DT_MUST_CHECK dt_status dt_hands_write(struct dt_open_txn *t);
 
-/* ---- leader_judge.c ---- */
+/* ---- leader.c ---- */
 
 /* Gives every candidate its fate. */
 DT_MUST_CHECK dt_status dt_candidates_judge(struct dt_open_txn *t);
@@ -153,12 +167,12 @@ static inline void dt_candidate_leave(struct dt_open_txn *t, struct dt_candidate
     chosen->left[chosen->n_left++] = c->id;
 }
 
-/* ---- leader_topics.c ---- */
+/* ---- leader_choose.c ---- */
 
 /* Leaves what would be sent beyond the number of Kafka topics that a batch may have. Part of dt_claims_choose. */
 DT_MUST_CHECK dt_status dt_topics_choose(struct dt_open_txn *t);
 
-/* ---- leader_timeouts.c ---- */
+/* ---- leader.c ---- */
 
 /* Leaves attempts to the results that wait for their jobs' rows (deferred_results). Before dt_claims_choose. */
 DT_MUST_CHECK dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t);
@@ -172,7 +186,7 @@ DT_MUST_CHECK dt_status dt_timeouts_write(struct dt_open_txn *t);
  * is committed. */
 DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
 
-/* ---- leader_offers.c ---- */
+/* ---- leader_claim.c ---- */
 
 /* Puts the jobs whose fate is DT_FATE_OFFER into pop_queue, and marks their rows. */
 DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);

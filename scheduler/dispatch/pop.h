@@ -2,7 +2,7 @@
  * Pops: what a leader has offered (pop_queue) is claimed here by whoever asks, in one transaction on the jobs' rows. No
  * fence is needed: a claim keeps no authority, and nothing is handed out again from memory.
  *
- *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row   (dispatch/leader_offers.c)
+ *   leader        offers a due job: a row of pop_queue, and `near` -1 in the job's row   (dispatch/leader_claim.c)
  *   pop           claims jobs in order of (due, id), and takes their offers away          (pop_store.c)
  *   housekeeping  takes away offers that nobody can pop, and has jobs offered anew that
  *                 lack theirs                                                             (pop_store.c)

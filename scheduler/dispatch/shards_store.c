@@ -9,7 +9,7 @@
  * but one that was under way commits its claims after the change, under the old map. Nothing rests on that not
  * happening: a claim is decided by the job's row (state, attempt, time, under its lock), so two shards never claim one
  * attempt, whoever the slot belongs to; and the row remembers the shard that claimed, whose list is what a cancel, a
- * timeout and the next claim look at (leader_txn.c, jobs_store.c). The map says who tries, so that all is tried by
+ * timeout and the next claim look at (leader.c, jobs_store.c). The map says who tries, so that all is tried by
  * somebody and little by two.
  *
  * A shard that the map no longer names is led for as long as its list is not empty: dt_store_shard_range looks at the

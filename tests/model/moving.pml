@@ -2,7 +2,7 @@
  * Two shards, and a number of shards that changes while attempts are in flight.
  *
  * Owns: who may claim, time out and cancel a job whose slot has moved, and how long a shard is led that the map no longer
- * names (scheduler/dispatch/shards_store.c, leader_txn.c, jobs_store.c, dispatcher/election/shard_map.c). The inside of a shard is
+ * names (scheduler/dispatch/shards_store.c, leader.c, jobs_store.c, dispatcher/election/shard_map.c). The inside of a shard is
  * shard.pml's business; here fencing is one step, and a Kafka transaction commits in one step while its producer is the
  * newest, or never. A step is atomic; a row that stays locked over more than one step is so in `locked` and `busy`.
  *

@@ -9,7 +9,7 @@
 #define DT_DISPATCHER_MESSAGE_H
 
 #include "base/text/json.h"
-#include "dispatch/outgoing.h"
+#include "dispatch/leader.h"
 #include "job/results/outbox.h"
 #include "kafka.h"
 

@@ -5,7 +5,7 @@
 #ifndef DT_DISPATCHER_WRITABLE_TOPICS_H
 #define DT_DISPATCHER_WRITABLE_TOPICS_H
 
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "kafka.h"
 
 typedef struct dt_writable_topics dt_writable_topics;

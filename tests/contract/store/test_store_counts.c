@@ -11,7 +11,7 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "dispatch/topic_snapshot.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs.h"

@@ -6,7 +6,7 @@
 
 #include "base/http/callback_rules.h"
 #include "dispatch/hands.h"
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "dispatch/fence.h"
 #include "job/archive/archive.h"
 #include "job/change/jobs.h"

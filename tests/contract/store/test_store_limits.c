@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "dispatch/pop.h"
 #include "job/archive/archive.h"
 #include "job/results/results.h"

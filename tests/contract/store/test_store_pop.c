@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-#include "dispatch/leader_txn.h"
+#include "dispatch/leader.h"
 #include "dispatch/pop.h"
 #include "dispatch/fence.h"
 #include "dispatch/topic_snapshot.h"

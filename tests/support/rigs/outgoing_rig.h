@@ -5,7 +5,7 @@
 #include "support/suite.h"
 
 #include "base/text/json.h"
-#include "dispatch/outgoing.h"
+#include "dispatch/leader.h"
 
 #define DUE INT64_C(1795273967083) /* 2026-11-21T15:12:47.083Z */
 

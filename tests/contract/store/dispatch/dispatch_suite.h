@@ -11,8 +11,7 @@
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
-#include "dispatch/leader_txn.h"
-#include "dispatch/outgoing.h"
+#include "dispatch/leader.h"
 #include "dispatch/scan.h"
 #include "dispatch/shards.h"
 #include "dispatch/topic_snapshot.h"

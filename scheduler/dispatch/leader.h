@@ -1,3 +1,41 @@
+/* The messages of claimed attempts, read from the rows of their jobs, for the leader that is going to send them. */
+#ifndef DT_DISPATCH_LEADER_H
+#define DT_DISPATCH_LEADER_H
+
+#include "base/fair.h"
+#include "fence.h"
+#include "job/inflight.h"
+#include "job/job.h"
+#include "job/shard.h"
+#include "store/store.h"
+#include "topic_snapshot.h"
+
+/* The message of one claim: what the caller gave, by the table of columns (job/job.h), and where it goes.
+ * Slices lie in the arena of the call that read it; those of columns that are NULL are absent. */
+struct dt_outgoing {
+    struct dt_claim claim;
+    struct dt_str topic, kafka_topic, key;
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
+    struct dt_str payload;
+};
+
+/* Reads the messages of attempts that are in flight already (after a takeover, or because a list was halved), whatever
+ * their rows say by now. *out: an array in the order of the claims. A job whose row is gone has neither topic nor
+ * payload. */
+DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims,
+                                               struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
+
+/* ---- inside a transaction; for store/ only ---- */
+
+/* Copies the message's columns of the current row, from `first` on (job_rows.sql: lock_hinted). *out is NULL when the
+ * message is not small, so that its payload was not read. */
+DT_MUST_CHECK dt_status dt_outgoing_small(struct dt_db *db, unsigned first, struct dt_arena *arena,
+                                          struct dt_outgoing **out);
+
+/* Does what dt_store_read_outgoing does, inside the caller's transaction. */
+DT_MUST_CHECK dt_status dt_outgoing_read(struct dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
+                                         struct dt_outgoing **out, struct dt_error *err);
+
 /*
  * The leader transaction: one transaction of MySQL in which a leader settles the batch that was sent, times out
  * attempts whose deadline has passed, and claims what is due. It takes a handful of statements whatever the number of
@@ -6,15 +44,6 @@
  * The caller fills in the parts under "in", calls dt_leader_txn_commit, and reads the parts under "out" if that was OK.
  * Everything goes on in the leader's thread. What goes in is borrowed for the call; what comes out lies in the arena.
  */
-#ifndef DT_DISPATCH_LEADER_TXN_H
-#define DT_DISPATCH_LEADER_TXN_H
-
-#include "base/fair.h"
-#include "fence.h"
-#include "job/inflight.h"
-#include "job/shard.h"
-#include "outgoing.h"
-#include "topic_snapshot.h"
 
 /* An index entry that says that a job may be due. due_ms 0: nobody knows where its entry stands; the row says it. */
 struct dt_hint {
@@ -118,14 +147,14 @@ struct dt_leader_listener {
 
 /* ---- out ---- */
 
-/* By leader_txn.c: the list that was sent. */
+/* By leader.c: the list that was sent. */
 struct dt_leader_settled {
     size_t n;         /* entries that left the list at its head */
     size_t remainder; /* entries that are still in flight, their first fence->send_n go next: no hint was looked at */
     struct dt_seen_list moved; /* settled attempts whose acknowledgement deadline was put off */
 };
 
-/* By leader_judge.c: why hints wait. */
+/* By leader.c: why hints wait. */
 struct dt_leader_judged {
     size_t unread;        /* due jobs that wait to learn of their attempt: if it was sent, or what was reported */
     int64_t unread_ms;    /* the latest of their deadlines */
@@ -147,7 +176,7 @@ struct dt_leader_chosen {
     size_t n_left;
 };
 
-/* By leader_timeouts.c. */
+/* By leader.c. */
 struct dt_leader_timed_out {
     size_t n;
     bool outbox; /* a dead letter waits in the outbox */
@@ -159,21 +188,21 @@ struct dt_leader_batch {
     size_t n;
 };
 
-/* By leader_offers.c: what waits for a pop from now on. */
+/* By leader_claim.c: what waits for a pop from now on. */
 struct dt_leader_offered {
     size_t n;
     struct dt_str *topics; /* whose jobs they are, each once */
     size_t n_topics;
 };
 
-/* By leader_hands.c and leader_claim.c. */
+/* By leader_claim.c and leader_claim.c. */
 struct dt_leader_hands {
     struct dt_leader_batch claimed; /* into the hands of this process; they may go once the commit is confirmed */
     size_t lost;                    /* attempts that ended because their owner is gone */
     size_t full;                    /* jobs that are held because there was no place */
 };
 
-/* By leader_txn.c: the hints that were settled one way or other, the claimed ones too, and how many were not. */
+/* By leader.c: the hints that were settled one way or other, the claimed ones too, and how many were not. */
 struct dt_leader_seen {
     struct dt_seen *v;
     size_t n;
