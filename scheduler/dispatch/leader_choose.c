@@ -506,8 +506,8 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
  *
  * A client of Kafka sends each partition of a transaction in a request of its own, and the shard's next batch waits for
  * the last answer: jobs of hundreds of topics in one batch make all that falls due meanwhile late. So a batch has a few
- * topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic that
- * several owners use counts once.
+ * topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic
+ * that several owners use counts once.
  *
  * Invariants: candidates are sorted by (next_ms, id); an owner has all its jobs of a topic in the batch or none, so
  * that their order is kept; an older backlog keeps no other owner, and no other topic of its owner, out of batches.

@@ -1,6 +1,8 @@
 /*
- * Owns the items of a batch: which entry goes, which comes, and their order. Refuses to know the commands.
- * Invariant: once loaded, the items are grouped by shard, and sorted as a set is within a shard.
+ * Changes of entries: dt_index_put, dt_index_fill, and what is sent for one shard in chunks.
+ *
+ * A batch has entries of many shards, which go to all their endpoints in one round trip. Invariants: once loaded, its
+ * items are grouped by shard, and sorted as a set is within a shard; a command has at most DT_CHUNK entries.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,38 +10,61 @@
 #include "base/assert.h"
 #include "index_internal.h"
 
-#define FEW    64u            /* so few items are sorted without being dealt out first */
-#define FAR_MS INT64_C(60000) /* beyond the horizon by so much there are no entries, whatever the clocks say */
+#define BATCH_MAX      16384u /* entries of one batch, so that memory is bounded */
+#define ROUND_TRIP_MAX (BATCH_MAX / DT_CHUNK * DT_CHUNK)
+#define FEW            64u            /* fewer items are sorted without being dealt out to shards first */
+#define FAR_MS         INT64_C(60000) /* so far beyond the horizon there are no entries, however clocks differ */
+#define PACKED_PAGES   64u            /* packed pages of one command */
+#define PACKED_LEAST   16u            /* fewer entries get no page of their own */
 
-_Static_assert(DT_INDEX_BATCH_MAX <= DT_KNOWN_MAX, "a batch has more ids than the table of known ids has room for");
+_Static_assert(BATCH_MAX <= DT_KNOWN_MAX, "a batch has more ids than the table of known ids has room for");
 
-dt_status dt_index_batch_new(struct dt_index_batch **out)
+enum change_how {
+    PUT,        /* an added entry replaces an entry of the same job in its page */
+    ADD_ABSENT, /* an added entry is dropped if its page has an entry of the same job */
+    MOVE        /* an added entry comes only if an entry was removed: its ref is the number of the removal, from 1 */
+};
+
+/* A change of one shard's set: an entry that is removed, or one that is added. */
+struct shard_item {
+    uint32_t shard;
+    bool gone;
+    struct dt_item item;
+};
+
+/* Adds the commands for one shard, whose items are batch->gone[n_gone] and batch->new[n_new], to the shard's link. */
+typedef void build_fn(dt_index *index, unsigned shard, size_t n_gone, size_t n_new);
+
+struct dt_index_batch {
+    struct shard_item *items, *dealt; /* halves of `space`: the items, and room to deal them out to their shards */
+    struct shard_item space[4 * BATCH_MAX];
+    struct dt_item gone[BATCH_MAX], new[BATCH_MAX]; /* of the shard whose commands are being built */
+    size_t n;
+    build_fn *build;     /* of the current round trip */
+    enum change_how how; /* for build_changes */
+    bool wake;           /* likewise: see dt_index_put */
+};
+
+struct dt_index_batch *dt_index_batch_new(void)
 {
     struct dt_index_batch *batch = malloc(sizeof(*batch));
-
-    *out = batch;
-    if (!batch)
-        return DT_NOMEM;
-    batch->items = batch->space;
-    batch->dealt = batch->space + 2 * DT_INDEX_BATCH_MAX;
-    return DT_OK;
+    if (batch) {
+        batch->items = batch->space;
+        batch->dealt = batch->space + 2 * BATCH_MAX;
+    }
+    return batch;
 }
-
-/* ---- order ---- */
 
 static int by_shard(const void *a, const void *b)
 {
-    const struct dt_shard_item *x = a;
-    const struct dt_shard_item *y = b;
-
+    const struct shard_item *x = a;
+    const struct shard_item *y = b;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    if (x->item.due_ms != y->item.due_ms)
-        return x->item.due_ms < y->item.due_ms ? -1 : 1;
-    return dt_member_compare(&x->item.member, &y->item.member);
+    return dt_item_order(&x->item, &y->item);
 }
 
-static void sort_items(struct dt_shard_item *items, size_t n)
+static void sort_items(struct shard_item *items, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         if (by_shard(&items[i - 1], &items[i]) > 0) {
@@ -50,23 +75,21 @@ static void sort_items(struct dt_shard_item *items, size_t n)
 }
 
 /*
- * Deals the items out to their shards, the last item first, and sorts each shard's. A caller's entries are loaded from
- * the last to the first, so entries that came in the order of their times are in that order again, and the sort has
- * nothing to do.
+ * Deals the items out to their shards, the last item first, and sorts each shard's. Entries were loaded from the last
+ * to the first: if the caller gave them in the order of their times, they are in that order again and need no sorting.
  */
 static void sort_batch(struct dt_index_batch *batch)
 {
     size_t end[DT_SHARDS_MAX] = {0}; /* of the items of each shard */
-    struct dt_shard_item *loaded = batch->items;
+    struct shard_item *loaded = batch->items;
     size_t sum = 0;
-
     if (batch->n < FEW) {
         sort_items(loaded, batch->n);
         return;
     }
     for (size_t i = 0; i < batch->n; i++)
         end[loaded[i].shard]++;
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) { /* their beginning at first: dealing moves it */
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) { /* the beginning at first: dealing moves it to the end */
         size_t n = end[shard];
 
         end[shard] = sum;
@@ -83,22 +106,23 @@ static void sort_batch(struct dt_index_batch *batch)
     }
 }
 
-/* ---- loading ---- */
-
 static void add_item(struct dt_index_batch *batch, unsigned shard, bool gone, int64_t id, int64_t due_ms)
 {
-    dt_assert_cmp(batch->n, <, 2 * DT_INDEX_BATCH_MAX);
-    batch->items[batch->n++] = (struct dt_shard_item){shard, gone, dt_item_of(id, due_ms, 0)};
+    dt_assert_cmp(batch->n, <, 2 * BATCH_MAX);
+    batch->items[batch->n++] = (struct shard_item){shard, gone, dt_item_of(id, due_ms, 0)};
 }
 
-/* Goes from the last entry to the first: a job's last due_ms is met first and counts, and every was_ms goes. */
-void dt_index_batch_load(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
-                         int64_t horizon_end_ms)
+/*
+ * Makes the batch of entries[n], n at most BATCH_MAX; dt_index_put says what an entry asks for. It reads the entries
+ * from the last to the first: so the last due_ms of a job is read first and counts, and every was_ms is removed. An
+ * entry that is due after horizon_end_ms is not added; a was_ms far beyond it is not looked for.
+ */
+static void load_batch(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                       int64_t horizon_end_ms)
 {
     struct dt_index_batch *batch = index->batch;
     const int64_t last_ms = horizon_end_ms < INT64_MAX - FAR_MS ? horizon_end_ms + FAR_MS : INT64_MAX;
-
-    dt_assert_cmp(n, <=, DT_INDEX_BATCH_MAX);
+    dt_assert_cmp(n, <=, BATCH_MAX);
     batch->n = 0;
     dt_known_clear(index, n);
     for (size_t i = n; i-- > 0;) {
@@ -106,7 +130,6 @@ void dt_index_batch_load(dt_index *index, const struct dt_shard_map *map, const 
         struct dt_known_id *known = dt_known_find(index, e->id);
         unsigned shard = dt_shard_of(map, e->id);
         int64_t due_ms = e->due_ms <= horizon_end_ms ? e->due_ms : 0;
-
         if (!known->id) {
             *known = (struct dt_known_id){e->id, due_ms};
             if (due_ms)
@@ -118,13 +141,10 @@ void dt_index_batch_load(dt_index *index, const struct dt_shard_map *map, const 
     sort_batch(batch);
 }
 
-/* ---- sending ---- */
-
-/* The end of the items of one shard that begin at `from`. */
+/* Returns the end of the items of one shard that begin at `from`. */
 static size_t shard_end(const struct dt_index_batch *batch, size_t from)
 {
     size_t to = from + 1;
-
     while (to < batch->n && batch->items[to].shard == batch->items[from].shard)
         to++;
     return to;
@@ -133,12 +153,10 @@ static size_t shard_end(const struct dt_index_batch *batch, size_t from)
 static void build_endpoint(dt_index *index, unsigned endpoint)
 {
     struct dt_index_batch *batch = index->batch;
-
     for (size_t from = 0, to; from < batch->n; from = to) {
         unsigned shard = batch->items[from].shard;
         size_t n_gone = 0;
         size_t n_new = 0;
-
         dt_assert(from == 0 || batch->items[from - 1].shard < shard);
         to = shard_end(batch, from);
         if (dt_index_link(index, shard) != index->links[endpoint])
@@ -153,82 +171,35 @@ static void build_endpoint(dt_index *index, unsigned endpoint)
     }
 }
 
-/* Marks the endpoints that the batch has something for. */
-static void want_endpoints(dt_index *index, dt_index_batch_build_fn *build)
+/* Marks the endpoints that the batch has items for. */
+static void want_endpoints(dt_index *index, build_fn *build)
 {
     struct dt_index_batch *batch = index->batch;
-
     memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
     for (size_t from = 0; from < batch->n; from = shard_end(batch, from))
         index->wanted[index->link_of[batch->items[from].shard % DT_SHARDS_MAX]] = true;
     batch->build = build;
 }
 
-dt_status dt_index_batch_send(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
-{
-    want_endpoints(index, build);
-    return dt_index_send_wanted(index, build_endpoint, err);
-}
+/* ---- the command that removes and adds entries of one shard's set (lua/change.lua) ---- */
 
-dt_status dt_index_batch_ask(dt_index *index, dt_index_batch_build_fn *build, struct dt_error *err)
-{
-    want_endpoints(index, build);
-    return dt_index_ask_wanted(index, build_endpoint, err);
-}
+/* Items that are removed first, and items that are added then. Both are borrowed, in the order of dt_items_sort, at
+ * most DT_CHUNK of each. */
+struct change {
+    enum change_how how;
+    bool wake; /* publish a wake-up if the leader may have to act sooner (the rule is in lua/change.lua) */
+    const struct dt_item *gone;
+    size_t n_gone;
+    const struct dt_item *new;
+    size_t n_new;
+};
 
-/*
- * Owns dt_index_put: entries of any shards that are added, moved or removed. Refuses to know why they are.
- */
+static const char *const HOW_WORDS[] = {[PUT] = "put", [ADD_ABSENT] = "missing", [MOVE] = "fix"};
 
-/* Adds the shard's changes to its link, at most DT_CHUNK removals and additions a command. What goes is removed before
- * what comes is added, within a command. */
-static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
-{
-    const struct dt_index_batch *batch = index->batch;
-
-    for (size_t g = 0, a = 0; g < n_gone || a < n_new;) {
-        size_t goes = dt_at_most(n_gone - g, DT_CHUNK);
-        size_t comes = dt_at_most(n_new - a, DT_CHUNK);
-
-        const struct dt_change change = {.how = DT_CHANGE_PUT,
-                                         .wake = batch->wake,
-                                         .gone = batch->gone + g,
-                                         .n_gone = goes,
-                                         .new = batch->new + a,
-                                         .n_new = comes};
-
-        dt_change_command(index, shard, &change);
-        g += goes;
-        a += comes;
-    }
-}
-
-dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
-                       int64_t horizon_end_ms, bool wake, struct dt_error *err)
-{
-    dt_status first = DT_OK;
-
-    index->batch->wake = wake;
-    for (size_t at = 0, some; at < n; at += some) {
-        some = dt_at_most(n - at, DT_INDEX_BATCH_MAX);
-        dt_index_batch_load(index, map, entries + at, some, horizon_end_ms);
-        dt_keep_first(&first, dt_index_batch_ask(index, build_changes, first == DT_OK ? err : NULL));
-    }
-    return first;
-}
-
-/*
- * Owns the arguments of lua/change.lua. Refuses to know where the entries come from.
- */
-
-static const char *const HOW_WORDS[] = {
-    [DT_CHANGE_PUT] = "put", [DT_CHANGE_MISSING] = "missing", [DT_CHANGE_FIX] = "fix"};
-
-void dt_change_command(dt_index *index, unsigned shard, const struct dt_change *change)
+static void change_command(dt_index *index, unsigned shard, const struct change *change)
 {
     dt_link *link = dt_index_link(index, shard);
-    bool refs = change->how == DT_CHANGE_FIX;
-
+    bool refs = change->how == MOVE;
     dt_assert(change->n_gone <= DT_CHUNK && change->n_new <= DT_CHUNK);
     dt_link_script(link, DT_SCRIPT_CHANGE, 1, (unsigned)(5 + 2 * change->n_gone + (refs ? 3 : 2) * change->n_new));
     dt_arg_set(index, link, shard);
@@ -248,46 +219,71 @@ void dt_change_command(dt_index *index, unsigned shard, const struct dt_change *
     }
 }
 
-/*
- * Owns what is sent for one shard in chunks: fixes, entries that are held or were missing, and questions for scores.
- * Refuses to know who decided on them. Invariant: at most DT_CHUNK entries a command and ROUND_TRIP_MAX a round trip.
- */
+/* ---- batches ---- */
 
-#define ROUND_TRIP_MAX (DT_INDEX_BATCH_MAX / DT_CHUNK * DT_CHUNK)
+/* Adds the shard's changes to its link, at most DT_CHUNK removals and additions a command. A command removes first. */
+static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
+{
+    const struct dt_index_batch *batch = index->batch;
+    for (size_t g = 0, a = 0; g < n_gone || a < n_new;) {
+        const struct change change = {.how = batch->how,
+                                      .wake = batch->wake,
+                                      .gone = batch->gone + g,
+                                      .n_gone = dt_at_most(n_gone - g, DT_CHUNK),
+                                      .new = batch->new + a,
+                                      .n_new = dt_at_most(n_new - a, DT_CHUNK)};
+        change_command(index, shard, &change);
+        g += change.n_gone;
+        a += change.n_new;
+    }
+}
+
+dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                       int64_t horizon_end_ms, bool wake, struct dt_error *err)
+{
+    dt_status first = DT_OK;
+    index->batch->how = PUT;
+    index->batch->wake = wake;
+    for (size_t at = 0, some; at < n; at += some) {
+        some = dt_at_most(n - at, BATCH_MAX);
+        load_batch(index, map, entries + at, some, horizon_end_ms);
+        want_endpoints(index, build_changes);
+        dt_keep_first(&first, dt_index_ask_wanted(index, build_endpoint, first == DT_OK ? err : NULL));
+    }
+    return first;
+}
+
+/* ---- chunks for one shard ---- */
 
 struct chunks {
     enum { FIX, MISSING, HOLD, SCORES, HELD_SCORES } what;
-    const struct dt_fix *fixes;     /* of FIX, else NULL */
-    const struct dt_entry *entries; /* of all others */
+    const struct dt_fix *fixes;     /* for FIX */
+    const struct dt_entry *entries; /* for the others */
     struct dt_str topic;            /* of the held set */
 };
 
-/* The removals in the order of a set, then the additions in the order of a set, each with the number of its removal. */
+/* Adds a command with the removals, then the additions, each with the number of its removal. */
 static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n)
 {
     struct dt_item *gone = index->batch->gone;
     struct dt_item *new = index->batch->new;
     size_t n_new = 0;
-
     for (size_t i = 0; i < n; i++)
         gone[i] = dt_item_of(fixes[i].id, fixes[i].seen_ms, (uint32_t)i);
     dt_items_sort(gone, n);
     for (size_t i = 0; i < n; i++) {
         const struct dt_fix *fix = &fixes[gone[i].ref];
-
         if (fix->due_ms)
             new[n_new++] = dt_item_of(fix->id, fix->due_ms, (uint32_t)i + 1);
     }
     dt_items_sort(new, n_new);
-    dt_change_command(index, shard,
-                      &(struct dt_change){.how = DT_CHANGE_FIX, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
+    change_command(index, shard, &(struct change){.how = MOVE, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
 }
 
 static void build_chunk(dt_index *index, unsigned shard, const struct chunks *chunks, size_t from, size_t n)
 {
     dt_link *link = dt_index_link(index, shard);
     struct dt_item *items = index->batch->new;
-
     dt_assert_cmp(n, <=, DT_CHUNK);
     if (chunks->what == FIX) {
         build_fixes(index, shard, chunks->fixes + from, n);
@@ -295,11 +291,11 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     }
     for (size_t i = 0; i < n; i++)
         items[i] = dt_item_of(chunks->entries[from + i].id, chunks->entries[from + i].due_ms, 0);
-    /* Scores keep the order in which they are asked for: replies are told apart by their places. */
+    /* Questions for scores are not sorted: the place of an answer says which entry it is about. */
     if (chunks->what == MISSING || chunks->what == HOLD)
         dt_items_sort(items, n);
     if (chunks->what == MISSING) {
-        dt_change_command(index, shard, &(struct dt_change){.how = DT_CHANGE_MISSING, .new = items, .n_new = n});
+        change_command(index, shard, &(struct change){.how = ADD_ABSENT, .new = items, .n_new = n});
     } else if (chunks->what == HOLD) {
         dt_link_script(link, DT_SCRIPT_HOLD, 3, (unsigned)(4 + 2 * n));
         dt_arg_set(index, link, shard);
@@ -313,7 +309,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
         dt_arg_set(index, link, shard);
         for (size_t i = 0; i < n; i++)
             dt_arg_entry(link, &items[i]);
-    } else { /* members of a held set have their times as scores */
+    } else { /* in a held set, a score is the time itself */
         dt_link_command(link, (unsigned)(2 + n));
         dt_link_arg(link, DT_STR_LIT("ZMSCORE"));
         dt_arg_held(index, link, shard, chunks->topic);
@@ -322,7 +318,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     }
 }
 
-/* The place for the scores that one round trip asks for, one reply a chunk. */
+/* Where the scores of one round trip go; there is one reply for each chunk. */
 struct scores_reply {
     int64_t *scores;
     size_t n;
@@ -332,27 +328,23 @@ static void on_scores(void *arg, size_t i, const dt_reply *reply)
 {
     struct scores_reply *to = arg;
     size_t base = i * DT_CHUNK;
-
     for (size_t k = 0; k < dt_reply_count(reply) && base + k < to->n; k++) {
         const dt_reply *element = dt_reply_element(reply, k);
         double score;
         bool there = dt_reply_text(element).n > 0 && dt_reply_number(element, &score);
-
         to->scores[base + k] = there ? (int64_t)score : 0;
     }
 }
 
-/* scores: room for n where scores are asked for, else NULL. A failure ends it: what was sent before stays done. */
+/* scores: room for n if scores are asked for, else NULL. A failure ends it; what was sent before stays done. */
 static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunks *chunks, size_t n, int64_t *scores,
                              struct dt_error *err)
 {
     dt_link *link = dt_index_link(index, shard);
-
     for (size_t done = 0; done < n;) {
         size_t some = dt_at_most(n - done, ROUND_TRIP_MAX);
         struct scores_reply to = {scores ? scores + done : NULL, some};
         dt_status status = dt_link_ready(link, err);
-
         if (status != DT_OK)
             return status;
         for (size_t k = 0; k < some; k += DT_CHUNK)
@@ -368,7 +360,6 @@ static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunk
 dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
 {
     const struct chunks chunks = {FIX, .fixes = fixes};
-
     return send_chunks(index, shard, &chunks, n, NULL, err);
 }
 
@@ -376,7 +367,6 @@ dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, co
                         struct dt_error *err)
 {
     const struct chunks chunks = {HOLD, .entries = entries, .topic = topic};
-
     return send_chunks(index, shard, &chunks, n, NULL, err);
 }
 
@@ -384,7 +374,6 @@ dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_
                                struct dt_error *err)
 {
     const struct chunks chunks = {MISSING, .entries = entries};
-
     return send_chunks(index, shard, &chunks, n, NULL, err);
 }
 
@@ -392,7 +381,6 @@ dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry
                           struct dt_error *err)
 {
     const struct chunks chunks = {SCORES, .entries = entries};
-
     memset(scores, 0, n * sizeof(*scores));
     return send_chunks(index, shard, &chunks, n, scores, err);
 }
@@ -401,7 +389,105 @@ dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str to
                                size_t n, int64_t *scores, struct dt_error *err)
 {
     const struct chunks chunks = {HELD_SCORES, .entries = entries, .topic = topic};
-
     memset(scores, 0, n * sizeof(*scores));
     return send_chunks(index, shard, &chunks, n, scores, err);
+}
+
+/*
+ * ---- filling sets that were lost ----
+ *
+ * A packed page is made here in Redis's own serialized form and restored as it is (lua/fill.lua), which costs a
+ * fraction of adding its entries. If there are too few entries for a page, or too many within one millisecond, they are
+ * added one by one.
+ */
+
+/* Adds a command with the first *done items as packed pages. If nothing can be packed at the head of items, returns
+ * false: the caller adds the first *done of them one by one. */
+static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *items, size_t n, size_t *done)
+{
+    dt_link *link = dt_index_link(index, shard);
+    size_t cuts[PACKED_PAGES];
+    size_t n_cuts = 0;
+    size_t tied = 0;
+    *done = 0;
+    while (n_cuts < PACKED_PAGES && *done < n) {
+        size_t cut = dt_page_cut(items + *done, n - *done, &tied);
+        if (cut < PACKED_LEAST)
+            break;
+        *done += cuts[n_cuts++] = cut;
+    }
+    if (n_cuts == 0) {
+        *done = tied ? dt_at_most(tied, DT_CHUNK) : dt_at_most(n, PACKED_LEAST);
+        return false;
+    }
+    dt_link_script(link, DT_SCRIPT_FILL, 1, (unsigned)(1 + 3 * n_cuts));
+    dt_arg_set(index, link, shard);
+    for (size_t i = 0; i < n_cuts; items += cuts[i++]) {
+        dt_strbuf_reset(&index->page);
+        dt_page_pack(&index->page, items, cuts[i]);
+        dt_link_arg_i64(link, items[0].due_ms);
+        dt_link_arg_i64(link, items[cuts[i] - 1].due_ms);
+        dt_link_arg(link, dt_strbuf_str(&index->page));
+    }
+    return true;
+}
+
+static void build_packed(dt_index *index, unsigned shard, size_t n_gone, size_t n_new)
+{
+    (void)n_gone;
+    for (size_t at = 0, done; at < n_new; at += done) {
+        const struct dt_item *items = index->batch->new + at;
+        if (!pack_command(index, shard, items, n_new - at, &done))
+            change_command(index, shard, &(struct change){.how = ADD_ABSENT, .new = items, .n_new = done});
+    }
+}
+
+/* Both scripts return an integer; 0 means that the server does not take packed pages. */
+static void on_filled(void *arg, size_t i, const dt_reply *reply)
+{
+    int64_t taken = 1;
+    (void)i;
+    if (dt_reply_integer(reply, &taken) && taken == 0)
+        *(bool *)arg = true;
+}
+
+static dt_status send_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                           struct dt_error *err)
+{
+    load_batch(index, map, entries, n, INT64_MAX);
+    index->batch->how = ADD_ABSENT;
+    index->batch->wake = false;
+    want_endpoints(index, index->refuses_packed ? build_changes : build_packed);
+    return dt_index_send_wanted(index, build_endpoint, err);
+}
+
+dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
+{
+    bool refused = false;
+    dt_status status = dt_index_receive(index, on_filled, &refused, err);
+    if (!refused)
+        return status;
+    index->refuses_packed = true;
+    want_endpoints(index, build_changes); /* the same entries, one by one */
+    return dt_index_ask_wanted(index, build_endpoint, err);
+}
+
+dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                              struct dt_error *err)
+{
+    dt_status first = DT_OK;
+    for (; n > BATCH_MAX; entries += BATCH_MAX, n -= BATCH_MAX) {
+        dt_keep_first(&first, send_fill(index, map, entries, BATCH_MAX, first == DT_OK ? err : NULL));
+        dt_keep_first(&first, dt_index_end_fill(index, first == DT_OK ? err : NULL));
+    }
+    dt_keep_first(&first, send_fill(index, map, entries, n, first == DT_OK ? err : NULL));
+    return first;
+}
+
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err)
+{
+    dt_status begun = dt_index_begin_fill(index, map, entries, n, err);
+    dt_status ended = dt_index_end_fill(index, begun == DT_OK ? err : NULL);
+    return begun == DT_OK ? ended : begun;
 }

@@ -1,6 +1,7 @@
 /*
- * Owns the handle: its connections, its scratch memory, which endpoint holds which shard, and whether the endpoints
- * answer. Refuses to know entries.
+ * The handle: its connections, its scratch memory, which endpoint holds which shard, round trips, and messages that are
+ * published without a change of entries.
+ * Invariant: an endpoint is read if and only if its commands were written.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +23,6 @@ static const char *const SCRIPT_TEXTS[DT_SCRIPTS] = {
 
 _Static_assert(DT_SCRIPTS <= DT_LINK_SCRIPTS, "a link has no room for so many scripts");
 
-/* ---- the handle ---- */
-
 static dt_status make_links(dt_index *index, const struct dt_config *config, const dt_clock *clock)
 {
     index->names = calloc(index->n_links, sizeof(*index->names));
@@ -32,9 +31,10 @@ static dt_status make_links(dt_index *index, const struct dt_config *config, con
     index->sent = calloc(index->n_links, sizeof(*index->sent));
     index->known = malloc(DT_KNOWN_SLOTS * sizeof(*index->known));
     dt_strbuf_init(&index->page);
-    if (!index->names || !index->links || !index->wanted || !index->sent || !index->known)
+    index->batch = dt_index_batch_new();
+    if (!index->names || !index->links || !index->wanted || !index->sent || !index->known || !index->batch)
         return DT_NOMEM;
-    dt_status status = dt_index_batch_new(&index->batch);
+    dt_status status = DT_OK;
     for (unsigned i = 0; status == DT_OK && i < index->n_links; i++) {
         status = dt_link_new(config, &index->endpoints[i], clock, SCRIPT_TEXTS, DT_SCRIPTS, &index->links[i]);
         index->names[i] = dt_str(index->endpoints[i].name);
@@ -48,7 +48,6 @@ dt_status dt_index_check(const struct dt_config *config, struct dt_error *err)
 {
     struct dt_endpoint *endpoints;
     unsigned n;
-
     if (!dt_index_configured(config))
         return DT_OK;
     dt_status status = dt_endpoints_parse(config->redis_endpoints, &endpoints, &n, err);
@@ -64,7 +63,6 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
     dt_index *index;
     dt_status status;
     int64_t self;
-
     *out = NULL;
     if (!dt_index_configured(config))
         return DT_OK;
@@ -121,7 +119,6 @@ void dt_index_failing(const dt_index *index, char *out, size_t cap)
 {
     size_t n = 0;
     unsigned failing = 0;
-
     out[0] = '\0';
     for (unsigned i = 0; index && i < index->n_links && n < cap; i++) {
         if (!dt_link_failing(index->links[i]))
@@ -157,9 +154,7 @@ dt_status dt_index_probe(dt_index *index, struct dt_error *err)
     return dt_index_ask_wanted(index, build_probe, err);
 }
 
-/* ---- what the servers keep ---- */
-
-static void take_memory(void *arg, size_t i, const dt_reply *reply)
+static void on_memory(void *arg, size_t i, const dt_reply *reply)
 {
     static const char name[] = "maxmemory_policy:";
     struct dt_index_memory *memory = arg;
@@ -183,31 +178,25 @@ dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *o
     dt_link_command(index->links[i], 2);
     dt_link_arg(index->links[i], DT_STR_LIT("INFO"));
     dt_link_arg(index->links[i], DT_STR_LIT("memory"));
-    return dt_index_round_trip(index->links[i], take_memory, out, err);
+    return dt_index_round_trip(index->links[i], on_memory, out, err);
 }
 
-/*
- * Owns the order in which endpoints are written to and read from. Refuses to know what the commands say.
- * Invariant: an endpoint is read exactly when its commands were written.
- */
+/* ---- round trips ---- */
 
 dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err)
 {
     dt_status status = dt_link_flush(link, err);
-
     return status == DT_OK ? dt_link_read(link, on_reply, arg, err) : status;
 }
 
 dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err)
 {
     dt_status first = DT_OK;
-
     for (unsigned i = 0; i < index->n_links; i++)
         dt_assert(!index->sent[i]);
     for (int connected = 1; connected >= 0; connected--) {
         for (unsigned i = 0; i < index->n_links; i++) {
             dt_link *link = index->links[i];
-
             if (!index->wanted[i] || dt_link_connected(link) != connected)
                 continue;
             dt_status status = dt_link_ready(link, first == DT_OK ? err : NULL);
@@ -226,7 +215,6 @@ dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct
 dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg, struct dt_error *err)
 {
     dt_status first = DT_OK;
-
     for (unsigned i = 0; i < index->n_links; i++) {
         if (index->sent[i])
             dt_keep_first(&first, dt_link_read(index->links[i], on_reply, reply_arg, first == DT_OK ? err : NULL));
@@ -239,14 +227,10 @@ dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct 
 {
     dt_status sent = dt_index_send_wanted(index, build, err);
     dt_status received = dt_index_receive(index, NULL, NULL, sent == DT_OK ? err : NULL);
-
     return sent == DT_OK ? received : sent;
 }
 
-/*
- * Owns the messages that are published on their own: wake-ups, and what waits for pops. Refuses to know who subscribes
- * (redis/redis_subscriber.c). A wake-up that belongs to a change of entries is published by lua/change.lua.
- */
+/* ---- messages; lua/change.lua publishes the wake-up that belongs to a change of entries ---- */
 
 #define MESSAGE_CAP 32
 
@@ -256,7 +240,6 @@ dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_
     char text[MESSAGE_CAP];
     int n = snprintf(text, sizeof(text), outbox ? "%u outbox" : "%u", shard);
     dt_status status = dt_link_ready(link, err);
-
     if (status != DT_OK)
         return status;
     dt_link_command(link, 3);
@@ -269,7 +252,6 @@ dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_
 static void build_wake_all(dt_index *index, unsigned i)
 {
     dt_link *link = index->links[i];
-
     dt_link_command(link, 3);
     dt_link_arg(link, DT_STR_LIT("PUBLISH"));
     dt_arg_common(index, link, "wake");
@@ -292,7 +274,6 @@ dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_
     dt_link *link = dt_index_link(index, shard);
     struct dt_strbuf names;
     dt_status status = dt_link_ready(link, err);
-
     if (status != DT_OK)
         return status;
     dt_strbuf_init(&names);

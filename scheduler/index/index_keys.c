@@ -1,8 +1,9 @@
 /*
- * Owns the names of the Redis keys, and the text of markers and numbers. Refuses to know which command they stand in.
+ * The names of the Redis keys, the text of markers and numbers, and entries in the replies of scripts.
  * Invariant: all keys of one shard have the shard's hash tag, so that one server holds them.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,52 +11,43 @@
 #include "base/assert.h"
 #include "index_internal.h"
 
-#define KEY_CAP    512
-#define MARKER_CAP 256
+#define KEY_CAP 512
+
+DT_PRINTF(2, 3) static void add_key(dt_link *link, const char *format, ...)
+{
+    char key[KEY_CAP];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(key, sizeof(key), format, args);
+    va_end(args);
+    dt_assert_cmp(n, <, KEY_CAP);
+    dt_link_arg(link, (struct dt_str){key, (size_t)n});
+}
 
 void dt_arg_set(const dt_index *index, dt_link *link, unsigned shard)
 {
-    char key[KEY_CAP];
-    int n = snprintf(key, sizeof(key), "%s:{%u}:due", index->installation, shard);
-
-    dt_assert_cmp(n, <, KEY_CAP);
-    dt_link_arg(link, (struct dt_str){key, (size_t)n});
+    add_key(link, "%s:{%u}:due", index->installation, shard);
 }
 
 void dt_arg_registry(const dt_index *index, dt_link *link, unsigned shard)
 {
-    char key[KEY_CAP];
-    int n = snprintf(key, sizeof(key), "%s:{%u}:held", index->installation, shard);
-
-    dt_assert_cmp(n, <, KEY_CAP);
-    dt_link_arg(link, (struct dt_str){key, (size_t)n});
+    add_key(link, "%s:{%u}:held", index->installation, shard);
 }
 
 void dt_arg_held(const dt_index *index, dt_link *link, unsigned shard, struct dt_str topic)
 {
-    char key[KEY_CAP];
-    int n = snprintf(key, sizeof(key), "%s:{%u}:held:%.*s", index->installation, shard, (int)topic.n, topic.p);
-
-    dt_assert_cmp(n, <, KEY_CAP);
-    dt_link_arg(link, (struct dt_str){key, (size_t)n});
+    add_key(link, "%s:{%u}:held:%.*s", index->installation, shard, (int)topic.n, topic.p);
 }
 
 void dt_arg_common(const dt_index *index, dt_link *link, const char *what)
 {
-    char name[KEY_CAP];
-    int n = snprintf(name, sizeof(name), "%s:%s", index->installation, what);
-
-    dt_assert_cmp(n, <, KEY_CAP);
-    dt_link_arg(link, (struct dt_str){name, (size_t)n});
+    add_key(link, "%s:%s", index->installation, what);
 }
 
 void dt_arg_marker(dt_link *link, struct dt_marker marker)
 {
-    char text[MARKER_CAP];
-    int n = snprintf(text, sizeof(text), "!%lld:%lld:%lld:%lld", (long long)marker.epoch, (long long)marker.token,
-                     (long long)marker.count, marker.filling ? 0LL : (long long)marker.generation);
-
-    dt_link_arg(link, (struct dt_str){text, (size_t)n});
+    add_key(link, "!%lld:%lld:%lld:%lld", (long long)marker.epoch, (long long)marker.token, (long long)marker.count,
+            marker.filling ? 0LL : (long long)marker.generation);
 }
 
 void dt_arg_entry(dt_link *link, const struct dt_item *item)
@@ -67,7 +59,6 @@ void dt_arg_entry(dt_link *link, const struct dt_item *item)
 static bool parse_i64(struct dt_str text, int64_t *out)
 {
     int64_t v = 0;
-
     if (text.n == 0 || text.n > 18)
         return false;
     for (size_t i = 0; i < text.n; i++) {
@@ -84,12 +75,11 @@ bool dt_reply_any_integer(const dt_reply *reply, int64_t *out)
     return dt_reply_integer(reply, out) || parse_i64(dt_reply_text(reply), out);
 }
 
-/* The scores that this program writes are whole ms. Redis prints a large one either in full or as a double. */
+/* We write scores in whole ms. Redis prints a large one either in full or as a double. */
 bool dt_reply_number(const dt_reply *reply, double *out)
 {
     struct dt_str text = dt_reply_text(reply);
     int64_t v;
-
     if (!text.p)
         return false;
     if (parse_i64(text, &v))
@@ -99,15 +89,14 @@ bool dt_reply_number(const dt_reply *reply, double *out)
     return isfinite(*out) && fabs(*out) <= 9e15;
 }
 
-bool dt_reply_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
+/* Reads the entry (member, score) of a page that begins at start_ms. False: it is none. */
+static bool read_entry(double start_ms, const dt_reply *member, const dt_reply *score, struct dt_entry *out)
 {
     struct dt_str text = dt_reply_text(member);
     double after_ms;
-    double due_ms;
-
     if (!text.p || !dt_reply_number(score, &after_ms))
         return false;
-    due_ms = start_ms + after_ms;
+    const double due_ms = start_ms + after_ms;
     *out = (struct dt_entry){.due_ms = (int64_t)due_ms};
     return due_ms > 0 && due_ms == floor(due_ms) && dt_member_id(text.p, text.n, out->due_ms, &out->id);
 }
@@ -118,18 +107,12 @@ void dt_on_integer(void *arg, size_t i, const dt_reply *reply)
     (void)dt_reply_integer(reply, arg);
 }
 
-/*
- * Owns the form in which scripts give pages, and the removal of what does not belong into one. Refuses to know which
- * entries were asked for.
- */
-
-/* member NULL: the page itself. */
+/* member NULL: the page itself is junk. */
 static void note_junk(struct dt_reading *reading, const dt_reply *page, const dt_reply *member)
 {
     struct dt_junk *junk = &reading->junk[reading->n_junk];
     struct dt_str name = dt_reply_text(page);
     struct dt_str bytes = member ? dt_reply_text(member) : (struct dt_str){0};
-
     if (reading->n_junk == DT_JUNK_MAX || !name.p || name.n >= sizeof(junk->page) || bytes.n > sizeof(junk->member) ||
         (member && bytes.n == 0))
         return;
@@ -147,7 +130,6 @@ void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t f
         const dt_reply *entries = dt_reply_element(reply, i + 2);
         size_t n = dt_reply_count(entries);
         double start_ms;
-
         if (dt_reply_is_nil(entries))
             note_junk(reading, page, NULL);
         if (dt_reply_is_nil(entries) || !dt_reply_number(dt_reply_element(reply, i + 1), &start_ms))
@@ -156,8 +138,7 @@ void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t f
         for (size_t k = 0; k + 1 < n; k += 2) {
             const dt_reply *member = dt_reply_element(entries, k);
             struct dt_entry entry;
-
-            if (!dt_reply_entry(start_ms, member, dt_reply_element(entries, k + 1), &entry))
+            if (!read_entry(start_ms, member, dt_reply_element(entries, k + 1), &entry))
                 note_junk(reading, page, member);
             else if (entry.due_ms < reading->to_ms && reading->n < reading->cap)
                 reading->out[reading->n++] = entry;
@@ -168,14 +149,12 @@ void dt_reading_take(struct dt_reading *reading, const dt_reply *reply, size_t f
 bool dt_reading_tidy(dt_index *index, unsigned shard, const struct dt_reading *reading)
 {
     dt_link *link = dt_index_link(index, shard);
-
     if (reading->n_junk == 0 || dt_link_ready(link, NULL) != DT_OK)
         return false;
     dt_link_script(link, DT_SCRIPT_TIDY, 1, (unsigned)(1 + 2 * reading->n_junk));
     dt_arg_set(index, link, shard);
     for (size_t i = 0; i < reading->n_junk; i++) {
         const struct dt_junk *junk = &reading->junk[i];
-
         dt_link_arg(link, dt_str(junk->page));
         dt_link_arg(link, (struct dt_str){junk->member, junk->n_member});
     }

@@ -1,9 +1,8 @@
 /*
- * Owns the bytes of members and of packed pages. Refuses to know keys, scripts and connections.
+ * The bytes of members and of packed pages.
  *
- * A packed page is what DUMP gives for a small sorted set: Redis 7's type 17, a listpack of member, score, member,
- * score, …; then the version of the format, and a CRC-64 of it all. A set that was lost is filled page by page rather
- * than entry by entry.
+ * A packed page is what DUMP returns for a small sorted set: Redis 7's type 17, a listpack of member, score, member,
+ * score, …; then the version of the format, and a CRC-64 of it all.
  */
 #include "index_pack.h"
 
@@ -17,7 +16,7 @@
 #define RDB_VERSION         10
 #define CRC_JONES_REFLECTED UINT64_C(0x95ac9329ac4bc9b5)
 #define LISTPACK_HEADER     6u
-#define LISTPACK_ENTRY_MAX  11u /* an integer of 64 bits, or 8 bytes as a string, with all about it */
+#define LISTPACK_ENTRY_MAX  11u /* an integer of 64 bits, or a string of 8 bytes, with its framing */
 #define LISTPACK_BYTES_MAX  (LISTPACK_HEADER + 2u * DT_PAGE_MAX * LISTPACK_ENTRY_MAX + 1u)
 
 /* ---- members ---- */
@@ -26,7 +25,6 @@ struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 {
     struct dt_member member = {.n = 8};
     int64_t sequence = id & ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
-
     if (id - sequence == dt_job_id(due_ms, 0)) /* its home day */
         member.n = sequence >> 32 ? 5 : 4;
     for (unsigned i = 0; i < member.n; i++)
@@ -37,7 +35,6 @@ struct dt_member dt_member_of(int64_t id, int64_t due_ms)
 bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id)
 {
     uint64_t value = 0;
-
     if (n != 4 && n != 5 && n != 8)
         return false;
     for (size_t i = 0; i < n; i++)
@@ -48,13 +45,6 @@ bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id)
     return *id > 0;
 }
 
-int dt_member_compare(const struct dt_member *a, const struct dt_member *b)
-{
-    int order = memcmp(a->bytes, b->bytes, a->n < b->n ? a->n : b->n);
-
-    return order ? order : (a->n > b->n) - (a->n < b->n);
-}
-
 /* ---- items ---- */
 
 struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref)
@@ -62,20 +52,25 @@ struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref)
     return (struct dt_item){due_ms, id, dt_member_of(id, due_ms), ref};
 }
 
+int dt_item_order(const struct dt_item *a, const struct dt_item *b)
+{
+    const struct dt_member *x = &a->member;
+    const struct dt_member *y = &b->member;
+    if (a->due_ms != b->due_ms)
+        return a->due_ms < b->due_ms ? -1 : 1;
+    int order = memcmp(x->bytes, y->bytes, x->n < y->n ? x->n : y->n);
+    return order ? order : (x->n > y->n) - (x->n < y->n);
+}
+
 static int by_place(const void *a, const void *b)
 {
-    const struct dt_item *x = a;
-    const struct dt_item *y = b;
-
-    if (x->due_ms != y->due_ms)
-        return x->due_ms < y->due_ms ? -1 : 1;
-    return dt_member_compare(&x->member, &y->member);
+    return dt_item_order(a, b);
 }
 
 void dt_items_sort(struct dt_item *items, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        if (by_place(&items[i - 1], &items[i]) > 0) {
+        if (dt_item_order(&items[i - 1], &items[i]) > 0) {
             qsort(items, n, sizeof(*items), by_place);
             return;
         }
@@ -88,11 +83,9 @@ size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied)
 {
     size_t whole = 0;
     size_t end = 0;
-
     *tied = 0;
     while (end < n && (end < DT_PAGE_FULL || whole == 0)) {
         int64_t due_ms = items[end].due_ms;
-
         while (end < n && items[end].due_ms == due_ms)
             end++;
         if (end <= DT_PAGE_FULL || (whole == 0 && end <= DT_PAGE_MAX))
@@ -105,16 +98,14 @@ size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied)
     return whole;
 }
 
-/* CRC-64 as Redis computes it, half a byte at a time. The table has 16 entries and is made anew for each page, so no
- * thread shares or prepares anything. */
+/* CRC-64 as Redis computes it, half a byte at a time. Each call makes the table of 16 entries, so that threads share
+ * nothing. */
 static uint64_t crc_of(const unsigned char *p, size_t n)
 {
     uint64_t half[16];
     uint64_t crc = 0;
-
     for (unsigned i = 0; i < 16; i++) {
         uint64_t value = i;
-
         for (int bit = 0; bit < 4; bit++)
             value = value >> 1 ^ (value & 1 ? CRC_JONES_REFLECTED : 0);
         half[i] = value;
@@ -144,7 +135,6 @@ static unsigned char *end_entry(unsigned char *begin, unsigned char *end)
 static unsigned char *put_integer(unsigned char *p, int64_t value)
 {
     unsigned char *begin = p;
-
     if (value >= 0 && value <= 127) {
         *p++ = (unsigned char)value;
     } else if (value >= -4096 && value <= 4095) {
@@ -157,7 +147,6 @@ static unsigned char *put_integer(unsigned char *p, int64_t value)
         } sizes[] = {{INT64_C(1) << 15, 0xF1, 2}, {INT64_C(1) << 23, 0xF2, 3}, {INT64_C(1) << 31, 0xF3, 4}};
         unsigned char code = 0xF4;
         unsigned char bytes = 8;
-
         for (unsigned i = 3; i-- > 0;) {
             if (value >= -sizes[i].below && value < sizes[i].below) {
                 code = sizes[i].code;
@@ -170,12 +159,11 @@ static unsigned char *put_integer(unsigned char *p, int64_t value)
     return end_entry(begin, p);
 }
 
-/* Redis keeps a member that looks like a decimal integer as an integer, and expects to find it so. */
+/* Redis stores a member that looks like a decimal integer as an integer, and looks it up as one. */
 static bool looks_like_integer(const struct dt_member *member, int64_t *value)
 {
     unsigned i = member->bytes[0] == '-';
     int64_t v = 0;
-
     if (member->bytes[i] < '1' || member->bytes[i] > '9')
         return false;
     for (; i < member->n; i++) {
@@ -191,7 +179,6 @@ static unsigned char *put_member(unsigned char *p, const struct dt_member *membe
 {
     unsigned char *begin = p;
     int64_t value;
-
     if (looks_like_integer(member, &value))
         return put_integer(p, value);
     *p++ = (unsigned char)(0x80 | member->n);
@@ -204,7 +191,6 @@ void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n)
     unsigned char text[3 + LISTPACK_BYTES_MAX + 10];
     unsigned char *pack = text + 3;
     unsigned char *p = pack + LISTPACK_HEADER;
-
     dt_assert_cmp(n, <=, DT_PAGE_MAX);
     for (size_t i = 0; i < n; i++) {
         p = put_member(p, &items[i].member);

@@ -1,9 +1,9 @@
 /*
- * How entries look inside Redis: members, their order, and whole pages in Redis's own serialized form. Pure. Internal
+ * How entries are stored in Redis: members, their order, and whole pages in Redis's own serialized form. Pure. Internal
  * to index/.
  *
- * A member is the id's bytes, the highest first, as few as tell it from its entry's time: the sequence alone (4 bytes,
- * or 5) when the id's home day is the day of the entry's time, else all 8.
+ * A member has the bytes of the id, the highest first. If the home day of the id is the day of the entry's time, the
+ * sequence alone (4 or 5 bytes), else all 8.
  */
 #ifndef DT_INDEX_INDEX_PACK_H
 #define DT_INDEX_INDEX_PACK_H
@@ -14,33 +14,33 @@ struct dt_member {
     unsigned char bytes[8];
     unsigned char n; /* 4, 5 or 8 */
 };
-/* The member of the job's entry at due_ms. */
+/* Returns the member of the job's entry at due_ms. */
 struct dt_member dt_member_of(int64_t id, int64_t due_ms);
-/* The id of the member p[n] of an entry at due_ms. False: it is no member of an entry; *id may have been written. */
+/* Reads the id from the member p[n] of an entry at due_ms. False: it is no member of an entry; *id may be written. */
 bool dt_member_id(const char *p, size_t n, int64_t due_ms, int64_t *id);
-/* Redis's order among equal scores: < 0, 0 or > 0 as memcmp. */
-int dt_member_compare(const struct dt_member *a, const struct dt_member *b);
 
 /* An entry as it is sent. */
 struct dt_item {
     int64_t due_ms, id;
     struct dt_member member;
-    uint32_t ref; /* what the caller likes */
+    uint32_t ref; /* for the caller */
 };
 struct dt_item dt_item_of(int64_t id, int64_t due_ms, uint32_t ref);
-/* By (due, member): the order of a set. */
+/* The order of a set: by due time, then by the bytes of the member, as Redis orders equal scores. < 0, 0 or > 0. */
+int dt_item_order(const struct dt_item *a, const struct dt_item *b);
+/* Sorts items in that order. */
 void dt_items_sort(struct dt_item *items, size_t n);
 
 /*
- * How many of items[n], which are in ascending order, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX, and all
- * entries of a millisecond or none. 0: the first millisecond alone has more than a page takes; then *tied is how many
- * it has, else 0.
+ * Returns how many of items[n], which are in ascending order, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX,
+ * and never a part of a millisecond. 0: the first millisecond alone has more than a page may have, namely *tied (else
+ * *tied is 0).
  */
 #define DT_PAGE_FULL 60
 #define DT_PAGE_MAX  64 /* zset-max-listpack-entries of an ordinary Redis is 128 */
 size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied);
-/* Appends to out what RESTORE takes: a sorted set of items[n] (sorted, each member once, at most DT_PAGE_MAX), with
- * scores relative to the first one's. out is marked as failed when there is no memory. */
+/* Appends the argument of RESTORE: a sorted set of items[n] (sorted, each member once, at most DT_PAGE_MAX), with
+ * scores relative to the first one's. If memory is out, out->failed is set. */
 void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n);
 
 #endif

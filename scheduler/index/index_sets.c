@@ -1,6 +1,6 @@
 /*
- * Owns the due scan of a shard's leader: which entries are due, when the next one is, and whether the leader's marker
- * is there. Refuses to know what becomes of the entries.
+ * A shard's sets as its leader and the reconciler see them: the due scan, held sets, the marker, ranges, and notes on
+ * fillings. index_change.c changes entries.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,6 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
     struct due_reply *due = arg;
     const dt_reply *next;
     double next_ms;
-
     if (i == 1)
         due->marked = dt_reply_text(reply).p;
     if (i != 0 || dt_reply_count(reply) == 0)
@@ -31,18 +30,16 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(&due->reading, reply, 1);
 }
 
-/* Finds, in a reply of up to limit + 1 entries, which ones are due, and when the next due scan has something to find.
- * Of each job the earliest entry counts: a later one is met by a due scan after the earlier one is gone. */
-static void take_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
+/* Finds, in a reply of up to limit + 1 entries, which ones are due, and when the next scan will find something. If a
+ * job has several entries, the earliest counts: a later scan finds the next one once the earlier one is removed. */
+static void choose_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;
     size_t n = dt_at_most(reading->n, DT_KNOWN_MAX);
     size_t once = 0;
-
     dt_known_clear(index, n);
     for (size_t i = 0; i < n; i++) {
         struct dt_known_id *known = dt_known_find(index, reading->out[i].id);
-
         if (known->id)
             continue;
         known->id = reading->out[i].id;
@@ -63,7 +60,6 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan
     dt_link *link = dt_index_link(index, shard);
     struct due_reply *due;
     dt_status status;
-
     scan->n = 0;
     scan->next_ms = 0;
     scan->marked = false;
@@ -87,28 +83,23 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan
     dt_arg_marker(link, scan->marker);
     status = dt_index_round_trip(link, on_due, due, err);
     if (status == DT_OK) {
-        take_due(index, due, scan);
+        choose_due(index, due, scan);
         (void)dt_reading_tidy(index, shard, &due->reading);
     }
     free(due);
     return status;
 }
 
-/*
- * Owns the held sets of a shard: which there are, and giving their entries back to the due set. Refuses to know why a
- * topic is held. Entries are put into held sets by dt_index_hold (index_change.c).
- */
+/* ---- held sets; dt_index_hold (index_change.c) puts entries into them ---- */
 
 dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
                           struct dt_error *err)
 {
     dt_link *link = dt_index_link(index, shard);
     dt_status status;
-
     *next_ms = 0;
     do {
         size_t some = dt_at_most(limit, DT_CHUNK);
-
         status = dt_link_ready(link, err);
         if (status != DT_OK)
             return status;
@@ -135,7 +126,6 @@ static void on_held(void *arg, size_t i, const dt_reply *reply)
 {
     struct held_reply *held = arg;
     size_t n = dt_reply_count(reply);
-
     (void)i;
     held->n = 0;
     if (n == 0)
@@ -143,7 +133,7 @@ static void on_held(void *arg, size_t i, const dt_reply *reply)
     held->topics = dt_arena_alloc(held->arena, n * sizeof(*held->topics));
     for (size_t k = 0; held->topics && k < n; k++) {
         const struct dt_str name = dt_reply_text(dt_reply_element(reply, k));
-        if (name.n >= DT_HELD_NAME_SIZE) /* put there by hand */
+        if (name.n >= DT_HELD_NAME_SIZE) /* somebody else wrote it */
             continue;
         held->topics[held->n] = dt_arena_copy(held->arena, name);
         held->failed |= held->topics[held->n].p == NULL;
@@ -158,7 +148,6 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     dt_link *link = dt_index_link(index, shard);
     struct held_reply held = {.arena = arena};
     dt_status status = dt_link_ready(link, err);
-
     *topics = NULL;
     *n = 0;
     if (status != DT_OK)
@@ -176,9 +165,7 @@ dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena,
     return DT_OK;
 }
 
-/*
- * Owns a set as a whole: its leader's marker, and its end. Refuses to know when a leader believes in a set.
- */
+/* ---- the set as a whole ---- */
 
 dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
                         bool *intact, bool *gone, struct dt_error *err)
@@ -186,7 +173,6 @@ dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker
     dt_link *link = dt_index_link(index, shard);
     int64_t found = 0;
     dt_status status = dt_link_ready(link, err);
-
     *intact = *gone = false;
     if (status != DT_OK)
         return status;
@@ -215,7 +201,6 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
     dt_link *link = dt_index_link(index, shard);
     int64_t left = 0;
     dt_status status;
-
     do {
         status = dt_link_ready(link, err);
         if (status != DT_OK)
@@ -229,10 +214,7 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
     return status;
 }
 
-/*
- * Owns the reconciler's view of a set: its entries in a range of time, and how many there are. Refuses to know what
- * they are compared with.
- */
+/* ---- ranges ---- */
 
 static void on_range(void *arg, size_t i, const dt_reply *reply)
 {
@@ -240,7 +222,7 @@ static void on_range(void *arg, size_t i, const dt_reply *reply)
     dt_reading_take(arg, reply, 0);
 }
 
-/* An answer of nothing but junk is followed by another question once the junk is removed: n = 0 means the end. */
+/* If a reply has nothing but junk, asks again once the junk is removed, so that n = 0 means the end. */
 dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
                          size_t *n, struct dt_error *err)
 {
@@ -250,7 +232,6 @@ dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range 
     int64_t from_ms = range->from_ms;
     dt_link *link = dt_index_link(index, shard);
     dt_status status;
-
     *n = 0;
     if (!reading)
         return dt_fail(err, DT_NOMEM, "dt_index_range");
@@ -279,7 +260,7 @@ dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range 
 
 struct count_reply {
     int64_t n;
-    double from_ms; /* where to go on; < 0: everything is counted */
+    double from_ms; /* where to continue; < 0: all is counted */
 };
 
 static void on_count(void *arg, size_t i, const dt_reply *reply)
@@ -287,7 +268,6 @@ static void on_count(void *arg, size_t i, const dt_reply *reply)
     struct count_reply *count = arg;
     const dt_reply *next;
     int64_t n = 0;
-
     (void)i;
     count->from_ms = -1;
     if (dt_reply_count(reply) != 2)
@@ -304,11 +284,9 @@ dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64
 {
     dt_link *link = dt_index_link(index, shard);
     struct count_reply count = {0, (double)from_ms};
-
     *n = 0;
     while (count.from_ms >= 0) {
         dt_status status = dt_link_ready(link, err);
-
         if (status != DT_OK)
             return status;
         dt_link_script(link, DT_SCRIPT_COUNT, 1, 3);
@@ -321,4 +299,58 @@ dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64
     }
     *n = count.n;
     return DT_OK;
+}
+
+/* ---- notes on fillings (lua/filled.lua) ---- */
+
+static void on_filling(void *arg, size_t i, const dt_reply *reply)
+{
+    struct dt_filling *f = ((struct dt_filling **)arg)[i];
+    int64_t ours = 0;
+    f->wanted = dt_reply_count(reply) == 4 && dt_reply_any_integer(dt_reply_element(reply, 0), &f->life) &&
+                dt_reply_any_integer(dt_reply_element(reply, 1), &f->generation) &&
+                dt_reply_any_integer(dt_reply_element(reply, 2), &f->done_ms) &&
+                dt_reply_any_integer(dt_reply_element(reply, 3), &ours);
+    f->ours = f->wanted && ours;
+}
+
+/* Asks about the fillings at one endpoint. tell: only about ours, and writes how far they are. */
+static dt_status ask_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
+                              struct dt_error *err)
+{
+    struct dt_filling *asked[DT_SHARDS_MAX];
+    size_t n_asked = 0;
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < n && n_asked < DT_SHARDS_MAX; i++) {
+        struct dt_filling *f = &fillings[i];
+        bool asks = dt_index_link(index, f->shard) == link && (!tell || f->ours);
+        if (!asks)
+            continue;
+        f->wanted = f->ours = false;
+        if (n_asked == 0 && status == DT_OK)
+            status = dt_link_ready(link, err);
+        if (status != DT_OK)
+            continue;
+        asked[n_asked++] = f;
+        dt_link_script(link, DT_SCRIPT_FILLED, 1, tell ? 6 : 4);
+        dt_arg_set(index, link, f->shard);
+        dt_link_arg_i64(link, index->self);
+        dt_link_arg_i64(link, tell && !f->keep ? 0 : DT_FILLING_MS);
+        dt_link_arg_i64(link, f->generation);
+        if (tell) {
+            dt_link_arg_i64(link, f->life);
+            dt_link_arg_i64(link, f->done_ms);
+        }
+    }
+    return n_asked ? dt_index_round_trip(link, on_filling, asked, err) : status;
+}
+
+dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings, size_t n,
+                            struct dt_error *err)
+{
+    const bool tell = ask == DT_FILLING_TELL;
+    dt_status first = DT_OK;
+    for (unsigned i = 0; i < index->n_links; i++)
+        dt_keep_first(&first, ask_fillings(index, index->links[i], fillings, n, tell, first == DT_OK ? err : NULL));
+    return first;
 }

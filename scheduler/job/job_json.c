@@ -6,6 +6,7 @@
 #include "job_json.h"
 
 #include <stdlib.h>
+#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
 #include <xxhash.h>
 
 #include "base/assert.h"
@@ -406,7 +407,6 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
  * conflict: never change it.
  */
 
-#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
 
 struct canon {
     /* Topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones. */

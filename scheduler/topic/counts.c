@@ -213,7 +213,7 @@ dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_wor
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dt_tally tally; /* under the lock, as is the next one */
-static size_t last;           /* the row that was added to last: the next one is often of the same topic */
+static size_t last_row;       /* the row that was added to last: the next one is often of the same topic */
 
 static bool is_of(const struct dt_tally_row *row, struct dt_str topic)
 {
@@ -223,18 +223,18 @@ static bool is_of(const struct dt_tally_row *row, struct dt_str topic)
 /* NULL: the tally names as many topics as it may. */
 static struct dt_tally_row *row_of(struct dt_str topic)
 {
-    if (last < tally.n && is_of(&tally.rows[last], topic))
-        return &tally.rows[last];
+    if (last_row < tally.n && is_of(&tally.rows[last_row], topic))
+        return &tally.rows[last_row];
     for (size_t i = 0; i < tally.n; i++)
         if (is_of(&tally.rows[i], topic)) {
-            last = i;
+            last_row = i;
             return &tally.rows[i];
         }
     dt_assert_cmp(tally.n, <=, DT_TALLY_TOPICS);
     if (tally.n == DT_TALLY_TOPICS || topic.n > DT_TOPIC_MAX)
         return NULL;
-    last = tally.n++;
-    struct dt_tally_row *row = &tally.rows[last];
+    last_row = tally.n++;
+    struct dt_tally_row *row = &tally.rows[last_row];
     memset(row, 0, sizeof(*row));
     memcpy(row->topic, topic.p, topic.n);
     row->topic_n = topic.n;

@@ -42,7 +42,6 @@ static void take(dt_reconciler *r, bool own)
     const int64_t generation = (int64_t)r->map->generation;
     const size_t from = b->n_notes;
     size_t n = from;
-
     for (unsigned shard = 0; shard < r->map->shards; shard++) {
         if (own ? dt_shard_set_has(&b->shards, shard) : !dt_shard_set_has(&r->leads, shard)) {
             dt_assert_cmp(n, <, DT_SHARDS_MAX);
@@ -54,7 +53,6 @@ static void take(dt_reconciler *r, bool own)
     for (size_t i = from; i < n; i++) {
         struct dt_filling note = b->notes[i];
         bool good = note.wanted && note.generation == generation;
-
         if (good ? !note.ours : !own)
             continue;
         dt_shard_set_add(&b->filling, note.shard);
@@ -68,7 +66,6 @@ static void take(dt_reconciler *r, bool own)
 static void begin_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
-
     b->filling = (struct dt_shard_set){0};
     b->at_ms = INT64_MAX;
     b->at_id = 0;
@@ -106,13 +103,11 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
 {
     struct dt_rebuild *b = &r->rebuild;
     size_t kept = 0;
-
     dt_assert(b->passing);
     b->told_us = r->now_us;
     for (size_t i = 0; i < b->n_notes; i++) {
         struct dt_filling *note = &b->notes[i];
         bool fills = dt_shard_set_has(&b->filling, note->shard);
-
         note->keep = fills && !last;
         note->done_ms = fills ? done_ms : note->done_ms;
         b->told[i] = note->life;
@@ -121,7 +116,6 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
     for (size_t i = 0; i < b->n_notes; i++) {
         const struct dt_filling *note = &b->notes[i];
         bool lapsed = note->wanted && note->life == b->told[i];
-
         if (note->ours && note->keep)
             b->notes[kept++] = *note;
         else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
@@ -134,7 +128,6 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
 static void let_go(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
-
     if (!b->passing)
         return;
     b->passing = false;
@@ -150,7 +143,6 @@ static void let_go(dt_reconciler *r)
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
 {
     struct dt_rebuild *b = &r->rebuild;
-
     if (dt_shard_set_empty(shards))
         return;
     let_go(r);
@@ -169,7 +161,6 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
 static void start_over(dt_reconciler *r)
 {
     struct dt_shard_set again = r->rebuild.again;
-
     if (dt_shard_set_empty(&again))
         return;
     r->rebuild.again = (struct dt_shard_set){0};
@@ -180,7 +171,6 @@ static void start_over(dt_reconciler *r)
 void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
 {
     struct dt_rebuild *b = &r->rebuild;
-
     dt_shard_set_keep(&b->shards, leads);
     dt_shard_set_keep(&b->again, leads);
     if (!b->active || !dt_shard_set_empty(&b->shards))
@@ -206,7 +196,6 @@ static size_t pick(dt_reconciler *r)
     const struct dt_rebuild *b = &r->rebuild;
     bool all = true;
     size_t n = 0;
-
     dt_assert_cmp(b->n_page, <=, r->slice);
     for (unsigned shard = 0; shard < r->map->shards && all; shard++)
         all = dt_shard_set_has(&b->filling, shard);
@@ -229,14 +218,12 @@ static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
 {
     struct dt_entry *of_shard = r->entries + n; /* room for as many: r->entries has two slices */
     struct dt_rebuild *b = &r->rebuild;
-
     if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
         done(r, r->entries, n);
         return;
     }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         size_t found = 0;
-
         for (size_t i = 0; dt_shard_set_has(&b->filling, shard) && i < n; i++)
             if (dt_shard_of(r->map, r->entries[i].id) == shard)
                 of_shard[found++] = r->entries[i];
@@ -266,7 +253,6 @@ static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct 
     size_t n = pick(r);
     dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
     dt_status status = asked == DT_OK ? dt_store_take_due(r->store, r->slice, last, b->page, &b->n_page, err) : asked;
-
     end_adding(r, n, begun);
     return status;
 }
@@ -278,7 +264,6 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
     /* Other leaders are told between two statements, so one is not made of many large pages. */
     size_t pages = AHEAD_ROWS / r->slice;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
-
     pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
     dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
     status = swap_page(r, status, pages == 1, err);
@@ -297,7 +282,6 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 static void finish(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;
-
     dt_assert_cmp(b->n_notes, ==, 0); /* the pass has let go of all that it filled */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&b->shards, shard) || !dt_shard_set_has(&b->filling, shard))
@@ -324,7 +308,6 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
     dt_status status = DT_OK;
-
     dt_assert(b->active && (b->passing || !dt_shard_set_empty(&b->shards)));
     if (!b->passing)
         begin_pass(r);

@@ -40,7 +40,6 @@ static dt_status scratch_alloc(dt_reconciler *r)
 {
     size_t n = r->slice;
     bool whole = true;
-
     r->views = calloc(DT_SHARDS_MAX, sizeof(*r->views));
     r->page = malloc(n * sizeof(*r->page));
     r->rebuild.page = malloc(n * sizeof(*r->rebuild.page));
@@ -65,7 +64,6 @@ static dt_status scratch_alloc(dt_reconciler *r)
 dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out, struct dt_error *err)
 {
     dt_reconciler *r = calloc(1, sizeof(*r));
-
     *out = NULL;
     if (!r)
         return dt_fail(err, DT_NOMEM, "reconciler");
@@ -125,7 +123,6 @@ void dt_reconciler_doubt(dt_reconciler *r)
 void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_reconcile_stats *out)
 {
     const struct dt_shard_view *view = &r->views[shard % DT_SHARDS_MAX];
-
     *out = (struct dt_reconcile_stats){
         .overdue = view->overdue,
         .held = view->held,
@@ -145,18 +142,15 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
     static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
     const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
     struct dt_shard_set asked;
-
     if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
         dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
-
         if (is == was)
             continue;
         r->views[shard] = (struct dt_shard_view){0};
         for (int kind = 0; is && kind < DT_DRIFTS; kind++) {
             char labels[64];
-
             snprintf(labels, sizeof(labels), "shard=\"%u\",kind=\"%s\"", shard, kinds[kind]);
             r->views[shard].meter[kind] = dt_counter(
                 "duetime_index_drift_total", "Index entries that were not as MySQL says, and were repaired.", labels);
@@ -188,7 +182,6 @@ static void begin_period(dt_reconciler *r)
     const struct dt_shard_set shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
     int64_t period_ms = r->config->reconcile_period;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
-
     r->next_period_us = r->now_us + period_ms * 1000;
     r->stats_owed = true;
     if (!r->index) /* without an index there is nothing to compare; the housekeeper promotes jobs as often */
@@ -197,7 +190,6 @@ static void begin_period(dt_reconciler *r)
         struct dt_shard_view *view = &r->views[shard];
         int64_t fresh[DT_DRIFTS];
         int64_t sum = 0;
-
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         for (int kind = 0; kind < DT_DRIFTS; kind++) {
@@ -219,7 +211,6 @@ static void begin_period(dt_reconciler *r)
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
     if (!dt_compare_active(&r->edge)) {
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
-
         dt_compare_start(&r->edge, &shards, from_ms < r->near_end_ms ? r->near_end_ms : from_ms, end_ms);
         if (!dt_compare_active(&r->edge))
             r->edge_done_ms = end_ms; /* the near window reaches as far */
@@ -248,12 +239,10 @@ static dt_status step_near(dt_reconciler *r, struct dt_error *err)
 {
     int64_t end_ms = r->near.to_ms;
     dt_status status = dt_compare_step(r, &r->near, err);
-
     if (status != DT_OK || dt_compare_active(&r->near))
         return status;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
-
         if (dt_shard_set_has(&r->near.shards, shard)) {
             view->near_ms = end_ms;
             dt_shard_set_add(&r->out->near, shard);
@@ -267,14 +256,12 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
 {
     int64_t end_ms = r->edge.to_ms;
     dt_status status = dt_compare_step(r, &r->edge, err);
-
     r->edge_owed = false;
     if (status != DT_OK || dt_compare_active(&r->edge))
         return status;
     r->edge_done_ms = end_ms;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         struct dt_shard_view *view = &r->views[shard];
-
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
@@ -297,7 +284,6 @@ static void count_late(void *arg, const struct dt_late *late)
     struct late_count *count = arg;
     unsigned shard = dt_shard_of(count->r->map, late->id);
     int64_t *oldest_ms = &count->of[shard].oldest_ms;
-
     if (!dt_shard_set_has(&count->r->leads, shard))
         return;
     if (late->held) {
@@ -313,7 +299,6 @@ static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     struct late_count count = {.r = r};
     dt_status status = dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late, &count, err);
-
     if (status != DT_OK)
         return status;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -328,7 +313,6 @@ static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status = dt_compare_step(r, &r->overdue, err);
-
     for (unsigned shard = 0; status == DT_OK && shard < DT_SHARDS_MAX && !dt_compare_active(&r->overdue); shard++) {
         if (!dt_shard_set_has(&r->overdue.shards, shard))
             continue;
@@ -352,7 +336,6 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     int64_t entries[DT_SHARDS_MAX];
     int64_t rows[DT_SHARDS_MAX] = {0};
     dt_status status;
-
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&r->scan_shards, shard) ||
             dt_index_count(r->index, shard, r->scan_at_ms, to_ms, &entries[shard], NULL) == DT_OK)
@@ -387,7 +370,6 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     const int64_t span_ms = r->edge_done_ms - r->near_end_ms;
     struct dt_shard_set mismatched = {0};
     int64_t to_ms;
-
     if (r->scan_at_ms == 0) {
         r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
         r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
@@ -397,7 +379,6 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     if (r->scan_at_ms >= r->edge_done_ms) {
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
             struct dt_shard_view *view = &r->views[shard];
-
             if (!dt_shard_set_has(&r->scan_shards, shard))
                 continue;
             view->scanned = true;
@@ -435,7 +416,6 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status;
     size_t done;
-
     if (r->promote_owed) {
         /* A far row that a manual edit moved near is still in the far part of the due index, and so is one whose
          * attempt or job such an edit ended; normally there is none. */
@@ -477,7 +457,6 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 static int64_t next_us(const dt_reconciler *r)
 {
     int64_t next = r->awaits_compare ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
-
     if (!period_is_through(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
     if (r->rebuild.active)
@@ -490,7 +469,6 @@ static int64_t next_us(const dt_reconciler *r)
 void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struct dt_reconcile_out *out)
 {
     struct dt_error err = {0};
-
     *out = (struct dt_reconcile_out){0};
     r->out = out;
     r->map = in->map;
@@ -535,7 +513,6 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r)
 {
     int64_t horizon_ms = r->config->index_horizon;
-
     return r->now_ms + (horizon_ms < NEAR_MAX_MS ? horizon_ms : NEAR_MAX_MS);
 }
 
@@ -553,7 +530,6 @@ dt_status dt_reconcile_list_held(dt_reconciler *r)
         struct dt_str *topics;
         struct dt_error err;
         size_t n = 0;
-
         if (!dt_shard_set_has(&r->leads, shard) ||
             dt_index_held(r->index, shard, &r->held_arena, &topics, &n, &err) != DT_OK || n == 0)
             continue;

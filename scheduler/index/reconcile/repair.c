@@ -66,7 +66,6 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     for (size_t i = 0; i < n && r->page[i].next_ms < c->piece_end_ms; i++) {
         const struct dt_due *row = &r->page[i];
         unsigned shard = dt_shard_of(r->map, row->id);
-
         if (!dt_shard_set_has(&c->shards, shard))
             continue;
         if (c->ties) {
@@ -90,7 +89,6 @@ static int by_due(const void *a, const void *b)
 {
     const struct dt_due *x = a;
     const struct dt_due *y = b;
-
     if (x->next_ms != y->next_ms)
         return x->next_ms < y->next_ms ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
@@ -115,7 +113,6 @@ static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t lim
         const struct dt_entry *entry = &r->entries[i];
         const struct dt_due key = {entry->id, entry->due_ms};
         const struct dt_due *row = NULL;
-
         if (dt_shard_of(r->map, entry->id) == c->shard)
             row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
         if (row)
@@ -134,7 +131,6 @@ static void step_entries(dt_reconciler *r, struct dt_compare *c)
 {
     for (size_t budget = r->slice; budget > 0 && c->shard < DT_SHARDS_MAX;) {
         size_t n = dt_shard_set_has(&c->shards, c->shard) ? compare_entries(r, c, budget) : 0;
-
         budget -= n;
         if (n == 0) {
             c->shard++;
@@ -146,7 +142,6 @@ static void step_entries(dt_reconciler *r, struct dt_compare *c)
     for (size_t i = 0; i < c->n_rows; i++) {
         const struct dt_due *row = &c->rows[i];
         unsigned shard = dt_shard_of(r->map, row->id);
-
         if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
             suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
     }
@@ -160,7 +155,6 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
 {
     const struct dt_shard_set foreign = dt_shard_set_without(&compare->shards, &r->leads);
     dt_status status = DT_OK;
-
     dt_assert(dt_compare_active(compare));
     dt_assert(dt_shard_set_empty(&foreign)); /* a window has no shards that are not led */
     r->n_suspects = 0;
@@ -232,7 +226,6 @@ static int by_id(const void *a, const void *b)
 {
     const struct dt_suspect *x = a;
     const struct dt_suspect *y = b;
-
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
     if (x->shard != y->shard)
@@ -255,7 +248,6 @@ static void see_shard(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
     size_t n = 0;
-
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
             r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
@@ -286,12 +278,10 @@ static void pass_by_parked(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
     size_t n_sets = 0;
-
     for (size_t set = 0; set < r->n_held; set++)
         n_sets += r->held[set].shard == shard;
     for (size_t set = 0; n_sets <= HELD_SETS_MAX && set < r->n_held; set++) {
         size_t n = 0;
-
         if (r->held[set].shard != shard)
             continue;
         for (size_t i = 0; i < r->n_suspects; i++) {
@@ -305,7 +295,6 @@ static void pass_by_parked(dt_reconciler *r, unsigned shard)
         n = 0;
         for (size_t i = 0; i < r->n_suspects; i++) {
             struct dt_suspect *s = &r->suspects[i];
-
             if (may_be_parked(r, s, shard) && r->scores[n++] == s->row_ms)
                 s->seen_ms = DT_NOT_SEEN;
         }
@@ -341,7 +330,6 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
     bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED, on_its_way = false;
     char text[DT_HELD_NAME_SIZE];
     struct verdict hold = {.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
-
     if (due && !timeout && t->host && has_held_set(r, s->shard, dt_held_name_at(t->topic, t->host, text))) {
         hold.host = t->host;
         return hold;
@@ -364,7 +352,6 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
     bool here = t && t->next_ms && dt_shard_of(r->map, s->id) == s->shard;
     int64_t should_ms = here && t->next_ms < dt_reconcile_horizon_end_ms(r) ? t->next_ms : 0;
     struct verdict leave = {.what = LEAVE};
-
     if (s->seen_ms == should_ms)
         return leave;
     if (t && t->generation != r->map->generation) /* is it elsewhere? Whoever knows the new map may have put it here */
@@ -388,7 +375,6 @@ static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth,
 {
     struct verdict *verdicts = dt_arena_alloc(&r->arena, r->n_suspects * sizeof(*verdicts));
     size_t at = 0;
-
     for (size_t i = 0; verdicts && i < r->n_suspects; i++) {
         while (at < n_truth && truth[at].id < r->suspects[i].id)
             at++;
@@ -404,10 +390,8 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
     struct dt_shard_view *view = &r->views[shard];
     struct dt_error err;
     size_t n = 0;
-
     for (size_t i = 0; i < r->n_suspects; i++) {
         const struct dt_suspect *s = &r->suspects[i];
-
         if (s->shard != shard || verdicts[i].what != what)
             continue;
         if (what == FIX)
@@ -421,7 +405,6 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
         return;
     for (size_t i = 0; i < r->n_suspects; i++) {
         const struct verdict *v = &verdicts[i];
-
         if (r->suspects[i].shard != shard || v->what != what)
             continue;
         if (v->to_ms && dt_reconcile_is_soon(r, v->to_ms))
@@ -447,10 +430,8 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
     struct dt_error err;
     size_t n = 0;
     size_t kept = 0;
-
     for (size_t i = first; i < r->n_suspects; i++) {
         struct verdict *v = &verdicts[i];
-
         if (r->suspects[i].shard != shard || v->what != HOLD || v->timeout != like.timeout || v->host != like.host ||
             !dt_str_eq(v->topic, like.topic))
             continue;
@@ -476,7 +457,6 @@ static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
     struct dt_error err;
     struct dt_shard_set soon = {0};
     size_t n = 0;
-
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (verdicts[i].what != FIX || !verdicts[i].elsewhere_ms)
             continue;
@@ -501,7 +481,6 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     struct verdict *verdicts;
     bool misses_due_ones = false;
     dt_status status;
-
     for (size_t i = 0; i < r->n_suspects; i++) {
         dt_assert(r->suspects[i].seen_ms != DT_NOT_SEEN);
         r->ids[i] = r->suspects[i].id;
@@ -540,7 +519,6 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     struct dt_shard_set shards = {0};
     dt_status status = DT_OK;
     size_t kept = 0;
-
     dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
     if (r->n_suspects == 0)
         return DT_OK;
@@ -549,7 +527,6 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
-
         dt_shard_set_add(&shards, r->suspects[i].shard);
         if (last && last->id == r->suspects[i].id && last->shard == r->suspects[i].shard &&
             r->suspects[i].seen_ms == DT_NOT_SEEN)

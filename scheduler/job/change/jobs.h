@@ -120,34 +120,35 @@ DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attem
 
 /*
  * A block of sequence numbers for new jobs, taken from MySQL as a whole, so that ids are known before the insert. Each
- * thread that makes jobs has a block of its own.
+ * thread that makes jobs has its own block.
  *
- * A server that was put back to an older copy goes on above the blocks that it has forgotten (dt_store_reserve_ids),
- * unless its clock went back as well, or the block was taken within the last second or so. Then two processes have the
- * same block. So each block has a random number, its maker, which is written into the rows: by it a process tells its
- * own rows from those of the other.
+ * If a server is restored from an older copy, dt_store_reserve_ids continues above the blocks that the copy does not
+ * know. That fails if the clock of the server went back too, or if the block was taken within the last second. Then two
+ * processes have the same block. So each block has a random number, its maker, which is written into the rows: it tells
+ * a process which rows are its own.
  */
-
-/* Zero at first. */
-struct dt_id_block {
+struct dt_id_block {   /* zero at first */
     int64_t next, end; /* numbers left: [next, end) */
     int64_t maker;
 };
 
-/* Sees to it that n numbers can be taken, all of one block; a block that is too small is given up. Statuses as of
- * store/store.h. */
+/* Takes a new block if the present one has fewer than n numbers, which are lost then. Statuses as of store/store.h. */
 DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
-/* Takes a new block beforehand when fewer than n are left, off the answer's path; a failure is left to reserve. */
-void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);
-/* Takes a number; there is one. */
+/* Does the same ahead of time, while no caller waits for an answer. A failure is left to the next reserve. */
+static inline void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)
+{
+    (void)!dt_id_block_reserve(block, store, n, NULL);
+}
+/* Takes a number from a block that is not empty. */
 static inline int64_t dt_id_block_next(struct dt_id_block *block)
 {
     return block->next++;
 }
-/* Gives the block up, which is not ours alone: the next reserve takes another one. */
-void dt_id_block_drop(struct dt_id_block *block);
-
-/* The outcome of a row that was to be a new job, in words for whoever asked for it. Pure. */
+/* Gives the block up if another process has it too: the next reserve takes another one. */
+static inline void dt_id_block_drop(struct dt_id_block *block)
+{
+    block->next = block->end = 0;
+}
 
 /*
  * Says whether the row is a job now, or was before (CREATED, SAME). Otherwise *problem says what is wrong; its faults

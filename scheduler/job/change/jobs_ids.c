@@ -1,4 +1,8 @@
-/* Owns one block of sequence numbers. See jobs.h. */
+/*
+ * The ids of jobs: blocks of sequence numbers for new jobs, and finding jobs by the ids and keys that callers gave.
+ *
+ * Invariant: MySQL gives no number out twice, even if the server was restored from an older copy. Reads lock nothing.
+ */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -16,37 +20,20 @@
 #define BLOCK_IDS INT64_C(20000)
 #endif
 
-static dt_status take_block(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
+dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
 {
     int64_t want = (int64_t)n > BLOCK_IDS ? (int64_t)n : BLOCK_IDS;
     int64_t first = 0;
     uint64_t random = 0;
+    if (block->end - block->next >= (int64_t)n)
+        return DT_OK;
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     dt_status status = dt_store_reserve_ids(store, want, &first, err);
-    if (status != DT_OK)
-        return status;
-    *block = (struct dt_id_block){.next = first, .end = first + want, .maker = (int64_t)(random >> 1)};
-    return DT_OK;
+    if (status == DT_OK)
+        *block = (struct dt_id_block){.next = first, .end = first + want, .maker = (int64_t)(random >> 1)};
+    return status;
 }
-
-dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
-{
-    return block->end - block->next >= (int64_t)n ? DT_OK : take_block(block, store, n, err);
-}
-
-void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n)
-{
-    if (block->end - block->next < (int64_t)n)
-        (void)!take_block(block, store, n, NULL);
-}
-
-void dt_id_block_drop(struct dt_id_block *block)
-{
-    block->next = block->end = 0;
-}
-
-/* Blocks of numbers for ids of jobs: none is given out twice, also by a server that was restored. */
 
 #define NUMBERS_A_MS INT64_C(16)
 
@@ -54,7 +41,7 @@ struct block {
     int64_t n, first;
 };
 
-static dt_status take_block(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status raise_next_id(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct block *block = arg;
     int64_t *first = &block->first;
@@ -73,17 +60,17 @@ dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struc
     struct block block = {.n = n};
     if (n < 1)
         return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
-    dt_status status = dt_store_commit_work(store, NULL, take_block, &block, err);
+    dt_status status = dt_store_commit_work(store, NULL, raise_next_id, &block, err);
     *first = block.first;
-    /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */
+    /* If the COMMIT is in doubt, the block is not used: numbers may be lost, but are never given out twice. */
     return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
 }
 
 /*
- * Jobs by what callers call them, none of which is locked: by a key; and by the ids that commands gave them, with two
- * statements at most, however many ids.
+ * ---- by the id of a command ----
  *
- * An id that no command has given may be a job's number: whoever pops a job that was made otherwise knows it by that.
+ * Two statements at most, however many ids. If no command has given an id, it may be the number of a job: clients that
+ * pop a job know it by its number.
  */
 
 struct lookup {
@@ -91,10 +78,10 @@ struct lookup {
     size_t n;
     struct dt_arena *arena;
     dt_db *db;
-    dt_status failed; /* a copy of a text */
+    dt_status failed; /* NOMEM if a text could not be copied */
 };
 
-static void take_job(struct lookup *l, struct dt_command_job *job, int64_t job_id, unsigned first)
+static void note_job(struct lookup *l, struct dt_command_job *job, int64_t job_id, unsigned first)
 {
     job->job_id = job_id;
     job->topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, first));
@@ -102,8 +89,6 @@ static void take_job(struct lookup *l, struct dt_command_job *job, int64_t job_i
     if (!job->topic.p)
         l->failed = DT_NOMEM;
 }
-
-/* ---- ids of commands ---- */
 
 static dt_status find_ids(struct lookup *l, struct dt_error *err)
 {
@@ -126,21 +111,19 @@ static dt_status find_ids(struct lookup *l, struct dt_error *err)
     while (dt_db_next(l->db)) {
         size_t i = (size_t)dt_db_i64(l->db, 0);
         if (i < l->n && !dt_db_is_null(l->db, 2)) /* else the job is not kept any more */
-            take_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
+            note_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
     }
     return dt_db_end(l->db, err);
 }
 
-/* ---- numbers of jobs ---- */
-
-static dt_status take_numbered(void *arg)
+static dt_status note_numbered(void *arg)
 {
     struct lookup *l = arg;
     const int64_t job_id = dt_db_i64(l->db, 0);
     for (size_t i = 0; i < l->n; i++) {
         int64_t number;
         if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &number) && number == job_id)
-            take_job(l, &l->v[i], job_id, 1);
+            note_job(l, &l->v[i], job_id, 1);
     }
     return l->failed;
 }
@@ -162,13 +145,11 @@ static dt_status find_numbers(struct lookup *l, struct dt_error *err)
             numbers[kept++] = numbers[i];
     if (kept == 0)
         return DT_OK;
-    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(numbers, kept), take_numbered, l,
+    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(numbers, kept), note_numbered, l,
                          err);
 }
 
-/* ---- the whole ---- */
-
-static dt_status look_up(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+static dt_status look_up_jobs(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
     struct lookup *l = arg;
     (void)store;
@@ -189,7 +170,7 @@ dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_
 {
     struct lookup lookup = {.v = v, .n = n, .arena = arena};
     dt_db *db;
-    return n ? dt_store_first(store, &db, look_up, &lookup, err) : DT_OK;
+    return n ? dt_store_first(store, &db, look_up_jobs, &lookup, err) : DT_OK;
 }
 
 /* ---- by a key ---- */
