@@ -1,22 +1,24 @@
 /*
- * The leader transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. It takes a
- * handful of statements whatever the number of jobs (by id: one for every 960):
+ * The leader transaction: settles what was sent, times attempts out, claims what is due. It takes a handful of
+ * statements whatever the number of jobs (by id: one for every 960):
  *
  *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ lock the gates of limited topics
  *                      ─▶ time out ─▶ archive ─▶ claim ─▶ offer
  *                      ─▶ write the row ─▶ count, and commit
  *
- * Owns:            the order of these steps, the shard's row, and the COMMIT.
- * Refuses to know: what is done with a job; leader_parts.h names the file of each step.
+ * This file has the order of these steps, the fate of each hinted job, timeouts, the shard's row and the COMMIT.
  *
  * Invariants:
  *   - If a remainder of the list is unsent, nothing is claimed or timed out. If the list is frozen, nothing is claimed
  *     into it, and jobs in it are skipped. So a list is replaced, shortened at its head or kept, never extended.
- *   - An attempt enters the list in the transaction that writes it into its job's row, so an attempt that is not in a
- *     list cannot come.
- *   - A job with an earlier attempt in another shard's list (its slot has moved) waits.
- *   - Locks are taken in one order: the own shard row, job rows by id, gates. Rows that others hold locked are
- *     skipped, not waited for; what is locked already is written without a wait.
+ *   - An attempt enters the list in the transaction that writes it into its job's row. So an attempt that is not in a
+ *     list cannot come into it.
+ *   - A job with an earlier attempt in another shard's list (its slot has moved), or in the hands of a process, waits.
+ *   - An attempt does not time out before the results watermark has passed its deadline (results_watermark.h).
+ *   - A deadline never becomes earlier. Only a row that still says dispatched, with that attempt, gets a later one.
+ *   - Locks are taken in one order: the own shard row, job rows by id, gates. Rows that others hold locked are skipped,
+ *     so that a session that was left open cannot hold up the shard; rows that are locked already are written without a
+ *     wait.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -30,8 +32,218 @@
 #include "store/store_internal.h"
 #include "topic_snapshot.h"
 
-/* The batch was sent: it leaves the list, with the time for its results counted from now if it took long. */
-static dt_status settle(struct dt_open_txn *t)
+dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
+                              struct dt_error *err)
+{
+    const int64_t near_end_ms = dt_near_end_ms(now_ms);
+    struct dt_strbuf list;
+    struct dt_strbuf ids;
+    if (DT_UNGUARDED(DEADLINE_RENEWED) || sent->n == 0)
+        return DT_OK;
+    dt_strbuf_init(&list);
+    dt_strbuf_init(&ids);
+    dt_status status = dt_inflight_format_by_id(sent->v, sent->n, &list);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    while (status == DT_OK && dt_db_next(db)) {
+        struct dt_seen seen = {
+            .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
+        dt_id_list_add(&ids, seen.id);
+        if (moved && seen.next_ms > seen.hint_ms)
+            moved->v[moved->n++] = seen;
+    }
+    dt_id_list_end(&ids);
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    if (status == DT_OK)
+        status = end;
+    if (status == DT_OK && ids.failed)
+        status = DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_extend_sent,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
+                                     DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
+                           NULL, err);
+    dt_strbuf_clear(&list);
+    dt_strbuf_clear(&ids);
+    return status;
+}
+
+/* ---- the fate of each candidate ---- */
+
+/* Decides whether the topic takes the candidate's message now. */
+static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
+{
+    const struct dt_leader_gate *gate = &t->io->gate;
+    const enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
+    enum dt_writable writable = dealing == DT_DEALING_HANDS ? DT_WRITABLE_YES : DT_WRITABLE_NO;
+    if (topic->paused && !DT_UNGUARDED(PAUSE))
+        writable = DT_WRITABLE_NO;
+    else if (dealing == DT_DEALING_LISTS)
+        writable = gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
+    /* A copy, since the snapshot may be read again before the batch is sent; jobs of one topic in a row share it. */
+    if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
+        t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
+    c->kafka_topic = t->kafka_topic;
+    if (!c->kafka_topic.p)
+        return DT_NOMEM;
+    c->owner = topic->owner;
+    c->limited = topic->limited;
+    c->alone = writable == DT_WRITABLE_ALONE;
+    c->by_hands = dealing == DT_DEALING_HANDS;
+    c->unknown = writable == DT_WRITABLE_UNKNOWN;
+    c->busy = t->io->sent.frozen && !c->by_hands && writable != DT_WRITABLE_NO;
+    t->io->judged.frozen |= c->busy;
+    if (writable != DT_WRITABLE_UNKNOWN && !c->busy)
+        c->fate = writable == DT_WRITABLE_NO ? DT_FATE_HELD : DT_FATE_CLAIM;
+    return DT_OK;
+}
+
+/* park: Kafka has not answered for so long that the job's entry is parked instead of left in front. */
+static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
+{
+    struct dt_leader_judged *judged = &t->io->judged;
+    judged->unread++;
+    if (judged->unread_ms < c->next_ms)
+        judged->unread_ms = c->next_ms;
+    c->fate = park ? DT_FATE_HELD : DT_FATE_LEFT;
+}
+
+/* A report that came before the deadline counts, even if it is read later. So the attempt is left until the reports up
+ * to its deadline are applied (the results watermark). */
+static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
+    bool by_kafka = c->claim_shard >= 0;
+    if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
+        c->fate = DT_FATE_TIMEOUT;
+    else
+        wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
+}
+
+static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    c->fate = DT_FATE_LEFT;
+    if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
+        return DT_OK;
+    if (!DT_UNGUARDED(LIST_FROZEN) && dt_inflight_has(&t->frozen, c->id)) {
+        wait_for_reports(t, c, t->io->sent.park);
+        c->busy = true;
+        return DT_OK;
+    }
+    if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
+        return DT_OK;
+    if (c->state == DT_DISPATCHED) {
+        judge_timeout(t, c);
+        return DT_OK;
+    }
+    const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
+    if (claimed == DT_STATE_ILLEGAL)
+        return DT_OK;
+    c->claimed = (enum dt_job_state)claimed;
+    const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->due.topics, c->topic);
+    if (topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS && (!topic->paused || DT_UNGUARDED(PAUSE))) {
+        c->fate = DT_FATE_OFFER;
+        return DT_OK;
+    }
+    if (topic)
+        return judge_writable(t, c, topic);
+    /* The topic was made after this transaction read the snapshot: the next leader transaction knows it. Or a manual
+     * edit deleted the topic's row: then the job has no destination, and its entry is held until the row is back. */
+    struct dt_str *orphan = &t->io->judged.orphan;
+    if (orphan->p && dt_str_eq(*orphan, c->topic)) {
+        c->fate = DT_FATE_HELD;
+        return DT_OK;
+    }
+    dt_status status = dt_db_query(t->db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
+    if (status == DT_OK && !dt_db_next(t->db)) {
+        *orphan = c->topic;
+        c->fate = DT_FATE_HELD;
+    }
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    return status == DT_OK ? end : status;
+}
+
+static dt_status judge_candidate(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    if (!c->found)
+        return DT_OK;
+    const bool due =
+        c->state == DT_DISPATCHED ? dt_job_deadline_passed(c->next_ms, t->row.now_ms) : c->next_ms <= t->row.now_ms;
+    if (dt_job_state_terminal(c->state))
+        c->fate = DT_FATE_GONE;
+    else if (dt_shard_of(t->io->due.map, c->id) != t->fence->shard)
+        c->fate = DT_FATE_ELSEWHERE;
+    else if (!due)
+        c->fate = DT_FATE_MOVED;
+    else
+        return judge_due(t, c);
+    return DT_OK;
+}
+
+/* ---- timeouts ---- */
+
+static bool times_out(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_TIMEOUT;
+}
+
+static dt_status leave_to_result(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    if (c)
+        c->fate = DT_FATE_LEFT;
+    return DT_OK;
+}
+
+/* Leaves attempts whose results were read and wait in deferred_results for a locked row: they are applied soon. */
+static dt_status leave_deferred(struct dt_open_txn *t)
+{
+    size_t n;
+    const int64_t *ids = dt_candidates_ids(t, times_out, &n);
+    if (!ids)
+        return DT_NOMEM;
+    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
+}
+
+/* Ends the attempts that timed out, as a reported failure ends one. Their fate is MOVED or GONE afterwards, or LEFT if
+ * the result was not applied. */
+static dt_status write_timeouts(struct dt_open_txn *t)
+{
+    if (t->n_timeouts == 0)
+        return DT_OK;
+    struct dt_apply *results = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*results));
+    struct dt_candidate **of = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*of));
+    const struct dt_results_txn txn = dt_open_txn_results(t);
+    size_t n = 0;
+    if (!results || !of)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (times_out(&t->v[i])) {
+            dt_assert_cmp(n, <, t->n_timeouts);
+            of[n] = &t->v[i];
+            results[n++] = (struct dt_apply){.result = {.job_id = t->v[i].id,
+                                                        .attempt = t->v[i].attempt,
+                                                        .status = DT_RESULT_TIMED_OUT,
+                                                        .retry_after_ms = -1,
+                                                        .error_code = dt_str("ack_timeout"),
+                                                        .error_message = dt_str("no result was reported in time")}};
+        }
+    dt_status status = dt_results_apply_within(&txn, results, n, t->err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        const bool applied = results[i].outcome == DT_OUTCOME_APPLIED;
+        of[i]->fate = !applied ? DT_FATE_LEFT : results[i].next_at_ms ? DT_FATE_MOVED : DT_FATE_GONE;
+        of[i]->next_ms = results[i].next_at_ms;
+        t->io->timed_out.n += applied;
+        t->io->timed_out.outbox |= results[i].outbox;
+    }
+    return status;
+}
+
+/* ---- the transaction ---- */
+
+/* Takes the batch that was sent off the list. If sending took long, the time for its results begins now. */
+static dt_status settle_batch(struct dt_open_txn *t)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
     struct dt_leader_settled *settled = &t->io->settled;
@@ -103,25 +315,25 @@ static dt_status write_row(struct dt_open_txn *t, struct dt_fence *next)
     return dt_fence_write(t->db, next, &values, t->err);
 }
 
-static dt_status work(struct dt_open_txn *t, struct dt_fence *next, bool *changed)
+static dt_status do_steps(struct dt_open_txn *t, struct dt_fence *next, bool *changed)
 {
     struct dt_leader_txn *io = t->io;
     io->now_ms = t->row.now_ms;
     io->stale_map = t->row.generation != io->due.map->generation;
-    dt_status status = settle(t);
+    dt_status status = settle_batch(t);
     if (status == DT_OK && !io->stale_map && DT_GUARD(REST, !io->settled.remainder)) {
         status = dt_candidates_read(t);
         if (status == DT_OK && t->n)
             status = dt_hands_look(t);
+        for (size_t i = 0; status == DT_OK && i < t->n; i++)
+            status = judge_candidate(t, &t->v[i]);
         if (status == DT_OK && t->n)
-            status = dt_candidates_judge(t);
-        if (status == DT_OK && t->n)
-            status = dt_timeouts_leave_deferred(t);
+            status = leave_deferred(t);
         if (status == DT_OK && t->n)
             status = dt_claims_choose(t);
     }
     if (status == DT_OK)
-        status = dt_timeouts_write(t);
+        status = write_timeouts(t);
     if (status == DT_OK)
         status = dt_claims_write(t);
     if (status == DT_OK)
@@ -158,7 +370,7 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     if (status == DT_OK) { /* the in-flight list is written by one statement */
         const size_t fit = dt_db_packet_max(t.db) / DT_CLAIM_BYTES;
         txn->due.max_jobs = fit < txn->due.max_jobs ? fit : txn->due.max_jobs;
-        status = work(&t, &next, &changed);
+        status = do_steps(&t, &next, &changed);
     }
     dt_inflight_clear(&t.foreign);
     dt_inflight_clear(&t.frozen);
@@ -184,243 +396,4 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     dt_assert_cmp(next.version, ==, fence->version + changed);
     *fence = next;
     return DT_OK;
-}
-
-/*
- * The judge of the candidates of a leader transaction.
- *
- * Owns:            the fate of a locked row, and `judged` of struct dt_leader_txn.
- * Refuses to know: how many fit into a batch (leader_choose.c), and how anything is written.
- *
- * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
- * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results
- * watermark has reached its deadline (results_watermark.h).
- */
-
-/* May the topic take the candidate's message now? */
-static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
-{
-    const struct dt_leader_gate *gate = &t->io->gate;
-    const enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
-    enum dt_writable writable = dealing == DT_DEALING_HANDS ? DT_WRITABLE_YES : DT_WRITABLE_NO;
-    if (topic->paused && !DT_UNGUARDED(PAUSE))
-        writable = DT_WRITABLE_NO;
-    else if (dealing == DT_DEALING_LISTS)
-        writable = gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
-    /* One copy for as long as the same one comes: the snapshot may be read again before the batch is sent. */
-    if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
-        t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
-    c->kafka_topic = t->kafka_topic;
-    if (!c->kafka_topic.p)
-        return DT_NOMEM;
-    c->owner = topic->owner;
-    c->limited = topic->limited;
-    c->alone = writable == DT_WRITABLE_ALONE;
-    c->by_hands = dealing == DT_DEALING_HANDS;
-    c->unknown = writable == DT_WRITABLE_UNKNOWN;
-    c->busy = t->io->sent.frozen && !c->by_hands && writable != DT_WRITABLE_NO;
-    t->io->judged.frozen |= c->busy;
-    if (writable != DT_WRITABLE_UNKNOWN && !c->busy)
-        c->fate = writable == DT_WRITABLE_NO ? DT_FATE_HELD : DT_FATE_CLAIM;
-    return DT_OK;
-}
-
-/* park: Kafka has not answered for so long that the job is parked, not left in front. */
-static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
-{
-    struct dt_leader_judged *judged = &t->io->judged;
-    judged->unread++;
-    if (judged->unread_ms < c->next_ms)
-        judged->unread_ms = c->next_ms;
-    c->fate = park ? DT_FATE_HELD : DT_FATE_LEFT;
-}
-
-/* A report that came before the deadline counts, even if it is read later: until the reports up to the deadline have
- * been applied (the results watermark), the attempt is left. */
-static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
-    bool by_kafka = c->claim_shard >= 0;
-    if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
-        c->fate = DT_FATE_TIMEOUT;
-    else
-        wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
-}
-
-static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    c->fate = DT_FATE_LEFT;
-    if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
-        return DT_OK;
-    if (!DT_UNGUARDED(LIST_FROZEN) && dt_inflight_has(&t->frozen, c->id)) {
-        wait_for_reports(t, c, t->io->sent.park);
-        c->busy = true;
-        return DT_OK;
-    }
-    if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
-        return DT_OK;
-    if (c->state == DT_DISPATCHED) {
-        judge_timeout(t, c);
-        return DT_OK;
-    }
-    const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
-    if (claimed == DT_STATE_ILLEGAL)
-        return DT_OK;
-    c->claimed = (enum dt_job_state)claimed;
-    const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->due.topics, c->topic);
-    /* Clients claim the jobs of such a topic, when they ask for some. */
-    if (topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS && (!topic->paused || DT_UNGUARDED(PAUSE))) {
-        c->fate = DT_FATE_OFFER;
-        return DT_OK;
-    }
-    if (topic)
-        return judge_writable(t, c, topic);
-    /* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or a
-     * manual edit deleted the topic's row: then the job has no destination, and waits in its held set until the row is
-     * back. */
-    struct dt_str *orphan = &t->io->judged.orphan;
-    if (orphan->p && dt_str_eq(*orphan, c->topic)) {
-        c->fate = DT_FATE_HELD;
-        return DT_OK;
-    }
-    dt_status status = dt_db_query(t->db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
-    if (status == DT_OK && !dt_db_next(t->db)) {
-        *orphan = c->topic;
-        c->fate = DT_FATE_HELD;
-    }
-    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
-    return status == DT_OK ? end : status;
-}
-
-static dt_status judge(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    if (!c->found)
-        return DT_OK;
-    /* It is the job's time: its deadline if it waits for a result, else the time that it was given. */
-    const bool due =
-        c->state == DT_DISPATCHED ? dt_job_deadline_passed(c->next_ms, t->row.now_ms) : c->next_ms <= t->row.now_ms;
-    if (dt_job_state_terminal(c->state))
-        c->fate = DT_FATE_GONE;
-    else if (dt_shard_of(t->io->due.map, c->id) != t->fence->shard)
-        c->fate = DT_FATE_ELSEWHERE;
-    else if (!due)
-        c->fate = DT_FATE_MOVED;
-    else
-        return judge_due(t, c);
-    return DT_OK;
-}
-
-dt_status dt_candidates_judge(struct dt_open_txn *t)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; status == DT_OK && i < t->n; i++)
-        status = judge(t, &t->v[i]);
-    return status;
-}
-
-/*
- * Attempts whose time for a result is over, in a leader transaction.
- *
- * Owns:            `timed_out` of struct dt_leader_txn.
- * Refuses to know: what a timeout makes of a job: it goes the way of every other result (results.h).
- */
-
-static bool times_out(const struct dt_candidate *c)
-{
-    return c->fate == DT_FATE_TIMEOUT;
-}
-
-static dt_status leave_to_result(void *arg)
-{
-    struct dt_open_txn *t = arg;
-    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
-    if (c)
-        c->fate = DT_FATE_LEFT;
-    return DT_OK;
-}
-
-/* Their results were read, and wait for a row that somebody kept locked: whoever reads applies them soon. */
-dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t)
-{
-    size_t n;
-    const int64_t *ids = dt_candidates_ids(t, times_out, &n);
-    if (!ids)
-        return DT_NOMEM;
-    return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
-}
-
-dt_status dt_timeouts_write(struct dt_open_txn *t)
-{
-    if (t->n_timeouts == 0)
-        return DT_OK;
-    struct dt_apply *results = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*results));
-    struct dt_candidate **of = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*of));
-    const struct dt_results_txn txn = dt_open_txn_results(t);
-    size_t n = 0;
-    if (!results || !of)
-        return DT_NOMEM;
-    for (size_t i = 0; i < t->n; i++)
-        if (times_out(&t->v[i])) {
-            dt_assert_cmp(n, <, t->n_timeouts);
-            of[n] = &t->v[i];
-            results[n++] = (struct dt_apply){.result = {.job_id = t->v[i].id,
-                                                        .attempt = t->v[i].attempt,
-                                                        .status = DT_RESULT_TIMED_OUT,
-                                                        .retry_after_ms = -1,
-                                                        .error_code = dt_str("ack_timeout"),
-                                                        .error_message = dt_str("no result was reported in time")}};
-        }
-    dt_status status = dt_results_apply_within(&txn, results, n, t->err);
-    for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const bool applied = results[i].outcome == DT_OUTCOME_APPLIED;
-        of[i]->fate = !applied ? DT_FATE_LEFT : results[i].next_at_ms ? DT_FATE_MOVED : DT_FATE_GONE;
-        of[i]->next_ms = results[i].next_at_ms;
-        t->io->timed_out.n += applied;
-        t->io->timed_out.outbox |= results[i].outbox;
-    }
-    return status;
-}
-
-/*
- * Deadlines of attempts that were sent: put off once their sending has eaten a part of their time.
- *
- * Invariants: a deadline never becomes earlier; only what the row still calls dispatched, with that attempt, is
- * touched; rows are locked in order of ids, and one that another session holds locked keeps its deadline: a session
- * that was left open must not hold up the shard.
- */
-
-dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
-                              struct dt_error *err)
-{
-    const int64_t near_end_ms = dt_near_end_ms(now_ms);
-    struct dt_strbuf list;
-    struct dt_strbuf ids;
-    if (DT_UNGUARDED(DEADLINE_RENEWED) || sent->n == 0)
-        return DT_OK;
-    dt_strbuf_init(&list);
-    dt_strbuf_init(&ids);
-    dt_status status = dt_inflight_format_by_id(sent->v, sent->n, &list);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
-    while (status == DT_OK && dt_db_next(db)) {
-        struct dt_seen seen = {
-            .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
-        dt_id_list_add(&ids, seen.id);
-        if (moved && seen.next_ms > seen.hint_ms)
-            moved->v[moved->n++] = seen;
-    }
-    dt_id_list_end(&ids);
-    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
-    if (status == DT_OK)
-        status = end;
-    if (status == DT_OK && ids.failed)
-        status = DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_extend_sent,
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
-                                     DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
-                           NULL, err);
-    dt_strbuf_clear(&list);
-    dt_strbuf_clear(&ids);
-    return status;
 }

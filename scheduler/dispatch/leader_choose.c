@@ -1,12 +1,16 @@
 /*
- * The hinted jobs of a leader transaction: locked, read, and looked up where else they may stand.
+ * The choice of a leader transaction: reads the hinted jobs, and chooses which of those that may be claimed have room
+ * within the limits of their topics and fit into one batch. Writes `chosen` and `limits` of struct dt_leader_txn.
  *
- * Owns:            what is known of each candidate before it is judged.
- * Refuses to know: what becomes of it.
+ * Invariants of reading:
+ *   - Rows are locked in order of ids; a row that another session holds locked is skipped.
+ *   - The list of another shard is read after the rows were locked, as committed then. An attempt enters a list only
+ *     together with its job's row, so an attempt that is not in the list cannot come into it while the row is locked.
  *
- * Invariants: rows are locked in order of ids; a row that another session holds locked is passed by; the list of
- * another shard is read after the rows were locked, as committed then, and an attempt that is not in it cannot come
- * into it.
+ * Invariants of the choice: - Within a topic, jobs are claimed in order of (due, id). - A gate is only locked for a job
+ *   that the caller allows. - If not all jobs fit, each owner gets an equal part of the bytes, each of its topics an
+ *   equal part of that, and then what the others left. The owner and topic that waited longest comes first
+ *   (base/fair.h). - A message that may be too large for its topic is sent alone, so that a refusal is about it.
  */
 #include <stdlib.h>
 
@@ -48,14 +52,14 @@ const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(con
 }
 
 /* The columns of dt_sql_lock_hinted. */
-static dt_status take_row(void *arg)
+static dt_status read_candidate(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
     const struct dt_str topic = dt_db_bytes(t->db, 7);
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
-    if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* one copy for as long as the same one comes */
+    if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* jobs of one topic in a row share a copy */
         t->topic = dt_arena_copy(t->io->arena, topic);
     c->found = true;
     c->state = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1);
@@ -77,7 +81,7 @@ static bool not_found(const struct dt_candidate *c)
     return !c->found;
 }
 
-static dt_status is_there(void *arg)
+static dt_status leave_locked(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -91,11 +95,7 @@ static bool claimed_elsewhere(const struct dt_open_txn *t, const struct dt_candi
     return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
 }
 
-/*
- * Read after the jobs' rows were locked, as committed now: the claiming shard's list is authoritative for the latest
- * attempt of a job. An attempt enters a list only together with its job's row, so what is not there cannot come while
- * the row is locked.
- */
+/* Reads, after the jobs' rows were locked, the lists of the other shards that claimed some of them. */
 static dt_status read_foreign_lists(struct dt_open_txn *t)
 {
     bool listed[DT_SHARDS_MAX] = {false};
@@ -159,38 +159,25 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     if (status == DT_OK)
         status = !ids ? DT_NOMEM
                       : dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), DT_IDS(ids, n),
-                                      take_row, t, t->err);
+                                      read_candidate, t, t->err);
     if (status != DT_OK)
         return status;
-    /* Hints without a locked row: gone, or locked by another session? */
+    /* A hint without a locked row: the job does not exist, or another session has it locked. */
     ids = dt_candidates_ids(t, not_found, &n);
     if (!ids)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)
         if (!t->v[i].found)
             t->v[i].fate = DT_FATE_GONE;
-    status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, t, t->err);
+    status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), leave_locked, t, t->err);
     return status == DT_OK ? read_foreign_lists(t) : status;
 }
 
-/*
- * Which of the jobs that may be claimed have room within the limits of their topics, and fit into one batch.
- *
- * Owns:            the claims of a leader transaction, the gates that it locks, and `chosen` and `limits` of struct
- *                  dt_leader_txn.
- * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
- *
- * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
- * if not all fit, each owner gets an equal part of the bytes, each of its topics an equal part of that, and then what
- * others left; the owner and topic that waited longest goes first (base/fair.h); a message that may be too large for
- * its topic goes alone, so that a refusal is about it.
- */
-
 /* ---- limits ---- */
 
-/* A topic with a limit, as this transaction sees it. */
+/* What of a topic with limits this transaction may claim, and has chosen. */
 struct dt_limited {
-    size_t allowed; /* by the caller */
+    size_t allowed; /* by the caller's gate */
     size_t taken;
 };
 
@@ -199,7 +186,7 @@ static bool is_limited(const struct dt_candidate *c)
     return c->fate == DT_FATE_CLAIM && c->limited;
 }
 
-static size_t place_of(const struct dt_open_txn *t, struct dt_str topic)
+static size_t find_gate(const struct dt_open_txn *t, struct dt_str topic)
 {
     for (size_t i = 0; i < t->n_gates; i++)
         if (dt_str_eq(t->gates[i].topic, topic))
@@ -207,30 +194,15 @@ static size_t place_of(const struct dt_open_txn *t, struct dt_str topic)
     return t->n_gates;
 }
 
-static void hold(struct dt_open_txn *t, struct dt_candidate *c)
+static void hold_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
 {
     c->fate = DT_FATE_HELD;
     c->at_limit = true;
     t->io->limits.held++;
 }
 
-static void leave_beyond_room(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    size_t at = place_of(t, c->topic);
-    dt_assert_cmp(at, <, t->n_gates);
-    const struct dt_gate *gate = &t->gates[at];
-    struct dt_limited *limited = &t->limited[at];
-    if (gate->busy) {
-        c->fate = DT_FATE_LEFT;
-        c->busy = true;
-        t->io->limits.busy++;
-    } else if (limited->taken < gate->room && limited->taken < limited->allowed)
-        limited->taken++;
-    else
-        hold(t, c);
-}
-
-/* Locks the gates of topics of which the caller allows jobs; jobs of other topics are held. */
+/* Holds the jobs of topics with limits for which there is no room. Locks only gates of topics that the caller
+ * allows. */
 static dt_status keep_within_limits(struct dt_open_txn *t)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
@@ -245,20 +217,32 @@ static dt_status keep_within_limits(struct dt_open_txn *t)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
-        if (!is_limited(c) || place_of(t, c->topic) < t->n_gates)
+        if (!is_limited(c) || find_gate(t, c->topic) < t->n_gates)
             continue;
         size_t most = gate->allowed ? gate->allowed(gate->limits, c->topic) : SIZE_MAX;
         if (most == 0) {
-            hold(t, c);
+            hold_at_limit(t, c);
             continue;
         }
         t->limited[t->n_gates] = (struct dt_limited){.allowed = most};
         t->gates[t->n_gates++] = (struct dt_gate){.topic = c->topic};
     }
     dt_status status = dt_topic_gates_lock(t->db, t->row.now_ms, t->gates, t->n_gates, t->err);
-    for (size_t i = 0; status == DT_OK && i < t->n; i++)
-        if (is_limited(&t->v[i]))
-            leave_beyond_room(t, &t->v[i]);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        if (!is_limited(c))
+            continue;
+        const size_t at = find_gate(t, c->topic);
+        dt_assert_cmp(at, <, t->n_gates);
+        if (t->gates[at].busy) {
+            c->fate = DT_FATE_LEFT;
+            c->busy = true;
+            t->io->limits.busy++;
+        } else if (t->limited[at].taken < t->gates[at].room && t->limited[at].taken < t->limited[at].allowed)
+            t->limited[at].taken++;
+        else
+            hold_at_limit(t, c);
+    }
     return status;
 }
 
@@ -275,9 +259,125 @@ dt_status dt_limits_write(struct dt_open_txn *t)
     return status;
 }
 
+/*
+ * ---- which Kafka topics a batch has, if it cannot have all ----
+ *
+ * A client of Kafka sends each partition of a transaction in a request of its own, and the shard's next batch waits for
+ * the last answer. With hundreds of topics in one batch, all jobs that fall due meanwhile are late. So a batch has a
+ * few topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic
+ * that several owners use counts once.
+ *
+ * Invariants: candidates are sorted by (next_ms, id); of an owner's jobs of one topic, the batch has all or none, so
+ * that their order is kept; an older backlog does not keep other owners, or other topics of its owner, out of batches.
+ */
+
+/* Leaves a job that does not fit into the batch. */
+static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    struct dt_leader_chosen *chosen = &t->io->chosen;
+    dt_assert_cmp(chosen->n_left, <, t->n);
+    c->fate = DT_FATE_LEFT;
+    chosen->more = true;
+    chosen->left[chosen->n_left++] = c->id;
+}
+
+/* A topic of an owner in the batch; at first one for each job. */
+struct place {
+    struct dt_str kafka_topic;
+    int64_t owner;
+    size_t first;  /* the index of its first job among the candidates */
+    size_t number; /* of the Kafka topic */
+    bool chosen;
+};
+
+static bool is_sent(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_CLAIM && !c->by_hands && !c->lost;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    int names = dt_str_order(x->kafka_topic, y->kafka_topic);
+    return names ? names : (x->owner > y->owner) - (x->owner < y->owner);
+}
+
+static int by_topic_and_first(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    int topics = by_topic(a, b);
+    return topics ? topics : (x->first > y->first) - (x->first < y->first);
+}
+
+/* Lists the topics of all jobs that would be sent: *n places, of *n_topics Kafka topics. NULL: no memory. */
+static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
+{
+    struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
+    size_t jobs = 0;
+    *n = *n_topics = 0;
+    if (!v)
+        return NULL;
+    for (size_t i = 0; i < t->n; i++)
+        if (is_sent(&t->v[i]))
+            v[jobs++] = (struct place){.kafka_topic = t->v[i].kafka_topic, .owner = t->v[i].owner, .first = i};
+    dt_assert_cmp(jobs, ==, n_jobs);
+    qsort(v, jobs, sizeof(*v), by_topic_and_first);
+    for (size_t i = 0; i < jobs; i++) {
+        if (*n && by_topic(&v[*n - 1], &v[i]) == 0)
+            continue;
+        *n_topics += *n == 0 || !dt_str_eq(v[*n - 1].kafka_topic, v[i].kafka_topic);
+        v[*n] = v[i];
+        v[(*n)++].number = *n_topics;
+    }
+    return v;
+}
+
+/* Leaves the jobs whose Kafka topics are too many for one batch. */
+static dt_status leave_other_topics(struct dt_open_txn *t)
+{
+    size_t most = t->io->due.max_topics;
+    size_t jobs = 0;
+    size_t n;
+    size_t n_topics;
+    for (size_t i = 0; i < t->n; i++)
+        jobs += is_sent(&t->v[i]);
+    if (jobs <= most)
+        return DT_OK;
+    struct place *v = list_topics(t, jobs, &n, &n_topics);
+    if (!v)
+        return DT_NOMEM;
+    if (n_topics <= most)
+        return DT_OK;
+    struct dt_turn *turns = dt_arena_alloc(t->io->arena, n * sizeof(*turns));
+    bool *there = dt_arena_alloc(t->io->arena, (n_topics + 1) * sizeof(*there));
+    if (!turns || !there)
+        return DT_NOMEM;
+    memset(there, 0, (n_topics + 1) * sizeof(*there));
+    for (size_t i = 0; i < n; i++)
+        turns[i] = (struct dt_turn){v[i].owner, (int64_t)dt_str_hash(v[i].kafka_topic), .at = i};
+    dt_turns_sort(t->io->due.turns, turns, n);
+    for (size_t i = 0; i < n; i++) {
+        struct place *place = &v[turns[i].at];
+        place->chosen = there[place->number] || most;
+        most -= place->chosen && !there[place->number];
+        there[place->number] |= place->chosen;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        const struct place own = {.kafka_topic = c->kafka_topic, .owner = c->owner};
+        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), by_topic) : NULL;
+        dt_assert(place || !is_sent(c));
+        if (place && !place->chosen)
+            leave_candidate(t, c);
+    }
+    return DT_OK;
+}
+
 /* ---- the batch ---- */
 
-/* The parts of an owner and of its topics in a batch that cannot take all. */
+/* The parts of an owner and of its topics in a batch that cannot have all jobs. */
 struct owner_part {
     size_t n_topics, bytes;
 };
@@ -285,13 +385,13 @@ struct topic_part {
     struct owner_part *owner;
     struct dt_candidate *first;
     size_t bytes;
-    bool full; /* one of it did not fit: its later ones wait, too */
+    bool full; /* one of its jobs did not fit: later ones wait too */
 };
 
 struct parts {
     struct owner_part *owners;
     struct topic_part *topics;
-    struct topic_part **of; /* beside the candidates; NULL: it is not claimed */
+    struct topic_part **of; /* for each candidate; NULL: it is not claimed */
     struct dt_turn *turns;  /* of the topics */
     size_t n, n_owners;
     size_t jobs, bytes; /* of the batch so far */
@@ -353,7 +453,7 @@ static bool has_room(const struct dt_leader_due *due, const struct parts *parts,
     return parts->jobs < due->max_jobs && (!parts->jobs || parts->bytes + (size_t)c->bytes <= due->max_bytes);
 }
 
-static void take(struct parts *parts, struct topic_part *part, struct dt_candidate *c)
+static void choose_candidate(struct parts *parts, struct topic_part *part, struct dt_candidate *c)
 {
     dt_assert(!c->chosen);
     c->chosen = true;
@@ -363,8 +463,9 @@ static void take(struct parts *parts, struct topic_part *part, struct dt_candida
     part->owner->bytes += (size_t)c->bytes;
 }
 
-/* Takes, in order of due time, what fits into the batch, into its owner's part and, if `each`, its topic's. */
-static void fill(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
+/* Chooses, in order of due time, the jobs that fit into the batch, its owner's part and, if `each`, its topic's
+ * part. */
+static void choose_within(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
 {
     for (size_t i = 0; i < parts->n; i++)
         parts->topics[i].full = false;
@@ -377,7 +478,7 @@ static void fill(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes,
         part->full |= c->alone || !has_room(&t->io->due, parts, c) || part->owner->bytes + bytes > owner_bytes ||
                       (each && part->bytes + bytes > owner_bytes / part->owner->n_topics);
         if (!part->full)
-            take(parts, part, c);
+            choose_candidate(parts, part, c);
     }
 }
 
@@ -385,19 +486,19 @@ static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
 {
     const size_t all = t->io->due.max_bytes;
     const size_t each = all / parts->n_owners;
-    /* The first job of each topic, even if it is larger than the topic's part, until its owner has had its part. */
+    /* The first job of each topic, even if it is larger than the topic's part, until its owner's part is used up. */
     for (size_t i = 0; i < parts->n; i++) {
         struct topic_part *part = &parts->topics[parts->turns[i].at];
         const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
         if (!part->first->alone && has_room(&t->io->due, parts, part->first) && (!part->owner->bytes || bytes <= each))
-            take(parts, part, part->first);
+            choose_candidate(parts, part, part->first);
     }
-    fill(t, parts, each, true);
-    fill(t, parts, each, false);
-    fill(t, parts, all, false);
+    choose_within(t, parts, each, true);
+    choose_within(t, parts, each, false);
+    choose_within(t, parts, all, false);
 }
 
-static dt_status choose(struct dt_open_txn *t)
+static dt_status choose_batch(struct dt_open_txn *t)
 {
     struct parts parts;
     size_t jobs = 0;
@@ -420,8 +521,8 @@ static dt_status choose(struct dt_open_txn *t)
     if (status != DT_OK)
         return status;
     dt_assert_cmp(parts.n_owners, >, 0);
-    /* A message that has to be sent alone, and is the first of its topic. If another topic could send something, only
-     * every second batch is such a message. */
+    /* A message that has to be sent alone, if it is the first of its topic. If other topics have jobs, only every
+     * second batch is such a message. */
     struct dt_candidate *alone = NULL;
     bool others = false;
     for (size_t i = 0; i < parts.n; i++) {
@@ -438,7 +539,7 @@ static dt_status choose(struct dt_open_txn *t)
     return DT_OK;
 }
 
-/* Called if the batch left something: each job that was chosen is a turn of its owner and topic. */
+/* Each job that was chosen counts as a turn of its owner and topic, if the batch left others. */
 static void note_turns(const struct dt_open_txn *t)
 {
     struct dt_turns *turns = t->io->due.turns;
@@ -452,7 +553,7 @@ static void note_turns(const struct dt_open_txn *t)
     turns->round++;
 }
 
-/* The attempt after a lost one is claimed in the transaction that ends the lost one, whatever else is due. */
+/* The attempt after a lost one is always claimed in the transaction that ends the lost one. */
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
@@ -464,16 +565,16 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
         return DT_NOMEM;
     dt_status status = keep_within_limits(t);
     if (status == DT_OK)
-        status = dt_topics_choose(t);
+        status = leave_other_topics(t);
     if (status == DT_OK)
-        status = choose(t);
+        status = choose_batch(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         t->n_timeouts += c->fate == DT_FATE_TIMEOUT;
         if (c->fate != DT_FATE_CLAIM)
             continue;
         if (!c->chosen && !c->lost) {
-            dt_candidate_leave(t, c);
+            leave_candidate(t, c);
             continue;
         }
         const enum dt_hand_place place = c->by_hands ? dt_hands_take(t, c) : DT_HAND_TAKEN;
@@ -483,7 +584,7 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
             t->io->hands.full++;
             continue;
         }
-        /* An attempt is due since its job was; if that is any time (next_at zero or less), from now on. */
+        /* The attempt has been due since the job was; if next_at is no time (a manual edit), since now. */
         const struct dt_claim claim = {c->id, dt_job_number_after(c->attempt, 1),
                                        c->next_ms > 1 ? c->next_ms : t->row.now_ms};
         t->n_retries += c->attempt > 0;
@@ -498,116 +599,5 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     if (status == DT_OK && chosen->more)
         note_turns(t);
     qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);
-    return status;
-}
-
-/*
- * Which Kafka topics a batch has when it cannot have all.
- *
- * A client of Kafka sends each partition of a transaction in a request of its own, and the shard's next batch waits for
- * the last answer: jobs of hundreds of topics in one batch make all that falls due meanwhile late. So a batch has a few
- * topics, and owners (topic/owners.h) take turns: an owner with many topics delays only its own jobs. A Kafka topic
- * that several owners use counts once.
- *
- * Invariants: candidates are sorted by (next_ms, id); an owner has all its jobs of a topic in the batch or none, so
- * that their order is kept; an older backlog keeps no other owner, and no other topic of its owner, out of batches.
- */
-
-/* A topic of an owner in the batch, or, before they are told apart, of one of its jobs. */
-struct place {
-    struct dt_str kafka_topic;
-    int64_t owner;
-    size_t first;  /* of its jobs: its place among the candidates */
-    size_t number; /* of the Kafka topic */
-    bool chosen;
-};
-
-static bool is_sent(const struct dt_candidate *c)
-{
-    return c->fate == DT_FATE_CLAIM && !c->by_hands && !c->lost;
-}
-
-static int by_topic(const void *a, const void *b)
-{
-    const struct place *x = a;
-    const struct place *y = b;
-    int names = dt_str_order(x->kafka_topic, y->kafka_topic);
-    return names ? names : (x->owner > y->owner) - (x->owner < y->owner);
-}
-
-static int by_topic_and_first(const void *a, const void *b)
-{
-    const struct place *x = a;
-    const struct place *y = b;
-    int topics = by_topic(a, b);
-    return topics ? topics : (x->first > y->first) - (x->first < y->first);
-}
-
-/* Lists the topics of all that would be sent, *n places of *n_topics of Kafka. NULL: no memory. */
-static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n, size_t *n_topics)
-{
-    struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
-    size_t jobs = 0;
-    *n = *n_topics = 0;
-    if (!v)
-        return NULL;
-    for (size_t i = 0; i < t->n; i++)
-        if (is_sent(&t->v[i]))
-            v[jobs++] = (struct place){.kafka_topic = t->v[i].kafka_topic, .owner = t->v[i].owner, .first = i};
-    dt_assert_cmp(jobs, ==, n_jobs);
-    qsort(v, jobs, sizeof(*v), by_topic_and_first);
-    for (size_t i = 0; i < jobs; i++) {
-        if (*n && by_topic(&v[*n - 1], &v[i]) == 0)
-            continue;
-        *n_topics += *n == 0 || !dt_str_eq(v[*n - 1].kafka_topic, v[i].kafka_topic);
-        v[*n] = v[i];
-        v[(*n)++].number = *n_topics;
-    }
-    return v;
-}
-
-static dt_status choose_topics(const struct dt_open_txn *t, struct place *v, size_t n, size_t n_topics, size_t most)
-{
-    struct dt_turn *turns = dt_arena_alloc(t->io->arena, n * sizeof(*turns));
-    bool *there = dt_arena_alloc(t->io->arena, (n_topics + 1) * sizeof(*there));
-    if (!turns || !there)
-        return DT_NOMEM;
-    memset(there, 0, (n_topics + 1) * sizeof(*there));
-    for (size_t i = 0; i < n; i++)
-        turns[i] = (struct dt_turn){v[i].owner, (int64_t)dt_str_hash(v[i].kafka_topic), .at = i};
-    dt_turns_sort(t->io->due.turns, turns, n);
-    for (size_t i = 0; i < n; i++) {
-        struct place *place = &v[turns[i].at];
-        place->chosen = there[place->number] || most;
-        most -= place->chosen && !there[place->number];
-        there[place->number] |= place->chosen;
-    }
-    return DT_OK;
-}
-
-dt_status dt_topics_choose(struct dt_open_txn *t)
-{
-    const size_t most = t->io->due.max_topics;
-    size_t jobs = 0;
-    size_t n;
-    size_t n_topics;
-    for (size_t i = 0; i < t->n; i++)
-        jobs += is_sent(&t->v[i]);
-    if (jobs <= most)
-        return DT_OK;
-    struct place *v = list_topics(t, jobs, &n, &n_topics);
-    if (!v)
-        return DT_NOMEM;
-    if (n_topics <= most)
-        return DT_OK;
-    dt_status status = choose_topics(t, v, n, n_topics, most);
-    for (size_t i = 0; status == DT_OK && i < t->n; i++) {
-        struct dt_candidate *c = &t->v[i];
-        const struct place own = {.kafka_topic = c->kafka_topic, .owner = c->owner};
-        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), by_topic) : NULL;
-        dt_assert(place || !is_sent(c));
-        if (place && !place->chosen)
-            dt_candidate_leave(t, c);
-    }
     return status;
 }

@@ -1,14 +1,14 @@
 /*
- * The claim of a leader transaction: jobs become dispatched, and their messages are read under the lock of their rows.
+ * What a leader transaction writes for the jobs that it takes: the claim, attempts in the hands of this process, offers
+ * to pops; and the messages of claimed attempts.
  *
- * Owns:            what a claim writes into `jobs` and `attempts`; `batch`, and `claimed` of `hands`, of struct
- *                  dt_leader_txn.
- * Refuses to know: which jobs (leader_choose.c), the list in the shard's row (leader.c), and whose hands
- *                  (leader_claim.c).
- *
- * Invariants: the previous attempt of a job is archived before its row forgets it; what was read when a row was locked
- * is what is written; the listener is told before the claim is written, or, where large messages are read by
- * themselves, behind it.
+ * Invariants: - The previous attempt of a job is archived before its row forgets it. - A message that was read when its
+ *   row was locked is what is sent. The listener is called before the claim is written, or after it if large messages
+ *   have to be read by themselves. - Rows of `hands` are read after the rows of their jobs were locked, and written
+ *   under these locks. A job is claimed only if no attempt of it is in hands, so a job has at most one row, of its
+ *   latest attempt. - A result that waits for its job's row comes before the loss of the attempt. - The row of
+ *   pop_queue and the mark in the job's row are one commit. An offer that exists stays, so a job may be offered again
+ *   at any time.
  */
 #include <stdlib.h>
 
@@ -25,159 +25,104 @@
 #include "mysql/statements.h"
 #include "topic/topics.h"
 
-/* Claims that go one way: into the list of the shard, or into the hands of this process. */
-struct group {
-    const struct dt_claim *claims;
-    size_t n;
-    bool by_hands;
-    struct dt_leader_batch *batch; /* the messages, in the order of the claims */
+/* ---- messages ---- */
+
+/* The index of an id among the claims. */
+struct message_place {
+    int64_t id;
+    size_t at;
 };
 
-/* What no list has is no shard's: no cancel and no later claim looks for it in a list. */
-static dt_status write_group(struct dt_open_txn *t, const struct group *group)
+static int by_id(const void *a, const void *b)
 {
-    uint64_t changed = 0;
-    int64_t now = t->row.now_ms;
-    int64_t near_end = dt_near_end_ms(now);
-    int64_t claim_shard = group->by_hands ? -1 : (int64_t)t->fence->shard;
-    dt_status status = DT_OK;
-    if (group->n == 0)
+    const struct message_place *x = a;
+    const struct message_place *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, struct dt_str *out)
+{
+    struct dt_str s = dt_db_bytes(db, column);
+    *out = dt_arena_copy(arena, s);
+    return out->p || !s.p;
+}
+
+/* The columns of a message, in their order: the key, the columns that callers set, the payload. */
+enum { GIVEN = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE), PAYLOAD = 1 + GIVEN };
+
+#define TAKE(kind, member, column) TAKE_##kind(member)
+#define TAKE_TEXT(member)          copied &= copy_column(db, n++, arena, &out->member);
+#define TAKE_FLAG(member)          out->member = dt_db_i64(db, n++) != 0;
+
+static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing *out)
+{
+    unsigned n = first;
+    bool copied = copy_column(db, n++, arena, &out->key);
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE, TAKE)
+    return copy_column(db, n, arena, &out->payload) && copied;
+}
+
+dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
+{
+    *out = NULL;
+    if (dt_db_is_null(db, first + PAYLOAD))
         return DT_OK;
-    if (t->n_retries) { /* the previous attempts move from their jobs' rows to `attempts` */
-        struct dt_strbuf list;
-        dt_strbuf_init(&list);
-        status = dt_inflight_format_by_id(group->claims, group->n, &list);
-        if (status == DT_OK)
-            status =
-                dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
-        dt_strbuf_clear(&list);
-    }
-    int64_t *ids = dt_arena_alloc(t->io->arena, group->n * sizeof(*ids));
-    if (status == DT_OK && !ids)
-        status = DT_NOMEM;
-    if (status != DT_OK)
-        return status;
-    for (size_t i = 0; i < group->n; i++)
-        ids[i] = group->claims[i].id;
-    qsort(ids, group->n, sizeof(*ids), dt_by_job_id);
-    status = dt_id_in_run(t->db, &dt_sql_claim_jobs,
-                          DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(claim_shard), DT_P_INT(now), DT_P_INT(now),
-                                    DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
-                          DT_IDS(ids, group->n), &changed, t->err);
-    if (status == DT_OK && changed != group->n)
-        status = dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, group->n);
-    return status;
-}
-
-/* Large messages, which are read when it is known that they go: all in one statement. */
-struct large {
-    struct dt_inflight claims;
-    struct dt_outgoing **to;        /* where the message of each goes */
-    const struct dt_candidate **of; /* whose it is */
-};
-
-/* In the order of the claims, which is that of the candidates. What is large is still to be read. */
-static void make_batch(struct dt_open_txn *t, const struct group *group, struct large *large)
-{
-    size_t n = 0;
-    group->batch->n = group->n;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct dt_candidate *c = &t->v[i];
-        if (c->fate != DT_FATE_CLAIM || c->by_hands != group->by_hands)
-            continue;
-        dt_assert_cmp(n, <, group->n);
-        dt_assert_cmp(group->claims[n].id, ==, c->id);
-        struct dt_outgoing *out = &group->batch->jobs[n];
-        if (c->message) {
-            *out = *c->message;
-            out->claim = group->claims[n];
-            out->topic = c->topic;
-            out->kafka_topic = c->kafka_topic;
-        } else {
-            large->to[large->claims.n] = out;
-            large->of[large->claims.n] = c;
-            large->claims.v[large->claims.n++] = group->claims[n];
-        }
-        n++;
-    }
-    dt_assert_cmp(n, ==, group->n);
-}
-
-static void tell_claiming(const struct dt_open_txn *t)
-{
-    const struct dt_leader_listener *listener = &t->io->listener;
-    struct dt_fence next = *t->fence;
-    if (!listener->claiming || t->n_claims == 0)
-        return;
-    next.batch_no++;
-    next.inflight = next.send_n = t->n_claims;
-    listener->claiming(listener->arg, &next, t->io->batch.jobs, t->claims, t->n_claims);
-}
-
-dt_status dt_claims_write(struct dt_open_txn *t)
-{
-    struct dt_arena *arena = t->io->arena;
-    const size_t n = t->n_claims + t->n_hands;
-    if (n == 0)
-        return DT_OK;
-    struct dt_outgoing *read = NULL;
-    struct large large = {.claims = {.v = dt_arena_alloc(arena, n * sizeof(*large.claims.v))},
-                          .to = dt_arena_alloc(arena, n * sizeof(*large.to)),
-                          .of = dt_arena_alloc(arena, n * sizeof(*large.of))};
-    t->io->batch.jobs = dt_arena_alloc(arena, n * sizeof(*t->io->batch.jobs));
-    if (!large.claims.v || !large.to || !large.of || !t->io->batch.jobs)
+    *out = dt_arena_alloc(arena, sizeof(**out));
+    if (!*out)
         return DT_NOMEM;
-    t->io->hands.claimed.jobs = t->io->batch.jobs + t->n_claims;
-    const struct group listed = {.claims = t->claims, .n = t->n_claims, .batch = &t->io->batch};
-    const struct group by_hands = {
-        .claims = t->hands, .n = t->n_hands, .by_hands = true, .batch = &t->io->hands.claimed};
-    make_batch(t, &listed, &large);
-    make_batch(t, &by_hands, &large);
-    if (large.claims.n == 0)
-        tell_claiming(t);
-    dt_status status = write_group(t, &listed);
-    if (status == DT_OK)
-        status = write_group(t, &by_hands);
-    if (status == DT_OK)
-        status = dt_hands_write(t);
-    if (status == DT_OK && large.claims.n)
-        status = dt_outgoing_read(t->db, &large.claims, arena, &read, t->err);
-    for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
-        *large.to[i] = read[i];
-        /* The message is sent to the topic that the gate was asked about, even if `topics` has changed. */
-        large.to[i]->topic = large.of[i]->topic;
-        large.to[i]->kafka_topic = large.of[i]->kafka_topic;
-    }
-    if (status == DT_OK && large.claims.n)
-        tell_claiming(t);
-    for (size_t i = 0; status == DT_OK && i < t->n; i++)
-        if (t->v[i].fate == DT_FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
-            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, t->v[i].claimed);
-    return status;
+    **out = (struct dt_outgoing){0};
+    return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
 }
 
-/*
- * Attempts in the hands of a process, in a leader transaction: those of a process that is gone end as lost, and what is
- * claimed for a callback gets its row of `hands`.
- *
- * Owns:            `lost` of the hands of struct dt_leader_txn; the rows of `hands` that a leader writes.
- * Refuses to know: what a process does with an attempt, and what comes after one that was lost: it goes the way of
- *                  every other result (results/), and of every other due job.
- *
- * Invariants: rows of `hands` are read after the rows of their jobs were locked, and written under these locks; an
- * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt;
- * a result that waits for its job's row comes before the loss.
- */
+/* Reads the messages of claims from the rows as they are now, in the order of the claims, in one statement. */
+static dt_status read_messages(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
+                               struct dt_outgoing **out, struct dt_error *err)
+{
+    struct dt_strbuf ids;
+    dt_strbuf_init(&ids);
+    struct message_place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
+    *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
+    dt_status status = places && *out ? dt_inflight_format_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
+    for (size_t i = 0; status == DT_OK && i < claims->n; i++) {
+        (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
+        places[i] = (struct message_place){claims->v[i].id, i};
+    }
+    if (status == DT_OK) {
+        qsort(places, claims->n, sizeof(*places), by_id);
+        status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+    }
+    while (status == DT_OK && dt_db_next(db)) {
+        struct message_place key = {.id = dt_db_i64(db, 0)};
+        const struct message_place *place = bsearch(&key, places, claims->n, sizeof(*places), by_id);
+        struct dt_outgoing *message = place ? &(*out)[place->at] : NULL;
+        if (!message)
+            status = DT_INTERNAL;
+        else if (!copy_column(db, 1, arena, &message->topic) || !copy_column(db, 2, arena, &message->kafka_topic) ||
+                 !copy_message(db, 3, arena, message))
+            status = DT_NOMEM;
+    }
+    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
+    dt_strbuf_clear(&ids);
+    return status == DT_OK ? end : status;
+}
 
-/* ---- what is in hands ---- */
+dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims, struct dt_arena *arena,
+                                 struct dt_outgoing **out, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? read_messages(db, claims, arena, out, err) : status;
+}
 
-/* The latest attempt is in no list: it was popped, or it went into somebody's hands. */
+/* ---- hands ---- */
+
+/* True if the latest attempt is in no list: it was popped, or it is in the hands of a process. */
 static bool may_be_in_hands(const struct dt_candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard < 0;
 }
 
-static dt_status take_hand(void *arg)
+static dt_status read_hand(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -188,14 +133,12 @@ static dt_status take_hand(void *arg)
     return DT_OK;
 }
 
-/* ---- what is lost ---- */
-
 static bool is_lost(const struct dt_candidate *c)
 {
     return c->lost;
 }
 
-static dt_status leave_to_result(void *arg)
+static dt_status keep_for_result(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -230,7 +173,7 @@ static dt_status end_lost(struct dt_open_txn *t)
         struct dt_candidate *c = dt_candidates_find(t, ids[i]);
         if (results[i].outcome != DT_OUTCOME_APPLIED)
             continue;
-        /* From here on the candidate is what its row says by now. */
+        /* The candidate is what its row says now. */
         c->state = results[i].next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
         c->next_ms = results[i].next_at_ms;
         t->io->hands.lost++;
@@ -249,16 +192,14 @@ dt_status dt_hands_look(struct dt_open_txn *t)
         return DT_NOMEM;
     if (n == 0)
         return DT_OK;
-    dt_status status = dt_id_in_read(t->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), take_hand, t, t->err);
+    dt_status status = dt_id_in_read(t->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), read_hand, t, t->err);
     ids = dt_candidates_ids(t, is_lost, &n);
     if (status == DT_OK && !ids)
         status = DT_NOMEM;
     if (status == DT_OK && n)
-        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
+        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), keep_for_result, t, t->err);
     return status == DT_OK ? end_lost(t) : status;
 }
-
-/* ---- what is claimed ---- */
 
 enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
 {
@@ -276,7 +217,7 @@ enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidat
     return gate->take && topic ? gate->take(gate->hands, &wanted, &t->owner) : DT_HAND_FULL;
 }
 
-dt_status dt_hands_write(struct dt_open_txn *t)
+static dt_status write_hands(struct dt_open_txn *t)
 {
     enum { COLUMNS = 4 };
     if (t->n_hands == 0)
@@ -295,15 +236,140 @@ dt_status dt_hands_write(struct dt_open_txn *t)
                           t->err);
 }
 
-/*
- * The offers that a leader makes to pops, in a leader transaction.
- *
- * Owns:            `offered` of struct dt_leader_txn, and the rows that say that a job is offered.
- * Refuses to know: who pops (pop.h).
- *
- * Invariants: the row of pop_queue and the mark in the job's row are one commit; an offer that is there already stays,
- * so a job may be offered again whenever it is met.
- */
+/* ---- the claim ---- */
+
+/* Claims into the list of the shard, or into the hands of this process. */
+struct group {
+    const struct dt_claim *claims;
+    size_t n;
+    bool by_hands;
+    struct dt_leader_batch *batch; /* the messages, in the order of the claims */
+};
+
+/* A claim into hands has no claim_shard: no cancel and no later claim looks for it in a list. */
+static dt_status write_group(struct dt_open_txn *t, const struct group *group)
+{
+    uint64_t changed = 0;
+    int64_t now = t->row.now_ms;
+    int64_t near_end = dt_near_end_ms(now);
+    int64_t claim_shard = group->by_hands ? -1 : (int64_t)t->fence->shard;
+    dt_status status = DT_OK;
+    if (group->n == 0)
+        return DT_OK;
+    if (t->n_retries) { /* archive the previous attempts in `attempts` */
+        struct dt_strbuf list;
+        dt_strbuf_init(&list);
+        status = dt_inflight_format_by_id(group->claims, group->n, &list);
+        if (status == DT_OK)
+            status =
+                dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
+        dt_strbuf_clear(&list);
+    }
+    int64_t *ids = dt_arena_alloc(t->io->arena, group->n * sizeof(*ids));
+    if (status == DT_OK && !ids)
+        status = DT_NOMEM;
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < group->n; i++)
+        ids[i] = group->claims[i].id;
+    qsort(ids, group->n, sizeof(*ids), dt_by_job_id);
+    status = dt_id_in_run(t->db, &dt_sql_claim_jobs,
+                          DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(claim_shard), DT_P_INT(now), DT_P_INT(now),
+                                    DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
+                          DT_IDS(ids, group->n), &changed, t->err);
+    if (status == DT_OK && changed != group->n)
+        status = dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, group->n);
+    return status;
+}
+
+/* Large messages, which are read in one statement once it is known that they are claimed. */
+struct large {
+    struct dt_inflight claims;
+    struct dt_outgoing **to;        /* where to put the message of each */
+    const struct dt_candidate **of; /* its job */
+};
+
+/* Lists the messages in the order of the claims, which is that of the candidates. Large ones are still to be read. */
+static void make_batch(struct dt_open_txn *t, const struct group *group, struct large *large)
+{
+    size_t n = 0;
+    group->batch->n = group->n;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (c->fate != DT_FATE_CLAIM || c->by_hands != group->by_hands)
+            continue;
+        dt_assert_cmp(n, <, group->n);
+        dt_assert_cmp(group->claims[n].id, ==, c->id);
+        struct dt_outgoing *out = &group->batch->jobs[n];
+        if (c->message) {
+            *out = *c->message;
+            out->claim = group->claims[n];
+            out->topic = c->topic;
+            out->kafka_topic = c->kafka_topic;
+        } else {
+            large->to[large->claims.n] = out;
+            large->of[large->claims.n] = c;
+            large->claims.v[large->claims.n++] = group->claims[n];
+        }
+        n++;
+    }
+    dt_assert_cmp(n, ==, group->n);
+}
+
+static void call_listener(const struct dt_open_txn *t)
+{
+    const struct dt_leader_listener *listener = &t->io->listener;
+    struct dt_fence next = *t->fence;
+    if (!listener->claiming || t->n_claims == 0)
+        return;
+    next.batch_no++;
+    next.inflight = next.send_n = t->n_claims;
+    listener->claiming(listener->arg, &next, t->io->batch.jobs, t->claims, t->n_claims);
+}
+
+dt_status dt_claims_write(struct dt_open_txn *t)
+{
+    struct dt_arena *arena = t->io->arena;
+    const size_t n = t->n_claims + t->n_hands;
+    if (n == 0)
+        return DT_OK;
+    struct dt_outgoing *read = NULL;
+    struct large large = {.claims = {.v = dt_arena_alloc(arena, n * sizeof(*large.claims.v))},
+                          .to = dt_arena_alloc(arena, n * sizeof(*large.to)),
+                          .of = dt_arena_alloc(arena, n * sizeof(*large.of))};
+    t->io->batch.jobs = dt_arena_alloc(arena, n * sizeof(*t->io->batch.jobs));
+    if (!large.claims.v || !large.to || !large.of || !t->io->batch.jobs)
+        return DT_NOMEM;
+    t->io->hands.claimed.jobs = t->io->batch.jobs + t->n_claims;
+    const struct group listed = {.claims = t->claims, .n = t->n_claims, .batch = &t->io->batch};
+    const struct group by_hands = {
+        .claims = t->hands, .n = t->n_hands, .by_hands = true, .batch = &t->io->hands.claimed};
+    make_batch(t, &listed, &large);
+    make_batch(t, &by_hands, &large);
+    if (large.claims.n == 0)
+        call_listener(t);
+    dt_status status = write_group(t, &listed);
+    if (status == DT_OK)
+        status = write_group(t, &by_hands);
+    if (status == DT_OK)
+        status = write_hands(t);
+    if (status == DT_OK && large.claims.n)
+        status = read_messages(t->db, &large.claims, arena, &read, t->err);
+    for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
+        *large.to[i] = read[i];
+        /* It is sent to the topic that the gate was asked about, even if `topics` has changed. */
+        large.to[i]->topic = large.of[i]->topic;
+        large.to[i]->kafka_topic = large.of[i]->kafka_topic;
+    }
+    if (status == DT_OK && large.claims.n)
+        call_listener(t);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++)
+        if (t->v[i].fate == DT_FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
+            dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, t->v[i].claimed);
+    return status;
+}
+
+/* ---- offers ---- */
 
 static bool is_offered(const struct dt_candidate *c)
 {
@@ -345,95 +411,4 @@ dt_status dt_offers_write(struct dt_open_txn *t)
         dt_db_run_many(t->db, dt_sql_insert_offers, (struct dt_param_rows){params, COLUMNS, n}, NULL, t->err);
     return status == DT_OK ? dt_id_in_run(t->db, &dt_sql_mark_offered, DT_NO_PARAMS, DT_IDS(ids, n), &changed, t->err)
                            : status;
-}
-
-/*
- * Messages for consumers, one for each claimed attempt. Small ones come with the row that is locked for the claim;
- * large ones, and those of a batch that is sent again, are read by id in one statement, whatever the row says by now.
- */
-
-/* Where the claim of an id stands in the caller's order. */
-struct place {
-    int64_t id;
-    size_t at;
-};
-
-static int by_id(const void *a, const void *b)
-{
-    const struct place *x = a;
-    const struct place *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, struct dt_str *out)
-{
-    struct dt_str s = dt_db_bytes(db, column);
-    *out = dt_arena_copy(arena, s);
-    return out->p || !s.p;
-}
-
-/* The columns of a message, in their order: the key, what the table of columns says that callers give, the payload. */
-enum { GIVEN = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE), PAYLOAD = 1 + GIVEN };
-
-#define TAKE(kind, member, column) TAKE_##kind(member)
-#define TAKE_TEXT(member)          copied &= copy_column(db, n++, arena, &out->member);
-#define TAKE_FLAG(member)          out->member = dt_db_i64(db, n++) != 0;
-
-static bool copy_message(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing *out)
-{
-    unsigned n = first;
-    bool copied = copy_column(db, n++, arena, &out->key);
-    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE, TAKE)
-    return copy_column(db, n, arena, &out->payload) && copied;
-}
-
-dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, struct dt_outgoing **out)
-{
-    *out = NULL;
-    if (dt_db_is_null(db, first + PAYLOAD))
-        return DT_OK;
-    *out = dt_arena_alloc(arena, sizeof(**out));
-    if (!*out)
-        return DT_NOMEM;
-    **out = (struct dt_outgoing){0};
-    return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
-}
-
-dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
-                           struct dt_outgoing **out, struct dt_error *err)
-{
-    struct dt_strbuf ids;
-    dt_strbuf_init(&ids);
-    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
-    *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
-    dt_status status = places && *out ? dt_inflight_format_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
-    for (size_t i = 0; status == DT_OK && i < claims->n; i++) {
-        (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
-        places[i] = (struct place){claims->v[i].id, i};
-    }
-    if (status == DT_OK) {
-        qsort(places, claims->n, sizeof(*places), by_id);
-        status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
-    }
-    while (status == DT_OK && dt_db_next(db)) {
-        struct place key = {.id = dt_db_i64(db, 0)};
-        const struct place *place = bsearch(&key, places, claims->n, sizeof(*places), by_id);
-        struct dt_outgoing *message = place ? &(*out)[place->at] : NULL;
-        if (!message)
-            status = DT_INTERNAL;
-        else if (!copy_column(db, 1, arena, &message->topic) || !copy_column(db, 2, arena, &message->kafka_topic) ||
-                 !copy_message(db, 3, arena, message))
-            status = DT_NOMEM;
-    }
-    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
-    dt_strbuf_clear(&ids);
-    return status == DT_OK ? end : status;
-}
-
-dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims, struct dt_arena *arena,
-                                 struct dt_outgoing **out, struct dt_error *err)
-{
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    return status == DT_OK ? dt_outgoing_read(db, claims, arena, out, err) : status;
 }
