@@ -1,29 +1,27 @@
 /*
- * The fence that a leadership holds: locking its row, comparing it, writing it.
+ * The fence that a leadership holds, and taking a shard over: the row of `shards` is locked, compared and written here.
  *
- * Owns:            the answer to "is the row still ours", and the columns of `shards` that a leader writes while it
- *                  leads.
- * Refuses to know: how a fence comes about (store_takeover.c), Kafka, and jobs.
- *
- * Invariants: a fence is what this leadership wrote last. Every transaction of a leader but the last, which only lets
- * go (dt_store_step_down), locks the row first and compares epoch, token and version with it, and once more in the
- * statement that writes: the epoch fences other leaders, token and version notice a MySQL that went back to an earlier
- * state.
+ * Invariants:
+ * - A fence is what this leadership wrote last. Every transaction of a leader locks the row first and compares epoch,
+ *   token and version with it, and once more in the statement that writes. Only dt_store_step_down, the last one, does
+ *   not lock. The epoch fences other leaders; token and version show a MySQL that went back to an earlier state.
+ * - A takeover writes one epoch more than the row had, before the ledger is read.
+ * - A batch leaves the list only if the ledger has it, or if the delivery refused it alone.
  */
 #include <stdio.h>
 
 #include "base/assert.h"
 #include "base/guard.h"
-#include "leader_parts.h"
 #include "fence.h"
 #include "job/archive/archive.h"
 #include "job/results/results.h"
+#include "leader_parts.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/* Says whether the row is as this leadership wrote it last. Its first columns are epoch, token, version, halted. */
-static dt_status judge_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
+/* Checks that the row is as this leadership wrote it last. Its first columns are epoch, token, version, halted. */
+static dt_status check_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
 {
     if (!DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) || !DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) ||
         !DT_GUARD(VERSION, dt_db_i64(db, 2) == fence->version))
@@ -52,9 +50,9 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", shard);
     else if (status == DT_OK) {
         *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
-        status = judge_row(db, l->fence, err);
+        status = check_row(db, l->fence, err);
     }
-    /* Whether the row could be read to its end counts unless it was read and said no. */
+    /* An error while reading counts, except if the row was read and is not ours. */
     const bool unread = status == DT_OK || status == DT_NOT_FOUND;
     dt_status end = dt_db_end(db, unread ? err : NULL);
     if (l->row->now_ms)
@@ -112,7 +110,7 @@ dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, st
     if (!dt_db_next(db))
         status = dt_fail(err, DT_DEPOSED, "shard %u has no row", fence->shard);
     else
-        status = judge_row(db, fence, err);
+        status = check_row(db, fence, err);
     if (status == DT_OK) {
         inst->generation = dt_db_i64(db, 4);
         inst->topics_version = dt_db_i64(db, 5);
@@ -152,20 +150,12 @@ dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, stru
 }
 
 /*
- * Taking a shard over: the row of the shard, at the beginning and at the end of a takeover.
- *
- * Owns:            a new leadership's epoch and token; what becomes of the list that it finds; halting.
- * Refuses to know: the delivery: what its record said comes in as numbers.
- *
- * Invariants: an epoch is one more than the row had, and is written before the ledger is asked; a batch leaves the list
- * only if the ledger has it, or if the delivery refused it alone.
+ * ---- takeover, step 1 ----
  */
 
-/* ---- step 1 ---- */
-
 /* MALFORMED: the list cannot be read. */
-static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
-                          struct dt_error *err)
+static dt_status read_shard_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
+                                struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_lock_for_takeover, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
@@ -179,12 +169,12 @@ static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_a
         fence->batch_no = dt_db_i64(db, 3);
         fence->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
         fence->trim_at_ms = dt_db_i64(db, 7);
-        /* A set that was on another endpoint lacks what came meanwhile, whatever marker it carries. */
+        /* If the set was on another endpoint, it lacks the entries of that time, whatever marker it has. */
         fence->index_epoch = dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
         status = halted.p ? dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p)
                           : dt_inflight_parse(dt_db_bytes(db, 4), inflight);
         if (status == DT_OK) {
-            /* Whatever the row says, send_n is between 1 and the length of the list. */
+            /* A manual edit may have written anything: send_n is between 1 and the length of the list. */
             const size_t n = fence->inflight = inflight->n;
             fence->send_n = send_n < 1 || (uint64_t)send_n > n ? n : (size_t)send_n;
         }
@@ -193,8 +183,8 @@ static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_a
     return status == DT_OK ? end : status;
 }
 
-/* The row is locked, and ours or nobody's. */
-static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
+/* Called with the row locked, and ours or without a leader. */
+static dt_status halt_shard(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
 }
@@ -205,18 +195,18 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     dt_db *db;
     *fence = (struct dt_fence){.shard = who->shard, .token = who->token};
     dt_status status = dt_store_db(store, &db, err);
-    /* A fresh connection: whatever an old one still had under way is over, or will lose against the row lock. */
+    /* A fresh connection: what an old one still has under way ends, or loses against the row lock. */
     if (status == DT_OK)
         status = dt_db_reconnect(db, err);
     if (status == DT_OK)
         status = dt_db_begin(db, err);
     if (status != DT_OK)
         return status;
-    status = read_row(db, fence, who->index_at, inflight, err);
+    status = read_shard_row(db, fence, who->index_at, inflight, err);
     if (status == DT_MALFORMED) {
-        /* A manual edit broke the list: what is in flight is not known, so nothing may be claimed. */
+        /* A manual edit broke the list: it is not known what is in flight, so nothing may be claimed. */
         static const char reason[] = "the in-flight list cannot be read";
-        status = dt_store_commit(db, halt(db, who->shard, reason, err), err);
+        status = dt_store_commit(db, halt_shard(db, who->shard, reason, err), err);
         return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
     }
     if (status == DT_OK)
@@ -228,9 +218,8 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     return dt_store_commit(db, status, err);
 }
 
-/* ---- step 5 ---- */
+/* ---- takeover, step 5 ---- */
 
-/* Step 5 under way. */
 struct settling {
     dt_db *db;
     const struct dt_config *config;
@@ -239,14 +228,14 @@ struct settling {
     struct dt_fence_row row;
     struct dt_settled *done;
     struct dt_counts counts;
-    struct dt_arena topics; /* that counts names */
+    struct dt_arena topics; /* for the topics that counts names */
     struct dt_error *err;
 };
 
 /*
- * Ends an attempt that Kafka refused alone: by the same judge as a failure that a consumer reports. Who was answered
- * "too late" with this attempt must find out what became of it, also when a manual edit or a forged result has ended it
- * meanwhile: then the state stays theirs.
+ * Ends an attempt that Kafka refused alone, as a failure that a consumer reports. If a manual edit or a forged result
+ * ended it meanwhile, that state stays, but the attempt is recorded as undeliverable: a caller who was answered "too
+ * late" with this attempt must find out what became of it.
  */
 static dt_status end_undeliverable(struct settling *s)
 {
@@ -282,10 +271,10 @@ static dt_status end_undeliverable(struct settling *s)
     return status;
 }
 
-static dt_status settle(struct settling *s)
+static dt_status settle_list(struct settling *s)
 {
     const struct dt_findings *f = s->found;
-    dt_assert_cmp(f->inflight->n, ==, s->next->inflight); /* as the row has it since step 1 */
+    dt_assert_cmp(f->inflight->n, ==, s->next->inflight); /* the row has had it since step 1 */
     const struct dt_shrink shrink = dt_inflight_taken_over(f->inflight, s->next->send_n, f->sent, &f->refused);
     const struct dt_inflight sent = {.v = f->inflight->v, .n = shrink.leave};
     dt_assert_cmp(shrink.leave + shrink.send_n, <=, f->inflight->n);
@@ -313,9 +302,9 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
     if (DT_UNGUARDED(FENCE_IN_TAKEOVER) && status == DT_DEPOSED)
         status = DT_OK;
     if (status == DT_OK && findings->halt)
-        status = halt(s.db, fence->shard, findings->halt, err);
+        status = halt_shard(s.db, fence->shard, findings->halt, err);
     else if (status == DT_OK)
-        status = settle(&s);
+        status = settle_list(&s);
     status = dt_counts_commit(s.db, &s.counts, status, err);
     dt_arena_clear(&s.topics);
     if (status == DT_OK) {

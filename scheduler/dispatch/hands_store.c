@@ -1,6 +1,18 @@
 /*
- * Owns:            the rows of hand_owners, and what is given away of `hands`.
- * Refuses to know: when a process lets go of its number.
+ * Attempts in the hands of processes: the leases of owners, lost attempts, and the outcomes of callbacks.
+ *
+ * Outcomes are recorded in batches: one transaction in which attempts leave the hands that they were claimed for, and
+ * their results are applied.
+ *
+ *     read in whose hands the attempts are        SELECT, not in the first try
+ *     apply the results of those still in ours    dt_results_apply_within, answers included
+ *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
+ *     take the attempts out of our hands          DELETE
+ *
+ * Invariants: no result is applied for an attempt that has left these hands. The first try assumes that all are ours,
+ * and later tries read without locks. If a leader ends an attempt as lost before the DELETE, the DELETE finds fewer
+ * rows, and the transaction is rolled back and tried again. Rows of jobs are written before rows of `hands`, in the
+ * order of a leader.
  */
 #include <stdlib.h>
 
@@ -14,8 +26,6 @@
 #include "store/store_internal.h"
 #include "topic/counts.h"
 
-/* ---- owners ---- */
-
 dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms, struct dt_error *err)
 {
     dt_assert_cmp(owner, >, 0);
@@ -26,7 +36,7 @@ dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, i
                         DT_PARAMS(DT_P_INT(owner), DT_P_STR(dt_str(name)), DT_P_INT(timeout_ms)), NULL, err);
 }
 
-/* Of a renewal whose answer is lost nobody knows whether it counts. */
+/* If the answer to a renewal is lost, it is not known whether it counts: it is only counted as asked for. */
 dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
                                struct dt_error *err)
 {
@@ -45,8 +55,6 @@ dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error 
 {
     return dt_store_run(store, dt_sql_disown_hands, DT_PARAMS(DT_P_INT(owner)), NULL, err);
 }
-
-/* ---- lost attempts ---- */
 
 dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err)
 {
@@ -78,8 +86,6 @@ dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t
     return dt_id_in_run(db, &dt_sql_give_hands_away, DT_PARAMS(DT_P_INT(owner)), DT_IDS(ids, n), &changed, err);
 }
 
-/* ---- the hands of a shard ---- */
-
 struct of_shard {
     int64_t owner;
     unsigned shard;
@@ -88,11 +94,11 @@ struct of_shard {
     size_t *n;
 };
 
-static dt_status look_under_lock(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct of_shard *of = arg;
     (void)now_ms;
-    /* The lock waits for a leader transaction that is under way. */
+    /* The lock waits until the leader transaction that may be open has ended. */
     dt_status status =
         dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);
     if (status == DT_OK)
@@ -113,23 +119,8 @@ dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard
                                   struct dt_hand **hands, size_t *n, struct dt_error *err)
 {
     struct of_shard of = {owner, shard, arena, hands, n};
-    return dt_store_commit_work(store, NULL, look_under_lock, &of, err);
+    return dt_store_commit_work(store, NULL, read_hands_of_shard, &of, err);
 }
-
-/*
- * The outcomes of callbacks, in batches: one transaction in which attempts leave the hands that they were claimed for,
- * and their results are applied.
- *
- *     read whose hands the attempts are in        SELECT, not in the first try
- *     apply the results of those still in ours    dt_results_apply_within, answers included
- *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
- *     take the attempts out of our hands          DELETE
- *
- * Invariants: nothing is applied of an attempt that has left these hands. The first try takes all of them for ours, and
- * later ones read without locks; a leader that has ended an attempt as lost, or does so between the reading and the
- * DELETE, makes the DELETE find fewer rows, and all is taken back and done again. Rows of jobs are written before rows
- * of `hands`, which is the order of a leader.
- */
 
 struct recording {
     struct dt_hand_answer *answers; /* by job */
@@ -146,9 +137,7 @@ static int by_job(const void *a, const void *b)
     return (x->apply.result.job_id > y->apply.result.job_id) - (x->apply.result.job_id < y->apply.result.job_id);
 }
 
-/* ---- whose hands ---- */
-
-static dt_status take_hand(void *arg)
+static dt_status note_hand(void *arg)
 {
     struct recording *r = arg;
     dt_db *db = r->txn->db;
@@ -159,8 +148,6 @@ static dt_status take_hand(void *arg)
                                 answer->apply.result.attempt == dt_db_i64(db, 1) && answer->owner == dt_db_i64(db, 2));
     return DT_OK;
 }
-
-/* ---- results ---- */
 
 static bool has_result(const struct dt_hand_answer *answer)
 {
@@ -187,15 +174,13 @@ static dt_status apply_results(struct recording *r)
     return status;
 }
 
-/* ---- answers ---- */
-
-static bool leaves(const struct dt_hand_answer *answer)
+static bool leaves_hands(const struct dt_hand_answer *answer)
 {
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-/* Writes answers whose results changed nothing, or that were none. While others' locks are passed by, nothing is
- * written to rows that this transaction has not locked. */
+/* Writes answers whose results changed nothing, or that have no result. If locks of others are skipped, this
+ * transaction has not locked these rows, and nothing is written. */
 static dt_status write_answers(struct recording *r)
 {
     size_t n = 0;
@@ -205,7 +190,7 @@ static dt_status write_answers(struct recording *r)
     dt_json_begin_array(&r->text, NULL);
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_hand_answer *answer = &r->answers[i];
-        if (!leaves(answer) || answer->apply.outcome == DT_OUTCOME_APPLIED)
+        if (!leaves_hands(answer) || answer->apply.outcome == DT_OUTCOME_APPLIED)
             continue;
         dt_json_begin_array(&r->text, NULL);
         dt_json_put_int(&r->text, NULL, answer->apply.result.job_id);
@@ -230,7 +215,7 @@ static dt_status delete_hands(struct recording *r)
     dt_json_begin_array(&r->text, NULL);
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_hand_answer *answer = &r->answers[i];
-        if (!leaves(answer))
+        if (!leaves_hands(answer))
             continue;
         DT_JSON_PUT_ROW(&r->text, answer->apply.result.job_id, answer->apply.result.attempt, answer->owner);
         n++;
@@ -247,9 +232,7 @@ static dt_status delete_hands(struct recording *r)
     return status;
 }
 
-/* ---- all of it ---- */
-
-static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
+static dt_status record_answers(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct recording *r = arg;
     const bool first_try = txn->locking == DT_LOCK_NONE;
@@ -263,9 +246,9 @@ static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_e
         r->answers[i].apply.outbox = false;
         ids[i] = r->answers[i].apply.result.job_id;
     }
-    /* The first try does not ask: other processes rarely take attempts out of our hands, and the DELETE finds it. */
+    /* Other processes rarely take attempts out of our hands, and the DELETE finds it. */
     if (status == DT_OK && !first_try)
-        status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, err);
+        status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), note_hand, r, err);
     if (status == DT_OK)
         status = apply_results(r);
     if (status == DT_OK)
@@ -281,7 +264,7 @@ dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
         return DT_OK;
     qsort(answers, n, sizeof(*answers), by_job);
     dt_strbuf_init(&r.text);
-    dt_status status = dt_results_commit(store, map, DT_LOCK_NONE, record, &r, err);
+    dt_status status = dt_results_commit(store, map, DT_LOCK_NONE, record_answers, &r, err);
     dt_strbuf_clear(&r.text);
     return status;
 }

@@ -2,14 +2,14 @@
  * The claim of a pop:
  *
  *     read the topic ─▶ lock its gate, if it has limits ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge
- *     ─▶ archive earlier attempts ─▶ claim ─▶ take the offers away ─▶ read the jobs ─▶ count, and commit
+ *     ─▶ archive earlier attempts ─▶ claim ─▶ delete the offers ─▶ read the jobs ─▶ count, and commit
  *
- * Owns:            what a pop claims, and in which order.
- * Refuses to know: who asked, and where the answer goes.
- *
- * Invariants: the topic is read inside the transaction, so that a pause holds for every claim that begins after it was
- * answered; a job is judged by its locked row; lists of shards are read after the rows were locked; a claim and its
- * offer's end are one commit. Locks are only tried, never waited for: offers first, then jobs by id.
+ * Invariants:
+ * - The topic is read inside the transaction, so that a pause holds for every claim that begins after the pause was
+ *   answered.
+ * - A job is judged by its locked row; lists of shards are read after the rows were locked.
+ * - The claim and the end of its offer are one commit.
+ * - Locks are only tried, never waited for: offers first, then jobs by id.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,15 +33,15 @@
 #include "topic/limits.h"
 
 #define ROUNDS  8  /* pages of offers that one pop looks at */
-#define SOON_MS 20 /* an offer of a job that was made a moment ago may be due only now: clocks differ */
+#define SOON_MS 20 /* an offer of a job that was just made may be due only now: clocks differ */
 
 enum fate {
-    FATE_LEFT,  /* somebody holds the row, or an earlier attempt is in flight */
-    FATE_STALE, /* nobody can pop it by this offer */
+    FATE_LEFT,  /* another session holds the row, or an earlier attempt is in flight */
+    FATE_STALE, /* this offer cannot be popped */
     FATE_CLAIM
 };
 
-/* An offer that this transaction has locked, and its job's row once that is locked, too. */
+/* An offer that this transaction has locked, with its job's row once that is locked too. */
 struct offer {
     int64_t id, due_ms;
     enum fate fate;
@@ -63,7 +63,7 @@ struct popping {
     struct dt_error *err;
     bool limited;        /* the topic has limits: */
     struct dt_gate gate; /* locked */
-    size_t most;         /* jobs: pop->max, or what there is room for */
+    size_t most;         /* jobs: pop->max, or fewer if the topic has less room */
     struct offer *page;  /* of offers; room for pop->max */
     size_t n_page;
     int64_t after_ms, after_id; /* where the next page begins */
@@ -71,8 +71,6 @@ struct popping {
     size_t n_claims, bytes;
     struct dt_strbuf text;
 };
-
-/* ---- the topic ---- */
 
 static dt_status read_topic(struct popping *p, bool *open)
 {
@@ -88,7 +86,7 @@ static dt_status read_topic(struct popping *p, bool *open)
     return dt_db_end(p->db, p->err);
 }
 
-/* BUSY: another transaction claims of the topic. */
+/* BUSY: another transaction claims jobs of the topic. */
 static dt_status find_room(struct popping *p)
 {
     p->most = p->pop->max;
@@ -101,8 +99,6 @@ static dt_status find_room(struct popping *p)
     p->most = p->gate.room < p->most ? p->gate.room : p->most;
     return status;
 }
-
-/* ---- a page of offers ---- */
 
 static dt_status lock_offers(struct popping *p, size_t limit)
 {
@@ -123,9 +119,9 @@ static dt_status lock_offers(struct popping *p, size_t limit)
     return dt_db_end(p->db, p->err);
 }
 
-/* The ids of the offers that `wanted` picks (NULL: all), ascending. NULL: no memory. */
-static int64_t *ids_of(const struct popping *p, const struct offer *v, size_t n,
-                       bool (*wanted)(const struct offer *offer), size_t *n_ids)
+/* Lists the ids of the offers that `wanted` accepts (NULL: all), ascending. NULL: no memory. */
+static int64_t *list_ids(const struct popping *p, const struct offer *v, size_t n,
+                         bool (*wanted)(const struct offer *offer), size_t *n_ids)
 {
     int64_t *ids = dt_arena_alloc(p->arena, (n ? n : 1) * sizeof(*ids));
     *n_ids = 0;
@@ -142,8 +138,8 @@ static bool not_found(const struct offer *offer)
     return !offer->found;
 }
 
-/* A job may have an old offer beside its own. The columns of dt_sql_lock_offered. */
-static dt_status take_row(void *arg)
+/* The columns of dt_sql_lock_offered. A job may have an old offer beside its own. */
+static dt_status read_offered(void *arg)
 {
     struct popping *p = arg;
     const int64_t id = dt_db_i64(p->db, 0);
@@ -162,7 +158,7 @@ static dt_status take_row(void *arg)
     return DT_OK;
 }
 
-static dt_status is_there(void *arg)
+static dt_status leave_offer(void *arg)
 {
     struct popping *p = arg;
     const int64_t id = dt_db_i64(p->db, 0);
@@ -175,30 +171,29 @@ static dt_status is_there(void *arg)
 static dt_status lock_jobs(struct popping *p)
 {
     size_t n;
-    const int64_t *ids = ids_of(p, p->page, p->n_page, NULL, &n);
+    const int64_t *ids = list_ids(p, p->page, p->n_page, NULL, &n);
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
+    dt_status status =
+        dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), read_offered, p, p->err);
     if (status != DT_OK)
         return status;
-    /* Offers without a locked row: gone, or locked by another session? */
-    ids = ids_of(p, p->page, p->n_page, not_found, &n);
+    /* An offer without a locked row: the job does not exist, or another session has it locked. */
+    ids = list_ids(p, p->page, p->n_page, not_found, &n);
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < p->n_page; i++)
         if (!p->page[i].found)
             p->page[i].fate = FATE_STALE;
-    return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
+    return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
 }
-
-/* ---- judging ---- */
 
 static bool has_attempt(const struct offer *offer)
 {
     return offer->fate == FATE_CLAIM && offer->attempt > 0 && !DT_UNGUARDED(POP_IN_HANDS);
 }
 
-static dt_status judge(struct popping *p, struct offer *offer)
+static dt_status judge_offer(struct popping *p, struct offer *offer)
 {
     if (!offer->found)
         return DT_OK;
@@ -207,9 +202,9 @@ static dt_status judge(struct popping *p, struct offer *offer)
     offer->fate = as_offered ? FATE_CLAIM : FATE_STALE;
     if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
         return DT_OK;
-    /* A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
-     * shard's list, to be sent. Read after the row was locked; an attempt that is in no list then cannot come into
-     * one. */
+    /* If the topic had another delivery before, the job may be scheduled again while its last attempt is still in a
+     * shard's list, to be sent. The list is read after the row was locked; an attempt that is in no list then cannot
+     * come into one. */
     int64_t in_flight = 0;
     dt_status status =
         dt_db_read_number(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)),
@@ -219,9 +214,7 @@ static dt_status judge(struct popping *p, struct offer *offer)
     return status;
 }
 
-/* ---- taking offers away ---- */
-
-/* Takes the offers with that fate away, among v[0..n). */
+/* Deletes the offers of v[n] that have this fate. */
 static dt_status delete_offers(struct popping *p, const struct offer *v, size_t n, enum fate fate)
 {
     size_t some = 0;
@@ -241,15 +234,13 @@ static dt_status delete_offers(struct popping *p, const struct offer *v, size_t 
                 : DT_OK;
 }
 
-static bool moved(const struct offer *offer)
+static bool was_moved(const struct offer *offer)
 {
     return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
 }
 
-/* ---- choosing ---- */
-
-/* Of a page, in its order. False: the pop has all that it may have. */
-static bool choose(struct popping *p)
+/* Chooses claims of the page, in its order. False: the pop has all that it may have. */
+static bool choose_from_page(struct popping *p)
 {
     for (size_t i = 0; i < p->n_page; i++) {
         const struct offer *offer = &p->page[i];
@@ -269,8 +260,8 @@ static bool choose(struct popping *p)
     return p->n_claims < p->most;
 }
 
-/* A page of as many offers as are wanted still: what it has more than that, others could pop. */
-static dt_status look_at_page(struct popping *p, bool *go_on)
+/* Looks at a page of only as many offers as are still wanted, since other pops cannot claim what it locks. */
+static dt_status pop_page(struct popping *p, bool *go_on)
 {
     dt_assert_cmp(p->n_claims, <, p->most);
     const size_t wanted = p->most - p->n_claims;
@@ -282,20 +273,22 @@ static dt_status look_at_page(struct popping *p, bool *go_on)
         return status;
     status = lock_jobs(p);
     for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
-        status = judge(p, &p->page[i]);
-    /* Of a topic whose jobs were called back, an attempt may still be in a process's hands. */
-    const int64_t *ids = ids_of(p, p->page, p->n_page, has_attempt, &n);
+        status = judge_offer(p, &p->page[i]);
+    /* If the topic's jobs were called back before, an attempt may still be in the hands of a process. */
+    const int64_t *ids = list_ids(p, p->page, p->n_page, has_attempt, &n);
     if (status == DT_OK)
-        status = !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
-                      : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
-    /* A scheduled job without an offer is to be met by scans again; one that has another offer is offered once more. */
-    ids = ids_of(p, p->page, p->n_page, moved, &n);
+        status =
+            !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
+                 : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
+    /* A scheduled job without an offer must be found by scans again; one that has another offer is offered once
+     * more. */
+    ids = list_ids(p, p->page, p->n_page, was_moved, &n);
     if (status == DT_OK)
         status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
     if (status == DT_OK && n)
         status = dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
                               DT_IDS(ids, n), &changed, p->err);
-    *go_on = choose(p) && p->n_page == wanted;
+    *go_on = choose_from_page(p) && p->n_page == wanted;
     return status;
 }
 
@@ -308,12 +301,10 @@ static dt_status choose_jobs(struct popping *p)
     if (!p->page || !p->claims)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     for (int round = 0; status == DT_OK && go_on && round < ROUNDS; round++)
-        status = look_at_page(p, &go_on);
+        status = pop_page(p, &go_on);
     p->pop->more = p->pop->more || p->n_claims == p->most || go_on;
     return status;
 }
-
-/* ---- writing ---- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -336,7 +327,7 @@ static dt_status write_claims(struct popping *p)
     size_t some = 0;
     dt_strbuf_reset(&p->text);
     dt_json_begin_array(&p->text, NULL);
-    for (size_t i = 0; i < p->n_claims; i++) { /* previous attempts move from their jobs' rows to `attempts` */
+    for (size_t i = 0; i < p->n_claims; i++) { /* archive the previous attempts in `attempts` */
         if (p->claims[i].attempt == 0)
             continue;
         DT_JSON_PUT_ROW(&p->text, p->claims[i].id);
@@ -357,7 +348,7 @@ static dt_status write_claims(struct popping *p)
         size_t n;
         for (end = from; end < p->n_claims && p->claims[end].ttr_ms == ttr_ms; end++)
             ;
-        const int64_t *ids = ids_of(p, p->claims + from, end - from, NULL, &n);
+        const int64_t *ids = list_ids(p, p->claims + from, end - from, NULL, &n);
         if (!ids)
             return dt_fail(p->err, DT_NOMEM, "out of memory");
         status = dt_id_in_run(
@@ -390,7 +381,7 @@ static dt_status read_job(void *arg)
     return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[claim->place]);
 }
 
-static dt_status claim(struct popping *p)
+static dt_status claim_jobs(struct popping *p)
 {
     size_t n;
     if (p->n_claims == 0)
@@ -398,7 +389,7 @@ static dt_status claim(struct popping *p)
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
     dt_status status = write_claims(p);
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
-    const int64_t *ids = ids_of(p, p->claims, p->n_claims, NULL, &n);
+    const int64_t *ids = list_ids(p, p->claims, p->n_claims, NULL, &n);
     p->pop->n = 0;
     p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));
     if (!ids || !p->pop->jobs)
@@ -415,8 +406,6 @@ static dt_status claim(struct popping *p)
         dt_counts_move(&p->counts, p->pop->topic, p->claims[i].id, DT_SCHEDULED, DT_DISPATCHED);
     return dt_topic_gate_claimed(p->db, p->now_ms, &p->gate, p->n_claims, p->err);
 }
-
-/* ---- all of it ---- */
 
 static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
@@ -435,7 +424,7 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
     if (status == DT_OK && p->most)
         status = choose_jobs(p);
     if (status == DT_OK)
-        status = claim(p);
+        status = claim_jobs(p);
     if (status == DT_OK && p->n_claims < p->most && !p->pop->more)
         status = dt_db_read_number(p->db, dt_sql_find_due_offer,
                                    DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), &p->pop->passed,
@@ -462,8 +451,6 @@ dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err
     return status == DT_BUSY && p.gate.busy ? DT_OK : status;
 }
 
-/* ---- looking ---- */
-
 dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n, enum dt_pop_topic *out,
                             struct dt_error *err)
 {
@@ -473,7 +460,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++) {
         out[i] = DT_POP_TOPIC_UNKNOWN;
-        /* Names of topics need no escaping: one that does is no name that a topic can have, and is found unknown. */
+        /* Names of topics need no escaping; a name that does is no topic's, and is found unknown. */
         dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
     }
     dt_json_end_array(&text);
@@ -496,9 +483,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
     return dt_db_end(db, err);
 }
 
-/* Offers jobs to pops as they are made. See jobs_txn.h. */
-
-#define AHEAD_MS 50 /* clocks differ by less */
+#define AHEAD_MS 50 /* more than clocks differ */
 
 dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms, struct dt_param *room,
                         struct dt_error *err)
@@ -520,12 +505,12 @@ dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t no
 /*
  * Housekeeping of offers, in bounded steps. A walk has two halves:
  *
- *   offers   of each topic in order: one whose job does not wait for a pop by it any more is taken away
- *   jobs     offered rows in order of time: one whose offer is not there (somebody emptied the table), or whose topic
- *            is not popped from any more (its delivery was changed), is met by scans again, which deal with it anew
+ *   offers   of each topic in order: an offer is deleted if its job does not wait for a pop by it any more
+ *   jobs     offered rows in order of time: if the offer does not exist (the table was emptied), or the topic is not
+ *            popped any more (its delivery was changed), scans find the job again and deal with it
  *
- * Invariants: what is read is not locked, so each repair states again what it rests on, or does no harm where that has
- * changed: an offer too few is made anew in the next walk, one too many is taken away by a pop.
+ * Invariants: rows are read without locks, so each repair repeats its condition, or does no harm if that has changed:
+ * the next walk makes an offer that is missing, and a pop deletes one too many.
  */
 
 struct tidying {
@@ -534,7 +519,7 @@ struct tidying {
     int64_t now_ms;
     size_t limit, seen; /* rows */
     struct dt_strbuf stale;
-    int64_t *ids; /* of jobs to be met again; room for `limit` */
+    int64_t *ids; /* of jobs that scans should find again; room for `limit` */
     size_t n_stale, n_ids;
     struct dt_error *err;
 };

@@ -1,7 +1,7 @@
 /*
- * Due jobs, by MySQL: bounded readings of the due index for the reconciler and for leaders without Redis, and the
- * truth about jobs that an index tells of. They lock nothing, and cost what lies in their window, whatever else the
- * table has. What they find are hints: a claim decides.
+ * Due jobs, by MySQL: bounded reads of the due index for the reconciler and for leaders without Redis, and the present
+ * rows of jobs that an index names. They lock nothing, and their cost depends on the window, not on the table. The
+ * results are hints: a claim decides.
  *
  * A scan reads near rows (due_band 1) in the order of (next_at, id), of any shard unless it says otherwise.
  */
@@ -16,14 +16,14 @@ struct dt_due {
     int64_t id, next_ms;
 };
 
-/* Rows with from_ms <= next_at < to_ms behind (after_ms, after_id), at most `limit` of them. after_id 0: from after_ms
- * on, or from from_ms on. */
+/* Rows with from_ms <= next_at < to_ms after (after_ms, after_id), at most `limit` of them. after_id 0: from
+ * after_ms or from_ms on, whichever is later. */
 struct dt_due_window {
     int64_t from_ms, to_ms, after_ms, after_id;
     size_t limit;
 };
-/* While the slices before were full and less than one slice of their rows was not held, so many slices are read: held
- * jobs must not hide those that are late. */
+/* At most so many slices are read, while each was full and fewer than a slice of their rows were not held: held jobs
+ * must not hide late ones. */
 #define DT_LATE_SLICES 10
 struct dt_late {
     int64_t id, next_ms;
@@ -42,8 +42,9 @@ DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_w
  * dt_store_take_due then reads. The store may be asked nothing else before the answer's end. */
 DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
                                          struct dt_error *err);
-/* Reads the next page of the answer: at most `page` rows, *n are written to out. A page that is not full ends the
- * answer, as does a page that is asked for as the last one, or a failure. UNAVAILABLE: no answer is owed. */
+/* Reads the next page of the answer: at most `page` rows, *n are written to out. The answer ends with a page that is
+ * not full, with the page that is asked for as the last one, or with a failure. UNAVAILABLE: no answer is
+ * outstanding. */
 DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
                                           struct dt_error *err);
 
@@ -52,26 +53,25 @@ struct dt_shard_scan {
     const struct dt_shard_map *map;
     unsigned shard;
     int64_t now_ms;
-    size_t scan; /* index entries that are looked at, at most */
+    size_t scan; /* how many index entries to read at most */
 
     /* of dt_store_scan_shard alone */
     struct dt_due *out;         /* room for `limit` */
     size_t limit;               /* rows of the shard, at most */
-    int64_t after_ms, after_id; /* the cursor, in and out: where the last entry that was looked at stands; 0, 0 = at the
-                                   beginning */
+    int64_t after_ms, after_id; /* the cursor, in and out: the last entry that was read; 0, 0 = at the beginning */
     size_t n;                   /* out: rows of the shard */
     bool end;                   /* out: the scan has reached now_ms */
 };
-/* Reads due rows of the shard: next_at <= now_ms, behind the cursor. */
+/* Reads due rows of the shard: next_at <= now_ms, after the cursor. */
 DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err);
 /* Finds the earliest next_at of the shard after now_ms among the next `scan` index entries; 0 = none among them. */
 DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms,
                                           struct dt_error *err);
 
-/* When the n-th (from 0) of the rows with from_ms <= next_at < to_ms is due; to_ms when there are fewer. */
+/* Finds when the n-th (from 0) of the rows with from_ms <= next_at < to_ms is due; to_ms if there are fewer. */
 DT_MUST_CHECK dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,
                                          struct dt_error *err);
-/* The number of rows with from_ms <= next_at < to_ms in each slot, in counts[DT_SLOTS]. */
+/* Counts the rows with from_ms <= next_at < to_ms in each slot: counts[DT_SLOTS]. */
 DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts,
                                            struct dt_error *err);
 
@@ -93,13 +93,13 @@ struct dt_truths {
 DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                        struct dt_truths *out, struct dt_error *err);
 
-/* Which fair queue a due job belongs to. */
+/* The fair queue that a due job belongs to. */
 struct dt_topic_of {
     struct dt_str topic;
     bool dispatched; /* it waits for a result */
     uint32_t host;   /* the number of the host that its own callback_url names; 0: it has none */
 };
-/* Reads it for ids, which ascend; out[n] in their order, without a topic where there is no row. */
+/* Reads it for ids, which ascend; out[n] in their order, without a topic if there is no row. */
 DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
                                            struct dt_topic_of *out, struct dt_error *err);
 

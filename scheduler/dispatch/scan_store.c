@@ -1,7 +1,4 @@
-/*
- * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
- * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
- */
+/* Bounded, ordered reads of the due index: see scan.h. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -12,7 +9,7 @@
 #include "mysql/statements.h"
 #include "scan.h"
 
-/* Who takes the rows of a scan one by one: false = it wants no more. */
+/* Gets the rows of a scan one by one; it returns false when it wants no more. */
 struct visitor {
     bool (*visit)(void *arg, int64_t id, int64_t due_ms);
     void *arg;
@@ -29,7 +26,7 @@ static dt_status visit_rows(dt_db *db, struct visitor *v, struct dt_error *err)
     return dt_db_end(db, err);
 }
 
-/* Reads the remainder of the cursor's millisecond in one statement, and what is later in another. */
+/* Reads the rest of the cursor's millisecond in one statement, and later rows in another. */
 static dt_status scan_near(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
 {
     dt_db *db;
@@ -127,7 +124,7 @@ dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_d
     return *n < page || last ? dt_db_end(db, err) : DT_OK;
 }
 
-static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
+static bool add_if_ours(void *arg, int64_t id, int64_t due_ms)
 {
     struct dt_shard_scan *s = arg;
     dt_assert_cmp(s->n, <, s->limit);
@@ -138,12 +135,12 @@ static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
     return s->n < s->limit;
 }
 
-/* Looks at up to s->scan rows from the cursor on, and takes those of the shard until it has enough. *looked: how many
- * it looked at. */
+/* Reads up to s->scan rows from the cursor on, and adds those of the shard until it has enough. *looked: how many it
+ * read. */
 static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)
 {
-    struct visitor visitor = {.visit = take_if_ours, .arg = s};
+    struct visitor visitor = {.visit = add_if_ours, .arg = s};
     const struct dt_due_window window = {.from_ms = from_ms,
                                          .to_ms = to_ms < INT64_MAX ? to_ms + 1 : to_ms,
                                          .after_ms = s->after_ms,
@@ -163,7 +160,7 @@ dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struc
     return status;
 }
 
-/* Of a few rows one is the shard's as a rule; MySQL reads, and sends, all that are asked for. */
+/* Of a few rows, one is usually the shard's; MySQL reads and sends all that are asked for. */
 #define FEW ((size_t)32)
 
 dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err)
@@ -258,7 +255,7 @@ struct topics_of {
     struct dt_str last;
 };
 
-/* Many of one topic come one after the other: they share one copy of its name. */
+/* Jobs of one topic in a row share a copy of its name. */
 static dt_status read_topic(void *arg)
 {
     struct topics_of *t = arg;

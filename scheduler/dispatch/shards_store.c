@@ -1,21 +1,20 @@
 /*
- * How many shards there are, and changing it while they work.
+ * How many shards there are, changing that number at runtime, and what leaders report.
  *
- * The number and its generation stand in the installation's row; which slot is whose follows from the number alone
- * (job/shard.h). A change is one short transaction: rows for shards that never were, the number, the generation. It
- * locks no shard's row, so no leader waits for it, and it waits for none.
+ * The installation's row has the number and its generation; the number alone determines which slot belongs to which
+ * shard (job/shard.h). A change is one short transaction: rows for new shards, the number, the generation. It locks no
+ * shard's row, so leaders do not wait for it, nor it for them.
  *
- * Why that is enough. Each leader transaction reads the generation and claims nothing under another map than its own;
- * but one that was under way commits its claims after the change, under the old map. Nothing rests on that not
- * happening: a claim is decided by the job's row (state, attempt, time, under its lock), so two shards never claim one
- * attempt, whoever the slot belongs to; and the row remembers the shard that claimed, whose list is what a cancel, a
- * timeout and the next claim look at (leader.c, jobs_store.c). The map says who tries, so that all is tried by
- * somebody and little by two.
+ * Why that is enough: each leader transaction reads the generation and claims nothing if the leader's map is older. A
+ * transaction that was open during the change may still commit claims by the old map, and that does no harm. A claim is
+ * decided by the job's row (state, attempt, time, under its lock), so two shards never claim the same attempt. And the
+ * row has the shard that claimed it, whose list a cancel, a timeout and the next claim read (leader.c, jobs_store.c).
+ * The map only says who tries.
  *
- * A shard that the map no longer names is led for as long as its list is not empty: dt_store_shard_range looks at the
- * lists, not at who believes what, so that a claim that came last of all is found, too. Then its leader steps down, or,
- * when that one died before, another who takes the shard over for it (dispatcher/election/shard_map.c). Its row stays
- * for ever: when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
+ * A shard that the map no longer has is led until its list is empty. dt_store_shard_range reads the lists, so that it
+ * finds even the last claim. Then its leader steps down; if the leader died before, another process takes the shard
+ * over to do so (dispatcher/election/shard_map.c). The row is never deleted: if the number rises again, epochs, ledger
+ * offsets and the ledger's partition continue.
  */
 #include <stdlib.h>
 
@@ -58,13 +57,13 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     dt_status status = lock_number(db, inst, err);
     if (status != DT_OK || inst->shards == shards)
         return status;
-    /* What a halted shard has sent is unknown: no other one may dispatch the jobs of its slots. */
+    /* It is not known what a halted shard has sent: no other shard may dispatch the jobs of its slots. */
     status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
     if (status == DT_OK && found)
         status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_find_last_shard, DT_NO_PARAMS, &found, &last, err);
-    const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* without gaps from 0 on */
+    const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* rows have no gaps from 0 on */
     for (unsigned i = rows; i < shards; i++)
         added[i - rows] = DT_P_INT(i);
     if (status == DT_OK && rows < shards)
@@ -166,8 +165,6 @@ dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_sha
     *n = shards.n;
     return status;
 }
-
-/* Statements of leaders about their shards: one row a shard, replaced each time. */
 
 dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
 {

@@ -1,7 +1,5 @@
-/*
- * A leader's copy of what it must know of topics: sorted, searched by halves. It is right for the transaction in which
- * it was refreshed: a pause raises topics_version before it is answered, and each claim compares that version.
- */
+/* A leader's copy of the topics: sorted, for binary search. It is right for the transaction in which it was
+ * refreshed: a pause raises topics_version before it is answered, and each claim compares that version. */
 #include "topic_snapshot.h"
 
 #include <stdlib.h>
@@ -38,14 +36,14 @@ void dt_topic_snapshot_free(dt_topic_snapshot *snapshot)
     free(snapshot);
 }
 
-/* NULL stays absent. False: memory is out. */
+/* A NULL column stays absent. False: no memory. */
 static bool copy_text(dt_topic_snapshot *snapshot, const dt_db *db, unsigned column, struct dt_str *out)
 {
     *out = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, column));
     return out->p || dt_db_is_null(db, column);
 }
 
-static dt_status read_row(dt_topic_snapshot *snapshot, const dt_db *db)
+static dt_status read_entry(dt_topic_snapshot *snapshot, const dt_db *db)
 {
     struct dt_topic_entry entry = {.paused = dt_db_i64(db, 2) != 0,
                                    .delivery = (enum dt_delivery_id)dt_db_i64(db, 3),
@@ -85,7 +83,7 @@ dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int6
     dt_arena_reset(&snapshot->arena);
     dt_status status = dt_db_query(db, dt_sql_select_topic_snapshot, DT_NO_PARAMS, err);
     while (status == DT_OK && dt_db_next(db))
-        status = read_row(snapshot, db);
+        status = read_entry(snapshot, db);
     dt_status end = dt_db_end(db, err);
     if (status == DT_OK)
         status = end;

@@ -1,8 +1,18 @@
 /*
  * The one wait of a process in MySQL: a statement in which the server looks for the process, and which ends when
- * something that the process asks about has happened (procedure dt_wait in sql/). What it finds are hints: whoever is
- * woken looks itself. It locks nothing. A process at rest costs the server a statement in a few seconds this way, and
- * still hears in time. Who asks about what: watch.h.
+ * something happens that the process asked about (procedure dt_wait in sql/). The answer is a hint: the part that is
+ * woken looks itself. The wait locks nothing. So an idle process costs the server one statement every few seconds, and
+ * still notices in time.
+ *
+ * The watcher is the thread of a process that waits, with a connection of its own, for all parts that want to be woken.
+ * Each of them is a listener:
+ *
+ *   ask(arg, &watch)                  adds what it waits for, and what it knows. It may shorten watch->wait_ms: what is
+ *                                     asked about later is seen only by the next statement
+ *   told(arg, status, &seen, store)   OK: what was found. Otherwise MySQL did not answer, or does not allow the wait
+ *                                     (EXECUTE on dt_wait): until the next OK the listener looks at its own pace
+ *
+ * Both run on the watcher's thread, and return at once; told may use the watcher's store for one quick statement.
  */
 #ifndef DT_DISPATCH_WATCH_H
 #define DT_DISPATCH_WATCH_H
@@ -18,61 +28,49 @@ enum { DT_WATCH_INBOX = 1, DT_WATCH_OPERATIONS = 2, DT_WATCH_SCHEDULES = 4, DT_W
 
 /* What a process asks about, and what it knows of it. */
 struct dt_watch {
-    int64_t wait_ms; /* 0: not at all */
+    int64_t wait_ms; /* 0: do not wait */
     int64_t process; /* processes.id: its turns among dispatchers */
 
-    /* What is due, asked about by a dispatcher without an index: shards.owner; NULL = nobody asks. */
+    /* For a dispatcher without an index: what is due. shards.owner; NULL = not asked about. */
     const char *owner;
-    int64_t due_from_ms; /* a near row that is due from then on ends the wait */
-    /* What the caller knows; another one ends the wait. */
+    int64_t due_from_ms; /* a near row that is due at this time or later ends the wait */
+    /* The caller's present values; a change ends the wait. */
     int64_t generation, topics_version, leads;
-    int64_t look_from_ms; /* what is due from then on is told */
+    int64_t look_from_ms; /* rows that are due from this time on are returned */
 
-    unsigned intake;      /* open rows of job_inbox, operations and schedules that are due: bits */
-    int64_t intake_at_ms; /* when the next look at them is this process's: the last answer's */
+    unsigned intake;      /* bits: open rows of job_inbox, operations and schedules that are due */
+    int64_t intake_at_ms; /* when this process looks at them next: from the last answer */
 
-    bool clock; /* the test clock: another version ends the wait */
+    bool clock; /* a new version of the test clock ends the wait */
     int64_t clock_version;
 };
-/* A shard's row as it is: its fence. */
+/* The fence in a shard's row. */
 struct dt_watched_row {
     unsigned shard;
     int64_t epoch, token, version;
 };
 struct dt_watched {
     int64_t generation, topics_version;
-    int64_t leads;  /* stands for the owner's leaderships: another number when one begins, ends, or is halted */
+    int64_t leads;  /* changes when a leadership of the owner begins, ends, or is halted */
     int64_t now_ms; /* by the clock by which jobs are due */
     size_t n_due;   /* DT_WATCH_DUE: perhaps more */
     size_t n_rows;
     struct dt_due due[DT_WATCH_DUE];           /* of any shard, in order of time */
     struct dt_watched_row rows[DT_SHARDS_MAX]; /* the owner's */
-    unsigned intake;                           /* which of the bits that were asked about were found */
+    unsigned intake;                           /* those of the bits that were found */
     int64_t intake_at_ms;
     int64_t clock_version; /* 0: there is no test clock */
 };
-/* Waits, and tells. It takes wait_ms at most, beside what the server takes for a look. */
+/* Waits at most wait_ms, plus the time in which the server looks, and returns what it found. */
 DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out,
                                        struct dt_error *err);
 
-/*
- * The watcher: the one thread of a process that waits in MySQL (watch.h), with a connection of its own, for all parts
- * that want to be woken. Each of them is a listener:
- *
- *   ask(arg, &watch)                  adds what it waits for, and what it knows. It may shorten watch->wait_ms: what is
- *                                     asked about later is seen only by the next statement
- *   told(arg, status, &seen, store)   OK: what was found. Otherwise MySQL did not answer, or does not allow the wait
- *                                     (EXECUTE on dt_wait): until the next OK the listener looks at its own pace
- *
- * Both run on the watcher's thread, and return at once; told may use the watcher's store for one quick statement.
- */
-
-#define DT_WATCH_MS      INT64_C(2500) /* a wait that nothing ends: within this time an answer comes */
-#define DT_WATCH_BUSY_MS INT64_C(200)  /* a wait while a listener does not ask, because it is at work */
+#define DT_WATCH_MS      INT64_C(2500) /* if nothing ends a wait, the answer comes within this time */
+#define DT_WATCH_BUSY_MS INT64_C(200)  /* a wait while a listener does not ask because it is at work */
 
 typedef struct dt_watcher dt_watcher;
 
-/* Its owner's memory; stays where it is from dt_watcher_add until dt_watcher_stop. */
+/* The listener's owner keeps it at the same place from dt_watcher_add until dt_watcher_stop. */
 struct dt_watch_listener {
     void (*ask)(void *arg, struct dt_watch *watch);
     void (*told)(void *arg, dt_status status, const struct dt_watched *seen, dt_store *store);
@@ -80,7 +78,7 @@ struct dt_watch_listener {
     struct dt_watch_listener *next; /* the watcher's */
 };
 
-/* Borrowed; outlives the watcher. ref is fed with samples of MySQL's clock. process: processes.id. */
+/* Borrowed; outlives the watcher. ref gets samples of MySQL's clock. process: processes.id. */
 struct dt_watcher_env {
     const struct dt_config *config;
     const dt_clock *clock;
@@ -88,15 +86,15 @@ struct dt_watcher_env {
     int64_t process;
 };
 DT_MUST_CHECK dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watcher **out, struct dt_error *err);
-/* Before dt_watcher_start. A watcher that is NULL listens to nobody, here and below. */
+/* Called before dt_watcher_start. If the watcher is NULL, this and the functions below do nothing. */
 void dt_watcher_add(dt_watcher *watcher, struct dt_watch_listener *listener);
-/* Starts the thread, if there is a listener. */
+/* Starts the thread if there is a listener. */
 DT_MUST_CHECK dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
-/* Ends the wait soon: listeners are told SHUTDOWN, and nothing after that. Does not wait for the thread. */
+/* Ends the wait soon: listeners get SHUTDOWN, and nothing after that. Does not wait for the thread. */
 void dt_watcher_leave(dt_watcher *watcher);
-/* As dt_watcher_leave, and returns when the thread has ended. */
+/* Does the same, and returns once the thread has ended. */
 void dt_watcher_stop(dt_watcher *watcher);
-/* After dt_watcher_stop. */
+/* Called after dt_watcher_stop. */
 void dt_watcher_free(dt_watcher *watcher);
 
 #endif

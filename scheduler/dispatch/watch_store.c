@@ -1,4 +1,4 @@
-/* The statement that waits: see watch.h. What ended the wait comes with the same answer. */
+/* The wait in MySQL, and the thread that waits: see watch.h. The answer says what ended the wait. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -49,27 +49,25 @@ dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_wa
             out->intake_at_ms = dt_db_i64(db, 2);
             out->clock_version = dt_db_i64(db, 3);
             break;
-        default: /* of a later version */
+        default: /* a row of a later version */
             break;
         }
     return dt_db_end(db, err);
 }
 
-/* See watch.h. Owns the connection and the order: everybody is asked, the server waits, everybody is told. */
-
-#define APART_US INT64_C(30000) /* statements, however much happens */
+#define APART_US INT64_C(30000) /* between two statements at least */
 #define RETRY_US INT64_C(1000000)
-#define CLOCK_US INT64_C(10000000) /* MySQL's clock is sampled */
+#define CLOCK_US INT64_C(10000000) /* between two samples of MySQL's clock */
 
 struct dt_watcher {
     struct dt_watcher_env env;
     dt_store *store;
-    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_mailbox *mailbox; /* to sleep on, interruptibly */
     struct dt_thread thread;
     struct dt_watch_listener *first;
-    int64_t clock_us; /* mono: when MySQL's clock is sampled next */
+    int64_t clock_us; /* on the monotonic clock: when to sample MySQL's clock next */
     int64_t intake_at_ms;
-    bool failed; /* and it was logged */
+    bool failed; /* … and that was logged */
     struct dt_watched seen;
 };
 
@@ -99,13 +97,13 @@ static dt_status wait_in_server(dt_watcher *w, struct dt_error *err)
     return status;
 }
 
-static void run(void *arg)
+static void run_watcher(void *arg)
 {
     dt_watcher *w = arg;
     while (!dt_thread_stopping(&w->thread)) {
         struct dt_error err = {0};
         dt_status status = wait_in_server(w, &err);
-        if (dt_thread_stopping(&w->thread)) /* the wait was cut */
+        if (dt_thread_stopping(&w->thread)) /* dt_store_cut ended the wait */
             break;
         if (status != DT_OK && !w->failed)
             DT_LOG(WARN, "watch", "this process looks by itself for what is due",
@@ -120,8 +118,6 @@ static void run(void *arg)
     tell_all(w, DT_SHUTDOWN);
     dt_db_thread_end();
 }
-
-/* ---- life ---- */
 
 dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watcher **out, struct dt_error *err)
 {
@@ -151,7 +147,7 @@ void dt_watcher_add(dt_watcher *w, struct dt_watch_listener *listener)
 
 dt_status dt_watcher_start(dt_watcher *w, struct dt_error *err)
 {
-    return w->first ? dt_thread_start(&w->thread, "watch", run, w, err) : DT_OK;
+    return w->first ? dt_thread_start(&w->thread, "watch", run_watcher, w, err) : DT_OK;
 }
 
 void dt_watcher_leave(dt_watcher *w)

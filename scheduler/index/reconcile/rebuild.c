@@ -1,24 +1,24 @@
 /*
- * Owns the refilling of sets that were lost. Refuses to compare: it adds what is missing, nearest first, and leaves
- * what is there (entries that came since the loss are right; entries of an old copy are for the compares).
+ * Refills sets that were lost. It adds what is missing, nearest first, and keeps what is there: entries that came since
+ * the loss are right, and the compares remove entries of an old copy.
  *
- * A pass goes through MySQL's due index once, from the longest overdue row up to the horizon, which moves on meanwhile:
- * it is over when a page is not full. While a page is added MySQL reads the next ones, AHEAD of them in one statement,
- * the last of which waits for the next step: the full scan looks once more through what the index is told meanwhile.
+ * A pass reads MySQL's due index once, from the longest overdue row to the horizon, which moves on meanwhile: the pass
+ * ends with a page that is not full. While a page is added, MySQL reads the next ones, AHEAD of them in one statement.
+ * The last of these waits for the next step; afterwards the full scan finds what the index was told meanwhile.
  *
- * Who makes a pass fills other leaders' lost sets as well, since reading is most of the work. It begins GATHER_US after
- * a shard asked, so that those find each other that lost theirs together; which of them is first fills, and notes in
- * Redis now and then how far he has come (lua/filled.lua). The others wait, look at his notes every POLL_US, and go on
- * where he stopped: at the end of his horizon, or somewhere before when he has not been heard of for DT_FILLING_MS.
- * Notes are a convenience: without them, or with those of another slot map, each fills his own.
+ * Reading is most of the work, so a pass also fills lost sets of other leaders. It begins GATHER_US after a shard
+ * asked, so that shards that were lost together are filled together. The first process fills, and notes its progress in
+ * Redis now and then (lua/filled.lua). The others read the notes every POLL_US. They continue where the first one
+ * stopped: at the end of its horizon, or earlier if it has not noted anything for DT_FILLING_MS. Without notes, or with
+ * those of another slot map, each process fills its own sets.
  *
- *   asked ──▶ a pass of what nobody else fills ──▶ whole
- *     ▲            │ a shard asks: the pass begins anew for all, since nearest first matters most
- *     ├────────────┤ its Redis failed, or it was lost once more (RETRY_US later)
- *     └────────────┘ somebody else fills it (POLL_US later)
+ *   asked ──▶ a pass over the sets that no other process fills ──▶ whole
+ *     ▲            │ a shard asks: the pass begins again for all, since nearest first matters most
+ *     ├────────────┤ its Redis failed, or it was lost again (RETRY_US later)
+ *     └────────────┘ another process fills it (POLL_US later)
  *
- * Invariant: all that was due before at_ms when the pass came by is in the sets that it fills, and what is noted as
- * done never runs ahead of that.
+ * Invariant: all rows that were due before at_ms when the pass read them are in the sets that it fills, and the noted
+ * progress never exceeds that.
  */
 #include "base/assert.h"
 #include "base/fail_point.h"
@@ -29,14 +29,15 @@
 #define GATHER_US  INT64_C(20000)
 #define POLL_US    INT64_C(20000)
 #define TELL_US    INT64_C(200000)
-#define AHEAD      4u /* pages: so a step is that long, and MySQL pauses for a fraction of its time only; of … */
-#define AHEAD_ROWS ((size_t)40000) /* … at most, or of one page */
+#define AHEAD      4u              /* pages: a step takes that long, and MySQL pauses for a fraction of its time only */
+#define AHEAD_ROWS ((size_t)40000) /* of these pages together, unless one page has more */
 
 /* ---- who fills what ---- */
 
-/* Asks for our own shards, or others', beside the first b->n_notes that are noted; what nobody else is at belongs to
- * the pass. Notes of another slot map are no good, and where there are none only our own shards are ours to fill. */
-static void take(dt_reconciler *r, bool own)
+/* Asks for our own shards, or for those of others, besides the first b->n_notes that are noted already. Sets that no
+ * other process fills belong to the pass. Notes of another slot map do not count; without notes, only our own shards
+ * are ours to fill. */
+static void take_fillings(dt_reconciler *r, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
     const int64_t generation = (int64_t)r->map->generation;
@@ -62,7 +63,8 @@ static void take(dt_reconciler *r, bool own)
     }
 }
 
-/* Others are only helped by who has to read everything himself, and once: who begins again and again helps nobody. */
+/* A process helps others only if it reads everything anyway, and only once: a pass that begins again and again helps
+ * nobody. */
 static void begin_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
@@ -72,18 +74,19 @@ static void begin_pass(dt_reconciler *r)
     b->has_page = false;
     b->told_us = r->now_us;
     b->n_notes = 0;
-    take(r, true);
+    take_fillings(r, true);
     b->passing = !dt_shard_set_empty(&b->filling);
     if (!b->passing)
         b->not_before_us = r->now_us + POLL_US;
     else if (b->at_ms == 0 && !b->helped) {
-        take(r, false);
+        take_fillings(r, false);
         b->helped = true;
     }
 }
 
-/* One of ours that was lost once more since we took it, or whose Redis does not say: from the start. */
-static void doubt(struct dt_rebuild *b, unsigned shard)
+/* Called for a set that was lost again since we took it, or whose Redis does not answer: if it is ours, it is
+ * rebuilt from the start. */
+static void doubt_shard(struct dt_rebuild *b, unsigned shard)
 {
     dt_shard_set_remove(&b->filling, shard);
     if (!dt_shard_set_has(&b->shards, shard))
@@ -98,8 +101,8 @@ static void write_notes(dt_reconciler *r)
         dt_metric_add(r->failures, 1);
 }
 
-/* Notes how far the pass has come, and lets go of what it does not fill any more, or of all. */
-static void tell(dt_reconciler *r, int64_t done_ms, bool last)
+/* Notes how far the pass is, and releases the sets that it does not fill any more, or all of them. */
+static void note_progress(dt_reconciler *r, int64_t done_ms, bool last)
 {
     struct dt_rebuild *b = &r->rebuild;
     size_t kept = 0;
@@ -119,13 +122,13 @@ static void tell(dt_reconciler *r, int64_t done_ms, bool last)
         if (note->ours && note->keep)
             b->notes[kept++] = *note;
         else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
-            doubt(b, note->shard); /* a lapsed one of ours comes to its end here: what is added twice is there once */
+            doubt_shard(b, note->shard); /* a lapsed one of ours is finished here: adding an entry twice is harmless */
     }
     b->n_notes = kept;
 }
 
-/* The pass ends here; whoever takes up what it filled goes on where it was noted last. */
-static void let_go(dt_reconciler *r)
+/* Ends the pass; another process that continues starts at the noted progress. */
+static void end_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
     if (!b->passing)
@@ -145,7 +148,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
     struct dt_rebuild *b = &r->rebuild;
     if (dt_shard_set_empty(shards))
         return;
-    let_go(r);
+    end_pass(r);
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         b->shards.bits[i] |= shards->bits[i];
     if (!b->active) {
@@ -157,7 +160,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
         b->not_before_us = r->now_us + GATHER_US;
 }
 
-/* Starts the rebuild of the shards whose Redis failed anew, a little later. */
+/* Starts the rebuild of the shards whose Redis failed again, a little later. */
 static void start_over(dt_reconciler *r)
 {
     struct dt_shard_set again = r->rebuild.again;
@@ -176,9 +179,9 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
     if (!b->active || !dt_shard_set_empty(&b->shards))
         return;
     if (dt_shard_set_empty(&b->again)) {
-        let_go(r);
+        end_pass(r);
         b->active = b->helped = false;
-    } else if (!b->passing) { /* else others' sets are filled first: the end of the pass starts over */
+    } else if (!b->passing) { /* otherwise the sets of others are filled first: the end of the pass starts over */
         start_over(r);
     }
 }
@@ -190,8 +193,8 @@ bool dt_rebuild_active(const dt_reconciler *r)
 
 /* ---- pages ---- */
 
-/* The page's entries that are filled, in r->entries. */
-static size_t pick(dt_reconciler *r)
+/* Puts the page's entries of sets that are filled into r->entries. */
+static size_t pick_entries(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
     bool all = true;
@@ -205,7 +208,7 @@ static size_t pick(dt_reconciler *r)
     return n;
 }
 
-static void done(dt_reconciler *r, const struct dt_entry *entries, size_t n)
+static void note_added(dt_reconciler *r, const struct dt_entry *entries, size_t n)
 {
     r->rebuild.entries += (int64_t)n;
     dt_metric_add(r->rebuilt, (int64_t)n);
@@ -213,13 +216,13 @@ static void done(dt_reconciler *r, const struct dt_entry *entries, size_t n)
         dt_shard_set_add(&r->out->wake, dt_shard_of(r->map, entries[i].id));
 }
 
-/* Ends the adding of the first n of r->entries. If an endpoint failed, they are added shard by shard, to see whose. */
+/* Ends the adding of the first n of r->entries. If an endpoint failed, adds them shard by shard, to find out which. */
 static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
 {
     struct dt_entry *of_shard = r->entries + n; /* room for as many: r->entries has two slices */
     struct dt_rebuild *b = &r->rebuild;
     if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
-        done(r, r->entries, n);
+        note_added(r, r->entries, n);
         return;
     }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -230,15 +233,15 @@ static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
         if (found == 0)
             continue;
         if (dt_index_add_missing(r->index, shard, of_shard, found, NULL) == DT_OK) {
-            done(r, of_shard, found);
+            note_added(r, of_shard, found);
             continue;
         }
         dt_metric_add(r->failures, 1);
-        doubt(b, shard);
+        doubt_shard(b, shard);
     }
 }
 
-static void go_behind_page(struct dt_rebuild *b)
+static void advance(struct dt_rebuild *b)
 {
     if (b->n_page == 0)
         return;
@@ -246,29 +249,29 @@ static void go_behind_page(struct dt_rebuild *b)
     b->at_id = b->page[b->n_page - 1].id;
 }
 
-/* Redis adds the page while the next one comes from MySQL, which is in its place then. */
+/* Redis adds the page while MySQL reads the next one, which replaces it. */
 static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    size_t n = pick(r);
+    size_t n = pick_entries(r);
     dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
     dt_status status = asked == DT_OK ? dt_store_take_due(r->store, r->slice, last, b->page, &b->n_page, err) : asked;
     end_adding(r, n, begun);
     return status;
 }
 
-/* Adds all pages but the one that was got last; b->has_page tells whether there is one. */
+/* Adds all pages except the last one that was read; b->has_page says whether there is one. */
 static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    /* Other leaders are told between two statements, so one is not made of many large pages. */
+    /* Other leaders are told between two statements, so one statement does not read many large pages. */
     size_t pages = AHEAD_ROWS / r->slice;
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
     dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
     status = swap_page(r, status, pages == 1, err);
     for (size_t page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
-        go_behind_page(b);
+        advance(b);
         status = swap_page(r, status, page == pages, err);
     }
     b->has_page = status == DT_OK;
@@ -278,24 +281,24 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 
 /* ---- ends ---- */
 
-/* Tells leaders of this process that the shards which the pass filled are whole. */
-static void finish(dt_reconciler *r, int64_t to_ms)
+/* Tells leaders of this process that the sets that the pass filled are complete. */
+static void finish_pass(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;
-    dt_assert_cmp(b->n_notes, ==, 0); /* the pass has let go of all that it filled */
+    dt_assert_cmp(b->n_notes, ==, 0); /* the pass has released all that it filled */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&b->shards, shard) || !dt_shard_set_has(&b->filling, shard))
             continue;
         dt_shard_set_remove(&b->shards, shard);
         r->views[shard].loaded_ms = to_ms;
         r->views[shard].scanned = r->views[shard].overdue_seen = true;
-        if (!dt_reconcile_is_lost(r, shard)) /* again meanwhile: all over again */
+        if (!dt_reconcile_is_lost(r, shard)) /* lost again meanwhile: it starts again */
             dt_shard_set_add(&r->out->whole, shard);
     }
     b->filling = (struct dt_shard_set){0};
     b->passing = false;
     b->not_before_us = r->now_us;
-    dt_reconcile_full_scan_soon(r); /* what a result ended between a page and its writing was put back */
+    dt_reconcile_full_scan_soon(r); /* an entry whose job ended between a page and its writing was added again */
     if (dt_shard_set_empty(&b->shards) && dt_shard_set_empty(&b->again)) {
         DT_LOG(INFO, "reconcile", "index rebuilt", DT_I("entries", b->entries),
                DT_I("ms", (r->now_us - b->started_us) / 1000));
@@ -324,9 +327,9 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     b->has_page = false;
     DT_FAIL_POINT("rebuild.page");
     bool more = b->n_page == r->slice;
-    go_behind_page(b);
-    /* Of a full page the last millisecond, of which it may have a part only, is left to the next page, so that one
-     * range of the due index is all of it. */
+    advance(b);
+    /* The last millisecond of a full page may be incomplete. It is left to the next page, so that one range of the
+     * due index has all of it. */
     if (more && b->page[0].next_ms != b->at_ms) {
         while (b->page[b->n_page - 1].next_ms == b->at_ms)
             b->n_page--;
@@ -335,15 +338,15 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     if (more && b->at_id == 0) {
         status = add_and_read(r, err);
     } else {
-        size_t n = pick(r);
+        size_t n = pick_entries(r);
         end_adding(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
     }
     if (more && !dt_shard_set_empty(&b->filling)) {
         if (r->now_us - b->told_us >= TELL_US)
-            tell(r, b->at_ms, false);
+            note_progress(r, b->at_ms, false);
         return status;
     }
-    tell(r, more ? b->at_ms : b->page_end_ms, true);
-    finish(r, b->page_end_ms);
+    note_progress(r, more ? b->at_ms : b->page_end_ms, true);
+    finish_pass(r, b->page_end_ms);
     return status;
 }

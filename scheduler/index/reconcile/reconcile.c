@@ -1,16 +1,16 @@
 /*
- * Owns the order and the pace of the compares: what this tick does, and when the next one is wanted. Refuses to compare
- * or to repair (repair.c, repair.c, rebuild.c).
+ * The order and pace of the reconciler: what this tick does, and when the next one is due. repair.c compares and
+ * repairs, rebuild.c rebuilds.
  *
- * A tick does the first of these that is owed: promotion of what a manual edit moved near; the near window; this
+ * A tick does the first of these that is owed: promote rows that a manual edit moved near; the near window; this
  * period's slice of what is overdue, and its count; a step at the edge of the horizon; a page of the rebuild; an exact
- * compare that the full scan asked for; a step of the full scan; the remainder of the edge; one more slice of a long
- * overdue queue. So a rebuild never keeps the other shards' near jobs waiting, and a full scan never a rebuild. The
- * next period begins when this one's compares are done, and one step of what is not bound to a period. Where they take
- * longer than a period, everything is slower, and nothing is left out.
+ * compare that the full scan asked for; a step of the full scan; the rest of the edge; one more slice of a long overdue
+ * queue. So a rebuild never delays the near jobs of other shards, and a full scan never delays a rebuild. The next
+ * period begins when this one's compares are done, and one step of work that belongs to no period. If that takes longer
+ * than a period, everything is slower, and nothing is left out.
  *
- * Invariants: windows never contain shards that are being rebuilt or not led; a shard's loaded_ms never runs ahead of
- * what was compared or added for it, so that loading is not taken for drift and drift not for loading.
+ * Invariants: windows never contain shards that are being rebuilt or not led. A shard's loaded_ms never exceeds what
+ * was compared or added for it, so that loading does not count as drift, nor drift as loading.
  */
 #include "reconcile.h"
 
@@ -21,18 +21,18 @@
 #include "base/log.h"
 #include "reconcile_parts.h"
 
-#define OVERDUE_MS       1000 /* due for longer than this counts as overdue */
-#define OVERLAP_MS       2000 /* of two compares of the edge: commits that came out of order */
+#define OVERDUE_MS       1000 /* due for longer than this = overdue */
+#define OVERLAP_MS       2000 /* of two compares of the edge: commits arrive out of order */
 #define OVERDUE_PAUSE_US INT64_C(200000)
-#define OVERDUE_SHARE    20             /* the remainder of a long queue takes at most a twentieth of the time */
+#define OVERDUE_SHARE    20             /* the rest of a long queue takes at most a twentieth of the time */
 #define SCAN_PAUSE_US    INT64_C(50000) /* at least, between two steps of the full scan */
-#define SCAN_SHARE       3              /* compares that the full scan asked for take at most a quarter of the time */
-#define PROMOTE_ROWS     1000           /* the bulk of a day is promoted by the housekeeper */
+#define SCAN_SHARE       3              /* compares for the full scan take at most a quarter of the time */
+#define PROMOTE_ROWS     1000           /* the housekeeper promotes the bulk of a day */
 #define FAIL_PAUSE_US    INT64_C(1000000)
-#define SCAN_STEPS       12   /* of a round in which there is little to count */
-#define EXACT_ROWS       1000 /* a step of the full scan with so few is compared exactly: that costs no more */
-#define EXACT_ROUNDS     16   /* of the others one in so many, another one in each round */
-#define UNSURE_US        INT64_C(250000) /* periods that leaders wait for begin so far apart */
+#define SCAN_STEPS       12   /* of a round with little to count */
+#define EXACT_ROWS       1000 /* a step of the full scan with so few rows is compared exactly, which costs no more */
+#define EXACT_ROUNDS     16   /* of the other steps one in so many, a different one in each round */
+#define UNSURE_US        INT64_C(250000) /* if leaders wait for a compare, periods begin so far apart */
 
 /* ---- the handle ---- */
 
@@ -136,13 +136,13 @@ void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_recon
 
 /* ---- who is led ---- */
 
-/* Takes over which shards are led, and what other threads ask. */
+/* Notes which shards are led now, and the requests of other threads. */
 static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
 {
     static const char *const kinds[DT_DRIFTS] = {"missing", "extra", "wrong"};
     const struct dt_shard_set gained = dt_shard_set_without(leads, &r->leads);
     struct dt_shard_set asked;
-    if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and its word */
+    if (!dt_shard_set_empty(&gained)) /* its last leader may have died between a commit and telling the index */
         dt_reconcile_full_scan_soon(r);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         bool was = dt_shard_set_has(&r->leads, shard), is = dt_shard_set_has(leads, shard);
@@ -161,10 +161,10 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
         dt_shard_set_keep(&r->windows[i].shards, leads);
     dt_shard_set_keep(&r->scan_shards, leads);
     dt_rebuild_keep(r, leads);
-    /* A leader may ask before this thread learns that it leads: such a request waits. */
+    /* A leader may ask before this thread learns that it leads: then the request waits. */
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         asked.bits[i] = atomic_fetch_and(&r->lost[i], ~r->leads.bits[i]) & r->leads.bits[i];
-    /* Windows that run leave out the shards that are rebuilt from now on. */
+    /* Windows in progress leave out the shards that are rebuilt from now on. */
     for (size_t i = 0; i < DT_WINDOWS; i++)
         r->windows[i].shards = dt_shard_set_without(&r->windows[i].shards, &asked);
     r->scan_shards = dt_shard_set_without(&r->scan_shards, &asked);
@@ -207,7 +207,7 @@ static void begin_period(dt_reconciler *r)
     r->hurry_us = r->now_us + UNSURE_US;
     r->near_end_ms = r->now_ms + 2 * period_ms < end_ms ? r->now_ms + 2 * period_ms : end_ms;
     dt_compare_start(&r->near, &shards, r->now_ms, r->near_end_ms);
-    if (!dt_compare_active(&r->overdue)) /* a long queue goes on where it was */
+    if (!dt_compare_active(&r->overdue)) /* a long queue continues where it was */
         dt_compare_start(&r->overdue, &shards, 0, r->now_ms);
     if (!dt_compare_active(&r->edge)) {
         int64_t from_ms = r->edge_done_ms ? r->edge_done_ms - OVERLAP_MS : end_ms - 2 * period_ms;
@@ -220,7 +220,7 @@ static void begin_period(dt_reconciler *r)
     r->promote_owed = r->held_owed = r->slower_owed = true;
 }
 
-static bool period_is_through(const dt_reconciler *r)
+static bool period_is_done(const dt_reconciler *r)
 {
     return !r->promote_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed && !r->stats_owed &&
            !r->edge_owed && !r->slower_owed;
@@ -228,8 +228,8 @@ static bool period_is_through(const dt_reconciler *r)
 
 /* ---- steps ---- */
 
-/* Only with what is overdue is the part below the near window's end complete. */
-static void load_near(struct dt_shard_view *view)
+/* Below the end of the near window, the index is complete once what is overdue was compared too. */
+static void note_loaded(struct dt_shard_view *view)
 {
     if (view->overdue_seen && view->loaded_ms < view->near_ms)
         view->loaded_ms = view->near_ms;
@@ -247,7 +247,7 @@ static dt_status step_near(dt_reconciler *r, struct dt_error *err)
             view->near_ms = end_ms;
             dt_shard_set_add(&r->out->near, shard);
         }
-        load_near(view);
+        note_loaded(view);
     }
     return DT_OK;
 }
@@ -265,7 +265,8 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
         if (!dt_shard_set_has(&r->edge.shards, shard) && !dt_shard_set_has(&r->rebuild.shards, shard))
-            view->scanned = false; /* Redis did not answer: what entered meanwhile is for the next full scan to load */
+            view->scanned = false; /* Redis did not answer: the next full scan loads what entered the horizon
+                                    * meanwhile */
         else if (view->scanned && view->loaded_ms < end_ms)
             view->loaded_ms = end_ms;
     }
@@ -291,10 +292,10 @@ static void count_late(void *arg, const struct dt_late *late)
         return;
     }
     count->of[shard].overdue++;
-    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: it is not known since when */
+    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: since when is not known */
 }
 
-/* Counts what is overdue, and what the pause of its topic holds. If a count fails, the last one stays. */
+/* Counts overdue rows, and those that a paused topic holds. If a count fails, the last one stays. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
     struct late_count count = {.r = r};
@@ -317,9 +318,9 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
         if (!dt_shard_set_has(&r->overdue.shards, shard))
             continue;
         r->views[shard].overdue_seen = true;
-        load_near(&r->views[shard]);
+        note_loaded(&r->views[shard]);
     }
-    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is through */
+    if (r->overdue.phase != DT_COMPARE_ENTRIES) /* a piece is done */
         r->overdue_owed = false;
     r->next_overdue_us = r->now_us + OVERDUE_PAUSE_US + OVERDUE_SHARE * r->work_us;
     return status;
@@ -327,8 +328,8 @@ static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the full scan ---- */
 
-/* Finds the shards that are to be compared exactly, at least those whose counts differ; those whose Redis does not
- * answer leave the round. Redis is counted first, MySQL second. */
+/* Finds the shards that are to be compared exactly, at least those whose counts differ. If the Redis of a shard does
+ * not answer, the shard leaves the round. Redis is counted first, MySQL second. */
 static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard_set *mismatched, struct dt_error *err)
 {
     int64_t slots[DT_SLOTS];
@@ -350,8 +351,8 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
         rows[r->map->of_slot[slot]] += slots[slot];
         n_rows += slots[slot];
     }
-    /* Counts do not tell a lost entry beside one too many: a step that is cheap is compared exactly each time, the
-     * others in turn. */
+    /* Equal counts may hide a lost entry beside one too many: a cheap step is always compared exactly, the others in
+     * turn. */
     if (n_rows <= EXACT_ROWS || r->scan_steps++ % EXACT_ROUNDS == r->scan_rounds % EXACT_ROUNDS) {
         *mismatched = r->scan_shards;
         return DT_OK;
@@ -363,7 +364,7 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
     return DT_OK;
 }
 
-/* A step counts a slice of rows, however close together they are; a round takes SCAN_STEPS steps when there are few. */
+/* A step counts a slice of rows, however close together; if there are few, a round takes SCAN_STEPS steps. */
 static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 {
     const int64_t round_us = r->config->reconcile_walk * 1000;
@@ -372,7 +373,8 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     int64_t to_ms;
     if (r->scan_at_ms == 0) {
         r->scan_shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
-        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* who told nothing may still tell */
+        r->scan_owed = r->now_us < r->doubt_us + DT_RECONCILE_DOUBT_US; /* a process that did not tell the index may
+                                                                         * still do so */
     }
     if (r->scan_at_ms < r->near_end_ms) /* what has become near is left out */
         r->scan_at_ms = r->near_end_ms;
@@ -398,7 +400,7 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     dt_status status = dt_store_due_nth(r->store, r->scan_at_ms, end_ms, r->slice, &to_ms, err);
     if (status != DT_OK)
         return status;
-    if (to_ms <= r->scan_at_ms) /* all of them in one millisecond */
+    if (to_ms <= r->scan_at_ms) /* all of them are in one millisecond */
         to_ms = r->scan_at_ms + 1;
     int64_t pause_us = (int64_t)((double)round_us * (double)(to_ms - r->scan_at_ms) / (double)span_ms);
     r->next_scan_us = r->now_us + (r->scan_hurries || pause_us < SCAN_PAUSE_US ? SCAN_PAUSE_US : pause_us);
@@ -412,16 +414,16 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the tick ---- */
 
-static dt_status step(dt_reconciler *r, struct dt_error *err)
+static dt_status do_step(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status;
     size_t done;
     if (r->promote_owed) {
-        /* A far row that a manual edit moved near is still in the far part of the due index, and so is one whose
-         * attempt or job such an edit ended; normally there is none. */
+        /* A far row that a manual edit moved near is still in the far part of the due index, and so is a row whose
+         * attempt or job such an edit ended. Normally there is none. */
         r->promote_owed = false;
         status = dt_store_promote(r->store, r->now_ms, PROMOTE_ROWS, &done, err);
-        return status == DT_BUSY ? DT_OK : status; /* another process is at it */
+        return status == DT_BUSY ? DT_OK : status; /* another process does it */
     }
     if (r->held_owed) {
         r->held_owed = false;
@@ -438,7 +440,8 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
     r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
-    if (dt_compare_active(&r->exact)) { /* where the full scan found mismatches: it goes on after them, and a pause */
+    if (dt_compare_active(&r->exact)) { /* for mismatches that the full scan found; the scan continues afterwards,
+                                         * and after a pause */
         status = dt_compare_step(r, &r->exact, err);
         if (r->next_scan_us < r->now_us)
             r->next_scan_us = r->now_us;
@@ -457,7 +460,7 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 static int64_t next_us(const dt_reconciler *r)
 {
     int64_t next = r->awaits_compare ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
-    if (!period_is_through(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
+    if (!period_is_done(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
     if (r->rebuild.active)
         next = dt_earlier(next, r->rebuild.not_before_us);
@@ -485,12 +488,12 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     r->awaits_compare = in->awaits_compare;
     if (r->awaits_compare)
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
-    if (r->now_us >= r->next_period_us && period_is_through(r))
+    if (r->now_us >= r->next_period_us && period_is_done(r))
         begin_period(r);
-    dt_status status = step(r, &err);
+    dt_status status = do_step(r, &err);
     if (status == DT_OK) {
         dt_outage_over(&r->outage);
-    } else { /* no window can be trusted, and all begin again a little later; the rebuild keeps its place */
+    } else { /* no window can be trusted; all begin again a little later, and the rebuild keeps its position */
         dt_metric_add(r->failures, 1);
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, &err);
         r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
@@ -502,10 +505,7 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
         out->next_us = r->quiet_until_us;
 }
 
-/*
- * Owns what the reconciler's other files ask about this tick: where the horizon ends, what is due soon, which topics
- * are parked; and the request for a full scan. Refuses to compare, to repair and to decide what a tick does.
- */
+/* ---- for repair.c and rebuild.c ---- */
 
 #define NEAR_MAX_MS (48 * DT_HOUR) /* rows beyond it may be in the far part of the due index */
 #define WAKE_MS     2000           /* a leader looks by itself once a second */
@@ -521,7 +521,7 @@ bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms)
     return due_ms <= r->now_ms + WAKE_MS;
 }
 
-/* Which topics have held sets: due rows of theirs that are in no due set are no mismatch. */
+/* Lists the topics with held sets: if a due row of theirs is in no due set, that is no mismatch. */
 dt_status dt_reconcile_list_held(dt_reconciler *r)
 {
     dt_arena_reset(&r->held_arena);
@@ -543,8 +543,8 @@ dt_status dt_reconcile_list_held(dt_reconciler *r)
     return DT_OK;
 }
 
-/* Only the full scan sees what the index was not told. So the round that is under way is not spread over its time any
- * more, and another one follows it. */
+/* Asks for a round of the full scan, soon and without pauses: only the full scan finds what the index was not told.
+ * A round in progress hurries too, and another one follows it. */
 void dt_reconcile_full_scan_soon(dt_reconciler *r)
 {
     if (r->scan_at_ms)

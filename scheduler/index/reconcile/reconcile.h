@@ -1,22 +1,21 @@
 /*
- * The bounded compare of MySQL (the truth) with Redis (the index), for the shards that this process leads. It repairs
- * the index and tidies rows; it has no dispatch right: what it finds due goes into the index and its leader is woken.
+ * Compares MySQL (the truth) with Redis (the index) in bounded steps, for the shards that this process leads. It
+ * repairs the index and tidies rows. It has no dispatch right: it puts what is due into the index and wakes the leader.
  *
  * A tick: the caller calls dt_reconcile_tick, which does one bounded step (at most about [reconcile] slice rows, of a
- * rebuild a few times as many; it never sleeps) and says when it wants to be called next. One thread at a
- * time; the index is used by nothing else. Only dt_reconciler_lost and dt_reconciler_doubt may be called
- * from any thread.
+ * rebuild a few times as many; it never sleeps) and says when to call again. One thread at a time; nothing else uses
+ * the index. Only dt_reconciler_lost and dt_reconciler_doubt may be called from any thread.
  *
  * The windows, and when each is compared:
  *   near       [now, now + 2 periods)       each period, exactly
- *   overdue    [0, now)                     each period a slice, the remainder in slices by a cursor
+ *   overdue    [0, now)                     each period a slice, the rest in slices by a cursor
  *   edge       what enters the horizon      each period, exactly: loading, not drift
  *   full scan  the horizon beyond near      once in [reconcile] walk, and soon after a shard was gained, rebuilt or out
- *                                           of reach; by counts: a slice whose counts differ is compared exactly, and
- *                                           so is one with few rows, and each of the others in one of sixteen rounds
+ *                                           of reach. By counts: a slice is compared exactly if its counts differ or it
+ *                                           has few rows, and otherwise in one of sixteen rounds
  *   rebuild    [0, horizon), nearest first  for shards whose set was lost, as fast as pages and pipelines go
  *
- * When MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
+ * If MySQL or a Redis server does not answer, the step ends, nothing is changed there, and it is tried again soon.
  */
 #ifndef DT_INDEX_RECONCILE_H
 #define DT_INDEX_RECONCILE_H

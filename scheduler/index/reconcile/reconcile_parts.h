@@ -1,7 +1,4 @@
-/*
- * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (repair.c), the
- * repair (repair.c), the rebuild (rebuild.c). Internal.
- */
+/* The inside of the reconciler, for reconcile/ alone. */
 #ifndef DT_INDEX_RECONCILE_PARTS_H
 #define DT_INDEX_RECONCILE_PARTS_H
 
@@ -13,28 +10,28 @@
 #include "job/archive/archive.h"
 #include "reconcile.h"
 
-/* Whoever changed a row has told the index by then, or does not any more. */
+/* After this time, a process that changed a row has told the index, or never will. */
 #define DT_RECONCILE_DOUBT_US INT64_C(2000000)
 
-/* A job or an entry whose row and index entry do not look alike. */
+/* A job or an entry whose row and index entry differ. */
 struct dt_suspect {
     int64_t id;
-    int64_t seen_ms; /* score in Redis; 0 = absent; NOT_SEEN = to be asked */
-    int64_t row_ms;  /* where the row was met, if it is to be asked */
-    unsigned shard;  /* of the set that it was seen in, or belongs into */
-    bool row;        /* it was met in MySQL's due index */
+    int64_t seen_ms; /* score in Redis; 0 = absent; NOT_SEEN = not asked yet */
+    int64_t row_ms;  /* the time of the row, if the score is not asked yet */
+    unsigned shard;  /* in whose set it was seen, or belongs */
+    bool row;        /* it was found in MySQL's due index */
 };
 #define DT_NOT_SEEN INT64_C(-1)
 
 /* Compares [from, to) of some shards piece by piece; see repair.c. */
 struct dt_compare {
     enum { DT_COMPARE_IDLE, DT_COMPARE_ROWS, DT_COMPARE_ENTRIES } phase;
-    struct dt_shard_set shards; /* those whose Redis does not answer leave it */
+    struct dt_shard_set shards; /* without those whose Redis does not answer */
     int64_t from_ms, to_ms;     /* what is left */
     int64_t piece_end_ms;       /* [from, piece_end) is being compared */
     bool ties;                  /* the piece is one millisecond with more rows than a slice */
     int64_t tie_id;
-    struct dt_due *rows; /* of the piece, ours only; room for a slice */
+    struct dt_due *rows; /* of the piece and of our shards; room for a slice */
     bool *matched;
     size_t n_rows;
     unsigned shard; /* whose entries are being read */
@@ -49,32 +46,34 @@ enum dt_drift { DT_DRIFT_MISSING, DT_DRIFT_EXTRA, DT_DRIFT_WRONG, DT_DRIFTS };
 struct dt_shard_view {
     int64_t drift[DT_DRIFTS], reported[DT_DRIFTS];
     dt_metric *meter[DT_DRIFTS];
-    int64_t loaded_ms; /* all below it was in the index once: what is missing there is drift, above it loading */
+    int64_t loaded_ms; /* all below it was in the index once: an entry that is missing there is drift, above it
+                        * loading */
     int64_t near_ms;   /* end of the last near window that was compared */
-    bool overdue_seen; /* what is overdue was compared once since the shard was gained */
-    bool scanned;      /* the whole horizon was seen since the shard was gained */
+    bool overdue_seen; /* what is overdue was compared since the shard was gained */
+    bool scanned;      /* the whole horizon was compared since the shard was gained */
     int64_t overdue, oldest_ms, held;
 };
 
 struct dt_rebuild {
-    struct dt_shard_set shards, again; /* ours that were lost; again: Redis failed, from the start once more */
-    struct dt_shard_set filling;       /* by the pass that is under way, ours and others' */
+    struct dt_shard_set shards, again; /* lost sets of ours; again: those whose Redis failed, to be rebuilt from the
+                                        * start */
+    struct dt_shard_set filling;       /* by the current pass, ours and others' */
     bool active, passing;
-    bool helped;              /* others, since the first shard asked */
+    bool helped;              /* we helped others since the first shard asked */
     struct dt_filling *notes; /* on what is being filled; room for all shards */
     int64_t *told;            /* scratch for as many */
     size_t n_notes;
-    int64_t at_ms, at_id; /* the page after this one begins behind it; at_id 0: with it */
+    int64_t at_ms, at_id; /* the next page begins after it; at_id 0: with it */
     bool has_page;
-    struct dt_due *page; /* room for a slice; what was read and is not added yet */
+    struct dt_due *page; /* room for a slice; rows that are read and not added yet */
     size_t n_page;
-    int64_t page_end_ms; /* the horizon's end when it was read */
+    int64_t page_end_ms; /* the horizon's end when the page was read */
     int64_t started_us, entries, not_before_us, told_us;
 };
 
 struct dt_reconciler {
     const struct dt_config *config;
-    dt_index *index; /* NULL: there is none */
+    dt_index *index; /* NULL: no Redis */
     size_t slice;
     _Atomic uint64_t lost[DT_SHARDS_MAX / 64];
     _Atomic bool doubt;
@@ -86,7 +85,7 @@ struct dt_reconciler {
     const struct dt_shard_map *map;
     int64_t now_ms, now_us;
     struct dt_reconcile_out *out;
-    int64_t work_us; /* about what this tick's compare cost, here and in the servers: counted, not measured */
+    int64_t work_us; /* about what this tick's compare cost, here and in the servers: estimated from counts */
 
     union { /* by number, and by name */
         struct dt_compare windows[DT_WINDOWS];
@@ -95,17 +94,17 @@ struct dt_reconciler {
         };
     };
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
-    bool slower_owed;               /* one step of what does not belong to a period */
-    bool awaits_compare;            /* as this tick was told */
-    int64_t hurry_us;               /* while it is so, the next period begins no later */
-    struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
+    bool slower_owed;                                                  /* one step of work that belongs to no period */
+    bool awaits_compare;                                               /* from this tick's input */
+    int64_t hurry_us;               /* meanwhile, the next period begins no earlier */
+    struct dt_shard_set unrepaired; /* shards whose Redis failed in this step of a compare */
     int64_t next_period_us, next_overdue_us, next_scan_us, quiet_until_us;
     int64_t near_end_ms, edge_done_ms;
     struct dt_shard_set scan_shards;
     int64_t scan_at_ms;
     unsigned scan_rounds, scan_steps; /* steps: of this round */
-    bool scan_hurries, scan_owed;     /* this round is not spread over its time; another one follows it */
-    int64_t doubt_us;                 /* when it was last wanted */
+    bool scan_hurries, scan_owed;     /* this round has no pauses; another one follows it */
+    int64_t doubt_us;                 /* when a full scan was last asked for */
     struct dt_rebuild rebuild;
 
     /* scratch, by slice */
@@ -135,37 +134,31 @@ static inline bool dt_compare_active(const struct dt_compare *compare)
 {
     return compare->phase != DT_COMPARE_IDLE;
 }
-/* Does one bounded step. A failure is MySQL's: the compare is given up. */
+/* Does one bounded step: compares, then repairs. After a failure, which is MySQL's, the compare ends. */
 DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
-
-/* ---- repair.c ---- */
-
-/* Decides about r->suspects and empties them. A failure is MySQL's. */
-DT_MUST_CHECK dt_status dt_repair(dt_reconciler *r, struct dt_error *err);
 
 /* ---- rebuild.c ---- */
 
 /* Asks for a rebuild of these shards' sets. */
 void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards);
-/* True: there is something to rebuild now; after a failure there is none for a while. */
+/* True if there is something to rebuild now; not for a while after a failure. */
 bool dt_rebuild_active(const dt_reconciler *r);
-/* Forgets sets of shards that are not led any more. */
+/* Forgets the sets of shards that are not led any more. */
 void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
 /* Does one bounded step: a page. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
 /* ---- reconcile.c ---- */
 
-/* The end of the horizon as of this tick. */
+/* Returns the end of the horizon as of this tick. */
 int64_t dt_reconcile_horizon_end_ms(const dt_reconciler *r);
-/* True: the shard's leader must be woken for what is due then; it would look too late by itself. */
+/* True if the shard's leader must be woken for a job that is due then, since it would look too late by itself. */
 bool dt_reconcile_is_soon(const dt_reconciler *r, int64_t due_ms);
-/* Reads into r->held which topics of the shards that are led have held sets. A failure is NOMEM. */
+/* Reads into r->held which topics of our shards have held sets. A failure is NOMEM. */
 DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
-/* Asks for a whole round of the full scan, soon, and as fast as it goes. */
 void dt_reconcile_full_scan_soon(dt_reconciler *r);
 
-/* True: somebody has asked for a rebuild of the shard's set that has not begun. */
+/* True if a rebuild of the shard's set is requested and has not begun. */
 static inline bool dt_reconcile_is_lost(const dt_reconciler *r, unsigned shard)
 {
     return r->lost[shard / 64] >> (shard % 64) & 1;

@@ -1,18 +1,50 @@
 /*
- * Owns:            the exact compare of a window of time.
- * Refuses to know: what is done about a mismatch; a row or an entry that does not look alike becomes a suspect.
+ * The exact compare of a window of time, and the repair of what differs.
  *
- * A window is cut into pieces of at most a slice of rows. One step of a piece:
+ * A window is compared in pieces of at most a slice of rows. One step of a piece:
  *
- *   ROWS      A page of MySQL's due index from `from` on. If the page is full, the piece ends before the page's last
- *             millisecond, so that it is whole. More rows than a slice in one millisecond ("ties") are a piece of their
- *             own, in pages by id; all of their rows are suspects, since Redis orders equal scores otherwise (by the
- *             bytes of the ids).
- *   ENTRIES   The same piece in Redis, shard by shard. An entry that equals a row is fine. All other entries are
- *             suspects, and in the end all rows that no entry equalled.
+ *   ROWS      Reads a page of MySQL's due index from `from` on. If the page is full, the piece ends before the page's last
+ *             millisecond, so that it is complete. If one millisecond has more rows than a slice ("ties"), it is a piece
+ *             of its own, read in pages by id; all of its rows are suspects, since Redis orders equal scores by the bytes
+ *             of the ids.
+ *   ENTRIES   Reads the same piece in Redis, shard by shard. An entry that equals a row is fine. All other entries are
+ *             suspects, and in the end all rows without an equal entry.
  *
- * Rows are read before entries here, which decides nothing: an entry that equals a row as it was a moment ago was right
- * a moment ago, and whoever changed the row since tells the index. repair.c looks at suspects again, Redis first.
+ * Rows are read before entries here, which decides nothing: an entry that equals a row of a moment ago was right then,
+ * and whoever changed the row since tells the index. The repair looks at suspects again, Redis first.
+ *
+ * The order of a repair is always the same:
+ *
+ *   (1) look for the entry in Redis, at its row's time or where a window found it
+ *   (2) read the row in MySQL
+ *   (3) change the entry, if it still is where (1) saw it; an entry that was absent in (1) is only added
+ *
+ * Whoever changes a row commits first and tells the index afterwards: dt_index_put removes the old entry and adds the
+ * new one; dt_index_fix does both only if the claimed hint is still there. The order is right against each of them:
+ *
+ *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it: a fresh entry
+ *                        is never extra. (Row first, entry second would miss the row and remove its entry.) If (1) sees
+ *                        no entry and (2) sees a row, we add what the API is about to add.
+ *   a change, T1 to T2   If it commits after (2), we still write T1. If its put comes after our (3), it removes T1. If it
+ *                        came before: our condition for moving T1 fails, or a T1 that we add remains beside T2 as a
+ *                        hint, as after a cancel. If it commits before (2), we write T2 ourselves.
+ *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
+ *                        change. Until the leader has told the index, we do.
+ *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal,
+ *                        we may add an entry without a live row. It is a hint: the claim looks at the row and removes
+ *                        the entry. Nothing is sent.
+ *   T1, T2, T1           A row leaves T1 and comes back between (1) and (3), while we move its entry to T2: the entry is
+ *                        wrong until the next compare. The job is late at worst, never lost, never early.
+ *
+ * If the number of shards changes: (2) reads the map's generation with the row. While our map has another one, nothing
+ * is decided about that job. An entry in the set of a shard that its slot has left is extra.
+ *
+ * Two reconcilers (of an old leader and a new one) do the same, so both may work at once.
+ *
+ * Three things are repaired but do not count as drift: rows that changed within the last GRACE_MS (the index is still
+ * being told); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is paused or has a
+ * held set (it cannot be written, or has too many due jobs). Those belong into the held set, from which the leader
+ * moves them back.
  */
 #include <stdlib.h>
 
@@ -26,197 +58,8 @@
 #define LOOK_US    2  /* about the cost of a row or an entry that is fine */
 #define SUSPECT_US 10 /* and of one that is not */
 
-void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms)
-{
-    dt_assert(!dt_compare_active(compare));
-    compare->phase = from_ms < to_ms && !dt_shard_set_empty(shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
-    compare->shards = *shards;
-    compare->from_ms = from_ms;
-    compare->to_ms = to_ms;
-    compare->ties = false;
-    compare->n_rows = 0;
-}
-
-static void suspect(dt_reconciler *r, struct dt_suspect met)
-{
-    dt_assert_cmp(r->n_suspects, <, 2 * r->slice);
-    r->suspects[r->n_suspects++] = met;
-}
-
-static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
-{
-    const struct dt_due_window window = {.from_ms = c->from_ms,
-                                         .to_ms = c->ties ? c->piece_end_ms : c->to_ms,
-                                         .after_ms = c->ties ? c->from_ms : 0,
-                                         .after_id = c->ties ? c->tie_id : 0,
-                                         .limit = r->slice};
-    size_t n = 0;
-    dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
-
-    if (status != DT_OK)
-        return status;
-    r->work_us += (int64_t)n * LOOK_US;
-    if (!c->ties) { /* how far the piece reaches */
-        bool full = n == r->slice;
-
-        c->ties = full && r->page[n - 1].next_ms == c->from_ms;
-        c->piece_end_ms = c->ties ? c->from_ms + 1 : full ? r->page[n - 1].next_ms : c->to_ms;
-        c->n_rows = 0;
-    }
-    for (size_t i = 0; i < n && r->page[i].next_ms < c->piece_end_ms; i++) {
-        const struct dt_due *row = &r->page[i];
-        unsigned shard = dt_shard_of(r->map, row->id);
-        if (!dt_shard_set_has(&c->shards, shard))
-            continue;
-        if (c->ties) {
-            suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
-        } else {
-            c->matched[c->n_rows] = false;
-            c->rows[c->n_rows++] = *row;
-        }
-    }
-    if (c->ties && n)
-        c->tie_id = r->page[n - 1].id;
-    if (c->ties && n == r->slice)
-        return DT_OK; /* more of them at the next step */
-    c->phase = DT_COMPARE_ENTRIES;
-    c->shard = 0;
-    c->has_after = false;
-    return DT_OK;
-}
-
-static int by_due(const void *a, const void *b)
-{
-    const struct dt_due *x = a;
-    const struct dt_due *y = b;
-    if (x->next_ms != y->next_ms)
-        return x->next_ms < y->next_ms ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-/* Compares a page of one shard's entries with the rows. Returns how many there were: 0 = the shard has no more. */
-static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t limit)
-{
-    const struct dt_range range = {
-        .from_ms = c->from_ms, .to_ms = c->piece_end_ms, .after = c->has_after ? &c->after : NULL, .limit = limit};
-    struct dt_error err;
-    size_t n = 0;
-
-    if (dt_index_range(r->index, c->shard, &range, r->entries, &n, &err) != DT_OK) {
-        dt_metric_add(r->failures, 1);
-        dt_shard_set_remove(&c->shards, c->shard); /* nothing can be said about this shard now */
-        return 0;
-    }
-    dt_assert_cmp(n, <=, limit);
-    r->work_us += (int64_t)n * LOOK_US;
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_entry *entry = &r->entries[i];
-        const struct dt_due key = {entry->id, entry->due_ms};
-        const struct dt_due *row = NULL;
-        if (dt_shard_of(r->map, entry->id) == c->shard)
-            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
-        if (row)
-            c->matched[row - c->rows] = true;
-        else
-            suspect(r, (struct dt_suspect){entry->id, entry->due_ms, 0, c->shard, false});
-    }
-    if (n) {
-        c->after = r->entries[n - 1];
-        c->has_after = true;
-    }
-    return n;
-}
-
-static void step_entries(dt_reconciler *r, struct dt_compare *c)
-{
-    for (size_t budget = r->slice; budget > 0 && c->shard < DT_SHARDS_MAX;) {
-        size_t n = dt_shard_set_has(&c->shards, c->shard) ? compare_entries(r, c, budget) : 0;
-        budget -= n;
-        if (n == 0) {
-            c->shard++;
-            c->has_after = false;
-        }
-    }
-    if (c->shard < DT_SHARDS_MAX)
-        return;
-    for (size_t i = 0; i < c->n_rows; i++) {
-        const struct dt_due *row = &c->rows[i];
-        unsigned shard = dt_shard_of(r->map, row->id);
-        if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
-            suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
-    }
-    c->from_ms = c->piece_end_ms; /* the next piece */
-    c->ties = false;
-    c->n_rows = 0;
-    c->phase = c->from_ms < c->to_ms && !dt_shard_set_empty(&c->shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
-}
-
-dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err)
-{
-    const struct dt_shard_set foreign = dt_shard_set_without(&compare->shards, &r->leads);
-    dt_status status = DT_OK;
-    dt_assert(dt_compare_active(compare));
-    dt_assert(dt_shard_set_empty(&foreign)); /* a window has no shards that are not led */
-    r->n_suspects = 0;
-    r->work_us = 0;
-    if (compare->phase == DT_COMPARE_ROWS)
-        status = step_rows(r, compare, err);
-    DT_FAIL_POINT_STATUS("reconcile.rows", status, err);
-    if (status == DT_OK && compare->phase == DT_COMPARE_ENTRIES && !r->n_suspects)
-        step_entries(r, compare);
-    DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
-    r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
-    if (status == DT_OK)
-        status = dt_repair(r, err);
-    compare->shards = dt_shard_set_without(&compare->shards, &r->unrepaired);
-    r->unrepaired = (struct dt_shard_set){0};
-    if (status != DT_OK)
-        compare->phase = DT_COMPARE_IDLE;
-    return status;
-}
-
-/*
- * Owns:            the decision what is a mismatch between MySQL and Redis, and its repair.
- * Refuses to know: which window a suspect came from.
- *
- * The order of a repair is always the same:
- *
- *   (1) look for the entry in Redis, at its row's time or where a window met it
- *   (2) read the row in MySQL
- *   (3) change the entry, on condition that it still is where (1) saw it; an entry that was absent in (1) is only added
- *
- * Whoever changes a row commits first and tells the index afterwards: what was there goes, what is due comes
- * (dt_index_put), or both only if the hint that they claimed by is still there (dt_index_fix). Against each of them the
- * order is right:
- *
- *   a create             It commits, then adds. An entry that (1) sees has a committed row, so (2) finds it, and a
- *                        fresh entry is never extra. (Row first, entry second would miss the row and remove its entry.)
- *                        Where (1) sees no entry and (2) a row, we add what the API is about to add.
- *   a change, T1 to T2   It commits after (2): we still say T1. Its put comes after our (3) and takes T1 away. Or it
- *                        came before: then a T1 that we moved is gone and our condition fails, and a T1 that we add
- *                        stays beside T2 as a hint, as after a cancel. It commits before (2): we say T2 ourselves.
- *   a claim              It moves the row to its deadline D, and then the entry from its hint to D: the same as a
- *                        change. While the leader has not told the index, we do.
- *   a cancel, a result   It ends the row, then removes the entry. With (2) before its commit and (3) after its removal
- *                        we may add an entry that has no live row. It is a hint: the claim looks at the row and removes
- *                        the entry. Nothing is sent.
- *   T1, T2, T1           A row that left T1 and came back between (1) and (3), while we moved its entry to T2: the
- *                        entry is wrong until the next look at it. The job is late at worst, never lost, never early.
- *
- * The number of shards may change. Whose slot a job is in is read with the row in (2). While the map at hand is another
- * one than the row's, nothing is decided about that job. An entry in the set of a shard that its slot has left is
- * extra.
- *
- * Two reconcilers (an old leader's and a new one's) do the same, so both may work at once.
- *
- * Three things are repaired and are no mismatch: rows that changed within the last GRACE_MS (whoever changed them is
- * still telling the index); jobs that enter the horizon for the first time (loaded_ms); due rows of a topic that is
- * paused or has a held set (it cannot be written, or has too many due): they belong into that set, from which the
- * leader gives them back in their turn.
- */
-
 #define GRACE_MS 2000
-#define SLACK_MS 2000 /* of loaded_ms: clocks of two processes, commits out of order */
+#define SLACK_MS 2000 /* for loaded_ms: clocks of two processes differ, commits arrive out of order */
 
 #define HELD_SETS_MAX 4
 
@@ -230,11 +73,11 @@ static int by_id(const void *a, const void *b)
         return x->id < y->id ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    /* those that were seen in Redis first */
+    /* those that were seen in Redis come first */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
 
-/* Says whether a call failed; nothing can be said about the shard now if it did. */
+/* Notes a failed call: nothing can be decided about the shard now. Returns whether it failed. */
 static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
 {
     if (status != DT_OK) {
@@ -244,7 +87,7 @@ static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
     return status != DT_OK;
 }
 
-static void see_shard(dt_reconciler *r, unsigned shard)
+static void ask_scores(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
     size_t n = 0;
@@ -263,18 +106,18 @@ static void see_shard(dt_reconciler *r, unsigned shard)
     }
 }
 
-/* ---- what is parked ---- */
+/* ---- held entries ---- */
 
-/* Overdue rows without an entry in their due set. */
-static bool may_be_parked(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
+/* An overdue row without an entry in its due set. */
+static bool may_be_held(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
 {
     return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
 }
 
-/* What a held set has at its row's time is its leader's, who gives it back or takes it away: a backlog of ten thousand
- * need not be read again and held again for that. Where there are many held sets, that costs less than asking each of
+/* Skips rows whose entry is in a held set at the row's time: the leader moves it back or removes it. So a backlog of
+ * ten thousand is not read and held again. If there are many held sets, holding again costs less than asking each of
  * them. */
-static void pass_by_parked(dt_reconciler *r, unsigned shard)
+static void skip_held(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
     size_t n_sets = 0;
@@ -285,7 +128,7 @@ static void pass_by_parked(dt_reconciler *r, unsigned shard)
         if (r->held[set].shard != shard)
             continue;
         for (size_t i = 0; i < r->n_suspects; i++) {
-            if (may_be_parked(r, &r->suspects[i], shard))
+            if (may_be_held(r, &r->suspects[i], shard))
                 r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
         }
         if (n == 0 ||
@@ -295,7 +138,7 @@ static void pass_by_parked(dt_reconciler *r, unsigned shard)
         n = 0;
         for (size_t i = 0; i < r->n_suspects; i++) {
             struct dt_suspect *s = &r->suspects[i];
-            if (may_be_parked(r, s, shard) && r->scores[n++] == s->row_ms)
+            if (may_be_held(r, s, shard) && r->scores[n++] == s->row_ms)
                 s->seen_ms = DT_NOT_SEEN;
         }
     }
@@ -324,7 +167,8 @@ static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str n
     return false;
 }
 
-static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t, bool settled)
+static struct verdict judge_missing(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t,
+                                    bool settled)
 {
     const struct dt_shard_view *view = &r->views[s->shard];
     bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED, on_its_way = false;
@@ -336,7 +180,7 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
     }
     if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, dt_held_name(t->topic, timeout, text))))
         return hold;
-    /* While the shard has held sets, what is due and in no due set may be on its way between that and one of them. */
+    /* While the shard has held sets, a due row without an entry may be moving between the due set and one of them. */
     for (size_t i = 0; due && i < r->n_held; i++)
         on_its_way |= r->held[i].shard == s->shard;
     return (struct verdict){.what = ADD,
@@ -346,7 +190,7 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
 }
 
 /* (2) t = NULL: there is no such row. */
-static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
+static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t)
 {
     bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
     bool here = t && t->next_ms && dt_shard_of(r->map, s->id) == s->shard;
@@ -354,11 +198,11 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
     struct verdict leave = {.what = LEAVE};
     if (s->seen_ms == should_ms)
         return leave;
-    if (t && t->generation != r->map->generation) /* is it elsewhere? Whoever knows the new map may have put it here */
+    if (t && t->generation != r->map->generation) /* a process that knows the new map may have put it here */
         return leave;
     if (s->seen_ms == 0)
-        return add(r, s, t, settled);
-    /* the entry is there, and its score is not what it should be (0 = it should not be there) */
+        return judge_missing(r, s, t, settled);
+    /* The entry exists, and its score is not what it should be (0 = it should not exist). */
     struct verdict verdict = {
         .what = FIX, .to_ms = should_ms, .counts = settled, .kind = should_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
     if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
@@ -370,7 +214,7 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
 
 /* ---- (3) changes ---- */
 
-/* Verdicts beside r->suspects, in the step's arena. */
+/* Returns a verdict for each of r->suspects, in the step's arena. */
 static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth, size_t n_truth)
 {
     struct verdict *verdicts = dt_arena_alloc(&r->arena, r->n_suspects * sizeof(*verdicts));
@@ -379,7 +223,7 @@ static struct verdict *judge_all(dt_reconciler *r, const struct dt_truth *truth,
         while (at < n_truth && truth[at].id < r->suspects[i].id)
             at++;
         const struct dt_truth *t = at < n_truth && truth[at].id == r->suspects[i].id ? &truth[at] : NULL;
-        verdicts[i] = judge(r, &r->suspects[i], t);
+        verdicts[i] = judge_suspect(r, &r->suspects[i], t);
     }
     return verdicts;
 }
@@ -418,8 +262,8 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
     }
 }
 
-/* Holds all of the shard's that belong into the held set of suspect `first`, and marks them as done. The leader learns
- * of it: it may have emptied the set, and forgotten it, a moment ago. */
+/* Holds all entries that belong into the same held set as add_suspect `first`, and marks them as done. The leader is
+ * told: it may just have emptied the set, and forgotten it. */
 static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     const unsigned shard = r->suspects[first].shard;
@@ -439,7 +283,7 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         v->what = LEAVE;
     }
     dt_assert_cmp(n, >, 0);
-    /* What the leader has given back to the due set meanwhile is not taken from it again. */
+    /* If the leader has moved an entry back to the due set meanwhile, it stays there. */
     if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
         return;
     for (size_t i = 0; i < n; i++) {
@@ -450,9 +294,9 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         dt_shard_set_add(&r->out->held, shard);
 }
 
-/* Before an entry whose slot is another shard's leaves this set, that shard's has it: who put it here (with an old map)
- * thought that it was told. Its leader may be another process. */
-static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
+/* Adds an entry whose slot is another shard's to that shard's set before it leaves this one: the process that put it
+ * here (with an old map) believes that the index was told. The leader of that shard may be another process. */
+static void give_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
 {
     struct dt_error err;
     struct dt_shard_set soon = {0};
@@ -475,7 +319,7 @@ static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
             dt_metric_add(r->failures, 1);
 }
 
-static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
+static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *shards, struct dt_error *err)
 {
     struct dt_truths truth;
     struct verdict *verdicts;
@@ -491,7 +335,7 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     verdicts = judge_all(r, truth.v, truth.n);
     for (size_t i = 0; verdicts && i < r->n_suspects; i++)
         misses_due_ones |= verdicts[i].what == ADD && verdicts[i].to_ms <= r->now_ms;
-    if (misses_due_ones) { /* a leader may move entries to held sets at any time: these are listed again first */
+    if (misses_due_ones) { /* a leader may move entries to held sets at any time: list these again first */
         status = dt_reconcile_list_held(r);
         if (status != DT_OK)
             return dt_fail(err, status, "reconciler");
@@ -500,7 +344,7 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     DT_FAIL_POINT("reconcile.judged");
     if (!verdicts)
         return dt_fail(err, DT_NOMEM, "reconciler");
-    hand_on(r, verdicts);
+    give_to_other_shards(r, verdicts);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(shards, shard))
             continue;
@@ -514,7 +358,7 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
     return DT_OK;
 }
 
-dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
+static dt_status repair(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_shard_set shards = {0};
     dt_status status = DT_OK;
@@ -522,8 +366,8 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     dt_assert_cmp(r->n_suspects, <=, 2 * r->slice);
     if (r->n_suspects == 0)
         return DT_OK;
-    /* A job whose score is wrong was met twice, as an entry and as a row, perhaps as entries of two sets. One suspect
-     * for each set. */
+    /* A job whose score is wrong was found twice, as an entry and as a row, perhaps as entries of two sets. Keep one
+     * add_suspect for each set. */
     qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_id);
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
@@ -538,8 +382,8 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&shards, shard))
             continue;
-        see_shard(r, shard);
-        pass_by_parked(r, shard);
+        ask_scores(r, shard);
+        skip_held(r, shard);
     }
     kept = 0;
     for (size_t i = 0; i < r->n_suspects; i++) {
@@ -548,8 +392,160 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     }
     r->n_suspects = kept;
     if (r->n_suspects)
-        status = decide(r, &shards, err);
+        status = repair_suspects(r, &shards, err);
     r->n_suspects = 0;
     dt_arena_reset(&r->arena);
+    return status;
+}
+
+/* ---- the compare ---- */
+
+void dt_compare_start(struct dt_compare *compare, const struct dt_shard_set *shards, int64_t from_ms, int64_t to_ms)
+{
+    dt_assert(!dt_compare_active(compare));
+    compare->phase = from_ms < to_ms && !dt_shard_set_empty(shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
+    compare->shards = *shards;
+    compare->from_ms = from_ms;
+    compare->to_ms = to_ms;
+    compare->ties = false;
+    compare->n_rows = 0;
+}
+
+static void add_suspect(dt_reconciler *r, struct dt_suspect found)
+{
+    dt_assert_cmp(r->n_suspects, <, 2 * r->slice);
+    r->suspects[r->n_suspects++] = found;
+}
+
+static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
+{
+    const struct dt_due_window window = {.from_ms = c->from_ms,
+                                         .to_ms = c->ties ? c->piece_end_ms : c->to_ms,
+                                         .after_ms = c->ties ? c->from_ms : 0,
+                                         .after_id = c->ties ? c->tie_id : 0,
+                                         .limit = r->slice};
+    size_t n = 0;
+    dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
+
+    if (status != DT_OK)
+        return status;
+    r->work_us += (int64_t)n * LOOK_US;
+    if (!c->ties) { /* how far the piece reaches */
+        bool full = n == r->slice;
+
+        c->ties = full && r->page[n - 1].next_ms == c->from_ms;
+        c->piece_end_ms = c->ties ? c->from_ms + 1 : full ? r->page[n - 1].next_ms : c->to_ms;
+        c->n_rows = 0;
+    }
+    for (size_t i = 0; i < n && r->page[i].next_ms < c->piece_end_ms; i++) {
+        const struct dt_due *row = &r->page[i];
+        unsigned shard = dt_shard_of(r->map, row->id);
+        if (!dt_shard_set_has(&c->shards, shard))
+            continue;
+        if (c->ties) {
+            add_suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
+        } else {
+            c->matched[c->n_rows] = false;
+            c->rows[c->n_rows++] = *row;
+        }
+    }
+    if (c->ties && n)
+        c->tie_id = r->page[n - 1].id;
+    if (c->ties && n == r->slice)
+        return DT_OK; /* the next step reads more of them */
+    c->phase = DT_COMPARE_ENTRIES;
+    c->shard = 0;
+    c->has_after = false;
+    return DT_OK;
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const struct dt_due *x = a;
+    const struct dt_due *y = b;
+    if (x->next_ms != y->next_ms)
+        return x->next_ms < y->next_ms ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Compares a page of one shard's entries with the rows. Returns how many entries there were: 0 = there are no more. */
+static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t limit)
+{
+    const struct dt_range range = {
+        .from_ms = c->from_ms, .to_ms = c->piece_end_ms, .after = c->has_after ? &c->after : NULL, .limit = limit};
+    struct dt_error err;
+    size_t n = 0;
+
+    if (dt_index_range(r->index, c->shard, &range, r->entries, &n, &err) != DT_OK) {
+        dt_metric_add(r->failures, 1);
+        dt_shard_set_remove(&c->shards, c->shard); /* without its entries, nothing can be decided about this shard
+                                                    * now */
+        return 0;
+    }
+    dt_assert_cmp(n, <=, limit);
+    r->work_us += (int64_t)n * LOOK_US;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_entry *entry = &r->entries[i];
+        const struct dt_due key = {entry->id, entry->due_ms};
+        const struct dt_due *row = NULL;
+        if (dt_shard_of(r->map, entry->id) == c->shard)
+            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), by_due);
+        if (row)
+            c->matched[row - c->rows] = true;
+        else
+            add_suspect(r, (struct dt_suspect){entry->id, entry->due_ms, 0, c->shard, false});
+    }
+    if (n) {
+        c->after = r->entries[n - 1];
+        c->has_after = true;
+    }
+    return n;
+}
+
+static void step_entries(dt_reconciler *r, struct dt_compare *c)
+{
+    for (size_t budget = r->slice; budget > 0 && c->shard < DT_SHARDS_MAX;) {
+        size_t n = dt_shard_set_has(&c->shards, c->shard) ? compare_entries(r, c, budget) : 0;
+        budget -= n;
+        if (n == 0) {
+            c->shard++;
+            c->has_after = false;
+        }
+    }
+    if (c->shard < DT_SHARDS_MAX)
+        return;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const struct dt_due *row = &c->rows[i];
+        unsigned shard = dt_shard_of(r->map, row->id);
+        if (!c->matched[i] && dt_shard_set_has(&c->shards, shard))
+            add_suspect(r, (struct dt_suspect){row->id, DT_NOT_SEEN, row->next_ms, shard, true});
+    }
+    c->from_ms = c->piece_end_ms; /* the next piece */
+    c->ties = false;
+    c->n_rows = 0;
+    c->phase = c->from_ms < c->to_ms && !dt_shard_set_empty(&c->shards) ? DT_COMPARE_ROWS : DT_COMPARE_IDLE;
+}
+
+dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err)
+{
+    const struct dt_shard_set foreign = dt_shard_set_without(&compare->shards, &r->leads);
+    dt_status status = DT_OK;
+    dt_assert(dt_compare_active(compare));
+    dt_assert(dt_shard_set_empty(&foreign)); /* a window has only shards that are led */
+    r->n_suspects = 0;
+    r->work_us = 0;
+    if (compare->phase == DT_COMPARE_ROWS)
+        status = step_rows(r, compare, err);
+    DT_FAIL_POINT_STATUS("reconcile.rows", status, err);
+    if (status == DT_OK && compare->phase == DT_COMPARE_ENTRIES && !r->n_suspects)
+        step_entries(r, compare);
+    DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
+    r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
+    if (status == DT_OK)
+        status = repair(r, err);
+    compare->shards = dt_shard_set_without(&compare->shards, &r->unrepaired);
+    r->unrepaired = (struct dt_shard_set){0};
+    if (status != DT_OK)
+        compare->phase = DT_COMPARE_IDLE;
     return status;
 }
