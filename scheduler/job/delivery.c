@@ -1,4 +1,4 @@
-/* Owns the names of deliveries, and how each is dealt with; job/delivery.h has its contract. */
+/* Deliveries: see delivery.h. */
 #include "delivery.h"
 
 const char *const dt_delivery_names[] = {[DT_DELIVERY_UNSET] = "",
@@ -19,8 +19,7 @@ enum dt_dealing dt_delivery_dealing(enum dt_delivery_id delivery)
     return dealings[delivery];
 }
 
-/* One question a member, in the order in which answers name them. */
-
+/* The order of the questions is the order in which answers name the members. */
 bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
                       struct dt_callback_misfit *out)
 {

@@ -1,6 +1,6 @@
 /*
- * The ways in which a due job leaves, by name, and how a leader treats each. Pure. What carries an attempt out stands
- * in dispatcher/delivery; the store's claim knows a delivery by its dealing alone.
+ * Deliveries: their names, how a leader deals with each, and what they ask of a job. Pure. dispatcher/deliver/ carries
+ * attempts out; the store's claim only knows the dealing of a delivery.
  */
 #ifndef DT_JOB_DELIVERY_H
 #define DT_JOB_DELIVERY_H
@@ -9,65 +9,65 @@
 #include "base/text/strbuf.h"
 #include "job.h"
 
-/* A delivery, as topics.delivery has it; UNSET: a setting that does not say. The order is that of the column's ENUM. */
+/* In the order of the ENUM topics.delivery; UNSET: the setting is not given. */
 enum dt_delivery_id { DT_DELIVERY_UNSET, DT_DELIVERY_KAFKA, DT_DELIVERY_HTTP, DT_DELIVERY_PULL };
 
-/* A leader's dealing with a due job. */
+/* How a leader deals with a due job. */
 enum dt_dealing {
-    DT_DEALING_LISTS, /* claims it into the shard's in-flight list, which is sent as one batch and settled as one */
-    DT_DEALING_HANDS, /* claims it into the hands of one process, which ends each attempt by itself */
-    DT_DEALING_OFFERS /* leaves the claim to whoever asks for the topic's jobs */
+    DT_DEALING_LISTS, /* claims it into the shard's in-flight list, which is sent and settled as one batch */
+    DT_DEALING_HANDS, /* claims it into the hands of one process, which ends each attempt separately */
+    DT_DEALING_OFFERS /* offers it to clients that pop from the topic */
 };
 
-/* The names, by their numbers, and NULL after the last one. */
+/* The names, by enum dt_delivery_id, and NULL after the last one. */
 extern const char *const dt_delivery_names[];
-/* Its name; static text. Of UNSET: "". */
+/* Returns the name, static text; "" for UNSET. */
 const char *dt_delivery_id_name(enum dt_delivery_id delivery);
-/* The dealing with its jobs; LISTS for what is unset. */
+/* Returns the dealing with its jobs; LISTS for UNSET. */
 enum dt_dealing dt_delivery_dealing(enum dt_delivery_id delivery);
 
 /*
- * Whether what a caller asks of a job fits the delivery of its topic: a URL of its own, its time for a result, its
- * headers. Pure. The judgement is about the moment at which it is asked: a topic may change while its jobs wait.
+ * ---- whether a job fits the delivery of its topic: its URL, its time for a result, its headers ----
+ *
+ * The answer is about this moment: a topic may change while its jobs wait.
  */
 
 /* The settings of a topic that its jobs must fit. */
 struct dt_callback_terms {
     enum dt_delivery_id delivery;
     bool has_url;
-    int64_t timeout_ms; /* that holds (dt_callback_timeout_ms) */
+    int64_t timeout_ms; /* from dt_callback_timeout_ms */
 };
 
-/* The demands on a job that its topic's delivery has to fit. Borrowed. */
+/* What a job asks of its topic's delivery. Borrowed. */
 struct dt_callback_asked {
-    bool asks_url;          /* where callbacks go is asked for: */
-    struct dt_str url;      /* there; absent: wherever the topic says */
-    int64_t ack_timeout_ms; /* 0 = not asked for */
+    bool asks_url;          /* the destination of callbacks is given: */
+    struct dt_str url;      /* this one; absent: the topic's */
+    int64_t ack_timeout_ms; /* 0 = not given */
     struct dt_header_fault header_fault;
 };
 
 /* The member that does not fit. */
 struct dt_callback_misfit {
     const char *pointer;  /* "/callback_url"; static */
-    struct dt_str member; /* the member of that one, when it is an object; else absent */
+    struct dt_str member; /* the member of that object; absent: it is no object */
     const char *reason;   /* static */
 };
 
-/* Says whether all fits: then the reason is NULL; else *out names the first that does not. */
+/* True if all fits. Otherwise *out has the first member that does not; its reason is NULL if all fits. */
 bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
                       struct dt_callback_misfit *out);
-/* The demands that a caller makes on a new job. */
+/* Returns what a new job asks. */
 struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 
-/* The time that a callback may take, from its request to the end of its answer: default, bounds, and a topic's own
- * setting. Pure. */
+/* ---- the time that a callback may take, from its request to the end of its answer ---- */
 
 #define DT_CALLBACK_TIMEOUT_DEFAULT_MS INT64_C(10000)
 #define DT_CALLBACK_TIMEOUT_MIN_MS     INT64_C(100)
 #define DT_CALLBACK_TIMEOUT_MAX_MS     INT64_C(600000)
 
-/* The timeout of a topic's callbacks; 0 stands for a setting that the topic does not have. The default is 10 seconds,
- * or half of a shorter acknowledgement timeout. */
+/* Returns the timeout of a topic's callbacks; 0 = the topic has no such setting. The default is 10 seconds, or half of
+ * a shorter acknowledgement timeout. */
 static inline int64_t dt_callback_timeout_ms(int64_t timeout_ms, int64_t ack_timeout_ms)
 {
     int64_t ack_ms = ack_timeout_ms > 0 ? ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;

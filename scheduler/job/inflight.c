@@ -1,6 +1,6 @@
 /*
- * The in-flight list: how it shrinks, and what it looks like as text. The same bytes stand in shards.inflight and in
- * ledger records, so that "is this job in flight" can also be asked in SQL: INSTR(inflight, CONCAT('[', id, ',')).
+ * The in-flight list: its text, and how it shrinks. shards.inflight and ledger records have the same bytes, so SQL can
+ * find a job in them too: INSTR(inflight, CONCAT('[', id, ',')).
  */
 #include "inflight.h"
 
@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/guard.h"
 #include "base/text/json_write.h"
+#include "job.h"
 
 void dt_inflight_clear(struct dt_inflight *list)
 {
@@ -35,7 +36,7 @@ static void skip_space(struct cursor *c)
         c->p++;
 }
 
-static bool take(struct cursor *c, char expected)
+static bool read_char(struct cursor *c, char expected)
 {
     skip_space(c);
     if (c->p == c->end || *c->p != expected)
@@ -44,12 +45,12 @@ static bool take(struct cursor *c, char expected)
     return true;
 }
 
-static bool take_number(struct cursor *c, int64_t *out)
+static bool read_number(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
     unsigned digits = 0;
     skip_space(c);
-    bool negative = c->p < c->end && *c->p == '-'; /* a due time of a manual edit */
+    bool negative = c->p < c->end && *c->p == '-'; /* a due time from a manual edit */
     c->p += negative;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && digits < 18; digits++)
         v = v * 10 + (*c->p++ - '0');
@@ -63,18 +64,19 @@ dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
     out->n = 0;
     if (text.n == 0)
         return DT_OK;
-    if (!take(&c, '['))
+    if (!read_char(&c, '['))
         return DT_MALFORMED;
-    for (bool more = !take(&c, ']'); more;) {
+    for (bool more = !read_char(&c, ']'); more;) {
         struct dt_claim claim;
-        if (!take(&c, '[') || !take_number(&c, &claim.id) || !take(&c, ',') || !take_number(&c, &claim.attempt) ||
-            !take(&c, ',') || !take_number(&c, &claim.due_ms) || !take(&c, ']'))
+        if (!read_char(&c, '[') || !read_number(&c, &claim.id) || !read_char(&c, ',') ||
+            !read_number(&c, &claim.attempt) || !read_char(&c, ',') || !read_number(&c, &claim.due_ms) ||
+            !read_char(&c, ']'))
             return DT_MALFORMED;
         if (out->n == out->cap && dt_inflight_reserve(out, out->cap ? out->cap * 2 : 64) != DT_OK)
             return DT_NOMEM;
         out->v[out->n++] = claim;
-        more = take(&c, ',');
-        if (!more && !take(&c, ']'))
+        more = read_char(&c, ',');
+        if (!more && !read_char(&c, ']'))
             return DT_MALFORMED;
     }
     skip_space(&c);
@@ -83,23 +85,16 @@ dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
 
 /* ---- entries ---- */
 
-static int by_id(const void *a, const void *b)
-{
-    const struct dt_claim *x = a;
-    const struct dt_claim *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 void dt_inflight_sort_by_id(struct dt_inflight *list)
 {
     if (list->n)
-        qsort(list->v, list->n, sizeof(*list->v), by_id);
+        qsort(list->v, list->n, sizeof(*list->v), dt_by_job_id);
 }
 
 bool dt_inflight_has(const struct dt_inflight *list, int64_t id)
 {
     struct dt_claim key = {.id = id};
-    return list->n && bsearch(&key, list->v, list->n, sizeof(*list->v), by_id);
+    return list->n && bsearch(&key, list->v, list->n, sizeof(*list->v), dt_by_job_id);
 }
 
 dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
@@ -168,9 +163,9 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 }
 
 /*
- * A refusal is remembered with the exact head that had been sent. It counts if the head to be sent now is the same: a
- * head of several attempts is halved, since one of them was refused and nobody knows which; an attempt that was refused
- * alone ends as undeliverable. The remainder goes on with a head of one, which doubles with each that is sent
+ * A refusal is remembered with the exact head that was sent. It counts if the head to be sent now is the same. A head
+ * of several attempts is halved, since it is not known which of them was refused. An attempt that was refused alone
+ * ends as undeliverable. The rest continues with a head of one, which doubles with each head that is sent
  * (dt_inflight_sent): if a topic takes nothing, its next message is refused alone at once.
  */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,

@@ -1,6 +1,6 @@
 /*
- * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end, and what
- * is done with every column of a job. Pure; refuses to know where jobs are kept.
+ * Names of states, rules for topic names, ids, retry schedules, keys of fires, and functions over all columns of a job.
+ * Pure.
  */
 #include "job.h"
 
@@ -186,9 +186,7 @@ void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t 
     DT_JOB_COLUMNS(DT_COLUMN_NONE, COPY, COPY)
 }
 
-/*
- * Retry schedules: a list of delays as the text that is stored. Pure.
- */
+/* ---- retry schedules ---- */
 
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n)
 {
@@ -216,7 +214,7 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
         struct dt_str word = {text.p + i, 0};
         while (i < text.n && !separator(text.p[i]))
             i++, word.n++;
-        /* "1500ms" is written for what no unit of the short form holds; without its unit it is a number of them. */
+        /* "1500ms": no unit of the short form fits; dt_duration_parse reads a number without a unit as ms. */
         if (word.n > 2 && memcmp(word.p + word.n - 2, "ms", 2) == 0 && word.p[word.n - 3] >= '0' &&
             word.p[word.n - 3] <= '9')
             word.n -= 2;
@@ -228,7 +226,7 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
     return DT_OK;
 }
 
-/* Takes keys apart: see job.h. Most keys are no fires', and end without a digit or an @ before the digits. */
+/* ---- keys of fires ---- */
 
 bool dt_fire_key_split(struct dt_str key, struct dt_str *name)
 {

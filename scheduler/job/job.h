@@ -11,20 +11,19 @@
 #include "base/text/timetext.h"
 
 /*
- * The columns of a job, in one table. From it come the members of struct dt_job, struct dt_new_job, struct dt_patch and
- * struct dt_outgoing, and what the store does with each of them: insert it, read it, change it, compare it. Statements
- * that name the columns stand in job/change/job_rows.sql, in the order of the table
- * (tests/unit/job/test_job_columns.c).
- * The payload, which may be large, comes behind all of them and is not in the table.
+ * The columns of a job, in one table. It yields the members of struct dt_job, struct dt_new_job, struct dt_patch and
+ * struct dt_outgoing, and what the store does with each of them: insert, read, change, compare. The statements that
+ * name the columns are in job/change/job_rows.sql, in the order of the table (tests/unit/job/test_job_columns.c). The
+ * payload, which may be large, comes after all of them and is not in the table.
  *
- * Whoever uses the table gives three macros of (kind, member, column), one a group:
+ * A use of the table passes three macros of (kind, member, column), one for each group:
  *
- *   ROW        what the store itself writes, or what a caller gives in a way of its own
- *   CONTENT    what a caller gives with the payload, and changes with it
- *   EXTRA      what a caller gives by itself, and changes by itself; most jobs have none of it
+ *   ROW        the store writes it, or a caller gives it in a way of its own
+ *   CONTENT    a caller gives and changes it with the payload
+ *   EXTRA      a caller gives and changes it by itself; most jobs have none of it
  *
- * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column holds -1 for none; STATE
- * and STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
+ * Kinds: INT int64_t; FLAG bool; TEXT struct dt_str, absent for NULL; SHARD int, the column has -1 for none; STATE and
+ * STATUS the ENUMs jobs.state and jobs.attempt_status. Times are in ms since 1970, 0 = none.
  */
 #define DT_JOB_COLUMNS(ROW, CONTENT, EXTRA)                                                                            \
     ROW(INT, id, id)                                                                                                   \
@@ -107,26 +106,26 @@ static inline bool dt_job_state_terminal(enum dt_job_state s)
     return s >= DT_SUCCEEDED;
 }
 
-/* A row of `jobs` or `history` as read. Slices belong to the arena or result that it was read into; NULL columns are
- * absent (.p NULL). */
+/* A row of `jobs` or `history`. Slices belong to the arena or result that it was read into; NULL columns are absent
+ * (.p NULL). */
 struct dt_job {
     DT_JOB_COLUMNS(DT_COLUMN_MEMBER, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    int64_t was_next_at_ms; /* of what a change gives back: next_at before it, for the index; else 0 */
-    bool unsettled;         /* of a change that was refused: only an attempt in flight is in its way; see store.h */
+    int64_t was_next_at_ms; /* set by a change: next_at before it, for the index; else 0 */
+    bool unsettled;         /* set by a refused change: only an attempt in flight prevents it; see jobs.h */
 };
 
-/* The first header of a job that a callback cannot carry. reason NULL: there is none; else it is static text. */
+/* The first header of a job that a callback cannot carry. reason: static text, or NULL if there is none. */
 struct dt_header_fault {
     struct dt_str name;
     const char *reason;
 };
 
-/* The members that make a job. Slices are borrowed. */
+/* What makes a job. Slices are borrowed. */
 struct dt_new_job {
     int64_t id;
     struct dt_str topic, key;
-    bool by_command; /* the key is an id, of which there is one in the installation among jobs that were made so */
+    bool by_command; /* the key is an id: it is unique in the installation among jobs that were made by commands */
     int64_t run_at_ms;
     struct dt_str retry;    /* absent = the topic's, copied at insert */
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
@@ -136,67 +135,63 @@ struct dt_new_job {
     struct dt_header_fault header_fault;
 };
 
-/* A job whose time changed, for the index: due_ms 0 = it is not to be met any more, was_ms 0 = it was nowhere
- * before. */
+/* A job whose time changed, for the index: due_ms 0 = its entry is removed, was_ms 0 = it had none. */
 struct dt_job_move {
     int64_t id, due_ms, was_ms;
 };
 
-/* Bytes of its texts and its payload. */
+/* Counts the bytes of its texts and its payload. */
 size_t dt_job_bytes(const struct dt_job *job);
 size_t dt_new_job_bytes(const struct dt_new_job *job);
-/* Whether it has any of CONTENT and EXTRA. */
+/* True if it has any of CONTENT and EXTRA. */
 bool dt_new_job_has_extras(const struct dt_new_job *job);
-/* The job as its row is when it was just made: scheduled, version 1. Slices are those of `made`. */
+/* Makes the job as its new row is: scheduled, version 1. Slices are those of `made`. */
 void dt_job_from_new(struct dt_job *job, const struct dt_new_job *made, int64_t created_ms);
 
-/* The topics of somebody who may not see all: their names begin with one of the prefixes, none of
- * which is empty; without any it is no topic. */
+/* The topics that a caller may see, if not all: their names begin with one of the prefixes, none of which is empty.
+ * Without prefixes it sees none. */
 struct dt_topic_bound {
     const struct dt_str *prefixes;
     size_t n;
 };
-/* Whether a topic is one of them; any topic is when bound is NULL. */
+/* True if the caller may see the topic, or bound is NULL. */
 bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
 
-/* Topic names: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.". NULL = fine, else
- * the reason. */
+/* Checks the name of a topic: 1-200 of [A-Za-z0-9._-], not "." or "..", not starting with "__" or "<installation>.".
+ * Returns NULL, or the reason. */
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
 /*
- * Whether a Kafka topic of this name may be internal to an installation, ours or another on the same Kafka: "__…", and
- * every name that ends in one of .ledger .results .results.rejected .commands .commands.rejected .dead .alerts. What
- * stands before the ending is any installation's name, so no part of it tells them apart. Nothing else is refused:
- * "orders.commands.create", "results" and "exam_results" are anybody's.
+ * True if a Kafka topic of this name may be internal to an installation, ours or another on the same Kafka: "__…", and
+ * every name that ends in one of .ledger .results .results.rejected .commands .commands.rejected .dead .alerts. The
+ * part before the ending is the installation's name, which may be any. Other names are free: "orders.commands.create",
+ * "results", "exam_results".
  */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
-/* Can the name of a topic begin so? Not empty. */
+/* True if the name of a topic can begin with it. Not empty. */
 bool dt_topic_prefix_valid(struct dt_str prefix);
-/* Is the name among a list of names, and of prefixes that end in *, such as "shared.audit,public.*"? */
+/* True if a list of names, and of prefixes that end in *, has the name: "shared.audit,public.*". */
 bool dt_topic_listed(const char *list, struct dt_str name);
 
-#define DT_SEQUENCE_BITS 40 /* of an id; what is above them is its home day */
-/*
- * id = home day (days since 2025-01-01 of the first run_at, 0 before it) << 40 | sequence. Of the sequence number the
- * low 39 bits count: the upper half of the numbers of a day is left to rows that were not made by an API (tests).
- */
+#define DT_SEQUENCE_BITS 40 /* of an id; the bits above them are its home day */
+/* Makes an id: home day (days since 2025-01-01 of the first run_at, 0 before it) << 40 | sequence. Of the sequence
+ * only the low 39 bits are used: the upper half of a day's numbers is for rows that no API made (tests). */
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence);
-/* The day that it carries. */
+/* The home day of an id. */
 static inline int32_t dt_job_home_day(int64_t id)
 {
     return (int32_t)(id >> DT_SEQUENCE_BITS);
 }
 
-/* The longest time for a result that is reckoned with, a hundred years: now + it is a time. */
+/* The longest time for a result, a hundred years, so that now + it is still a time. */
 #define DT_ACK_MAX_MS INT64_C(3155760000000)
-/* How much of it a slow batch may take before its deadline is renewed, which costs as much as the claim did: a
- * twentieth, 100 ms at least and a second at most. */
+/* How much of the time for a result a slow batch may use up before its deadline is renewed, which costs as much as
+ * the claim: a twentieth, at least 100 ms and at most a second. */
 int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms);
 
-/* Times before this one are in the exact part of the due index: end of the UTC day that contains now + 48 h. */
+/* The end of the exact part of the due index: the end of the UTC day that contains now + 48 h. */
 int64_t dt_near_end_ms(int64_t now_ms);
 
-/* The order of job ids, for qsort and bsearch over arrays of int64_t. */
-
+/* The order of job ids, for qsort and bsearch over arrays of int64_t, or of structs whose first member is the id. */
 static inline int dt_by_job_id(const void *a, const void *b)
 {
     const int64_t *x = a;
@@ -204,14 +199,12 @@ static inline int dt_by_job_id(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* A change of a scheduled job that a caller asks for (PATCH, or an intent): the members that it sets. Pure. */
-
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \
     bool has_##member;                                                                                                 \
     DT_COLUMN_TYPE_##kind member; /* absent = none */
-/* The members of a job that change; only those whose has_… is set. */
+/* A change of a scheduled job that a caller asks for (PATCH, or an intent): only members whose has_… is set change. */
 struct dt_patch {
-    int64_t if_version; /* the change is for this version of the row only (VERSION otherwise); 0 = any */
+    int64_t if_version; /* change only this version of the row (else VERSION); 0 = any */
     bool has_run_at, has_payload, has_retry, has_ack_timeout;
     int64_t run_at_ms;
     bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
@@ -219,36 +212,31 @@ struct dt_patch {
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
     struct dt_str retry;                                              /* absent = the topic's */
     int64_t ack_timeout_ms;                                           /* 0 = the topic's */
-    struct dt_header_fault header_fault;                              /* of headers; the store does not look at it */
+    struct dt_header_fault header_fault;                              /* of headers; not used by the store */
 };
 
 /*
  * Retry schedules as text, as stored in jobs.retry and topics.retry.
  *
- * Canonical text: delays in the short form, space separated ("15s 3m 500ms": "ms" for what is no whole second); the
+ * Canonical text: delays in the short form, separated by spaces ("15s 3m 500ms": "ms" if it is no whole second). The
  * empty text = no retries. At most 100 delays. Durations and times as text: base/text/timetext.h.
  */
-
 #define DT_RETRY_MAX      100
 #define DT_RETRY_TEXT_MAX 1600
 
-/* Canonical text from n delays. */
+/* Writes n delays as canonical text. */
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n);
-/*
- * Reads stored (perhaps manually edited) text: durations separated by spaces or commas, "ms" included. INVALID for
- * anything else and for more than DT_RETRY_MAX, *n is then 0.
- */
+/* Reads stored text, which may have been edited by hand: durations separated by spaces or commas, "ms" included.
+ * INVALID: anything else, or more than DT_RETRY_MAX; *n is 0 then. */
 DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
 
-/*
- * Keys of fires: `<name of the schedule>@<nominal time, ms since 1970>`. Pure.
- */
+/* ---- keys of fires: `<name of the schedule>@<nominal time, ms since 1970>` ---- */
 
 #define DT_SCHEDULE_NAME_MAX 200
 
-/* Says whether a key may be that of a fire; *name is the schedule's then. */
+/* True if the key may be that of a fire; *name is the schedule's then. */
 bool dt_fire_key_split(struct dt_str key, struct dt_str *name);
-/* Reads the time of a key that begins with the name of its schedule. -1: no schedule writes it so. */
+/* Reads the time from a key that begins with the name of its schedule. -1: schedules do not write such a key. */
 int64_t dt_fire_key_time_ms(struct dt_str key, struct dt_str name);
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * Decoding of what makes or changes a job: one table of members, shared by create, PATCH and templates. First
- * every member is read by itself into dt_job_fields, then what belongs together is compared, then the result is put
- * together; faults are collected all the way, so that a caller learns all of them at once.
+ * Jobs as JSON: reading what makes or changes a job, the digest of a request, and writing a job.
+ *
+ * One table of members serves create, PATCH and templates. Reading has three steps: each member into dt_job_fields,
+ * then the rules between members, then the result. All faults are collected, so that a caller learns of all of them at
+ * once.
  */
 #include "job_json.h"
 
@@ -16,8 +18,8 @@
 #include "base/text/json_write.h"
 #include "job.h"
 
-/* Of a body without its payload: a value of two bytes is a node of eighty, and no member that there is has so many. A
- * payload's names are as many as it has room for. */
+/* Nodes of a body without its payload: a value of two bytes is a node of eighty, and no valid member has so many. A
+ * payload may have as many names as fit into it. */
 #define NODES_MAX 16384
 #define NAMES_MAX 4000000
 
@@ -25,9 +27,9 @@
 struct decoder {
     struct dt_job_fields f;
     bool patch;                      /* null means the default */
-    bool (*own)(struct dt_str name); /* of a template: the member is the schedule's */
-    bool time_read;                  /* run_at or delay is there, without a fault of its own */
-    bool too_large;                  /* one of the faults is a size */
+    bool (*own)(struct dt_str name); /* of a template: the member belongs to the schedule */
+    bool time_read;                  /* run_at or delay is given, without a fault of its own */
+    bool too_large;                  /* one of the faults is about a size */
 };
 
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested)
@@ -36,16 +38,12 @@ struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsig
         .depth = rules->json_depth + nested, .opaque = "payload", .nodes = NODES_MAX, .names = NAMES_MAX};
 }
 
-/* ---- values ---- */
-
 const char *dt_key_check(struct dt_str key)
 {
     if (key.n < 1 || key.n > DT_KEY_MAX)
         return "must have 1 to 255 bytes of UTF-8";
     return dt_utf8_valid(key) ? NULL : "must be UTF-8";
 }
-
-/* ---- members ---- */
 
 void dt_read_retry(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
@@ -141,7 +139,7 @@ static void read_payload_base64(struct dt_json_reader *r, const struct dt_json_f
         check_payload_size(r, field);
 }
 
-/* Adds a header to the text and the pairs, unless it is refused or too much; *bytes: of all so far. */
+/* Adds a header to the text and the pairs, unless it is refused or too large. *bytes: of all headers so far. */
 static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, struct dt_strbuf *text, size_t *bytes)
 {
     struct dt_job_fields *f = &((struct decoder *)r->out)->f;
@@ -149,7 +147,7 @@ static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, 
     const char *reason = NULL;
     if (name.n == 0)
         reason = "must have a name";
-    else if (memchr(name.p, '\0', name.n)) /* consumers would read "content-type\0x" as ours */
+    else if (memchr(name.p, '\0', name.n)) /* consumers would take "content-type\0x" for "content-type" */
         reason = "must have a name without U+0000";
     else if ((name.n >= 3 && strncasecmp(name.p, "ce_", 3) == 0) ||
              (name.n == 12 && strncasecmp(name.p, "content-type", 12) == 0))
@@ -167,7 +165,7 @@ static void read_header(struct dt_json_reader *r, const struct dt_json_node *m, 
     dt_json_put_key(text, pair.name);
     dt_json_put_string(text, NULL, pair.value);
     f->pairs[f->n_pairs++] = pair;
-    /* What a callback cannot carry, topics whose delivery is another one take all the same. */
+    /* Only callbacks cannot carry it: topics with another delivery accept it. */
     reason = dt_callback_header_name_check(pair.name);
     if (!reason)
         reason = dt_callback_header_value_check(pair.value);
@@ -196,7 +194,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
     if (bytes > most)
         dt_json_faultf(r, field, "names and values have %zu bytes, %zu are allowed", bytes, most);
     dt_strbuf_addc(&text, '}');
-    if (text.n > DT_HEADERS_TEXT_MAX) /* many short names with escapes are longer as JSON than their bytes tell */
+    if (text.n > DT_HEADERS_TEXT_MAX) /* many short names with escapes are longer as JSON than their bytes say */
         dt_json_faultf(r, field, "has %zu bytes as JSON, %d are allowed", text.n, DT_HEADERS_TEXT_MAX);
     d->too_large |= bytes > most || text.n > DT_HEADERS_TEXT_MAX;
     f->job.headers = dt_json_keep(r->faults, dt_strbuf_str(&text));
@@ -206,7 +204,7 @@ static void read_headers(struct dt_json_reader *r, const struct dt_json_field *f
 
 #define FIXED   (DT_FIELD_OWN << 0) /* cannot be changed */
 #define DEFAULT (DT_FIELD_OWN << 1) /* null in a PATCH or a template: the default, or none */
-#define ONCE    (DT_FIELD_OWN << 2) /* not in a template: each of its jobs has another */
+#define ONCE    (DT_FIELD_OWN << 2) /* not in a template: each of its jobs has its own */
 
 /* In the order of enum dt_job_member. */
 static const struct dt_json_field fields[] = {
@@ -227,7 +225,7 @@ static const struct dt_json_field fields[] = {
              .judge = dt_check_callback_url),
 };
 
-static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static bool admits_member(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     const struct dt_job_rules *rules = r->context;
     const struct decoder *d = r->out;
@@ -251,19 +249,17 @@ static bool admits(struct dt_json_reader *r, const struct dt_json_field *field, 
     return false;
 }
 
-static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN); /* of a create by REST */
-static const struct dt_json_table table = DT_TABLE(fields, .admits = admits);
-
-/* ---- what belongs together ---- */
+static const struct dt_json_table plain = DT_TABLE(fields, .unknown = DT_REASON_UNKNOWN); /* for a create by REST */
+static const struct dt_json_table table = DT_TABLE(fields, .admits = admits_member);
 
 static bool has(const struct decoder *d, enum dt_job_member bit)
 {
     return (d->f.has & bit) != 0;
 }
 
-/* When the job is due; a past time is now. Refused when that is too far ahead. */
-static int64_t due_ms(const struct decoder *d, const struct dt_job_rules *rules, int64_t now_ms,
-                      struct dt_faults *faults)
+/* Returns when the job is due; a past time is now. A time that is too far ahead is a fault. */
+static int64_t read_due_ms(const struct decoder *d, const struct dt_job_rules *rules, int64_t now_ms,
+                           struct dt_faults *faults)
 {
     if (!d->time_read)
         return now_ms;
@@ -301,13 +297,11 @@ static bool read_object(struct decoder *d, const dt_json *json, const struct dt_
     return true;
 }
 
-static dt_status verdict(const struct decoder *d, const struct dt_faults *faults)
+static dt_status decode_status(const struct decoder *d, const struct dt_faults *faults)
 {
     const dt_status status = dt_faults_status(faults);
     return status == DT_INVALID && d->too_large ? DT_TOO_LARGE : status;
 }
-
-/* ---- create ---- */
 
 static void fill_new(struct decoder *d, struct dt_new_job *out)
 {
@@ -326,7 +320,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
     *out = (struct dt_new_job){0};
     if (!read_object(&d, json, rules, faults))
         return DT_INVALID;
-    /* Topic and key stand in the path, in the body, or in both and agree. */
+    /* Topic and key are in the path, in the body, or in both and equal. */
     if (path->topic.p) {
         if (d.f.job.topic.p && !dt_str_eq(d.f.job.topic, path->topic))
             dt_faults_add(faults, "/topic", "differs from the topic in the path");
@@ -342,8 +336,8 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
     }
     if (!has(&d, DT_MEMBER_RUN_AT) && !has(&d, DT_MEMBER_DELAY))
         dt_faults_add(faults, "/run_at", "is required: give exactly one of run_at and delay");
-    const int64_t due = due_ms(&d, rules, now_ms, faults);
-    dt_status status = verdict(&d, faults);
+    const int64_t due = read_due_ms(&d, rules, now_ms, faults);
+    dt_status status = decode_status(&d, faults);
     if (status != DT_OK)
         return status;
     fill_new(&d, out);
@@ -358,13 +352,11 @@ dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules 
     *out = (struct dt_new_job){0};
     if (!read_object(&d, json, rules, faults))
         return DT_INVALID;
-    dt_status status = verdict(&d, faults);
+    dt_status status = decode_status(&d, faults);
     if (status == DT_OK)
         fill_new(&d, out);
     return status;
 }
-
-/* ---- PATCH ---- */
 
 dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                           struct dt_faults *faults, struct dt_patch *out)
@@ -375,8 +367,8 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
     *out = (struct dt_patch){0};
     if (!read_object(&d, json, rules, faults))
         return DT_INVALID;
-    const int64_t due = due_ms(&d, rules, now_ms, faults);
-    const dt_status status = verdict(&d, faults);
+    const int64_t due = read_due_ms(&d, rules, now_ms, faults);
+    const dt_status status = decode_status(&d, faults);
     if (status != DT_OK)
         return status;
     out->has_run_at = (f->has & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
@@ -401,12 +393,12 @@ dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules,
 }
 
 /*
- * The digest of a request: what "equal" means when a key comes again. xxh3-128 over a canonical text: for each member
- * that is there a tag, the length and the bytes; long members (payload, headers) stand in it by their own hash.
- * Independent of the machine's byte order, since the digest is kept in MySQL. Changing it makes every kept key a
- * conflict: never change it.
+ * ---- the digest of a request ----
+ *
+ * Requests with the same key are equal if their digests are. It is xxh3-128 of a canonical text: for each given member
+ * a tag, the length and the bytes; of long members (payload, headers) their own hash. It does not depend on the
+ * machine's byte order, since MySQL stores it. Never change it: every stored key would become a conflict.
  */
-
 
 struct canon {
     /* Topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones. */
@@ -454,14 +446,14 @@ static int by_name(const void *a, const void *b)
     return dt_str_order(((const struct dt_header_pair *)a)->name, ((const struct dt_header_pair *)b)->name);
 }
 
-static void update(XXH3_state_t *state, struct dt_str s)
+static void hash_text(XXH3_state_t *state, struct dt_str s)
 {
     unsigned char n[8];
     for (unsigned i = 0; i < 8; i++)
         n[i] = (unsigned char)((uint64_t)s.n >> (8 * i));
-    XXH3_128bits_update(state, n, sizeof(n));
+    XXH3_128bits_hash_text(state, n, sizeof(n));
     if (s.n > 0)
-        XXH3_128bits_update(state, s.p, s.n);
+        XXH3_128bits_hash_text(state, s.p, s.n);
 }
 
 static XXH128_hash_t hash_of_headers(struct dt_job_fields *f)
@@ -471,8 +463,8 @@ static XXH128_hash_t hash_of_headers(struct dt_job_fields *f)
     if (f->n_pairs > 1)
         qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), by_name);
     for (size_t i = 0; i < f->n_pairs; i++) {
-        update(&state, f->pairs[i].name);
-        update(&state, f->pairs[i].value);
+        hash_text(&state, f->pairs[i].name);
+        hash_text(&state, f->pairs[i].value);
     }
     return XXH3_128bits_digest(&state);
 }
@@ -512,8 +504,8 @@ void dt_job_digest_add(unsigned char digest[16], struct dt_str text)
     XXH3_state_t state;
     XXH128_canonical_t canonical;
     XXH3_128bits_reset(&state);
-    XXH3_128bits_update(&state, digest, 16);
-    update(&state, text);
+    XXH3_128bits_hash_text(&state, digest, 16);
+    hash_text(&state, text);
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
     memcpy(digest, canonical.digest, 16);
 }
@@ -524,14 +516,12 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
     return hash != 0 ? hash : 1;
 }
 
-/* A job as JSON: see job_json.h. */
+/* ---- writing ---- */
 
-#define STORED_DEPTH_MAX 128 /* what limits.json_depth allowed once may be less deep today */
+#define STORED_DEPTH_MAX 128 /* limits.json_depth may have been larger when the job was made */
 
-/* ---- retry ---- */
-
-/* Digits and one of s, m, h, d, what schedules are usually made of, are shown as they stand. Other delays get the short
- * form when they are whole seconds, else that of ISO 8601; text that is none (a manual edit) stays as it is. */
+/* Digits and one of s, m, h, d, as most schedules have, are shown as stored. Other delays get the short form if they
+ * are whole seconds, else ISO 8601. Text that is no delay (a manual edit) is shown as it is. */
 static void put_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];
@@ -571,9 +561,7 @@ void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
     dt_json_end_array(out);
 }
 
-/* ---- job ---- */
-
-/* Without memory nobody knows: the job as a whole is then not there. */
+/* Without memory it is not known: then out fails as a whole. */
 static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
     const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};

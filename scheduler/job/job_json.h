@@ -1,11 +1,10 @@
 /*
- * Jobs between JSON and the domain: what a caller may write to make a job, or to change one; in a body of the API, and
- * in whatever else is put into the form of one. Pure: no I/O, no clock, no HTTP; the JSON text was parsed already
- * (base/text/json.h).
+ * Jobs as JSON: bodies that make or change a job, of the API or in the same form elsewhere, and jobs in answers and
+ * dead letters. Pure: no I/O, no clock, no HTTP; the JSON text is already parsed (base/text/json.h).
  *
- * Decoding refuses nothing silently: each member that is missing, unknown, wrong or contradictory becomes one fault
- * with a JSON pointer (problem.h), and all of them are found in one pass. Decoded strings are copied into the arena of
- * the faults, so the parser may be used again at once; payloads stay where they are in the request's text.
+ * Each member that is missing, unknown, wrong or contradictory becomes one fault with a JSON pointer (problem.h); one
+ * pass finds all of them. Decoded strings are copied into the arena of the faults, so the parser may be used again at
+ * once; payloads stay in the request's text.
  */
 #ifndef DT_JOB_JOB_JSON_H
 #define DT_JOB_JOB_JSON_H
@@ -16,7 +15,7 @@
 #include "job.h"
 #include "problem.h"
 
-/* The limits that bodies are measured against; from the configuration, one a process. Slices are borrowed. */
+/* The limits of bodies, from the configuration; one for each process. Slices are borrowed. */
 struct dt_job_rules {
     int64_t max_delay_ms;
     size_t payload_max, headers_max;
@@ -25,47 +24,46 @@ struct dt_job_rules {
     bool callbacks;            /* topics may have the delivery http */
     struct dt_str allow_hosts; /* where callbacks may go (base/http/callback_rules.h) */
     int64_t delays_from_ms;    /* the instant that delays count from; 0 = now_ms of the decoder */
-    /* Says which members of an object belong to what the body stands in; they are passed by. NULL: none. */
+    /* Accepts the members of an object that belong to its context; they are skipped. NULL: none. */
     bool (*beside)(struct dt_str name);
 };
-/* The limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
+/* Returns the limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
 
-/* The part of a new job that stands in the request's path; both are absent for POST. They are checked before
- * (dt_topic_check, dt_key_check); the body must agree with them. */
+/* Topic and key from the request's path, already checked (dt_topic_check, dt_key_check); absent for POST. The body
+ * must agree with them. */
 struct dt_job_path {
     struct dt_str topic, key;
 };
 
 /*
- * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, everything but its
- * id: run_at is final (a delay is counted from now_ms, or as the rules say; a past time is now_ms), retry and
- * ack_timeout are as given (absent: the topic's), the digest is made. now_ms: MySQL's clock, not earlier than it is
- * (dt_refclock_latest_ms).
- * INVALID: faults has at least one. TOO_LARGE: likewise, and one of them is a size beyond its limit. NOMEM.
+ * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, except the id.
+ * run_at is final (a delay counts from now_ms or delays_from_ms, a past time is now_ms); retry and ack_timeout are as
+ * given (absent: the topic's); the digest is set. now_ms: MySQL's clock, not earlier than it is
+ * (dt_refclock_latest_ms). INVALID: faults has at least one. TOO_LARGE: the same, and one fault is a size beyond its
+ * limit. NOMEM.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
- * headers in the order of their names, payload by its bytes (absent = null); an absent member differs from any value of
- * it.
+ * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every value.
  */
 DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules,
                                       const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
                                       struct dt_new_job *out);
 
 /*
- * Decodes the members of jobs that are made later, again and again: everything of a new job but key, run_at and delay,
- * which are refused. Members of which own() says so are passed by; null is the topic's default, as in a PATCH; the
- * topic is absent when it is not given. Statuses as of dt_job_decode; faults may have some before.
+ * Decodes the members of jobs that are made repeatedly later: those of a new job without key, run_at and delay, which
+ * are refused. Members that own() accepts are skipped; null is the topic's default, as in a PATCH; the topic may be
+ * absent. Statuses as of dt_job_decode; faults may already have some.
  */
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,
                                                struct dt_new_job *out);
-/* Checks and rows that tables of bodies share; their reader's context is the rules. */
+/* For other tables of bodies; the context of their reader are the rules. */
 const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
 const char *dt_check_callback_url(struct dt_json_reader *reader, struct dt_str text);
-/* Turns a list of durations into canonical text. */
+/* Reads a list of durations as canonical text. */
 void dt_read_retry(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node);
-/* Makes a text a part of the request that a digest stands for. */
+/* Includes a text in a digest. */
 void dt_job_digest_add(unsigned char digest[16], struct dt_str text);
 
 /* Computes a short hash of a topic and a key. It is never 0; different keys may share one. */
@@ -73,38 +71,33 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key);
 /* Checks a key: 1 to 255 bytes of UTF-8. NULL: it is fine; else the reason, static text. */
 const char *dt_key_check(struct dt_str key);
 
-/* Decodes a body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none). Statuses
- * as of dt_job_decode. */
+/* Decodes a body of PATCH /v1/jobs/{id}: a missing member is unchanged, null is the topic's default (or none).
+ * Statuses as of dt_job_decode. */
 DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                         struct dt_faults *faults, struct dt_patch *out);
 
-/*
- * A job as JSON, the same in answers of the API and in dead letters. Pure: appends to a buffer, member by member in a
- * fixed order. Stored text that people may have edited by SQL never breaks the JSON around it.
- */
+/* ---- writing; members have a fixed order, and stored text that was edited by SQL never breaks the JSON around it
+ * ---- */
 
 struct dt_job_view {
     bool payload;            /* show it */
     const char *waiting_for; /* NULL = null */
     const char *outcome;     /* of a result; NULL = no such member */
-    int64_t deadline_ms;     /* of a pop: until then a report is waited for; 0 = no such member */
-    /* A parser to check stored payload and headers with: a payload that is no JSON is shown as base64, such headers are
-     * left out; when the parser finds no memory, the buffer fails. NULL: they come from a request that was checked. */
+    int64_t deadline_ms;     /* of a popped job: the time to report ends; 0 = no such member */
+    /* Checks stored payload and headers: a payload that is no JSON is written as base64, such headers are left out;
+     * without memory the buffer fails. NULL: they come from a request that was checked. */
     dt_json *check;
 };
 void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt_job_view *view);
-/* Adds a job that was read from the store, with a parser of its own: for callers in no hurry. */
+/* Adds a job that was read from the store, with a parser of its own, which takes longer. */
 void dt_job_add_json(struct dt_strbuf *out, const struct dt_job *job, bool with_payload, const char *waiting_for);
 
-/* Adds a canonical (or manually edited) retry schedule as a JSON list; name: NULL, or that of a member. */
+/* Adds a canonical (or manually edited) retry schedule as a JSON list; name: of the member, or NULL. */
 void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry);
 
-/*
- * The members of a job as a body gave them, each with a bit that says whether it was there, so that "absent" and "null"
- * stay apart until somebody decides what they mean. For those that decode bodies only. Pure.
- */
+/* ---- the members of a body as given, for tables that decode bodies; `has` tells "absent" from "null" ---- */
 
-/* Bits in the order of the rows of the table (job_json.c). */
+/* In the order of the table (job_json.c). */
 enum dt_job_member {
     DT_MEMBER_TOPIC = 1 << 0,
     DT_MEMBER_KEY = 1 << 1,
@@ -124,17 +117,16 @@ struct dt_header_pair {
     struct dt_str name, value;
 };
 
-/* A member that is absent, or null where null is allowed, has the empty value. */
+/* A member that is absent, or null if that is allowed, has the empty value. */
 struct dt_job_fields {
     unsigned has; /* enum dt_job_member, or-ed */
     int64_t delay_ms;
     struct dt_header_pair *pairs; /* of the headers */
     size_t n_pairs;
-    struct dt_new_job job; /* payload: of either kind; run_at as it was given */
+    struct dt_new_job job; /* payload: either kind; run_at as given */
 };
 
-/* Computes the digest of the request, which is the job's (job_decode.h says what it has in it). Sorts the pairs by
- * name. */
+/* Computes the digest of the request (see dt_job_decode) into fields->job. Sorts the pairs by name. */
 void dt_job_digest(struct dt_job_fields *fields);
 
 #endif

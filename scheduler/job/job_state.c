@@ -1,10 +1,10 @@
 /*
- * The table of states and the judgement of results. Pure: the caller reads the row, and writes what is decided only
- * where the row is still as it was read.
+ * The table of states, and the effect of results. Pure: the caller reads the row, and writes the decision only if the
+ * row is still as it was read.
  *
- * Invariants: a state that C decides comes out of the table; statements that write a state repeat its condition; a
- * result changes a job only as a result of its latest attempt, and only while that attempt is out (or, for a success,
- * while the job waits for its next attempt); the number of failures never falls here; a terminal state has no next_at.
+ * Invariants: every state that C decides comes from the table; statements that write a state repeat its condition. A
+ * result changes a job only if it is for the latest attempt, and only while that attempt is dispatched (a success also
+ * while the job waits for its next attempt). The number of failures never falls here. A terminal state has no next_at.
  */
 #include "job_state.h"
 
@@ -13,41 +13,27 @@
 #include "base/guard.h"
 #include "job.h"
 
-#define NO DT_STATE_ILLEGAL
-
-/* clang-format off */
+/* 1 + the state after the event; 0 = illegal. */
 static const signed char after[DT_JOB_STATES][DT_EVENTS] = {
-    [DT_SCHEDULED] = {
-        [DT_EVENT_CLAIM] = DT_DISPATCHED,  [DT_EVENT_SUCCEED] = DT_SUCCEEDED, [DT_EVENT_RETRY] = NO,
-        [DT_EVENT_BURY] = NO,              [DT_EVENT_SNOOZE] = NO,            [DT_EVENT_EXTEND] = NO,
-        [DT_EVENT_CANCEL] = DT_CANCELLED,  [DT_EVENT_NO_RETRIES] = NO,        [DT_EVENT_FINISH_CANCELLED] = NO,
-        [DT_EVENT_CHANGE] = DT_SCHEDULED,  [DT_EVENT_REDRIVE] = NO,
-    },
-    [DT_DISPATCHED] = {
-        [DT_EVENT_CLAIM] = NO,             [DT_EVENT_SUCCEED] = DT_SUCCEEDED, [DT_EVENT_RETRY] = DT_SCHEDULED,
-        [DT_EVENT_BURY] = DT_DEAD,         [DT_EVENT_SNOOZE] = DT_SCHEDULED,  [DT_EVENT_EXTEND] = DT_DISPATCHED,
-        [DT_EVENT_CANCEL] = NO,            [DT_EVENT_NO_RETRIES] = DT_DISPATCHED,
-        [DT_EVENT_FINISH_CANCELLED] = DT_CANCELLED,
-        [DT_EVENT_CHANGE] = NO,            [DT_EVENT_REDRIVE] = NO,
-    },
-    [DT_SUCCEEDED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
-    [DT_DEAD] = {
-        [DT_EVENT_CLAIM] = NO,             [DT_EVENT_SUCCEED] = NO,           [DT_EVENT_RETRY] = NO,
-        [DT_EVENT_BURY] = NO,              [DT_EVENT_SNOOZE] = NO,            [DT_EVENT_EXTEND] = NO,
-        [DT_EVENT_CANCEL] = NO,            [DT_EVENT_NO_RETRIES] = NO,        [DT_EVENT_FINISH_CANCELLED] = NO,
-        [DT_EVENT_CHANGE] = NO,            [DT_EVENT_REDRIVE] = DT_SCHEDULED,
-    },
-    [DT_CANCELLED] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
+    [DT_SCHEDULED] = {[DT_EVENT_CLAIM] = 1 + DT_DISPATCHED,
+                      [DT_EVENT_SUCCEED] = 1 + DT_SUCCEEDED,
+                      [DT_EVENT_CANCEL] = 1 + DT_CANCELLED,
+                      [DT_EVENT_CHANGE] = 1 + DT_SCHEDULED},
+    [DT_DISPATCHED] = {[DT_EVENT_SUCCEED] = 1 + DT_SUCCEEDED,
+                       [DT_EVENT_RETRY] = 1 + DT_SCHEDULED,
+                       [DT_EVENT_BURY] = 1 + DT_DEAD,
+                       [DT_EVENT_SNOOZE] = 1 + DT_SCHEDULED,
+                       [DT_EVENT_EXTEND] = 1 + DT_DISPATCHED,
+                       [DT_EVENT_NO_RETRIES] = 1 + DT_DISPATCHED,
+                       [DT_EVENT_FINISH_CANCELLED] = 1 + DT_CANCELLED},
+    [DT_DEAD] = {[DT_EVENT_REDRIVE] = 1 + DT_SCHEDULED},
 };
-/* clang-format on */
-
-_Static_assert(DT_EVENTS == 11, "every row of the table names every event");
 
 int dt_job_state_after(enum dt_job_state state, enum dt_event event)
 {
     if ((unsigned)state >= DT_JOB_STATES || (unsigned)event >= DT_EVENTS)
         return DT_STATE_ILLEGAL;
-    return after[state][event];
+    return after[state][event] - 1;
 }
 
 int64_t dt_job_number_after(int64_t number, int64_t more)
@@ -63,53 +49,37 @@ bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
 /* ---- results ---- */
 
 /* The status of an attempt after the result. */
-static enum dt_attempt_status attempt_after(enum dt_result_status status)
-{
-    switch (status) {
-    case DT_RESULT_SUCCEEDED:
-        return DT_ATTEMPT_SUCCEEDED;
-    case DT_RESULT_FAILED:
-        return DT_ATTEMPT_FAILED;
-    case DT_RESULT_SNOOZED:
-        return DT_ATTEMPT_SNOOZED;
-    case DT_RESULT_GAVE_UP:
-        return DT_ATTEMPT_GAVE_UP;
-    case DT_RESULT_EXTENDED:
-        return DT_ATTEMPT_DISPATCHED;
-    case DT_RESULT_TIMED_OUT:
-        return DT_ATTEMPT_TIMED_OUT;
-    case DT_RESULT_UNDELIVERABLE:
-        return DT_ATTEMPT_UNDELIVERABLE;
-    case DT_RESULT_LOST:
-        return DT_ATTEMPT_LOST;
-    }
-    return DT_ATTEMPT_NONE;
-}
+static const enum dt_attempt_status attempt_after[] = {
+    [DT_RESULT_SUCCEEDED] = DT_ATTEMPT_SUCCEEDED, [DT_RESULT_FAILED] = DT_ATTEMPT_FAILED,
+    [DT_RESULT_SNOOZED] = DT_ATTEMPT_SNOOZED,     [DT_RESULT_GAVE_UP] = DT_ATTEMPT_GAVE_UP,
+    [DT_RESULT_EXTENDED] = DT_ATTEMPT_DISPATCHED, [DT_RESULT_TIMED_OUT] = DT_ATTEMPT_TIMED_OUT,
+    [DT_RESULT_LOST] = DT_ATTEMPT_LOST,           [DT_RESULT_UNDELIVERABLE] = DT_ATTEMPT_UNDELIVERABLE,
+};
 
 bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported)
 {
-    return reported != DT_RESULT_EXTENDED && recorded != DT_ATTEMPT_NONE && recorded == attempt_after(reported);
+    return reported != DT_RESULT_EXTENDED && recorded != DT_ATTEMPT_NONE && recorded == attempt_after[reported];
 }
 
-/* May this result change this job at all? */
+/* True if this result may change this job. */
 static bool applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
 {
     if (!DT_GUARD(RESULT_ATTEMPT, result->attempt == job->attempt) || job->attempt < 1)
         return false;
-    /* An undeliverable attempt reached nobody: a success that is reported for it is a mistake. */
+    /* An undeliverable attempt reached no consumer: a success that is reported for it is a mistake. */
     if (job->state == DT_SCHEDULED)
         return result->status == DT_RESULT_SUCCEEDED && job->attempt_status != DT_ATTEMPT_UNDELIVERABLE;
     if (job->state != DT_DISPATCHED)
         return false;
     if (result->status == DT_RESULT_TIMED_OUT)
-        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* an extension may have moved it meanwhile */
+        return dt_job_deadline_passed(job->next_at_ms, now_ms); /* an extension may have moved the deadline */
     return result->status != DT_RESULT_SNOOZED || result->retry_after_ms >= 0;
 }
 
 /*
- * The event that a result is for this job, and the delay to the job's next attention where there is one. A schedule
- * that nobody can read (a manual edit gone wrong) counts as the default one: a retry too many can be cancelled, a dead
- * job has been given up.
+ * Returns the event that a result is for this job, and the delay to the job's next_at, if it has one. A retry schedule
+ * that cannot be read (a wrong manual edit) counts as the default one: a retry too many can be cancelled, a dead job is
+ * lost.
  */
 static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
 {
@@ -119,7 +89,7 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
     if (result->status == DT_RESULT_SUCCEEDED)
         return DT_EVENT_SUCCEED;
     if (result->status == DT_RESULT_EXTENDED) {
-        /* Columns may hold anything after a manual edit: no time may overflow. */
+        /* After a manual edit the column may have any value: no time may overflow. */
         const int64_t own_ms = dt_earlier(job->ack_timeout_ms, DT_DURATION_MAX_MS);
         *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : own_ms;
         return DT_EVENT_EXTEND;
@@ -157,7 +127,7 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
         return d;
     d.outcome = DT_OUTCOME_APPLIED;
     d.state = (enum dt_job_state)state;
-    d.attempt_status = attempt_after(result->status);
+    d.attempt_status = attempt_after[result->status];
     d.next_at_ms = dt_job_state_terminal(d.state) ? 0 : now_ms + delay_ms;
     d.failed = result->status != DT_RESULT_SUCCEEDED && result->status != DT_RESULT_SNOOZED &&
                result->status != DT_RESULT_EXTENDED && result->status != DT_RESULT_LOST;
@@ -167,8 +137,6 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
     dt_assert(d.dead_letter == (d.state == DT_DEAD));
     return d;
 }
-
-/* The word for what a job waits for: see job_state.h. */
 
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts)
 {
@@ -185,7 +153,7 @@ const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_fact
         return "limit";
     if (facts->dealing == DT_DEALING_OFFERS)
         return facts->led ? "pop" : "leader";
-    if (!called && dt_str_is(facts->leader_says, "kafka")) /* what Kafka does matters to jobs that go there */
+    if (!called && dt_str_is(facts->leader_says, "kafka")) /* Kafka matters only to jobs that are sent there */
         return "kafka";
     return dt_str_is(facts->leader_says, "redis") ? "redis" : "leader";
 }

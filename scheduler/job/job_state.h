@@ -29,18 +29,18 @@ enum dt_event {
 };
 
 #define DT_STATE_ILLEGAL (-1)
-/* The state after the event, or DT_STATE_ILLEGAL. */
+/* Returns the state after the event, or DT_STATE_ILLEGAL. */
 int dt_job_state_after(enum dt_job_state state, enum dt_event event);
 
 /*
- * The number of a job's attempt, failures or version after it has risen by so many. It stops at DT_NUMBER_MAX, as the
- * statements make it stop: a manual edit may set as much (the CHECK numbers_can_rise), and a row whose number would
- * leave its range would refuse the statement for all jobs of its batch.
+ * Returns a job's attempt, failures or version raised by `more`, at most DT_NUMBER_MAX, as the statements do. A manual
+ * edit may set that much (the CHECK numbers_can_rise), and a row whose number left its range would fail the statement
+ * for all jobs of its batch.
  */
 #define DT_NUMBER_MAX INT64_C(1999999999)
 int64_t dt_job_number_after(int64_t number, int64_t more);
 
-/* Has an attempt had its time for a result? deadline_ms: next_at of a job that is dispatched. */
+/* True if an attempt's time for a result is over. deadline_ms: next_at of a dispatched job. */
 bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms);
 
 /* ---- results ---- */
@@ -50,11 +50,11 @@ enum dt_result_status {
     DT_RESULT_SNOOZED,
     DT_RESULT_GAVE_UP,
     DT_RESULT_EXTENDED,
-    DT_RESULT_TIMED_OUT,     /* by the leader, never from outside */
+    DT_RESULT_TIMED_OUT,     /* by the leader, never reported */
     DT_RESULT_UNDELIVERABLE, /* likewise */
-    DT_RESULT_LOST /* likewise: whoever had the attempt in hands is gone; no failure, and the next one is due at once */
+    DT_RESULT_LOST /* likewise: its process is gone; counts as no failure, and the next attempt is due at once */
 };
-/* BUSY is not a judgement: somebody else holds the job's row, nothing was done, ask again. */
+/* BUSY: another session holds the job's row, nothing was done, try again. */
 enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_BUSY };
 
 struct dt_result {
@@ -64,9 +64,9 @@ struct dt_result {
     struct dt_str error_code, error_message;
 };
 
-/* The effect of a result on a job: computed from the row as it was read, and written only where the row is still so. */
+/* The effect of a result on a job, computed from the row as it was read. */
 struct dt_decision {
-    enum dt_outcome outcome; /* everything below only when APPLIED */
+    enum dt_outcome outcome; /* the rest is valid if APPLIED */
     enum dt_job_state state;
     enum dt_attempt_status attempt_status;
     int64_t next_at_ms; /* 0 in terminal states */
@@ -80,8 +80,8 @@ struct dt_decision {
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms);
 
 /*
- * Does an attempt that is recorded with this status already say what is reported? For earlier attempts, which the job's
- * row does not describe any more: dt_job_decide answers STALE for them, the archived attempt makes it a DUPLICATE.
+ * True if an attempt with this status already has the reported result. For earlier attempts, which the job's row does
+ * not have any more: dt_job_decide answers STALE for them, and the archived attempt makes that a DUPLICATE.
  */
 bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status reported);
 
@@ -102,24 +102,24 @@ bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status re
  *   dispatched                            ack
  *   finished                              null
  *
- * Pure: whoever asks finds out the facts.
+ * Pure: the caller finds out the facts.
  */
 
-/* What is known of a job's topic and of its shard; what is not known is zero. */
+/* What is known of a job's topic and of its shard; zero if it is not known. */
 struct dt_wait_facts {
     int64_t now_ms;            /* MySQL's clock */
-    bool paused, full;         /* the topic is; full: at its limits */
-    enum dt_dealing dealing;   /* with the topic's jobs */
-    bool led;                  /* the shard has a leader that was heard of and is not halted */
-    bool no_place;             /* … which has none for a callback */
-    struct dt_str leader_says; /* what the leader, or dispatchers that elect none yet, wait for; absent: nothing */
-    bool unsent;               /* the job was dispatched, and has not left */
+    bool paused, full;         /* of the topic; full: at its limits */
+    enum dt_dealing dealing;   /* of the topic's jobs */
+    bool led;                  /* the shard has a leader that reports and is not halted */
+    bool no_place;             /* … and that has no place for a callback */
+    struct dt_str leader_says; /* what the leader waits for, or dispatchers before they elect one; absent: nothing */
+    bool unsent;               /* the job was dispatched, and is not sent yet */
 };
 static inline bool dt_job_is_due(const struct dt_job *job, int64_t now_ms)
 {
     return job->state == DT_SCHEDULED && job->next_at_ms <= now_ms;
 }
-/* Chooses the word: static text; NULL when the job is finished. */
+/* Returns the word: static text, or NULL if the job is finished. */
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts);
 
 #endif

@@ -1,5 +1,4 @@
-/* Problem documents: see problem.h. Owns the table of types and the JSON of a problem; refuses to know how it is sent.
- */
+/* Problem documents: see problem.h. */
 #include "problem.h"
 
 #include "base/assert.h"
@@ -18,8 +17,6 @@ static const struct kind kinds[DT_PROBLEM_TYPES] = {
 #undef X
 };
 
-/* ---- faults ---- */
-
 void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit)
 {
     if (misfit->member.p)
@@ -27,8 +24,6 @@ void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_mis
     else
         dt_faults_add(faults, misfit->pointer, misfit->reason);
 }
-
-/* ---- the document ---- */
 
 const char *dt_problem_slug(enum dt_problem_type type)
 {
@@ -64,7 +59,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status)
     case DT_FULL:
     case DT_SHUTDOWN:
     case DT_NOMEM:
-    case DT_FORBIDDEN: /* to us, by a server: not the caller's doing */
+    case DT_FORBIDDEN: /* a server refused us, not the caller */
     case DT_SCHEMA:
         return DT_PROBLEM_UNAVAILABLE;
     case DT_UNKNOWN:
@@ -118,7 +113,7 @@ static void put_faults(struct dt_strbuf *out, const struct dt_faults *faults)
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
-    dt_strbuf_addc(out, '{'); /* perhaps a line after another one: no comma */
+    dt_strbuf_addc(out, '{'); /* no comma: it may be a line after another one */
     dt_json_name(out, "type");
     dt_strbuf_adds(out, "\"/problems/");
     dt_strbuf_adds(out, kind->slug);
@@ -145,9 +140,7 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
     dt_json_end_object(out);
 }
 
-/* ---- the line ---- */
-
-#define LINE_MAX 1000 /* characters, from which on no more members are named */
+#define LINE_MAX 1000 /* after so many characters, no more members are named */
 
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem)
 {

@@ -1,12 +1,12 @@
 /*
- * Problem documents (RFC 9457), which refused requests are answered with, and the list of faults in a body that a 422
- * points at. Every problem type stands in this one table, with its HTTP status and title; openapi.yaml names the same.
+ * Problem documents (RFC 9457), the answers to refused requests, with the list of faults of a body for a 422. This
+ * table has every problem type with its HTTP status and title; openapi.yaml has the same.
  *
  *   {"type":"/problems/too-late","title":"…","status":409,"detail":"…","request_id":"…",
  *    "errors":[{"pointer":"/run_at","reason":"…"}],"id":"7316522","state":"dispatched","attempt":1}
  *
- * Pure: knows no HTTP, writes into a buffer. Headers that go with a problem (Retry-After, Allow, WWW-Authenticate) are
- * the business of whoever sends it; dt_problem_retry_after_s says when one is due.
+ * Pure: writes into a buffer. The sender adds the headers of a problem (Retry-After, Allow, WWW-Authenticate);
+ * dt_problem_retry_after_s says whether there is a Retry-After.
  */
 #ifndef DT_JOB_PROBLEM_H
 #define DT_JOB_PROBLEM_H
@@ -48,37 +48,31 @@ enum dt_problem_type {
         DT_PROBLEM_TYPES
 };
 
-/* ---- faults ---- */
-
-/* Adds what does not fit a job's topic. */
+/* Adds a member that does not fit the topic of the job. */
 void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit);
-
-/* ---- the document ---- */
 
 /* A value; absent or zero members are left out. Slices are borrowed. */
 struct dt_problem {
     enum dt_problem_type type;
     struct dt_str detail;           /* absent = none */
     const struct dt_faults *faults; /* errors[]; NULL or empty = none */
-    int64_t id;                     /* the job that it is about; 0 = none */
+    int64_t id;                     /* its job; 0 = none */
     const struct dt_job *job; /* its state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
     const char *quota;        /* of quota-exceeded: its name, with the two below; NULL = none */
     int64_t limit;
-    int64_t retry_after_ms; /* instead of what dt_problem_retry_after_s says; 0 = none */
+    int64_t retry_after_ms; /* overrides dt_problem_retry_after_s; 0 = none */
 };
 
 /* "too-late" */
 const char *dt_problem_slug(enum dt_problem_type type);
 int dt_problem_http_status(enum dt_problem_type type);
-/* The first type of the table with this HTTP status, which must be there. */
-enum dt_problem_type dt_problem_for_http(int http_status);
-/* Turns a status from below into the problem that it is to the caller. DT_OK is a mistake: INTERNAL. */
+/* Returns the problem that a status is to the caller. DT_OK is a bug: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
-/* Seconds for Retry-After; 0 = the header has no place. */
+/* Returns the seconds for Retry-After; 0 = no such header. */
 int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
-/* Appends the document. request_id absent: left out (lines of a batch). */
+/* Appends the document. request_id may be absent (lines of a batch). */
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
-/* Appends it as a line for people: "<slug>: <detail>", the job's attempt, and what is wrong with which member. */
+/* Appends it as a line for people: "<slug>: <detail>", the job's attempt, and the faults of members. */
 void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);
 
 #endif

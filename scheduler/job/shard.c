@@ -1,6 +1,6 @@
 /*
- * Slots, shards and endpoints: three fixed hashes. They are part of the stored data's meaning (a slot decides where
- * a job's entry is looked for) and must never change; the unit tests hold vectors that were computed elsewhere.
+ * Slots, shards and endpoints: three fixed hashes. They must never change, since stored data depends on them (a slot
+ * decides where a job's entry is looked for). The unit tests have vectors that were computed elsewhere.
  */
 #include "shard.h"
 
@@ -21,8 +21,8 @@ unsigned dt_slot(int64_t job_id)
 }
 
 /*
- * The key is in bucket 0 while there is one bucket. As buckets are added, it jumps to the newest one with probability
- * 1/n at the n-th; a pseudo-random sequence seeded by the key says directly at which n the next jump comes.
+ * With one bucket, the key is in bucket 0. When the n-th bucket is added, the key jumps to it with probability 1/n. A
+ * pseudo-random sequence seeded by the key gives directly the n of the next jump.
  */
 unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {
@@ -65,8 +65,6 @@ unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n)
     }
     return best;
 }
-
-/* Sets of shards: see shard.h. */
 
 bool dt_shard_set_empty(const struct dt_shard_set *set)
 {

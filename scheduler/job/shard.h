@@ -1,5 +1,5 @@
 /*
- * Where a job belongs. slot = crc32(decimal id) mod 1024 (zlib's crc32, the same as SQL's CRC32(id) % 1024), fixed for
+ * The shard of a job. slot = crc32(decimal id) mod 1024 (zlib's crc32, the same as SQL's CRC32(id) % 1024), fixed for
  * ever. Slots map to shards by jump consistent hash (Lamping & Veach, 2014), shards to Redis endpoints by rendezvous
  * hash.
  */
@@ -12,7 +12,7 @@
 #include "base/text/strbuf.h"
 
 #define DT_SLOTS 1024
-#ifndef DT_SHARDS_MAX /* the simulator, which has few, need not look through a thousand */
+#ifndef DT_SHARDS_MAX /* the simulator has few, and does not look through a thousand */
 #define DT_SHARDS_MAX 1024
 #endif
 
@@ -26,20 +26,17 @@ struct dt_shard_map {
     uint16_t of_slot[DT_SLOTS];
 };
 void dt_shard_map_init(struct dt_shard_map *map, int64_t generation, unsigned shards);
-/* Has the shard slots in `to` that it had not in `from`? */
+/* True if the shard has slots in `to` that it has not in `from`. */
 bool dt_shard_map_gains(const struct dt_shard_map *from, const struct dt_shard_map *to, unsigned shard);
 static inline unsigned dt_shard_of(const struct dt_shard_map *map, int64_t job_id)
 {
     return map->of_slot[dt_slot(job_id)];
 }
 
-/* Index of the endpoint (of n names) that holds the shard; independent of the order of names. */
+/* Returns the index of the endpoint (of n names) of the shard; it does not depend on the order of the names. */
 unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n);
 
-/*
- * A set of shards: a value, DT_SHARDS_MAX bits; zero is the empty set. Pure. Shards are below DT_SHARDS_MAX.
- */
-
+/* A set of shards, all below DT_SHARDS_MAX. A value; zero is the empty set. */
 struct dt_shard_set {
     uint64_t bits[DT_SHARDS_MAX / 64];
 };
@@ -56,9 +53,9 @@ static inline void dt_shard_set_remove(struct dt_shard_set *set, unsigned shard)
     set->bits[shard / 64] &= ~(UINT64_C(1) << (shard % 64));
 }
 bool dt_shard_set_empty(const struct dt_shard_set *set);
-/* Takes out of the set what is not in the others, too. */
+/* Keeps only the shards that are also in the others. */
 void dt_shard_set_keep(struct dt_shard_set *set, const struct dt_shard_set *others);
-/* The shards of a that are not in b. */
+/* Returns the shards of a that are not in b. */
 struct dt_shard_set dt_shard_set_without(const struct dt_shard_set *a, const struct dt_shard_set *b);
 
 #endif
