@@ -451,9 +451,9 @@ static void hash_text(XXH3_state_t *state, struct dt_str s)
     unsigned char n[8];
     for (unsigned i = 0; i < 8; i++)
         n[i] = (unsigned char)((uint64_t)s.n >> (8 * i));
-    XXH3_128bits_hash_text(state, n, sizeof(n));
+    XXH3_128bits_update(state, n, sizeof(n));
     if (s.n > 0)
-        XXH3_128bits_hash_text(state, s.p, s.n);
+        XXH3_128bits_update(state, s.p, s.n);
 }
 
 static XXH128_hash_t hash_of_headers(struct dt_job_fields *f)
@@ -504,7 +504,7 @@ void dt_job_digest_add(unsigned char digest[16], struct dt_str text)
     XXH3_state_t state;
     XXH128_canonical_t canonical;
     XXH3_128bits_reset(&state);
-    XXH3_128bits_hash_text(&state, digest, 16);
+    XXH3_128bits_update(&state, digest, 16);
     hash_text(&state, text);
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
     memcpy(digest, canonical.digest, 16);

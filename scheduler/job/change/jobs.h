@@ -1,6 +1,4 @@
-/*
- * Jobs as callers make, read and change them. Each function is one transaction, or one read.
- */
+/* Jobs as callers make, read and change them. Each function is one transaction, or one read. */
 #ifndef DT_JOB_JOBS_H
 #define DT_JOB_JOBS_H
 
@@ -10,10 +8,10 @@
 #include "store/store.h"
 
 /*
- * Reserves a block of n sequence numbers, [*first, *first + n), never below 16 for each millisecond of the server's
- * clock (since 1970): a server that was restored from a copy goes on above what it gave out since, whoever still has a
- * block of that time, and whatever became of the jobs. dt_job_id takes 39 bits of them: numbers come round in 397 days,
- * for the jobs of one home day.
+ * Reserves a block of n sequence numbers, [*first, *first + n). *first is never below 16 for each millisecond of the
+ * server's clock (since 1970). So a server that was restored from a copy continues above the numbers that it gave out
+ * since, whatever became of their blocks and jobs. dt_job_id uses 39 bits: for the jobs of one home day, numbers repeat
+ * after 397 days.
  */
 DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
@@ -26,21 +24,21 @@ enum dt_insert_outcome {
     DT_INSERT_REFUSED,  /* the server does not take this row */
     DT_INSERT_TOO_LARGE /* it is larger than max_allowed_packet of MySQL */,
     DT_INSERT_RESERVED, /* the key is that of a schedule's fire */
-    DT_INSERT_DELETING  /* the topic is being deleted, as the caller knows and the store does not ask */
+    DT_INSERT_DELETING  /* the topic is being deleted; set by the caller, not by the store */
 };
 struct dt_insert {
     struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
-    bool popped;                    /* in: workers pop the topic's jobs: one that is due is offered at once */
-    bool replace;                   /* in: a job that is finished hands its key over, whatever made it */
+    bool popped;                    /* in: clients pop the topic's jobs: a due job is offered at once */
+    bool replace;                   /* in: if a finished job has the key, it loses it */
     enum dt_insert_outcome outcome; /* out */
-    int64_t existing_id;            /* out: of SAME and CONFLICT */
+    int64_t existing_id;            /* out: for SAME and CONFLICT */
     int64_t near;                   /* scratch */
 };
 /*
- * Inserts all rows in one transaction. OK: every outcome is set, and CREATED is durable. UNAVAILABLE, BUSY: nothing
- * happened. UNKNOWN: the COMMIT's answer was lost and reading back by id did not succeed either: any of them may exist.
- * Other statuses: nothing happened. maker: the random number of this process's block of ids, by which it knows its rows
- * again. *created_ms: MySQL's time at the transaction.
+ * Inserts all rows in one transaction. OK: every outcome is set, and CREATED is durable. UNKNOWN: the COMMIT's answer
+ * was lost, and reading back by id failed too: any of the jobs may exist. After other statuses nothing was written.
+ * maker: the random number of this process's block of ids, by which it recognizes its rows. *created_ms: MySQL's time
+ * of the transaction.
  */
 DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
                                         int64_t *created_ms, struct dt_error *err);
@@ -48,36 +46,34 @@ DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const
 /*
  * ---- one job (jobs_store.c) ----
  *
- * Each change fills *job with the row as it is afterwards, also with TOO_LATE, NOT_DEAD and VERSION, which change
- * nothing. NOT_FOUND: there is no such job, neither in `jobs` nor in `history`. TOO_LATE with job->unsettled: only an
- * earlier attempt's batch is in the way, which its leader settles within milliseconds as a rule; the caller may ask
- * again.
+ * Each change sets *job to the row afterwards, also with TOO_LATE, NOT_DEAD and VERSION, which change nothing.
+ * NOT_FOUND: neither `jobs` nor `history` has the job. TOO_LATE with job->unsettled: only an earlier attempt's batch
+ * prevents the change; its leader usually settles it within milliseconds, so the caller may try again.
  */
 
-/* Reads a job, archived ones too, with its payload. */
+/* Reads a job with its payload, archived ones too. */
 DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                      struct dt_error *err);
 /* Finds the id of the job that has the key. NOT_FOUND: none has it. */
 DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
                                           struct dt_error *err);
-/* Says whether an attempt of the job stands in this shard's in-flight list; to tell, not to decide. */
+/* Says whether this shard's in-flight list has an attempt of the job; for information, not for decisions. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
-/* Changes the members that the patch has; equal values write nothing. VERSION: the row has another one. */
+/* Changes the members that the patch has; equal values write nothing. VERSION: the row has another version. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 /*
- * Gives the job that has the body's topic and key that body in place of its own: its times, its message, its policy,
- * and a new count of failures; the id stays, and attempts go on upward. retry and ack_timeout as in dt_insert's job,
- * absent and 0 = the topic's; the id is not looked at. Decided under the locks of the key and the job's row, so that an
- * attempt is claimed before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no job that is
- * not finished has the key, and nothing was changed; insert the body with `replace` set then, which is SAME or CONFLICT
- * when there is such a job by then.
+ * Replaces the body of the job that has the body's topic and key: its times, message and policy; the count of failures
+ * starts again. The id stays, and attempts continue. retry and ack_timeout as in dt_insert's job; absent and 0 = the
+ * topic's; body->id is not used. Decided under the locks of the key and the job's row, so an attempt is claimed either
+ * before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no unfinished job has the key, and
+ * nothing was changed. Then insert the body with `replace` set: SAME or CONFLICT if such a job exists by then.
  */
 DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
                                          struct dt_job *job, struct dt_error *err);
-/* Cancels a job. OK: it is cancelled (now or before). With keep_attempt further attempts of a dispatched job are
- * cancelled; an attempt that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
+/* Cancels a job. OK: it is cancelled (now or before). keep_attempt: further attempts of a dispatched job are
+ * cancelled, and an attempt that is in flight is sent. TOO_LATE: see job->state and attempt. */
 DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
                                         struct dt_job *job, struct dt_error *err);
 /* Makes a scheduled job due now. TOO_LATE: it is not scheduled. */
@@ -87,14 +83,14 @@ DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_
 DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                          struct dt_error *err);
 
-/* A job as a command names it. */
+/* A job by the id that a command uses. */
 struct dt_command_job {
-    struct dt_str id;    /* in: as the command that added it gave it, or the job's number */
-    int64_t job_id;      /* out; 0 = there is none, or it is not kept any more */
+    struct dt_str id;    /* in: as given by the command that added it, or the job's number */
+    int64_t job_id;      /* out; 0 = there is none, or it was removed */
     struct dt_str topic; /* out, in the arena */
-    int64_t attempt;     /* out: the latest; 0 = there was none */
+    int64_t attempt;     /* out: the latest; 0 = none */
 };
-/* Finds jobs by what commands call them (jobs_ids.c), archived ones too where a command gave the id. */
+/* Finds jobs by such ids (jobs_ids.c), archived ones too if a command gave the id. */
 DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
                                               struct dt_arena *arena, struct dt_error *err);
 

@@ -1,25 +1,24 @@
 /*
- * Making jobs: the group commit's one transaction.
+ * New jobs: the group commit's one transaction.
  *
- * Statements of a batch, whatever its size (array binding; a few more where there is none):
+ * Statements of a batch, whatever its size (array binding; a few more without it):
  *
  *     BEGIN + the server's time      (one round trip)
  *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
  *     [SELECT job_keys               (which jobs have the keys that were taken)]
  *     [INSERT command_ids            (ids of commands, in the same way; then job_keys, for jobs whose key is free)]
  *     INSERT jobs
- *     [INSERT pop_queue              (what can be popped at once)]
+ *     [INSERT pop_queue              (jobs that can be popped at once)]
  *     INSERT job_counts + COMMIT     (one round trip)
  *
- * Without keys, and while the server's time is known well enough, from INSERT jobs on alone.
+ * Without keys, and if the server's time is known well enough, only from INSERT jobs on.
  *
- * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed; a key
- * that is taken concerns its own row alone; no other error of a row is ever swallowed. When a statement fails because
- * of one of its rows, the batch is rolled back and done once more row by row (`singly`), still as one transaction, so
- * that the culprit is known.
+ * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed. A key
+ * that is taken affects only its own row; no other error of a row is swallowed. If a statement fails because of one of
+ * its rows, the batch is rolled back and done again row by row (`singly`), still in one transaction, to find that row.
  *
- * A COMMIT without an answer: on a new connection our rows are read with a lock. An old session that is still in its
- * transaction holds them, so the read waits until it has ended; after that they are there, all or none.
+ * After a COMMIT without an answer, our rows are read with a lock on a new connection. An old session that is still in
+ * its transaction holds them, so the read waits until it has ended; then all of them are there, or none.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -36,13 +35,13 @@
 #include "store/store_internal.h"
 
 #define KEY_COLUMNS     3
-#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
+#define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction that long */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
 #define OWNER_BYTES     1024           /* of each */
 
-/* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
+/* A column that no job of a batch has is not sent: its default costs less than NULLs or zeros. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
 enum { OWN_COLUMNS = 11, EXTRA_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
 enum { JOB_COLUMNS = OWN_COLUMNS + 2 + EXTRA_COLUMNS }; /* at most */
@@ -63,8 +62,6 @@ static size_t columns_of(unsigned has)
            (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
 }
 
-/* ---- a batch ---- */
-
 /* A table of unique names, and its statements: keys are unique in their topic, ids of commands in the installation. */
 static const struct name_space {
     bool by_topic;
@@ -77,9 +74,9 @@ static const struct name_space {
 
 struct keyed {
     struct dt_insert *row;
-    size_t order;             /* place in the batch: of equal keys the first wins */
+    size_t order;             /* in the batch: of equal keys the first wins */
     const struct keyed *head; /* the first one with this name: only heads are sent */
-    int64_t owner;            /* the job that has the key when it is not ours */
+    int64_t owner;            /* the job that has the key if it is not ours */
     unsigned char owner_digest[16];
 };
 
@@ -92,8 +89,8 @@ struct batch {
     struct keyed *keyed; /* sorted: keys before ids of commands; by topic (of keys), key, order */
     size_t n_keyed;
     struct dt_param *params;
-    unsigned has;             /* what any of the jobs has, HAS_* */
-    struct dt_counts *counts; /* of the rows that this transaction has inserted */
+    unsigned has;             /* HAS_* of any of the jobs */
+    struct dt_counts *counts; /* of the rows that this transaction inserts */
 };
 
 static const struct name_space *namespace_of(const struct keyed *k)
@@ -132,13 +129,13 @@ static void sort_keyed(struct batch *b)
     }
 }
 
-static unsigned what_it_has(const struct dt_insert *row)
+static unsigned has_of(const struct dt_insert *row)
 {
     const struct dt_new_job *job = &row->job;
     return (row->near ? HAS_NEAR : 0u) | (job->key.p ? HAS_KEY : 0u) | (dt_new_job_has_extras(job) ? HAS_EXTRAS : 0u);
 }
 
-/* Sets the outcomes that are clear without asking. CREATED means from here on: nothing speaks against it yet. */
+/* Sets the outcomes that need no query. From here on CREATED means that nothing was found against it. */
 static void start_outcomes(struct batch *b)
 {
     b->n_keyed = 0;
@@ -157,14 +154,14 @@ static void start_outcomes(struct batch *b)
         if (job->run_at_ms < b->now_ms)
             job->run_at_ms = b->now_ms;
         row->near = job->run_at_ms < dt_near_end_ms(b->now_ms);
-        b->has |= what_it_has(row);
+        b->has |= has_of(row);
     }
     sort_keyed(b);
 }
 
 #define PUSH(kind, member, column) *p++ = DT_COLUMN_PARAM_##kind(job->member);
 
-/* The parameters of a row, in the order of insert_forms[has]; returns their end. */
+/* Adds the parameters of a row, in the order of insert_forms[has]; returns their end. */
 static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
@@ -189,7 +186,7 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
     return p;
 }
 
-/* The name of a row in its namespace; returns the end. */
+/* Adds the name of a row in its namespace; returns the end. */
 static struct dt_param *name_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
 {
     if (in->by_topic)
@@ -205,15 +202,14 @@ static struct dt_param *key_params(const struct name_space *in, const struct dt_
     return p;
 }
 
-/* ---- keys that were there already ---- */
-
 static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigned char digest[16])
 {
     row->outcome = memcmp(row->job.digest, digest, 16) == 0 ? DT_INSERT_SAME : DT_INSERT_CONFLICT;
     row->existing_id = owner;
 }
 
-/* The owner in the current row may lose its key: its time with it is over, or it is finished, and the key asked for. */
+/* True if the owner in the current row loses its key: it has had it long enough, or it is finished and the new job
+ * replaces it. */
 static bool key_is_free(const struct batch *b, const struct keyed *k)
 {
     enum dt_job_state state;
@@ -224,9 +220,9 @@ static bool key_is_free(const struct batch *b, const struct keyed *k)
 }
 
 /*
- * Sets owner and outcome of the heads whose key is another job's, and adds to *gone those that have an owner with no
- * right to it any more: its row is gone, or its time with the key is over.
- * Our own id is no owner, unless a row with it was there before: then INSERT jobs will find it.
+ * Sets owner and outcome of the heads whose key is another job's. Counts in *gone those whose owner has lost the key:
+ * its row is gone, or it has had the key long enough. Our own id is no owner; if there was a row with it before, INSERT
+ * jobs finds it.
  */
 static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, size_t *gone, struct dt_error *err)
 {
@@ -268,8 +264,8 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     return dt_db_end(b->db, err);
 }
 
-/* Finds whose the keys are that were taken. A key whose job has no right to it any more is ours now. */
-static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+/* Finds the owners of the keys that were taken. If an owner has lost its key, the key is ours now. */
+static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
     const size_t most = fit < OWNERS_AT_ONCE ? fit : OWNERS_AT_ONCE;
@@ -290,12 +286,8 @@ static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, s
     return status;
 }
 
-/* ---- keys of fires ---- */
-
-/*
- * Refuses rows whose key is that of a schedule's fire, and takes them out of the keyed ones. Keys that may be such are
- * rare, and stand in order: each schedule is asked for once.
- */
+/* Refuses rows whose key is that of a schedule's fire, and removes them from the keyed ones. Keys that look like it
+ * are rare and sorted, so each schedule is asked for once. */
 static dt_status refuse_fires(struct batch *b, struct dt_error *err)
 {
     struct dt_str name;
@@ -321,14 +313,14 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
     }
     if (n != b->n_keyed) {
         b->n_keyed = n;
-        sort_keyed(b); /* heads stand elsewhere now */
+        sort_keyed(b); /* heads have moved */
     }
     return status;
 }
 
-/* ---- all at once ---- */
+/* ---- all rows at once ---- */
 
-/* Inserts the names of those that are sent, into the namespace given; *missed (may be NULL): some were there. */
+/* Inserts the names of the heads that are CREATED, into this namespace; *missed (may be NULL): some existed. */
 static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
                               bool *missed, struct dt_error *err)
 {
@@ -351,13 +343,13 @@ static dt_status insert_names(struct batch *b, const struct name_space *in, cons
     return status;
 }
 
-/* Inserts the names of one namespace. Rows that follow one with the same name get the outcome that its job has. */
+/* Inserts the names of one namespace. A row with the same name as an earlier one gets the outcome of that job. */
 static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     bool missed = false;
     dt_status status = n ? insert_names(b, namespace_of(keyed), keyed, n, &missed, err) : DT_OK;
     if (status == DT_OK && missed)
-        status = settle_owners(b, keyed, n, err);
+        status = find_owners(b, keyed, n, err);
     for (size_t i = 0; i < n && status == DT_OK; i++) {
         const struct keyed *head = keyed[i].head;
         dt_assert(head->head == head);
@@ -371,7 +363,7 @@ static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, st
     return status;
 }
 
-static size_t all_job_params(struct batch *b)
+static size_t list_job_params(struct batch *b)
 {
     struct dt_param *p = b->params;
     size_t n = 0;
@@ -402,12 +394,12 @@ static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
     return status;
 }
 
-/* ---- one by one, when one of them is at fault ---- */
+/* ---- row by row, to find the one at fault ---- */
 
 static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct dt_error *err)
 {
     struct dt_param params[JOB_COLUMNS];
-    const unsigned has = what_it_has(row);
+    const unsigned has = has_of(row);
     const struct dt_new_job *job = &row->job;
     const struct dt_param *end = job_params(b, has, row, params);
     dt_assert_cmp(end - params, ==, columns_of(has));
@@ -443,7 +435,7 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
         return DT_OK;
     }
     if (status == DT_OK && missed)
-        status = settle_owners(b, k, 1, err);
+        status = find_owners(b, k, 1, err);
     if (status != DT_OK || k->row->outcome != DT_INSERT_CREATED)
         return status;
     status = insert_job_alone(b, k->row, err);
@@ -451,12 +443,12 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
         status = insert_names(b, &namespaces[false], k, 1, NULL, err);
     if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
-    /* The job was not stored: its name is free again. */
+    /* The job was not stored: remove its name. */
     size_t n = (size_t)(key_params(in, &k->row->job, params) - params);
     return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
 }
 
-/* Inserts names, then jobs, and offers what can be popped. singly: row by row, since one of them is at fault. */
+/* Inserts names, then jobs, and offers those that can be popped. singly: row by row. */
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
     size_t keys = 0;
@@ -469,11 +461,11 @@ static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
         status = insert_keyed(b, b->keyed, keys, err);
     if (status == DT_OK && !singly)
         status = insert_keyed(b, ids, b->n_keyed - keys, err);
-    /* A job that was added by a command is found by its key, too, if another job does not have it. */
+    /* A job of a command can also be found by its key, if no other job has that key. */
     if (status == DT_OK && !singly)
         status = insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err);
     if (status == DT_OK && !singly)
-        n = all_job_params(b);
+        n = list_job_params(b);
     if (n)
         status = insert_listed(b, n, err);
     for (size_t i = 0; singly && i < b->n_keyed && status == DT_OK; i++)
@@ -485,9 +477,7 @@ static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
     return status == DT_OK ? dt_offer_made(b->db, &rows, b->now_ms, b->params, err) : status;
 }
 
-/* ---- the transaction ---- */
-
-static dt_status finish(struct batch *b, dt_status status, struct dt_error *err)
+static dt_status commit_batch(struct batch *b, dt_status status, struct dt_error *err)
 {
     DT_FAIL_POINT_STATUS("create.commit", status, err);
     status = dt_counts_commit(b->db, b->counts, status, err);
@@ -505,13 +495,11 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
     }
     if (status == DT_OK)
         status = insert_all(b, singly, err);
-    return finish(b, status, err);
+    return commit_batch(b, status, err);
 }
 
-/*
- * When there is nothing but jobs and the server's time is known, the transaction begins with the INSERT. NOT_FOUND: not
- * so, and nothing was done, or nothing is left of it: the connection broke before the COMMIT was sent.
- */
+/* If there are only jobs, and the server's time is known, the transaction begins with the INSERT. NOT_FOUND: that is
+ * not so, and nothing was done; or nothing remains of it, since the connection broke before the COMMIT was sent. */
 static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
 {
     if (!dt_store_knows_now(b->store, &b->now_ms))
@@ -521,7 +509,7 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
         return status;
     dt_counts_clear(b->counts);
     start_outcomes(b);
-    size_t n = b->n_keyed ? 0 : all_job_params(b);
+    size_t n = b->n_keyed ? 0 : list_job_params(b);
     if (n == 0)
         return DT_NOT_FOUND;
     status = dt_db_begin_soon(b->db, err);
@@ -532,11 +520,11 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
         status = dt_offer_made(b->db, &rows, b->now_ms, b->params, err);
     if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
         return DT_NOT_FOUND;
-    return finish(b, status, err);
+    return commit_batch(b, status, err);
 }
 
-/* Looks for one of our rows: it shows that all were committed. (Each is asked for, since some may have been finished
- * and removed meanwhile.) BUSY: the session that wrote them has not ended, and keeps them locked. */
+/* Looks for one of our rows, which shows that all were committed. (All are asked for, since some may be finished and
+ * removed already.) BUSY: the session that wrote them has not ended, and has them locked. */
 static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
@@ -550,14 +538,15 @@ static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *e
     return status;
 }
 
-/* After a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out now. */
+/* Called after a COMMIT without an answer. OK: *there says whether it was committed; UNKNOWN: it cannot be found out
+ * now. */
 static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 {
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
     struct dt_error why = {0};
     dt_status status;
-    *there = true; /* if nothing was written: that is as good as committed */
+    *there = true; /* if nothing was written, that counts as committed */
     for (size_t i = 0; i < b->n; i++)
         *there &= b->rows[i]->outcome != DT_INSERT_CREATED;
     if (*there)
@@ -572,7 +561,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
     return dt_fail(err, DT_UNKNOWN, "connection lost during COMMIT, and not read back: %.200s", why.text);
 }
 
-/* Room for the work on the rows. False: memory is out. */
+/* Makes room for the work on the rows. False: no memory. */
 static bool make_room(struct batch *b)
 {
     size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
@@ -619,7 +608,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
         if (status == DT_UNKNOWN) {
             status = read_back(&b, &committed, err);
             if (status == DT_OK && !committed)
-                status = DT_BUSY; /* certainly not there: once more */
+                status = DT_BUSY; /* certainly not committed: try again */
         }
     } while (repeat || dt_store_again(&again, status));
     dt_counts_clear(&counts);
@@ -627,8 +616,6 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
         *created_ms = b.now_ms;
     return status;
 }
-
-/* The outcome of a row in words: see jobs.h. */
 
 static bool say_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)
 {

@@ -1,12 +1,10 @@
-/*
- * Columns to members, in the order of the lists in jobs_row.h. Refuses to know where the rows come from.
- */
+/* Columns to members: see jobs_row.h. */
 #include "jobs_row.h"
 
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
 _Static_assert(DT_ATTEMPT_STATUSES == 9, "the ENUM jobs.attempt_status has eight words, then none");
 
-/* Copies slices until memory is out, and remembers that. */
+/* Copies texts; `failed` if memory was out. */
 struct copier {
     const dt_db *db;
     struct dt_arena *arena;
@@ -38,12 +36,6 @@ enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column)
     return n > 0 && n < DT_ATTEMPT_STATUSES ? (enum dt_attempt_status)n : DT_ATTEMPT_NONE;
 }
 
-static void forget_next_at_of_finished(struct dt_job *job)
-{
-    if (dt_job_state_terminal(job->state))
-        job->next_at_ms = 0;
-}
-
 #define READ(kind, member, column) READ_##kind(member);
 #define READ_INT(member)           job->member = dt_db_i64(c->db, n++)
 #define READ_FLAG(member)          job->member = dt_db_i64(c->db, n++) != 0
@@ -58,7 +50,7 @@ static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
     unsigned n = first;
     memset(job, 0, sizeof(*job));
     DT_JOB_COLUMNS(READ, READ, READ)
-    forget_next_at_of_finished(job);
+    job->next_at_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms;
     return status;
 }
 
@@ -93,6 +85,6 @@ dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena,
     job->due_at_ms = dt_db_i64(db, first + 9);
     job->dispatched_at_ms = dt_db_i64(db, first + 10);
     job->claim_shard = -1;
-    forget_next_at_of_finished(job);
+    job->next_at_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms;
     return c.failed ? DT_NOMEM : status;
 }

@@ -1,8 +1,8 @@
 /*
- * The one place that knows how a row of `jobs` becomes a struct dt_job. For store/ only.
+ * The one place that knows how a row of `jobs` becomes a struct dt_job. For the store only.
  *
- * A statement selects the columns of a function below, in the order of job/job.h (job/change/job_rows.sql), at
- * any place in its list, and reads each row with that function, giving the index of the first of them.
+ * A statement selects the columns of a function below, in the order of job/job.h (job/change/job_rows.sql), at any
+ * place in its list. The caller reads each row with that function, and passes the index of the first of these columns.
  */
 #ifndef DT_JOB_JOBS_ROW_H
 #define DT_JOB_JOBS_ROW_H
@@ -11,20 +11,20 @@
 #include "mysql/db.h"
 
 enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_COLUMN_ONE) };
-/* Columns that dt_job_decide looks at: id, state, next_at, attempt, attempt_status, failures, no_retries, retry,
- * ack_timeout; and what the index is to forget: due_at, dispatched_at. */
+/* The columns for dt_job_decide (id, state, next_at, attempt, attempt_status, failures, no_retries, retry,
+ * ack_timeout), and for removing the index entry (due_at, dispatched_at). */
 #define DT_ROW_JUDGED_COLUMNS 11
 
 /*
- * Reads the current row of an open query into *job: the columns of the name, from `first` on; all other members are
+ * Reads the current row of an open query into *job: the columns of the function, from `first` on; all other members are
  * zero. Slices are copied into the arena. next_at_ms is 0 in terminal states, whatever a manual edit left in the
- * column. NOMEM; CORRUPT: a state that is none.
+ * column. NOMEM; CORRUPT: the state is none.
  */
 DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 
-/* Reads an ENUM column that was selected as col+0. CORRUPT: a state that is none. Attempt statuses: 'none' and NULL are
+/* Reads an ENUM column that was selected as col+0. CORRUPT: the state is none. Attempt statuses: 'none' and NULL are
  * NONE. */
 DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);

@@ -1,20 +1,17 @@
 /*
- * Calls about one job: read it, change it, replace it, cancel it, run it now, redrive it; a finished one also where it
- * is archived, in `history`.
+ * One job: read it, change it, replace it, cancel it, run it now, redrive it, list its attempts; also if it is archived
+ * in `history`. Callers tell the index where the job is due now.
  *
- * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
- * condition once more, read back what stands there now. Invariants:
+ * Every change is one transaction: lock the job's row by its id, decide by dt_job_state_after, write with the same
+ * condition again, read the row back. Invariants:
  *
- *   - a holder of a job's row never waits for a shard's row: it reads the claiming shard's in-flight list without a
+ *   - - The holder of a job's row never waits for a shard's row. It reads the claiming shard's in-flight list without a
  *     lock, in a statement of its own *after* the job is locked. An attempt enters a list only together with its job's
- *     row, so what is not there then cannot come;
- *   - what would alter a message that is in flight, or forbid it, is TOO_LATE;
- *   - next_at and near are always written together (dt_near_end_ms); attempt and id never;
- *   - a change that changes nothing leaves the version alone;
- *   - history is looked at only when `jobs` has no such row. A job moves there in one transaction, so whoever did not
- *     find it in `jobs` finds it in history; one that was driven back meanwhile is in `jobs` again: asked once more.
- *
- * Refuses to know Redis: callers tell the index where the job is due now.
+ *     row, so an attempt that is not there then cannot come. - A change that would alter or forbid a message that is in
+ *     flight is TOO_LATE. - next_at and near are always written together (dt_near_end_ms); attempt and id never. - A
+ *     change that changes nothing does not raise the version. - history is read only if `jobs` has no such row. A job
+ *     moves there in one transaction, so a job that is no longer in `jobs` is in history. If it was redriven meanwhile,
+ *     it is in `jobs` again: that is read once more.
  */
 #include "base/assert.h"
 #include "base/guard.h"
@@ -28,34 +25,32 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* One change of one job (or a look at it): what it is asked, and what it works with. */
+/* One change of one job, or a read. */
 struct change {
     int64_t id;
-    struct dt_str topic; /* absent: of any */
+    struct dt_str topic; /* absent: any */
     const struct dt_patch *patch;
-    const struct dt_new_job *body; /* that it takes in place of its own */
+    const struct dt_new_job *body; /* of a replace: the new body */
     bool keep_attempt;
     const struct dt_config *config;
     dt_db *db;
     int64_t now_ms;
     struct dt_arena *arena;
-    struct dt_job *job; /* as locked; as it stands afterwards once `written` */
-    bool archived;      /* it was found in history, where it is not locked */
-    bool counted;       /* what a manual edit ended was counted by decide */
+    struct dt_job *job; /* as locked; once `written`, as it is afterwards */
+    bool archived;      /* it is in history, where it is not locked */
+    bool counted;       /* `decide` has counted what a manual edit ended */
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
     struct dt_counts *counts; /* of the try */
-    struct dt_str actor;      /* who asks for it; absent: nobody who is noted */
-    const char *action;       /* how an event calls it */
-    bool passes_locked;       /* a row that somebody has locked is not waited for */
-    bool locked;              /* it was passed */
+    struct dt_str actor;      /* noted in events; absent: no event */
+    const char *action;       /* its name in events */
+    bool passes_locked;       /* does not wait for a row that is locked */
+    bool locked;              /* … and it was locked */
     struct dt_error *err;
 };
 
-/* ---- reading ---- */
-
-/* Reads the job by a statement whose first parameter is the id. */
+/* Reads the job with a statement whose first parameter is the id. */
 static dt_status read_row(struct change *c, const char *sql, struct dt_params params)
 {
     dt_status status = dt_db_query(c->db, sql, params, c->err);
@@ -69,7 +64,7 @@ static dt_status read_row(struct change *c, const char *sql, struct dt_params pa
     return ended != DT_OK ? ended : status;
 }
 
-/* Reads the job from `jobs` by that statement, or from history; c->archived: from there. */
+/* Reads the job from `jobs` with that statement, or from history; then c->archived is set. */
 static dt_status read_job_anywhere(struct change *c, const char *sql)
 {
     struct dt_archive_search search = dt_archive_search_of(c->id);
@@ -119,14 +114,14 @@ dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, 
     return status != DT_OK ? status : in_list(db, id, shard, yes, err);
 }
 
-static dt_status too_late(const struct change *c)
+static dt_status fail_too_late(const struct change *c)
 {
     return dt_fail(c->err, DT_TOO_LATE, "job %lld is %s, attempt %lld", (long long)c->id,
                    dt_job_state_name(c->job->state), (long long)c->job->attempt);
 }
 
-/* The change may go on, or TOO_LATE because something of the job is on its way: an attempt of the locked job is in the
- * list of the shard that claimed its latest one, or, if no shard did, in the hands of a process. */
+/* TOO_LATE if an attempt of the locked job is in flight: in the list of the shard that claimed its latest attempt or,
+ * if no shard did, in the hands of a process. */
 static dt_status refuse_in_flight(struct change *c)
 {
     bool yes = false;
@@ -138,10 +133,10 @@ static dt_status refuse_in_flight(struct change *c)
     if (status != DT_OK || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
         return status;
     c->unsettled = true;
-    return too_late(c);
+    return fail_too_late(c);
 }
 
-/* The deciding statement: it must find the row as it was locked. */
+/* Runs the deciding statement: it must find the row as it was locked. */
 static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
@@ -153,17 +148,40 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
     return status;
 }
 
-/* Locks, judges and writes by `decide`, reads back, counts. */
+/* Locks the key of the job that c->body replaces, and sets c->id. NOT_FOUND: no job has it. */
+static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err)
+{
+    const struct dt_param topic = DT_P_STR(c->body->topic);
+    struct dt_str name;
+    bool found = false;
+    dt_status status = DT_OK;
+    /* A schedule's fires are its own: if the caller then makes the job, it learns that the key is reserved. */
+    if (dt_fire_key_split(c->body->key, &name))
+        status =
+            dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
+    if (status == DT_OK && found)
+        status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
+    if (status != DT_OK)
+        return status;
+    /* A transaction that gives the key to another job waits for this lock, or has done so already. */
+    status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
+    return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
+}
+
+/* Locks the job, decides and writes by c->decide, reads the row back, counts. */
 static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct change *c = arg;
     c->db = db;
     c->now_ms = now_ms;
     c->written = c->unsettled = c->locked = false;
-    dt_status status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
+    dt_status status = c->body ? lock_replaced(c, db, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
+    status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
     if (status == DT_NOT_FOUND && c->passes_locked) {
         status = read_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
-        c->locked = status == DT_OK; /* a row that is there and could not be locked is another session's */
+        c->locked = status == DT_OK; /* the row exists: another session has it locked */
         if (c->locked)
             status = dt_fail(err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
     }
@@ -187,33 +205,21 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (c->archived)
         dt_counts_add(c->counts, c->job->topic, dt_count_piece(c->id), (int)c->job->state, 1);
     else if ((was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
-             !DT_UNGUARDED(COUNT_CHANGE)) /* what a manual edit ended is counted by the housekeeper */
+             !DT_UNGUARDED(COUNT_CHANGE)) /* the housekeeper counts what a manual edit ended */
         dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
     return DT_OK;
 }
 
-static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *),
-                               const char *action)
-{
-    struct dt_counts counts;
-    c->actor = dt_store_actor(store);
-    c->action = action;
-    c->config = dt_store_config(store);
-    c->decide = decide;
-    c->counts = &counts;
-    return dt_store_commit_work(store, &counts, change_locked, c, c->err);
-}
-
 /* ---- cancel ---- */
 
-/* An attempt that is in flight is kept if only the further ones are cancelled: it is sent nevertheless. */
+/* keep_attempt: only further attempts are cancelled, an attempt that is in flight is sent. */
 static dt_status decide_cancel(struct change *c)
 {
     const enum dt_job_state state = c->job->state;
     const struct dt_param now = DT_P_INT(c->now_ms);
     const struct dt_param retention = DT_P_INT(DT_RETENTION_DEFAULT_MS);
     const bool cancels = dt_job_state_after(state, DT_EVENT_CANCEL) == DT_CANCELLED;
-    /* It may be cancelled already, by a manual edit or a forged result, with its attempt still on its way. */
+    /* A manual edit or a forged result may have cancelled it while its attempt is in flight. */
     if (state == DT_CANCELLED || cancels) {
         dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
         if (status != DT_OK || state == DT_CANCELLED)
@@ -223,15 +229,8 @@ static dt_status decide_cancel(struct change *c)
             DT_PARAMS(now, now, retention, now, retention, DT_P_INT(c->config->history_after), now, DT_P_INT(c->id)));
     }
     if (!c->keep_attempt || dt_job_state_after(state, DT_EVENT_NO_RETRIES) != (int)state)
-        return too_late(c);
+        return fail_too_late(c);
     return c->job->no_retries ? DT_OK : write_job(c, dt_sql_cancel_retries, DT_PARAMS(now, DT_P_INT(c->id)));
-}
-
-dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
-                          struct dt_error *err)
-{
-    struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_cancel, "cancel");
 }
 
 /* ---- run now, redrive ---- */
@@ -239,19 +238,12 @@ dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct
 static dt_status decide_run_now(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
-        return too_late(c);
+        return fail_too_late(c);
     return write_job(c, dt_sql_run_job_now,
                      DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
-dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                           struct dt_error *err)
-{
-    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_run_now, "run_now");
-}
-
-/* A new budget, never a new count of attempts. The key is left alone: if it moved on, it is the newer job's. */
+/* The count of failures starts again, that of attempts never. If a newer job has the key, it keeps it. */
 static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
@@ -266,16 +258,9 @@ static dt_status decide_redrive(struct change *c)
     return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
-dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                           struct dt_error *err)
-{
-    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_redrive, "redrive");
-}
-
 /* ---- patch ---- */
 
-/* Reads the topic's defaults, which `null` in a patch stands for. */
+/* Reads the topic's defaults, for `null` in a patch. */
 static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
 {
     *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
@@ -299,7 +284,7 @@ static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t 
     if (p->has_##member)                                                                                               \
         want->member = p->member;
 
-static dt_status wanted(struct change *c, struct dt_job *want)
+static dt_status make_wanted(struct change *c, struct dt_job *want)
 {
     const struct dt_patch *p = c->patch;
     struct dt_str retry = p->retry;
@@ -315,7 +300,7 @@ static dt_status wanted(struct change *c, struct dt_job *want)
         ack_timeout_ms = ack_timeout_ms ? ack_timeout_ms : default_ms;
     }
     if (p->has_run_at) {
-        /* A time in the past is now. Now was cut to a millisecond: one more, so that a delay is never too short. */
+        /* A time in the past is now. now_ms is rounded down: one more, so that a delay is never too short. */
         int64_t at_ms = p->run_at_ms;
         if (p->run_at_is_delay)
             at_ms = at_ms > 0 ? c->now_ms + at_ms + 1 : c->now_ms;
@@ -377,32 +362,25 @@ static dt_status write_patch(struct change *c, const struct dt_job *want)
 
 #define CHANGES(kind, member, column) changes |= p->has_##member;
 
-/* Times and policy of a waiting job may always change; what its messages say not while one is on its way. */
+/* Times and policy of a scheduled job may always change; its message only if no attempt is in flight. */
 static dt_status decide_patch(struct change *c)
 {
     const struct dt_patch *p = c->patch;
     struct dt_job want;
     dt_status status = DT_OK;
-    bool changes = p->has_payload; /* what a message says */
+    bool changes = p->has_payload; /* the message */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, CHANGES)
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
-        return too_late(c);
+        return fail_too_late(c);
     if (changes)
         status = refuse_in_flight(c);
     if (status == DT_OK && p->if_version && p->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
     if (status == DT_OK)
-        status = wanted(c, &want);
+        status = make_wanted(c, &want);
     if (status == DT_OK && !same_job(c->job, &want))
         status = write_patch(c, &want);
     return status;
-}
-
-dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, struct dt_arena *arena,
-                         struct dt_job *job, struct dt_error *err)
-{
-    struct change c = {.id = id, .patch = patch, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_patch, "change");
 }
 
 /* ---- replace ---- */
@@ -412,8 +390,8 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
     patch.member = body->member;                                                                                       \
     patch.has_##member = true;
 
-/* Puts the body in place of the job's: a change that leaves nothing of the body before. The attempt that is in flight
- * has that one, so a job that has such an attempt keeps it, like one that is dispatched. */
+/* Replaces the whole body of the job. If an attempt with the old body is in flight, that is TOO_LATE, as if the job
+ * were dispatched. */
 static dt_status decide_replace(struct change *c)
 {
     const struct dt_new_job *body = c->body;
@@ -431,12 +409,12 @@ static dt_status decide_replace(struct change *c)
     if (c->archived || dt_job_state_terminal(c->job->state))
         return dt_fail(c->err, DT_NOT_FOUND, "the key's job is finished");
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
-        return too_late(c);
+        return fail_too_late(c);
     dt_status status = refuse_in_flight(c);
     if (status != DT_OK)
         return status;
     c->patch = &patch;
-    status = wanted(c, &want);
+    status = make_wanted(c, &want);
     if (status == DT_OK)
         status = write_patch(c, &want);
     c->patch = NULL;
@@ -445,50 +423,65 @@ static dt_status decide_replace(struct change *c)
     return status;
 }
 
-static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+/* ---- the changes ---- */
+
+static const struct way {
+    dt_status (*decide)(struct change *);
+    const char *action;
+} ways[] = {[DT_CHANGE_CANCEL] = {decide_cancel, "cancel"},
+            [DT_CHANGE_PATCH] = {decide_patch, "change"},
+            [DT_CHANGE_RUN_NOW] = {decide_run_now, "run_now"},
+            [DT_CHANGE_REDRIVE] = {decide_redrive, "redrive"},
+            [DT_CHANGE_REPLACE] = {decide_replace, "replace"}};
+
+static dt_status commit_change(dt_store *store, struct change *c, enum dt_change_how how)
 {
-    struct change *c = arg;
-    const struct dt_param topic = DT_P_STR(c->body->topic);
-    struct dt_str name;
-    bool found = false;
-    dt_status status = DT_OK;
-    /* A schedule's fires are its own: NOT_FOUND, and a caller that makes the job then gets that the key is reserved. */
-    if (dt_fire_key_split(c->body->key, &name))
-        status =
-            dt_db_read_number(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), topic), &found, NULL, err);
-    if (status == DT_OK && found)
-        status = dt_fail(err, DT_NOT_FOUND, "the key is that of a schedule's fire");
-    if (status != DT_OK)
-        return status;
-    /* Locks the key: a transaction that gives it to another job waits, or has done so. */
-    status = dt_db_read_number(db, dt_sql_lock_key, DT_PARAMS(topic, DT_P_STR(c->body->key)), &found, &c->id, err);
-    if (status == DT_OK && !found)
-        status = dt_fail(err, DT_NOT_FOUND, "no job with this key");
-    return status == DT_OK ? change_locked(c, db, now_ms, err) : status;
+    struct dt_counts counts;
+    c->actor = dt_store_actor(store);
+    c->action = ways[how].action;
+    c->config = dt_store_config(store);
+    c->decide = ways[how].decide;
+    c->counts = &counts;
+    return dt_store_commit_work(store, &counts, change_locked, c, c->err);
+}
+
+dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err)
+{
+    struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, DT_CHANGE_CANCEL);
+}
+
+dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, DT_CHANGE_RUN_NOW);
+}
+
+dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.id = id, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, DT_CHANGE_REDRIVE);
+}
+
+dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, struct dt_arena *arena,
+                         struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .patch = patch, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, DT_CHANGE_PATCH);
 }
 
 dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena, struct dt_job *job,
                            struct dt_error *err)
 {
-    struct dt_counts counts;
-    struct change c = {.body = body, .arena = arena, .job = job, .err = err, .decide = decide_replace};
-    c.config = dt_store_config(store);
-    c.actor = dt_store_actor(store);
-    c.action = "replace";
-    c.counts = &counts;
-    return dt_store_commit_work(store, &counts, replace_locked, &c, err);
+    struct change c = {.body = body, .arena = arena, .job = job, .err = err};
+    return commit_change(store, &c, DT_CHANGE_REPLACE);
 }
 
 dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *change, struct dt_error *err)
 {
-    static const struct {
-        dt_status (*decide)(struct change *);
-        const char *action;
-    } ways[] = {[DT_CHANGE_CANCEL] = {decide_cancel, "cancel"},
-                [DT_CHANGE_PATCH] = {decide_patch, "change"},
-                [DT_CHANGE_RUN_NOW] = {decide_run_now, "run_now"},
-                [DT_CHANGE_REDRIVE] = {decide_redrive, "redrive"},
-                [DT_CHANGE_REPLACE] = {decide_replace, "replace"}};
     struct change c = {.id = change->id,
                        .topic = change->topic,
                        .patch = change->patch,
@@ -508,7 +501,7 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
     if (!c.id && !c.body)
         status = dt_key_find(t->db, change->topic, change->key, &c.id, err);
     if (status == DT_OK)
-        status = c.body ? replace_locked(&c, t->db, t->now_ms, err) : change_locked(&c, t->db, t->now_ms, err);
+        status = change_locked(&c, t->db, t->now_ms, err);
     change->locked = c.locked;
     return status;
 }
@@ -519,16 +512,13 @@ dt_status dt_job_read_in_txn(const struct dt_change_txn *t, int64_t id, struct d
     return read_job_anywhere(&c, dt_sql_select_job);
 }
 
-/*
- * The attempts of one job, in pages: those that a later attempt followed, and the row's own, wherever the job is.
- */
+/* ---- attempts: archived ones, and the latest one from the job's row ---- */
 
-/* A page of attempts being filled. */
 struct attempt_page {
     struct dt_arena *arena;
     int64_t after;
     size_t limit, n;
-    struct dt_attempt *list; /* limit of them */
+    struct dt_attempt *list; /* room for the limit */
     bool more;
     struct dt_error *err;
 };
@@ -546,12 +536,12 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
                              .error_message = dt_arena_copy(arena, message),
                              .http_status = dt_db_i64(db, 7),
                              .duration_ms = dt_db_is_null(db, 8) ? -1 : dt_db_i64(db, 8)};
-    if (a->status == DT_ATTEMPT_NONE) /* a manual edit */
+    if (a->status == DT_ATTEMPT_NONE) /* after a manual edit */
         a->status = DT_ATTEMPT_DISPATCHED;
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
 }
 
-/* Fills the page with the rows of the job: params begin with its id. */
+/* Fills the page with rows of the job, whose id is the first parameter. */
 static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, struct dt_params params)
 {
     size_t rows = 0;
@@ -561,7 +551,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     if (status != DT_OK)
         return status;
     for (; status == DT_OK && dt_db_next(db); rows++) {
-        /* The row's own attempt is among the others, also if it was on an earlier page. */
+        /* The row's own attempt is always among the rows, even if an earlier page had it. */
         int64_t attempt = dt_db_i64(db, 0);
         if (attempt < 1 || attempt <= p->after)
             continue;
@@ -578,7 +568,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     return status;
 }
 
-/* One row more tells that there are more; another one may be the row's own of an earlier page. */
+/* One row more shows that there are more; another may be the row's own, from an earlier page. */
 #define ROWS(p) DT_P_INT((p)->limit + 2)
 
 static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
@@ -624,7 +614,7 @@ dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *fil
         status = read_live_attempts(&p, db, filter->job_id);
         if (status == DT_NOT_FOUND)
             status = read_archived_attempts(&p, db, filter->job_id);
-        if (status == DT_NOT_FOUND) /* driven back meanwhile */
+        if (status == DT_NOT_FOUND) /* redriven meanwhile */
             status = read_live_attempts(&p, db, filter->job_id);
     } while (dt_store_read_again(&tries, status));
     if (status != DT_OK)

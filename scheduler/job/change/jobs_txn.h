@@ -1,7 +1,5 @@
-/*
- * Changing jobs and topics inside a transaction of the caller; for store/ only. The judgement is that of
- * dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace.
- */
+/* Making and changing jobs, and pausing topics, inside a transaction of the caller; for the store only. Changes are
+ * decided as by dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace. */
 #ifndef DT_JOB_JOBS_TXN_H
 #define DT_JOB_JOBS_TXN_H
 
@@ -16,77 +14,74 @@ struct dt_change_txn {
     dt_store *store;
     dt_db *db;
     int64_t now_ms;
-    struct dt_counts *counts; /* has what changes */
-    struct dt_arena *arena;   /* of what is read */
-    struct dt_str actor;      /* for whom, noted with each change (events/events.h); absent: nobody is noted here */
+    struct dt_counts *counts; /* gets the changes */
+    struct dt_arena *arena;   /* for what is read */
+    struct dt_str actor;      /* noted with each change (events/events.h); absent: no event */
 };
 enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REDRIVE, DT_CHANGE_REPLACE };
 struct dt_job_change {
     enum dt_change_how how;
     int64_t id;               /* 0: the job that has the key */
-    struct dt_str topic, key; /* topic absent: of any, with an id */
+    struct dt_str topic, key; /* topic absent: any, with an id */
     const struct dt_patch *patch;
-    bool keep_attempt;             /* of a cancel: further attempts alone */
-    const struct dt_new_job *body; /* of a replace, which names the job by its key */
-    struct dt_job job;             /* out: as of the functions of store.h */
-    bool locked;                   /* out: another session has the row; with BUSY, and the transaction goes on */
+    bool keep_attempt;             /* of a cancel: only further attempts */
+    const struct dt_new_job *body; /* of a replace, with the key of the job */
+    struct dt_job job;             /* out: see jobs.h */
+    bool locked;                   /* out, with BUSY: another session has the row, and the transaction continues */
 };
-/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction goes on;
- * with any other status but OK: roll back. NOT_FOUND of a replace: the caller may insert the row with `replace` set, in
- * the same transaction; a row that is SAME or CONFLICT then has met a job that came about meanwhile: roll back, and
- * again. */
+/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction
+ * continues; after any other status but OK, roll back. NOT_FOUND of a replace: the caller may insert the row with
+ * `replace` set, in the same transaction. If that row is SAME or CONFLICT, another job was made meanwhile: roll
+ * back, and try again. */
 DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,
                                          struct dt_error *err);
-/* Reads a job as it is in the open transaction, archived ones too, with its payload. NOT_FOUND. */
+/* Reads a job as the open transaction sees it, with its payload, archived ones too. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int64_t id, struct dt_job *job,
                                            struct dt_error *err);
 /* Finds the job that has a key. NOT_FOUND: none has it. */
 DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id,
                                     struct dt_error *err);
 
-/* The pause or the end of a pause. */
+/* A pause, or its end. */
 struct dt_topic_pausing {
     struct dt_str name;
     bool paused;
-    struct dt_str actor;      /* for whom, noted with it; absent: nobody is noted */
-    struct dt_topic_now *now; /* the topic afterwards; NULL: nobody wants to see it */
+    struct dt_str actor;      /* noted with it; absent: no event */
+    struct dt_topic_now *now; /* out: the topic afterwards; may be NULL */
 };
-/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics
- * from then on. NOT_FOUND changes nothing, and the transaction goes on. */
+/* Pauses or resumes a topic in the open transaction, which began at now_ms, and keeps the lock of all changes of
+ * topics. NOT_FOUND changes nothing, and the transaction continues. */
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
                                               struct dt_error *err);
 
 /* Reads a topic, inside a transaction or outside. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                                       struct dt_error *err);
-/* "in." -> what is above all names that begin with it: names have no byte above 0x7E. Absent: memory is out. */
+/* "in." -> the lowest name above all names that begin with it: names have no byte above 0x7E. Absent: no memory. */
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
 
-/*
- * Making jobs inside a transaction of the caller (intents, fires of schedules), by the code with which dt_store_insert
- * makes them in a transaction of its own. For store/ only.
- */
+/* ---- making jobs (intents, fires of schedules), as dt_store_insert does ---- */
 
 /* The rows to insert. maker: the random number of the block that their ids come from (jobs.h). */
 struct dt_insert_rows {
     struct dt_insert *const *v;
     size_t n;
     int64_t maker;
-    bool singly;   /* one after the other, so that one the server does not take is REFUSED alone */
+    bool singly;   /* one after the other: if the server refuses a row, only that one is REFUSED */
     bool no_fires; /* keys of fires are RESERVED */
 };
 /*
- * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts.
- * EXISTS: an id is taken (singly: the outcome ID_TAKEN); INVALID: the server does not take one of the rows; with any
- * status but OK: roll back.
+ * Inserts the rows in the open transaction, which began at now_ms; counts those that are CREATED in *counts. EXISTS: an
+ * id is taken (singly: the outcome ID_TAKEN). INVALID: the server refuses one of the rows. After any status but OK,
+ * roll back.
  */
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                                          struct dt_counts *counts, struct dt_error *err);
 
 /*
- * Offers to pops, in the same transaction, those of the inserted rows that are due (dispatch/pop.h), so that a pop
- * that follows need not wait for a leader. Scans meet the rows all the same: a topic may have got another delivery a
- * moment ago. A pop leaves what is not due yet. room: for DT_OFFER_COLUMNS parameters a row.
+ * Offers the inserted rows that are due to pops, in the same transaction (dispatch/pop.h), so that the next pop does
+ * not wait for a leader. Scans still find the rows, since the topic may just have got another delivery. A pop skips
+ * offers that are not due yet. room: for DT_OFFER_COLUMNS parameters a row.
  */
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
